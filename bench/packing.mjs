@@ -20,7 +20,7 @@ places or rejects each one.
   of CPUs in use if all were admitted. *cluster*: mostly 4, 8, 12, 16 and 32 CPUs, half with a GPU.
   *services*: 1 to 32 CPUs, each size adding up to the same number of CPUs, a tenth with a GPU.
 - **Placement**: *kubelet* is the default, *joint* is \`placement: 'joint'\`, *dynamic* also repacks
-  for rejected requests, with at most so many moves; all grants consent. *One node* is the same
+  for rejected requests, with at most this many moves; all grants consent. *One node* is the same
   machine undivided, the most that any placement can gain.
 - **Samples**: ten seeds of 100 mean lifetimes, after 10 to fill the machine. ± is half the 95 %
   confidence interval (Student's t).

@@ -1,5 +1,5 @@
-// EmptyGrant: what a program has instead of a grant that it can do without. Everything that runs on
-// a grant runs all the same, where it would without numalign.
+// EmptyGrant: what a program gets in place of an optional grant if there is none. Everything that
+// runs on a grant runs here as it would without numalign.
 import type { ChildProcess } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { type InspectOptions, inspect } from 'node:util';
@@ -37,14 +37,14 @@ import { checkPlaces, type PlaceThreadsOptions } from './threads/placement.js';
 import { checkPrewarm, type PrewarmOptions } from './threads/pool.js';
 
 /**
- * Options with `optional: true`: if there is no room, no access to the state or no addon, the call returns
- * an {@link EmptyGrant} (or {@link EmptyManager}) instead of throwing. Mistakes in the options still throw.
- * See docs/platforms.md.
+ * Options with `optional: true`: if there is no room, no access to the state or no addon, the call
+ * returns an {@link EmptyGrant} (or {@link EmptyManager}) instead of throwing. Mistakes in the
+ * options still throw. See docs/platforms.md.
  */
 export type Optional<Options> = Options & {
   /**
-   * Returns an {@link EmptyGrant} instead of throwing if there is no room, no access to the state or no
-   * addon. Mistakes in the options still throw. See docs/platforms.md.
+   * Returns an {@link EmptyGrant} instead of throwing if there is no room, no access to the state
+   * or no addon. Mistakes in the options still throw. See docs/platforms.md.
    */
   optional: boolean;
 };
@@ -54,7 +54,7 @@ type Same = Omit<
   'isEmpty' | 'reason' | 'enforcement' | 'toJSON' | 'part' | 'placeWorkers' | 'on' | 'once' | 'off'
 >;
 
-// It sees no Worker.
+// An empty grant places no Worker.
 const NO_PLACEMENT = Object.freeze({
   isActive: false,
   workers: [],
@@ -74,7 +74,7 @@ export class EmptyGrant implements Same {
   readonly isEmpty = true;
   /** Why there are no CPUs. */
   readonly reason: NumalignError;
-  /** Empty: nothing is on record. */
+  /** The empty text: nothing is on record. */
   readonly uid = '';
   readonly name: string;
   readonly cpus = CpuSet.EMPTY;
@@ -110,7 +110,7 @@ export class EmptyGrant implements Same {
     return this.#isReleased;
   }
 
-  /** That of the whole process: os.availableParallelism(). */
+  /** os.availableParallelism(): how many threads of the process can run at a time. */
   get availableParallelism(): number {
     return availableParallelism();
   }
@@ -127,7 +127,10 @@ export class EmptyGrant implements Same {
     return notPinned(this.reason, parsePin(options));
   }
 
-  /** @throws ERR_UNKNOWN_PART for one that was not asked for */
+  /**
+   * Returns a part without CPUs, whose pins move no thread.
+   * @throws ERR_UNKNOWN_PART for one that was not asked for
+   */
   part(name: string): EmptyPart {
     return new EmptyPart(this.reason, this.parts, name);
   }
@@ -163,7 +166,7 @@ export class EmptyGrant implements Same {
     return NO_PLACEMENT;
   }
 
-  /** By {@link availableParallelism}. */
+  /** Returns the options for a pool of {@link availableParallelism} Workers. */
   poolOptions<Package extends keyof PoolOptions>(
     name: Package,
     options: PoolPlace = {},
@@ -189,7 +192,7 @@ export class EmptyGrant implements Same {
     return start({ variables, ownerFd: undefined, parallelism: this.availableParallelism });
   }
 
-  /** Ordinary memory. @throws the `reason` for a node or hugepages */
+  /** Allocates a Buffer of ordinary memory. @throws the `reason` for a node or hugepages */
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkBuffer(options);
     if (pageSize !== undefined || node !== undefined) throw this.reason;
@@ -251,7 +254,7 @@ export class EmptyGrant implements Same {
     await this.release();
   }
 
-  /** As of a {@link Grant}, with `isEmpty` and `reason`. */
+  /** The facts of a {@link Grant} as a plain object, with `isEmpty` and `reason`. */
   toJSON() {
     const { isEmpty, reason, uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory } =
       this;
@@ -271,8 +274,9 @@ export class EmptyGrant implements Same {
 }
 
 /**
- * What a request gets that has failed: nothing, where it is optional and asks for what could be.
- * @throws the error, else
+ * The result of a failed request: an empty grant if the request is optional and valid, and the
+ * error is an obstacle rather than a mistake.
+ * @throws the error otherwise
  */
 export function emptyGrant(options: AcquireOptions, error: unknown): EmptyGrant {
   if ((options as Partial<Optional<AcquireOptions>> | null)?.optional !== true) throw error;

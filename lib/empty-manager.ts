@@ -1,4 +1,4 @@
-// EmptyManager: what a program has instead of a manager that it can do without.
+// EmptyManager: what a program gets in place of an optional manager that cannot be opened.
 import type { NumalignError } from './base/errors.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import type { Grant } from './grant.js';

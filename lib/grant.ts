@@ -1,11 +1,11 @@
-// Grant: CPUs that are this holder's alone, until released.
+// Grant: exclusive CPUs of one owner, until their release.
 import type { PodAssignment } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
-import { checkRealMachine, ending, GrantRecord, vacateGrant } from './admission/grants/grant-record.js';
+import { checkRealMachine, GrantRecord, vacateGrant, whileEnding } from './admission/grants/grant-record.js';
 import { handOver } from './admission/grants/release.js';
 import { resize } from './admission/grants/resize.js';
 import { tracedApply, tracedRelease } from './admission/grants/traced.js';
-import { handedOver, offer, withdraw } from './admission/grants/transfer.js';
+import { awaitSuccessor, offer, withdraw } from './admission/grants/transfer.js';
 import type { Site } from './admission/site.js';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/audit-options.js';
@@ -30,14 +30,14 @@ export interface Transfer {
   readonly token: string;
   /**
    * Resolves with true when the successor has the grant and the threads of this process have left;
-   * with false when that cannot happen any more.
+   * with false once no process can take it any more.
    */
   readonly accepted: Promise<boolean>;
   /** Withdraws the token. Resolves with false if it is too late. */
   cancel(): Promise<boolean>;
 }
 
-/** Has `action` called when this process has the grant no more, for the package's own modules. */
+/** For the package's own modules: calls `action` once this process no longer has the grant. */
 export let onceEnded: (grant: Grant, action: () => void) => void;
 
 /**
@@ -103,9 +103,9 @@ export class Grant extends GrantPools {
 
   /**
    * Calls `listener` before (`move`) and after (`moveEnd`) the grant moves to make room for another
-   * request, or after it grew or shrank by itself (`resize`): see {@link GrantEvents}. Only the process
-   * that owns the grant gets these events, on every object of the grant. A listener does not keep the
-   * process alive.
+   * request, or after it grew or shrank by itself (`resize`): see {@link GrantEvents}. Only the
+   * process that owns the grant gets these events, on every object of the grant. A listener does
+   * not keep the process alive.
    * @throws ERR_GRANT_RELEASED
    */
   on<Event extends keyof GrantEvents>(event: Event, listener: GrantListener<Event>): this {
@@ -143,17 +143,17 @@ export class Grant extends GrantPools {
     const { site, pod } = this.#record;
     checkNoChild(site.ledger, pod, 'handed over');
     const token = await offer(site, pod);
-    const accepted = handedOver(site, pod, token, {
+    const accepted = awaitSuccessor(site, pod, token, {
       ...vacateGrant(site, pod),
       canLeave: () => !hasChild(site.ledger, pod.uid),
-    }).then((isGone) => {
-      if (isGone) {
+    }).then((hasLeft) => {
+      if (hasLeft) {
         this.#record.released = Promise.resolve(NOTHING_MOVED);
         endGrant(site, pod);
       }
-      return isGone;
+      return hasLeft;
     });
-    // There may be no listener yet.
+    // The caller may await it later: until then an unhandled rejection would end the process.
     accepted.catch(() => {});
     return Object.freeze({ token, accepted, cancel: () => withdraw(site, pod, token) });
   }
@@ -169,8 +169,8 @@ export class Grant extends GrantPools {
     this.#record.checkUsable();
     const { site, pod } = this.#record;
     try {
-      const give = () => ending(site, pod, () => handOver(site, pod, vacateGrant(site, pod)));
-      const isAlive = await tracedRelease(site, pod, give);
+      const end = () => whileEnding(site, pod, () => handOver(site, pod, vacateGrant(site, pod)));
+      const isAlive = await tracedRelease(site, pod, end);
       this.#record.released = Promise.resolve(NOTHING_MOVED);
       endGrant(site, pod);
       return isAlive;
@@ -198,7 +198,7 @@ export class Grant extends GrantPools {
     try {
       return await releaseGrant(this.#record.site, this.#record.look());
     } catch (error) {
-      // Another caller has released it by its id; the threads here have left all the same.
+      // Another caller released it by its uid. The threads of this process have left.
       if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
       throw error;
     }
@@ -222,7 +222,7 @@ export class Grant extends GrantPools {
   }
 }
 
-// The CPUs are given back; a custom hint provider has failed to do the same.
+// The CPUs are released, but a custom hint provider failed to release what it holds.
 function isOffTheRecord(error: unknown): boolean {
   return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
 }

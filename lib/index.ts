@@ -26,6 +26,7 @@ export type { MemoryBinding } from './enforcement/memory-binding.js';
 export { Grant, type Transfer } from './grant.js';
 export { GrantPart } from './grants/grant-part.js';
 export { MACHINE_STATE_DIR, type ManagerOptions } from './input/config.js';
+export type { CpuRange } from './input/elastic.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
 export type { OwnerChoice } from './input/owner.js';

@@ -1,4 +1,4 @@
-// Manager: the machine, the state that its users share, and the grants.
+// Manager: grants parts of a machine, on the state that processes share.
 import { type Admission, admit } from './admission/admit.js';
 import { checkExcluded } from './admission/excluded-nodes.js';
 import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
@@ -45,19 +45,19 @@ import { requestRoom } from './repacking/request-room.js';
 export interface KubeletImport {
   /** The imported pods, which are persistent. */
   readonly pods: readonly Pod[];
-  /** False: the CPU file has no checksum, so that damage goes unnoticed. */
+  /** False if the CPU file has no checksum, so that damage goes unnoticed. */
   readonly verified: boolean;
 }
 
 /**
- * A machine, its state, and what grants from it; {@link openManager} makes it. It has every member
- * of {@link ManagerView}. It takes grants of dead owners back within a second: the kernel reports
- * their end (inotify(7)), or else the next transaction does. `using` closes it, `await using` also
- * releases its grants.
+ * A process's handle on a machine and its state, from which it grants; {@link openManager} makes
+ * it. It takes grants of dead owners back within a second, when the kernel reports their end
+ * (inotify(7)), or else at the next transaction. `using` closes it, `await using` also releases its
+ * grants.
  */
 export class Manager extends MachineManager {
   readonly #parts: ManagerParts;
-  readonly #own: OwnGrants;
+  readonly #ownGrants: OwnGrants;
   /** Always false: see {@link EmptyManager}. */
   readonly isEmpty = false;
   /** Always null: see {@link EmptyManager}. */
@@ -67,16 +67,16 @@ export class Manager extends MachineManager {
   constructor(parts: ManagerParts) {
     super(parts);
     this.#parts = parts;
-    this.#own = new OwnGrants(parts.site);
+    this.#ownGrants = new OwnGrants(parts.site);
   }
 
-  // One for all, its grants too: what is changed in it all of them see.
+  // The manager shares one site with its grants, so that all see its changes.
   get #site(): Site {
     this.#parts.lifetime.check();
     return this.#parts.site;
   }
 
-  // What a closed manager gets would be of no use.
+  // A closed manager has no use for what a request gets.
   #untilClosed(signal: AbortSignal | undefined): AbortSignal {
     const closing = this.#parts.lifetime.signal;
     return signal ? AbortSignal.any([signal, closing]) : closing;
@@ -89,8 +89,8 @@ export class Manager extends MachineManager {
 
   #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
     const room = this.#roomFor(request, request.pod.uid, signal);
-    const coming = tracedAdmission(site, request, () => admit(site, request, signal, room));
-    return this.#own.note(coming, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
+    const pending = tracedAdmission(site, request, () => admit(site, request, signal, room));
+    return this.#ownGrants.note(pending, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
   }
 
   /**
@@ -119,7 +119,7 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Admits a pod as the kubelet does: every container gets what it asks for, or nothing is changed.
+   * Admits a pod as the kubelet does: every container gets what it asks for, or nothing changes.
    * Containers of Guaranteed pods with whole CPUs get exclusive CPUs; all others run in the shared
    * pool. A pod that is admitted already, by its uid, stays as it is. See docs/admission.md.
    * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION; a rejection is an
@@ -140,7 +140,7 @@ export class Manager extends MachineManager {
   }
 
   /**
-   * Admits several pods in one step: all of them, or nothing is changed. Each pod is decided after
+   * Admits several pods in one step: all of them, or nothing changes. Each pod is decided after
    * those before it. A pod that is admitted already stays as it is; with `replace`, one that now
    * asks for something else is replaced, and stays if there is no room.
    * @throws as {@link admit}, with the `index` of the pod in `details`; ERR_OWNER_ALIVE if another
@@ -160,10 +160,12 @@ export class Manager extends MachineManager {
 
   #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
     const room = this.#roomFor(batch.requests[0]!, undefined, signal);
-    const coming = admitAll(site, batch, signal, room);
+    const pending = admitAll(site, batch, signal, room);
     const each = batch.requests.map((request, i) => {
-      const admission = tracedAdmission(site, request, () => coming.then((all) => all[i]!));
-      return this.#own.note(admission, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
+      const admission = tracedAdmission(site, request, () => pending.then((all) => all[i]!));
+      return this.#ownGrants.note(admission, ({ pod, alreadyAdmitted }) =>
+        alreadyAdmitted ? undefined : pod,
+      );
     });
     return Promise.all(each);
   }
@@ -213,7 +215,7 @@ export class Manager extends MachineManager {
     try {
       result = await body(grant);
     } catch (error) {
-      // What went wrong first is what the caller must hear of.
+      // The caller must get the first error.
       await grant.release().catch(() => {});
       throw error;
     }
@@ -238,8 +240,8 @@ export class Manager extends MachineManager {
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
     const { signal } = checkOptions(options, ['signal'], 'takeOver');
     const site = this.#site;
-    const coming = takeOver(site, token, checkSignal(signal));
-    return new Grant(site, this.#parts.config.placement, await this.#own.note(coming, (pod) => pod));
+    const pending = takeOver(site, token, checkSignal(signal));
+    return new Grant(site, this.#parts.config.placement, await this.#ownGrants.note(pending, (pod) => pod));
   }
 
   /**
@@ -296,6 +298,6 @@ export class Manager extends MachineManager {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parts.lifetime.isOver) return;
     this.close();
-    await this.#own.release();
+    await this.#ownGrants.release();
   }
 }

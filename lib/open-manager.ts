@@ -1,4 +1,4 @@
-// OpenManager: how a machine, and the state that its processes share, are opened.
+// openManager: opens a machine, and the state that its processes share.
 import { cpusNow } from './account/cpus-now.js';
 import { grantWarnings, settingWarnings } from './admission/warnings.js';
 import { obstacleOf } from './base/refusal.js';
@@ -22,8 +22,8 @@ import { ReadOnlyStore } from './state/read-only-store.js';
 
 /**
  * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,
- * `sharedMember`, `besideKubelet` and the options of enforcement and reconciling have no effect, and
- * `optional` is refused.
+ * `sharedMember`, `besideKubelet` and the options of enforcement and reconciling have no effect,
+ * and `optional` is refused.
  */
 export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir'> {
   /** Opens the state for reading only. */
@@ -58,13 +58,15 @@ export async function openManager(
   options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
 ): Promise<ManagerView | EmptyManager> {
   const isOptional = (options as Partial<Optional<ManagerOptions>> | null)?.optional === true;
-  return isOptional ? opened(options).catch((error) => new EmptyManager(obstacleOf(error))) : opened(options);
+  return isOptional
+    ? openMachine(options).catch((error) => new EmptyManager(obstacleOf(error)))
+    : openMachine(options);
 }
 
-async function opened(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
+async function openMachine(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  // Who only looks may place nothing: that is checked where a pod is planned.
+  // A view checks the placement only when it plans a pod: it may never plan one.
   if (!config.readOnly) checkPlacement(config.placement, topology);
   const resources = deviceResources(config, topology);
   return config.readOnly ? openView(config, topology, resources) : open(config, topology, resources);
@@ -73,18 +75,18 @@ async function opened(options: ManagerOptions | ViewOptions): Promise<ManagerVie
 type Resources = Map<string, DeviceResource>;
 
 async function open(config: Config, topology: Topology, resources: Resources): Promise<Manager> {
-  // Before anything is made on disk. Where there is a state, settings are held against it and not
-  // against the machine, which may have changed.
+  // Checks the settings before anything is made on disk. An existing state checks them against its
+  // own settings instead: the machine may have changed since.
   if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
   const ledger = openStore(config, topology);
-  // The manager keeps it open from then on.
-  const end = ledger.use();
+  // The new manager keeps it open by itself.
+  const endUse = ledger.use();
   try {
     const site = siteOf(config, topology, ledger, resources);
-    const found = Object.freeze(await prepare(site, config));
-    return new Manager({ config, site, resources, lifetime: new Lifetime(), found });
+    const openingWarnings = Object.freeze(await prepare(site, config));
+    return new Manager({ config, site, resources, lifetime: new Lifetime(), openingWarnings });
   } finally {
-    end();
+    endUse();
   }
 }
 
@@ -111,7 +113,7 @@ function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resour
     site: readOnlySiteOf(topology, store, resources),
     placement: config.placement,
     lifetime: new Lifetime(),
-    found: Object.freeze([
+    openingWarnings: Object.freeze([
       ...settingWarnings(assignments, topology, now.online),
       ...grantWarnings(assignments, topology, resources, now),
     ]),

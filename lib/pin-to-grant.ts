@@ -1,4 +1,4 @@
-// Acquires CPUs for this process and pins it to them, with nothing to be closed afterwards.
+// pinToGrant: acquires CPUs for this process and pins it to them. The caller has nothing to close.
 import { checkOptions, invalidOption } from './base/check-options.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { type Grant, onceEnded } from './grant.js';
@@ -23,39 +23,39 @@ export interface PinAcquireOptions extends AcquireOptions {
    */
   threads?: Omit<PlaceThreadsOptions, 'replace'>;
   /**
-   * Takes threads over that are pinned for another grant. Otherwise these are ERR_ALREADY_PINNED.
+   * Takes over threads that are pinned for another grant. Otherwise they cause ERR_ALREADY_PINNED.
    * @default `false`
    */
   replace?: boolean;
 }
 
-/** The grant that this process runs on, and its manager, which is closed with the grant. */
+/** The grant that this process runs on, and its manager, which closes with the grant. */
 interface PinnedProcess {
   readonly manager: Manager;
   readonly grant: Grant;
 }
 
-/** What an optional grant leaves if there is no room. */
+/** The result of an optional request without room. */
 interface UnpinnedProcess {
   readonly manager: undefined;
   readonly grant: EmptyGrant;
 }
 
-/** @throws as {@link pin}; nothing is held and nothing is open then */
+/** @throws as {@link pin}, and leaves nothing held or open */
 export async function pinToGrant(request: PinAcquireOptions): Promise<PinnedProcess | UnpinnedProcess> {
   const { acquire, ...how } = parse(request);
   const required = { ...acquire, optional: false };
   try {
-    return await pinned({ acquire: required, ...how });
+    return await openAndPin({ acquire: required, ...how });
   } catch (error) {
     const grant = emptyGrant(acquire, error);
-    // A mistake in these is one without a grant too.
+    // A mistake in `threads` is an error without a grant too.
     if (how.threads !== undefined) await grant.placeThreads(how.threads);
     return { manager: undefined, grant };
   }
 }
 
-async function pinned({
+async function openAndPin({
   options,
   threads,
   replace,
@@ -67,7 +67,7 @@ async function pinned({
     try {
       await runOn(grant, threads, replace);
     } catch (error) {
-      // What went wrong first is what the caller must hear of.
+      // The caller must get the first error.
       await grant.release().catch(() => {});
       throw error;
     }
@@ -86,7 +86,7 @@ function parse(request: PinAcquireOptions) {
   const { optional = false } = acquire as Partial<Optional<AcquireOptions>>;
   option.flag(optional, 'optional');
   if ((options as { readOnly?: unknown } | null)?.readOnly)
-    invalidOption('manager.readOnly', true, 'left out: what only looks acquires nothing');
+    invalidOption('manager.readOnly', true, 'left out: a manager that only reads acquires nothing');
   return { options, threads, replace, acquire };
 }
 
@@ -95,16 +95,16 @@ async function runOn(grant: Grant, threads: PlaceThreadsOptions | undefined, rep
     grant.pin({ replace });
     return;
   }
-  // Before libuv's pool is started, which inherits it. Not by pin() of this thread: a cgroup of v2
-  // takes the whole process only, which placeThreads() moves.
+  // Sets the memory policy before libuv's pool starts and inherits it. pin() of this thread cannot
+  // do that: a group of cgroup v2 takes whole processes only, and placeThreads() moves this one.
   pinMemory({ grant: grant.uid, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
   await grant.placeThreads({ replace, ...threads });
 }
 
-// Where the process ends in another way the kernel tells all listeners. Without a listener,
-// a release leaves no cgroup or setting behind.
+// A release when the process has nothing more to do leaves no cgroup or setting behind, even if no
+// other manager listens. If the process ends in another way, the kernel tells those that do.
 function endTogether({ manager, grant }: PinnedProcess, endsWithProcess: boolean): void {
-  // A child may have the grant by then.
+  // It fails if a child has the grant by then.
   const release = () => void grant.release().catch(() => {});
   if (endsWithProcess) process.once('beforeExit', release);
   onceEnded(grant, () => {

@@ -1,4 +1,4 @@
-// pin: threads of this process on CPUs, which are named or acquired for it.
+// pin: puts threads of this process on CPUs that you name, or that it acquires.
 import { invalidOption } from './base/check-options.js';
 import type { EmptyGrant, Optional } from './empty-grant.js';
 import type { Grant } from './grant.js';
@@ -18,8 +18,8 @@ import { type PinAcquireOptions, pinToGrant } from './pin-to-grant.js';
 export function pin(request: Optional<PinAcquireOptions>): Promise<Grant | EmptyGrant>;
 export function pin(request: PinAcquireOptions): Promise<Grant>;
 /**
- * Restricts threads to these CPUs at once, and reads back what the kernel did. It grants nothing:
- * other processes may use the CPUs too.
+ * Restricts threads to these CPUs at once with sched_setaffinity(2), and reads back what the kernel
+ * did. It grants nothing: other processes may use the CPUs too.
  * @throws ERR_SYSCALL if no thread could be moved (EINVAL: no usable CPU; EPERM; ESRCH: no such
  *   thread); ERR_INVALID_ARGUMENT for an empty set; ERR_INVALID_LIST
  */
@@ -31,11 +31,11 @@ export function pin(
   return isRequest(target) ? pinProcess(target, options) : pinToCpus(target, options);
 }
 
-// Whatever else it is, it is to be CPUs.
+// Anything else should be CPUs, and is checked as such.
 const isRequest = (target: unknown): target is PinAcquireOptions =>
   typeof target === 'object' && target !== null && !(Symbol.iterator in target);
 
 async function pinProcess(request: PinAcquireOptions, options: unknown): Promise<Grant | EmptyGrant> {
-  if (options !== undefined) invalidOption('options', options, 'left out: a request has all of them');
+  if (options !== undefined) invalidOption('options', options, 'left out: the request has the options');
   return (await pinToGrant(request)).grant;
 }

@@ -36,7 +36,7 @@ export class Pod {
   readonly alreadyAdmitted: boolean;
   /** Whether it replaces a pod of its uid, see {@link Manager.admitAll}. */
   readonly replaced: boolean;
-  /** What the owner should know, as of the admission. */
+  /** What the owner should know, at the time of the admission. */
   readonly warnings: readonly Warning[];
   /** As {@link Grant.explanation}. */
   readonly explanation: string | null;
@@ -96,13 +96,13 @@ export class Pod {
   container(
     name: string,
   ): PodContainer & { attach(pid: number, options?: AttachOptions): Promise<Attachment> } {
-    const found = this.containers.find((container) => container.name === name);
-    if (found) {
+    const match = this.containers.find((container) => container.name === name);
+    if (match) {
       const attach = (pid: number, options: AttachOptions = {}) =>
-        tracedApply(this.#site, { uid: this.uid, cpus: found.cpus ?? CpuSet.EMPTY }, 'attach', () =>
+        tracedApply(this.#site, { uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
           attachProcess(this.#site, this.#pod, name, pid, options),
         );
-      return { ...found, attach };
+      return { ...match, attach };
     }
     throw new NumalignError('ERR_UNKNOWN_CONTAINER', `pod ${this.uid} has no container ${name}`, {
       value: name,
@@ -126,7 +126,7 @@ export class Pod {
    * See docs/grants.md.
    * @throws ERR_INVALID_OPTION for no cgroup or an empty one; ERR_UNKNOWN_GRANT, also if the former
    *   owner has ended; ERR_OWNER_ALIVE if another living process owns it; ERR_LOCK_TIMEOUT,
-   *   ERR_STATE_*, ERR_SYSCALL. Nothing is changed then
+   *   ERR_STATE_*, ERR_SYSCALL. An error changes nothing
    */
   async setOwner(owner: LastingOwner): Promise<void> {
     this.#pod = await setOwner(this.#site, this.#pod, parseLastingOwner(owner));
@@ -140,7 +140,7 @@ export class Pod {
     await releaseGrant(this.#site, this.#pod);
   }
 
-  /** As {@link release}, also after a release. */
+  /** As {@link release}; a second release is no error here. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.release();

@@ -1,4 +1,4 @@
-// numalign/preload: `node --import numalign/preload app.mjs` runs a program on CPUs of its own from
+// numalign/preload: `node --import numalign/preload app.mjs` runs a program on exclusive CPUs from
 // its first line. The request is in NUMALIGN_ACQUIRE, see docs/reference/configuration.md.
 import { isMainThread } from 'node:worker_threads';
 import type { EmptyGrant } from './empty-grant.js';
@@ -10,7 +10,7 @@ import type { PinAcquireOptions } from './pin-to-grant.js';
 export let manager: Manager | undefined;
 /**
  * The grant that this process runs on. In a process that `grant.spawn`, `grant.fork` or `numalign
- * run` started, it is that grant: threads and children can use it, changes are ERR_OWNER_ALIVE.
+ * run` started, it is that grant: threads and children can use it, changes throw ERR_OWNER_ALIVE.
  * undefined in Workers, in other children, and if the grant is not on record. An {@link EmptyGrant}
  * if it is optional and there is no room. See docs/threads.md.
  */
@@ -22,46 +22,45 @@ function fromVariable(name: string, text: string | undefined): object | undefine
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Told below.
+    // The error below reports it.
   }
   throw new Error(`${name} must be a JSON object, such as '{"cpu": 1}', not '${text}'`);
 }
 
 async function acquire(): Promise<void> {
   const { variable, withName } = await import('./children/program-variables.js');
-  const options = (name: string) => fromVariable(name, variable(name));
-  const asked = options('NUMALIGN_ACQUIRE');
-  if (asked === undefined)
-    throw new Error(`NUMALIGN_ACQUIRE is not set: what to acquire, such as '{"cpu": 1}'`);
+  const optionsIn = (name: string) => fromVariable(name, variable(name));
+  const acquireOptions = optionsIn('NUMALIGN_ACQUIRE');
+  if (acquireOptions === undefined)
+    throw new Error(`NUMALIGN_ACQUIRE is not set: it says what to acquire, such as '{"cpu": 1}'`);
   const request = {
-    ...withName(asked),
-    manager: options('NUMALIGN_MANAGER') ?? {},
-    threads: options('NUMALIGN_THREADS') ?? {},
+    ...withName(acquireOptions),
+    manager: optionsIn('NUMALIGN_MANAGER') ?? {},
+    threads: optionsIn('NUMALIGN_THREADS') ?? {},
   };
   const { pinToGrant } = await import('./pin-to-grant.js');
-  const found = await pinToGrant(request as PinAcquireOptions);
-  ({ manager, grant } = found);
-  if (found.manager === undefined) {
-    const { message, code } = found.grant.reason;
-    process.stderr.write(`numalign/preload: no CPUs of its own, which are optional: ${message} [${code}]\n`);
+  const result = await pinToGrant(request as PinAcquireOptions);
+  ({ manager, grant } = result);
+  if (result.manager === undefined) {
+    const { message, code } = result.grant.reason;
+    process.stderr.write(`numalign/preload: no exclusive CPUs, which are optional: ${message} [${code}]\n`);
     return;
   }
   const { childVariables } = await import('./children/child-variables.js');
   const acquiredBy = { NUMALIGN_PRELOAD_PID: String(process.pid) };
-  Object.assign(process.env, childVariables(found.grant, found.manager.stateDir), acquiredBy);
+  Object.assign(process.env, childVariables(result.grant, result.manager.stateDir), acquiredBy);
 }
 
-// A cluster worker does the work of its primary in parallel: on the primary's own CPUs it would
-// not.
+// A cluster worker should work in parallel with its primary, so that it needs other CPUs.
 async function isWorkerOfHolder(): Promise<boolean> {
   if (process.env.NUMALIGN_PRELOAD_PID !== String(process.ppid)) return false;
   const { default: cluster } = await import('node:cluster');
   return cluster.isWorker;
 }
 
-// The grant that this process was started for. Of the manager nothing is asked but that: it neither
-// moves this process nor wakes it. What others start inherits the variables and no lock, and mostly
-// has no use for the grant: it does without the time that this takes.
+// Finds the grant that this process was started for. The manager does nothing else: it neither
+// moves this process nor wakes it. A process that others start inherits the variables but no lock,
+// and rarely uses the grant: it does not spend time on this.
 async function find(uid: string): Promise<void> {
   const { NUMALIGN_STATE_DIR: stateDir, NUMALIGN_PRELOAD_PID: acquiredBy } = process.env;
   if (!stateDir || acquiredBy !== '') return;
@@ -69,12 +68,12 @@ async function find(uid: string): Promise<void> {
   if (!hasState(stateDir)) return;
   const { openManager } = await import('./open-manager.js');
   const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
-  const found = await openManager({ stateDir, ...quiet });
+  const opened = await openManager({ stateDir, ...quiet });
   try {
-    grant = found.grant(uid);
-    manager = found;
+    grant = opened.grant(uid);
+    manager = opened;
   } catch (error) {
-    found.close();
+    opened.close();
     throw error;
   }
 }
@@ -85,27 +84,28 @@ const REMEDIES: Readonly<Record<string, string>> = {
 const NO_ROOM = ['ERR_INSUFFICIENT_CPUS', 'ERR_SHARED_POOL_FULL', 'ERR_TOPOLOGY_AFFINITY'];
 const REMEDY_OF_WORKER = `each worker of node:cluster takes CPUs of its own, beside those of its primary. Start fewer workers, ask for fewer CPUs, or have them wait: NUMALIGN_ACQUIRE='{"cpu": 1, "wait": true}'`;
 
-function tell(error: unknown, isWorker: boolean): void {
+function report(error: unknown, isWorker: boolean): void {
   const { code = '', message } = error as Error & { code?: string };
   const remedy = isWorker && NO_ROOM.includes(code) ? REMEDY_OF_WORKER : REMEDIES[code];
   const lines = [`${message}${code === '' ? '' : ` [${code}]`}`, ...(remedy === undefined ? [] : [remedy])];
   for (const line of lines) process.stderr.write(`numalign/preload: ${line}\n`);
 }
 
-// Processes inherit the variable by fork(), and the mask.
+// A child inherits NUMALIGN_GRANT, and with it the mask of its parent.
 async function begin(): Promise<void> {
   const uid = process.env.NUMALIGN_GRANT;
   const isWorker = uid !== undefined && (await isWorkerOfHolder());
-  // What cannot be found it runs on all the same.
+  // The process runs on the CPUs even if the grant cannot be found.
   if (uid !== undefined && !isWorker) return find(uid).catch(() => {});
   try {
     await acquire();
   } catch (error) {
-    tell(error, isWorker);
+    report(error, isWorker);
     process.exit(1);
   }
 }
 
-// Workers inherit --import, and their parent has seen to their CPUs: the addon gets to know them.
+// Workers inherit --import. Their parent places them: here they only load the addon, which must
+// know its threads.
 if (isMainThread) await begin();
 else await import('./base/native.js');

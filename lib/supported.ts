@@ -1,8 +1,11 @@
-// supported: whether numalign can work here.
+// supported: whether the addon works here.
 import type { NumalignError } from './base/errors.js';
 import { addonError } from './base/native.js';
 
-/** What {@link supported} is. */
+/**
+ * The type of {@link supported}. `reason` is null if the addon works, else the ERR_ADDON_MISSING error
+ * that says why not.
+ */
 export type Support =
   | { readonly isSupported: true; readonly reason: null }
   /** Why not: ERR_ADDON_MISSING. Every function that needs the addon throws such an error. */

@@ -1,6 +1,7 @@
-// For a require() in TypeScript's `module: node16`, which takes the types of dist for those of an ES module.
-// @ts-ignore: TS1479, where `module` says so
+// Types for require(): with `module: node16`, TypeScript takes the types in dist/ for those of an ES
+// module.
+// @ts-ignore: TS1479, depending on `module`
 export * from '../dist/entries/cluster.js';
-// By name, so that tools which do not follow `export *` see more than a default.
-// @ts-ignore: TS1479, where `module` says so
+// By name: tools that do not follow `export *` would see only a default.
+// @ts-ignore: TS1479, depending on `module`
 export { cluster, default } from '../dist/entries/cluster.js';

@@ -1,3 +1,4 @@
-// For a require() in TypeScript's `module: node16`, which takes the types of dist for those of an ES module.
-// @ts-ignore: TS1479, where `module` says so
+// Types for require(): with `module: node16`, TypeScript takes the types in dist/ for those of an ES
+// module.
+// @ts-ignore: TS1479, depending on `module`
 export * from '../dist/entries/topology.js';

@@ -120,8 +120,10 @@ export function memoryBlocks(pods: readonly PodMemory[]): MemoryBlock[] {
 
 /** Booked memory of one type, on NUMA nodes that share it. */
 export interface MemoryBlock {
+  /** Ids of the NUMA nodes that share the block, ascending. */
   readonly nodes: readonly number[];
   /** `memory`, or a hugepage type like `hugepages-2Mi`. */
   readonly type: string;
+  /** Size in bytes, over all of these nodes together. */
   readonly bytes: number;
 }

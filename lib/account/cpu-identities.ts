@@ -115,8 +115,14 @@ export const areInPlace = ({ cpus }: Pick<Assignments, 'cpus'>, topology: Topolo
 
 /** A CPU whose location has changed since it was granted. */
 export interface CpuMove {
+  /** Logical CPU id, as Linux numbers CPUs. */
   readonly cpu: number;
+  /**
+   * Where the CPU was when it was granted: the ids of its core (lowest CPU id), package and NUMA
+   * node.
+   */
   readonly before: { readonly core: number; readonly package: number; readonly node: number };
+  /** Where it is now, by the same ids. */
   readonly now: { readonly core: number; readonly package: number; readonly node: number };
 }
 

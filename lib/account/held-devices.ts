@@ -104,11 +104,11 @@ const allHeld = new WeakMap<
 /** The {@link deviceKey}s of all devices held by grants and the kubelet's pods. */
 export function heldDevices({ pods, kubelet }: Pick<Assignments, 'pods' | 'kubelet'>): ReadonlySet<string> {
   const { keys } = devicesOfPods(pods);
-  const more = kubeletDevices(kubelet);
-  if (more.size === 0) return keys;
+  const kubeletKeys = kubeletDevices(kubelet);
+  if (kubeletKeys.size === 0) return keys;
   let cached = allHeld.get(keys);
-  if (cached?.kubelet !== more) {
-    cached = { kubelet: more, all: new Set([...keys, ...more]) };
+  if (cached?.kubelet !== kubeletKeys) {
+    cached = { kubelet: kubeletKeys, all: new Set([...keys, ...kubeletKeys]) };
     allHeld.set(keys, cached);
   }
   return cached.all;

@@ -12,8 +12,11 @@ import type { OwnerRecord, UnknownFields } from './pod-assignment.js';
 
 /** What a container of the kubelet holds exclusively. */
 export interface KubeletContainer {
+  /** Name of the container; unique in its pod. */
   readonly name: string;
+  /** Its exclusive CPUs; empty in the shared pool of the kubelet. */
   readonly cpus: CpuSet;
+  /** Its memory and hugepages by type and NUMA nodes; empty if the kubelet pins none. */
   readonly memory: readonly MemoryBlock[];
   /** Ids by resource. */
   readonly devices: Readonly<Record<string, readonly string[]>>;
@@ -23,8 +26,11 @@ export interface KubeletContainer {
 export interface KubeletPod {
   /** null if the kubelet does not report it, as in its PodResources API. */
   readonly uid: string | null;
+  /** Kubernetes namespace of the pod. */
   readonly namespace: string;
+  /** Name of the pod within its namespace. */
   readonly name: string;
+  /** The containers that hold exclusive resources. */
   readonly containers: readonly KubeletContainer[];
 }
 

@@ -10,9 +10,9 @@ export function weaker(a: EnforcementLevel, b: EnforcementLevel): EnforcementLev
   return isAtLeast(a, b) ? b : a;
 }
 
-/** What a request wants of the enforcement of its grant. */
+/** The enforcement that a request wants for its grant. */
 export interface EnforcementRequest {
-  /** The strongest level to try for. */
+  /** The strongest level to try. */
   readonly enforcement: EnforcementLevel;
   /** The weakest acceptable level. */
   readonly require: EnforcementLevel;

@@ -12,6 +12,7 @@ export type CpuIdentity = readonly [cpu: number, core: number, socket: number, n
 
 /** A granted device. */
 export interface DeviceAssignment {
+  /** The id under which the device is registered, such as a PCI address. */
   readonly id: string;
   /** Its NUMA nodes; null if the device reports none. */
   readonly nodes: readonly number[] | null;
@@ -85,7 +86,12 @@ export interface OwnerRecord {
 /** How strongly a grant is kept from others, the weakest level first. */
 export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
 
-/** How strongly other processes are kept off, from weak to strong. See docs/enforcement.md. */
+/**
+ * How strongly other processes are kept off granted CPUs, from weak to strong. `recorded`: users of
+ * numalign get other CPUs. `members`: shared members are moved off by their masks. `cpuset`: a
+ * cgroup holds the shared members. `partition`: the kernel admits only the cgroup of the grant.
+ * `isolated`: the same, and the kernel does not balance load there. See docs/enforcement.md.
+ */
 export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
 /** Names of the kernel's errors by container; undefined instead of an empty object. */
@@ -132,8 +138,9 @@ export interface MoveConsent {
 
 /** The limits of a grant that grows and shrinks by itself. */
 export interface Elasticity {
-  /** The least and the greatest number of CPUs. */
+  /** The least number of CPUs that it shrinks to. */
   readonly min: number;
+  /** The greatest number of CPUs that it grows to. */
   readonly max: number;
   /** A grant of twice the weight has twice as many CPUs. */
   readonly weight: number;
@@ -148,6 +155,7 @@ export interface PodBooking {
   readonly cpus: CpuSet;
   /** CPUs that are held but not run on (SMT siblings). */
   readonly held: CpuSet;
+  /** Memory and hugepages, each type on NUMA nodes that share it. */
   readonly memory: readonly MemoryBlock[];
 }
 

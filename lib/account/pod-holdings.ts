@@ -5,6 +5,7 @@ import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
 
 /** What is kept from others for one pod. */
 export interface Holding {
+  /** All its exclusive CPUs, with those that it keeps idle (`held`). */
   readonly cpus: CpuSet;
   /** A block for each type and set of NUMA nodes. */
   readonly memory: readonly MemoryBlock[];

@@ -111,8 +111,8 @@ export const podsThat = (holds: (pod: PodAssignment) => boolean): ((pods: Pods) 
     (pods) => pods.filter(holds),
     (earlier, { removed, changed, added }) => {
       if (changed.some(({ before, after }) => holds(before) || holds(after))) return undefined;
-      const [gone, more] = [removed.filter(holds), added.filter(holds)];
-      const left = gone.length === 0 ? earlier : earlier.filter((pod) => !gone.includes(pod));
-      return more.length === 0 ? left : [...left, ...more];
+      const [losses, gains] = [removed.filter(holds), added.filter(holds)];
+      const left = losses.length === 0 ? earlier : earlier.filter((pod) => !losses.includes(pod));
+      return gains.length === 0 ? left : [...left, ...gains];
     },
   );

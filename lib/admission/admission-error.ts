@@ -1,4 +1,4 @@
-// AdmissionError: a rejection, as callers of numalign get it.
+// AdmissionError: the error that a rejected request throws.
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import type { RejectionCode } from '../base/refusal.js';
 import type { Explanation } from '../decision/explanation.js';
@@ -25,7 +25,7 @@ export class AdmissionError extends NumalignError {
       ...{ reason, reserved, holders, explanation, cause },
       ...(rollback !== undefined && { rollback }),
     });
-    // Not listed: it would say once more what the details say.
+    // Not enumerable: a printed error would repeat its details.
     Object.defineProperty(this, 'rejection', { value: rejection });
   }
 

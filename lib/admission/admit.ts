@@ -28,22 +28,21 @@ export interface Admission {
   readonly pod: PodAssignment;
   readonly warnings: readonly Warning[];
   readonly alreadyAdmitted: boolean;
-  /** Why it is on its NUMA nodes, where they were chosen jointly just now. */
+  /** Why it is on its NUMA nodes, if this admission chose them jointly. */
   readonly explanation?: string | null;
-  /** It stands for one of its uid that asked for something else. */
+  /** True if it replaces a pod of its uid that had another request. */
   readonly replaced?: boolean;
 }
 
-/** Who asks, and who makes room for that; undefined: nobody does. */
-interface Asker {
+/** A request, and what makes room for it; undefined: nothing does. */
+interface Attempt {
   readonly request: AdmissionRequest;
   readonly room: Room | undefined;
 }
 
 /**
- * Lock, reload, decide, shared members leave, commit. A pod that is placed stays as it is. A
- * request for which there is no room is tried again once there is more, and one that waits in its
- * turn.
+ * Locks, reloads, decides, lets shared members leave, and commits. A placed pod stays as it is. A
+ * request without room is tried again if `room` made some. With `wait` it is tried in its turn.
  * @throws {@link AdmissionError}, what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
 export async function admit(
@@ -52,31 +51,31 @@ export async function admit(
   signal?: AbortSignal,
   room?: Room,
 ): Promise<Admission> {
-  const asker = { request, room };
-  const once = () => transact(site, signal, (...step) => tryAdmit(site, asker, ...step), FEW_CGROUPS);
-  const answer = request.wait ? await admitInTurn(site, asker, signal) : await withRoom(room, once);
+  const attempt = { request, room };
+  const once = () => transact(site, signal, (...step) => tryAdmit(site, attempt, ...step), FEW_CGROUPS);
+  const answer = request.wait ? await admitInTurn(site, attempt, signal) : await withRoom(room, once);
   if (isRejected(answer)) throw new AdmissionError(answer.rejection);
   return answer;
 }
 
 function admitInTurn(
   site: Site,
-  asker: Asker,
+  attempt: Attempt,
   signal: AbortSignal | undefined,
 ): Promise<Admission | Rejected> {
-  const { request, room } = asker;
+  const { request, room } = attempt;
   const { pod } = request;
   return inTurn(site.ledger, signal, async (turn) => {
     const answer = await withRoom(room, () =>
       transact(site, signal, async (state, commit, recorded) => {
         let rejected: Rejected | undefined;
         if (turn.isOurs() || placedPod(state, pod)) {
-          const answer = await tryAdmit(site, asker, state, commit, recorded);
+          const answer = await tryAdmit(site, attempt, state, commit, recorded);
           if (!isRejected(answer) || !answer.shortage) return answer;
           rejected = answer;
         }
-        const hopeless = rejectionWhenEmpty(site, request, recorded);
-        if (hopeless) return { rejection: hopeless };
+        const finalRejection = rejectionWhenEmpty(site, request, recorded);
+        if (finalRejection) return { rejection: finalRejection };
         if (turn.wait()) publish('wait', site, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
         return rejected;
       }),
@@ -87,18 +86,18 @@ function admitInTurn(
 
 async function tryAdmit(
   site: Site,
-  asker: Asker,
-  given: Assignments,
+  attempt: Attempt,
+  latest: Assignments,
   commit: EnforcedCommit,
   recorded: Assignments,
 ): Promise<Admission | Rejected> {
-  const { request, room } = asker;
+  const { request, room } = attempt;
   const { ledger, providers } = site;
-  const state = withoutOwnRoom(site, asker, given);
+  const state = withoutOwnRoom(site, attempt, latest);
   const again = () => {
-    // As of a transaction: nobody can tell then what dead owners have left behind.
-    const left = commit.refusal ? undefined : withoutAnyDead(site, given, recorded);
-    return left && tryAdmit(site, asker, left, commit, recorded);
+    // If nothing may be written, dead owners stay on record: what they left behind is unknown.
+    const left = commit.refusal ? undefined : withoutAnyDead(site, latest, recorded);
+    return left && tryAdmit(site, attempt, left, commit, recorded);
   };
   let placed: PodAssignment | undefined;
   try {
@@ -131,7 +130,7 @@ async function tryAdmit(
   const next = decision.next();
   let enforced: Enforced;
   try {
-    // What it requires shows only once it is committed: then it may be taken back.
+    // Only a commit shows whether required quiet settings hold: another one may have to undo it.
     const isLast = providers.isEmpty && !request.requiredQuiet?.length;
     enforced = await commit(next, isLast, {
       request: aimOf(site, request),
@@ -150,23 +149,23 @@ async function tryAdmit(
   return { pod, warnings, alreadyAdmitted: false, explanation: decision.explanation };
 }
 
-// The room that grants have made for it is its own to take. What another process keeps under its uid is
-// on record as any pod is.
-function withoutOwnRoom({ ledger }: Site, { request, room }: Asker, state: Assignments): Assignments {
+// A request may take the room that grants made for it. A placeholder of another process under its
+// uid counts as any pod.
+function withoutOwnRoom({ ledger }: Site, { request, room }: Attempt, state: Assignments): Assignments {
   const uid = request.pod.uid ?? room?.uid;
   const kept = uid === undefined ? undefined : findPod(state, uid);
   return kept && ledger.owners.isOwn(kept.owner) ? withoutPlaceholder(state, kept.uid) : state;
 }
 
-/** How strongly others are to be kept off. */
+/** The enforcement to aim at: the request's, completed by the site's. */
 export function aimOf(
   { enforcement: usual }: Pick<Site, 'enforcement'>,
-  { enforcement: asked }: Pick<AdmissionRequest, 'enforcement'>,
+  { enforcement: choice }: Pick<AdmissionRequest, 'enforcement'>,
 ): EnforcementRequest {
-  return { ...usual, ...asked, isNamed: asked.enforcement !== undefined };
+  return { ...usual, ...choice, isNamed: choice.enforcement !== undefined };
 }
 
-/** What of it is required and not reached, as an error. */
+/** The error for required quiet settings that do not hold; undefined if all do. */
 export function quietShortfallOf(
   { quieter }: Site,
   request: AdmissionRequest,
@@ -177,7 +176,7 @@ export function quietShortfallOf(
   return requiredQuiet.length > 0 ? quietShortfall(quieter.outcome(state, uid), requiredQuiet) : undefined;
 }
 
-/** What an admission looks at. `pods`: on record, those of dead owners too. */
+/** What an admission decides on. `pods`: all on record, including those of dead owners. */
 export function questionOf(
   { topology, resources, providers }: Site,
   request: AdmissionRequest,
@@ -196,25 +195,23 @@ export function questionOf(
   };
 }
 
-/**
- * On the CPUs that the last grant of this name had, where they are free and will do; else on any.
- */
+/** Decides on the CPUs of the last grant of this name if they are free and suffice, else on any. */
 function decideNamed(question: Question): Decision | Rejection {
   const { state, request, topology, present } = question;
   const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
-  return decide(question, (asked, pool) => {
+  return decide(question, (poolQuestion, pool) => {
     const free = freeCpus(state, present, pool).intersection(topology.allowed);
     if (request.isForCaller && last?.isSubsetOf(free)) {
-      const again = decideIn({ ...asked, within: last }, pool);
-      if (again.admitted) return again;
+      const onLast = decideIn({ ...poolQuestion, within: last }, pool);
+      if (onLast.admitted) return onLast;
     }
-    return decideIn(asked, pool);
+    return decideIn(poolQuestion, pool);
   });
 }
 
 /**
- * Why even the empty machine would not admit it; undefined where it would. What custom providers
- * have by then only they know.
+ * Why even the empty machine would reject a request; undefined if it would not. With custom
+ * providers the answer is unknown: only they know what they would have then.
  */
 function rejectionWhenEmpty(
   site: Site,

@@ -1,5 +1,5 @@
-// Diagnostics: what managers do, told on channels of node:diagnostics_channel. Nothing is computed
-// where nobody subscribes.
+// Diagnostics: publishes what managers do on channels of node:diagnostics_channel. A channel
+// without subscribers costs nothing.
 import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { ENVIRONMENT } from '../base/registry.js';
@@ -17,7 +17,7 @@ export const DIAGNOSTICS_CHANNELS = Object.freeze({
   error: 'numalign:error',
 });
 
-/** The steps that have a channel. */
+/** The steps that have a channel: {@link DIAGNOSTICS_CHANNELS} names it. */
 export type DiagnosticsStep = keyof typeof DIAGNOSTICS_CHANNELS;
 
 /** The fields of every message. */
@@ -40,7 +40,12 @@ export interface DiagnosticsStepMessage extends DiagnosticsOrigin {
 
 /** A container of a request. */
 export interface DiagnosticsContainer {
+  /** Name of the container; for a grant that `acquire` makes, `main`. */
   readonly name: string;
+  /**
+   * `init` ends before the next container starts; `sidecar` starts with these and lasts as long as
+   * the pod; `app` is every other container.
+   */
   readonly kind: 'init' | 'sidecar' | 'app';
   /**
    * How many exclusive CPUs it asks for; 0: it runs in the shared pool of its pod or the machine.
@@ -63,13 +68,17 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   readonly outcome: 'admitted' | 'already' | 'rejected' | 'failed';
   /** The uid; null if there is none yet. */
   readonly uid: string | null;
+  /** The name of the grant or pod; null if it has none yet. */
   readonly name: string | null;
+  /** The topology policy of the request, such as `best-effort`. */
   readonly policy: string;
+  /** The topology scope of the request: `container` or `pod`. */
   readonly scope: string;
   /** Placement options by the kubelet's names. */
   readonly options: Readonly<Record<string, boolean>>;
   /** Whether the request has `wait`. Then `durationMs` includes the wait. */
   readonly wait: boolean;
+  /** One entry for each container of the request, init containers and sidecars first. */
   readonly containers: readonly DiagnosticsContainer[];
   /** What a pod that is booked as a whole asks for; else null. */
   readonly booking: Pick<DiagnosticsContainer, 'exclusiveCpus' | 'memoryTypes' | 'l3Groups'> | null;
@@ -77,7 +86,9 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
   readonly container: string | null;
   /** All CPUs of the pod as a list, such as `2-3`; null if it is not admitted. */
   readonly cpus: string | null;
+  /** The NUMA nodes of `cpus` as a list, such as `0-1`; null if the pod is not admitted. */
   readonly numaNodes: string | null;
+  /** The enforcement level that the grant has reached; null if the pod is not admitted. */
   readonly enforcement: EnforcementLevel | null;
 }
 
@@ -85,14 +96,15 @@ export interface AdmitMessage extends DiagnosticsStepMessage {
 export interface WaitMessage extends DiagnosticsOrigin {
   /** As in {@link AdmitMessage}. */
   readonly uid: string | null;
+  /** The requested name; null if the request has none. */
   readonly name: string | null;
 }
 
-/**
- * A grant is released or handed over, or that failed. Grants of dead owners end without a message.
- */
+/** A release or handover of a grant is done or failed. Grants of dead owners have no message. */
 export interface ReleaseMessage extends DiagnosticsStepMessage {
+  /** The uid of the grant or pod. */
   readonly uid: string;
+  /** The name of the grant or pod; its uid if it was given none. */
   readonly name: string;
   /** The CPUs that it had, as a list. */
   readonly cpus: string;
@@ -102,24 +114,32 @@ export interface ReleaseMessage extends DiagnosticsStepMessage {
 
 /** Threads moved onto the CPUs of a grant or off them. Starts of Workers have no message. */
 export interface ApplyMessage extends DiagnosticsStepMessage {
+  /** The uid of the grant. */
   readonly uid: string;
+  /** The call that moved the threads. */
   readonly action: ApplyAction;
   /** The CPUs of the grant afterwards, as a list; empty: the shared pool. */
   readonly cpus: string;
   /** How many threads moved; null if it failed, or for a process. */
   readonly moved: number | null;
+  /** How many threads did not move; null in the same cases as `moved`. */
   readonly unmovable: number | null;
   /** The started or attached process; else null. */
   readonly pid: number | null;
 }
 
-/** What moved threads, see {@link ApplyMessage}. */
+/**
+ * The call that moved threads: `pin` (of a grant or a part), `place` ({@link Grant.placeThreads}),
+ * `prewarm` ({@link Grant.prewarmPool}), `unpin`, `resize`, `spawn` (also {@link Grant.fork} and
+ * {@link Grant.startChild}), `exec` or `attach` (of a grant or a container).
+ */
 export type ApplyAction = 'pin' | 'place' | 'prewarm' | 'unpin' | 'resize' | 'spawn' | 'exec' | 'attach';
 
 /** A round of reconciling ended. */
 export interface ReconcileMessage extends DiagnosticsStepMessage {
   /** How many threads, cgroups and members were compared. */
   readonly checked: number;
+  /** How many of the differences are gone after this round. */
   readonly repaired: number;
   /** How many differences are left alone, because another program always changes them back. */
   readonly contested: number;
@@ -129,11 +149,13 @@ export interface ReconcileMessage extends DiagnosticsStepMessage {
 
 /** Reconciling found a difference. */
 export interface DriftMessage extends DiagnosticsOrigin {
+  /** One of {@link DriftKind}. */
   readonly kind: string;
   /** The uid of the grant; null if it concerns no single grant. */
   readonly uid: string | null;
   /** A description for people. */
   readonly what: string;
+  /** Whether the difference is gone after the repair. */
   readonly repaired: boolean;
 }
 
@@ -141,33 +163,43 @@ export interface DriftMessage extends DiagnosticsOrigin {
 export interface ErrorMessage extends DiagnosticsOrigin {
   /** The failed step; `watch`: looking for changes while there is a listener of `change`. */
   readonly step: DiagnosticsStep | 'watch';
+  /** The `code` of the error, else its `name`, else `unknown`. */
   readonly code: string;
+  /** The message of the error, in words. */
   readonly message: string;
+  /** What the step threw, unchanged. */
   readonly error: unknown;
 }
 
 /** The messages of each channel. They are frozen. */
 export interface DiagnosticsMessages {
+  /** A request of `acquire` or `admit` was answered: `numalign:admit`. */
   admit: AdmitMessage;
+  /** A request waits for room: `numalign:wait`. */
   wait: WaitMessage;
+  /** A grant was released or handed over: `numalign:release`. */
   release: ReleaseMessage;
+  /** Threads moved onto a grant or off it: `numalign:apply`. */
   apply: ApplyMessage;
+  /** A round of reconciling ended: `numalign:reconcile`. */
   reconcile: ReconcileMessage;
+  /** Reconciling found a difference: `numalign:drift`. */
   drift: DriftMessage;
+  /** A step failed: `numalign:error`. */
   error: ErrorMessage;
 }
 
 type TracedStep = 'admit' | 'release' | 'apply' | 'reconcile';
 type Fields<S extends DiagnosticsStep> = Omit<DiagnosticsMessages[S], keyof DiagnosticsOrigin>;
-type Described<S extends TracedStep> = Omit<DiagnosticsMessages[S], keyof DiagnosticsStepMessage>;
+type StepFields<S extends TracedStep> = Omit<DiagnosticsMessages[S], keyof DiagnosticsStepMessage>;
 
-/** How a step has ended: `value` is undefined where it has thrown. */
-export interface Ended<T> {
+/** The result of a step; `value` is undefined if it threw. */
+export interface StepResult<T> {
   readonly value: T | undefined;
   readonly error: unknown;
 }
 
-/** The part of a site by which its manager is known. */
+/** The part of a site that identifies its manager. */
 export type Source = Pick<ReadOnlySite, 'managerId' | 'ledger'>;
 
 const CHANNELS = Object.fromEntries(
@@ -176,12 +208,12 @@ const CHANNELS = Object.fromEntries(
 
 const managerIds = () => ({ last: 0 });
 
-/** Another each time: it tells the managers of a thread apart. */
+/** Returns an id that no other manager of this thread has. */
 export function newManagerId(): number {
   return ++ENVIRONMENT.of(managerIds).last;
 }
 
-/** Publishes what `describe` answers, if somebody subscribes. */
+/** Publishes what `describe` returns, if the channel has subscribers. */
 export function publish<S extends DiagnosticsStep>(
   step: S,
   { managerId, ledger }: Source,
@@ -203,32 +235,32 @@ export function publishError(source: Source, step: ErrorMessage['step'], error: 
 }
 
 /**
- * Does a step, at once or later, and publishes how it has ended. `describe` is called only where
- * somebody subscribes, and must not throw. What the step throws is thrown on, and told on the
- * channel of errors too, unless it is a rejection.
+ * Runs a step, synchronous or not, and publishes its result. `describe` is called only if there are
+ * subscribers, and must not throw. An error of the step is rethrown and, unless it is a rejection,
+ * published on the channel of errors too.
  */
 export function traced<S extends TracedStep, T>(
   step: S,
   source: Source,
   action: () => T,
-  describe: (ended: Ended<Awaited<T>>) => Described<S>,
+  describe: (result: StepResult<Awaited<T>>) => StepFields<S>,
 ): T {
   if (!CHANNELS[step].hasSubscribers && !CHANNELS.error.hasSubscribers) return action();
   const begin = performance.now();
-  const tell = (ended: Ended<Awaited<T>>, code: string | null) => {
+  const publishResult = (outcome: StepResult<Awaited<T>>, code: string | null) => {
     const durationMs = performance.now() - begin;
     publish(
       step,
       source,
-      () => ({ durationMs, error: ended.error, code, ...describe(ended) }) as unknown as Fields<S>,
+      () => ({ durationMs, error: outcome.error, code, ...describe(outcome) }) as unknown as Fields<S>,
     );
   };
-  const done = (value: Awaited<T>): Awaited<T> => {
-    tell({ value, error: null }, null);
+  const succeed = (value: Awaited<T>): Awaited<T> => {
+    publishResult({ value, error: null }, null);
     return value;
   };
-  const failed = (error: unknown): never => {
-    tell({ value: undefined, error }, codeOf(error));
+  const fail = (error: unknown): never => {
+    publishResult({ value: undefined, error }, codeOf(error));
     if (!(error instanceof AdmissionError)) publishError(source, step, error);
     throw error;
   };
@@ -236,10 +268,10 @@ export function traced<S extends TracedStep, T>(
   try {
     result = action();
   } catch (error) {
-    return failed(error);
+    return fail(error);
   }
-  if (result instanceof Promise) return result.then(done, failed) as T;
-  return done(result as Awaited<T>) as T;
+  if (result instanceof Promise) return result.then(succeed, fail) as T;
+  return succeed(result as Awaited<T>) as T;
 }
 
 function codeOf(error: unknown): string {

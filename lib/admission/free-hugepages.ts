@@ -1,5 +1,5 @@
-// Reads what the kernel has free of hugepages, where a decision or a flag asks for it: a file for each
-// type and NUMA node, and two of each type for the machine.
+// Reads the kernel's free hugepages if a decision or a flag needs them: one file per type and NUMA
+// node, and two per type for the machine.
 import type { Assignments } from '../account/assignments.js';
 import {
   type FreeHugepages,
@@ -11,7 +11,7 @@ import { pageBytes } from '../input/values/memory-types.js';
 import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';
 
-/** Of some resources; those that are no hugepages are left out. Of a described machine nothing. */
+/** The free hugepages of some resources, in bytes; unknown for others, or if simulated. */
 export function freeHugepages(
   { isSimulated, numaNodes }: Topology,
   resources: Iterable<string>,
@@ -35,21 +35,21 @@ function kernelHugepages(page: number, numaNodes: readonly number[]): KernelHuge
   };
 }
 
-/** Of what is booked in a state. */
+/** The free hugepages of the types that a state books. */
 export function freeOfBooked({ memory }: Assignments, topology: Topology): FreeHugepages {
   return freeHugepages(topology, Object.values(memory).flatMap(Object.keys));
 }
 
-/** By which a request is decided that is strict about hugepages. */
+/** The free hugepages that limit a request; undefined unless it is strict and asks for some. */
 export function freeForStrict(
   { pod, placement }: AdmissionRequest,
   topology: Topology,
 ): FreeHugepages | undefined {
   if (!placement.strictHugepages) return undefined;
-  const asking = pod.resources ? [pod.resources, ...pod.containers] : pod.containers;
+  const requesters = pod.resources ? [pod.resources, ...pod.containers] : pod.containers;
   const free = freeHugepages(
     topology,
-    asking.flatMap(({ requests }) => Object.keys(requests)),
+    requesters.flatMap(({ requests }) => Object.keys(requests)),
   );
   return free.size === 0 ? undefined : free;
 }

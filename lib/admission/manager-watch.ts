@@ -1,5 +1,5 @@
-// ManagerWatch: tells a manager's listeners what has changed, and takes back what cgroups had that
-// have ended, while somebody listens. A look costs as much as has changed.
+// ManagerWatch: while a manager has listeners, tells them what changed, and takes back the grants
+// of ended cgroups. The cost of a look depends only on what changed.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type FlagGround, isSameGround } from '../decision/flags/flags.js';
@@ -13,33 +13,33 @@ import type { StateRecovered, StateSource } from '../state/store.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {
-  /** The generation that was seen last, and the one now. */
+  /** The generation at the last event. */
   readonly before: number;
+  /** The generation now; the same as `before` if only flags have changed. */
   readonly generation: number;
+  /** Grants that are new since the last event, as they are now. */
   readonly added: readonly GrantInfo[];
+  /** Grants that have ended since the last event, as they were. */
   readonly removed: readonly GrantInfo[];
   /** A resize is listed twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];
-  /**
-   * Grants of which something has ceased to hold, or holds again ({@link GrantInfo.flags}); also
-   * without a commit: `before` is `generation` then.
-   */
+  /** Grants whose {@link GrantInfo.flags} changed, also without a commit. */
   readonly flagged: readonly GrantInfo[];
-  /** What was damaged and has been put together again by this process. */
+  /** What this process recovered of a damaged state. */
   readonly recovered: readonly StateRecovered[];
-  /** The machine's settings, where they have changed; else null. */
+  /** The machine's settings, if they changed; else null. */
   readonly settings: Settings | null;
-  /** As it is now. */
+  /** The present shared pool. */
   readonly sharedPool: CpuSet;
 }
 
-/** What is watched, and who is told. */
-export interface Watched {
+/** What a watch reads, and what it calls. */
+export interface WatchPorts {
   store(): StateSource;
   recoveries(): readonly StateRecovered[];
   infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
   ground(state: Assignments): FlagGround;
-  /** Whether nothing tells what has become of the CPUs: {@link ManagerWatch.look} is called. */
+  /** True if nothing else calls {@link ManagerWatch.look} when CPUs change. */
   isBlind(): boolean;
   settings(): Settings;
   sharedPool(): CpuSet;
@@ -49,10 +49,10 @@ export interface Watched {
   fail(error: Error): void;
 }
 
-/** How often it looks for what nothing tells. */
+/** How often it looks for changes that nothing reports. */
 export const BLIND_MS = 30_000;
 
-/** On what flags were judged, and the grants of which something may have changed. */
+/** What flags were judged on, and the grants that may have changed. */
 interface Judgement {
   readonly ground: FlagGround;
   readonly infos: readonly GrantInfo[];
@@ -61,31 +61,31 @@ interface Judgement {
 const NO_DIFFERENCE: Difference = { added: [], removed: [], changed: [], haveSettingsChanged: false };
 
 export class ManagerWatch {
-  readonly #watched: Watched;
+  readonly #ports: WatchPorts;
   readonly #cgroups = new CgroupWatch((uid) => this.#reclaimDead(new Set([uid])));
   #end: (() => void) | undefined;
-  // What the listeners were told last.
-  #seen: Checkpoint | undefined;
+  // The checkpoint of the last look.
+  #last: Checkpoint | undefined;
   #ground: FlagGround | undefined;
   readonly #flags = new Map<string, string>();
-  // How many were told.
+  // How many recoveries the listeners know.
   #recoveries = 0;
   #isReclaiming = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(watched: Watched) {
-    this.#watched = watched;
+  constructor(ports: WatchPorts) {
+    this.#ports = ports;
   }
 
   /** @throws as Store.read */
   start(): void {
     if (this.#end) return;
-    const store = this.#watched.store();
-    // Before the first look, so that nothing is missed.
+    const store = this.#ports.store();
+    // It watches before the first look, so that it misses nothing.
     this.#end = store.watch(() => this.look());
     try {
       const now = store.read();
-      this.#recoveries = this.#watched.recoveries().length;
+      this.#recoveries = this.#ports.recoveries().length;
       if (now) this.#follow(now, this.#judge(now));
       this.#lookLater();
     } catch (error) {
@@ -100,16 +100,16 @@ export class ManagerWatch {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#cgroups.stop();
-    this.#seen = undefined;
+    this.#last = undefined;
     this.#flags.clear();
   }
 
-  /** Something may have changed: the state, or what flags depend on. */
+  /** Looks for changes of the state, and of what flags depend on. */
   look(): void {
     if (!this.#end) return;
     try {
-      const now = this.#watched.store().read();
-      const before = this.#seen;
+      const now = this.#ports.store().read();
+      const before = this.#last;
       if (!now) return;
       const hasChanged = before?.generation !== now.generation;
       const changes = before && hasChanged ? difference(before.assignments, now.assignments) : NO_DIFFERENCE;
@@ -120,37 +120,37 @@ export class ManagerWatch {
       );
       this.#follow(now, judgement, before && changes);
       if (before && (hasChanged || flagged.length > 0))
-        this.#watched.tell(this.#change(before, now, changes, infos, flagged));
-      this.#recoveries = this.#watched.recoveries().length;
+        this.#ports.tell(this.#change(before, now, changes, infos, flagged));
+      this.#recoveries = this.#ports.recoveries().length;
       this.#lookLater();
     } catch (error) {
-      this.#watched.fail(error as Error);
+      this.#ports.fail(error as Error);
     }
   }
 
-  // Those of which something may have changed; without `changes` all.
+  // Judges the grants that may have changed; without `changes` all.
   #judge({ assignments }: Checkpoint, changes?: Difference): Judgement {
-    const ground = this.#watched.ground(assignments);
+    const ground = this.#ports.ground(assignments);
     const isSame =
       changes && !changes.haveSettingsChanged && this.#ground && isSameGround(this.#ground, ground);
-    const pods = isSame ? later(changes) : assignments.pods;
-    return { ground, infos: pods.length === 0 ? [] : this.#watched.infos(pods, assignments) };
+    const pods = isSame ? podsAfter(changes) : assignments.pods;
+    return { ground, infos: pods.length === 0 ? [] : this.#ports.infos(pods, assignments) };
   }
 
   #follow(now: Checkpoint, { ground, infos }: Judgement, changes?: Difference): void {
     const { assignments, refusal } = now;
-    this.#seen = now;
+    this.#last = now;
     this.#ground = ground;
     for (const { uid } of changes?.removed ?? []) {
       this.#flags.delete(uid);
       this.#cgroups.forget(uid);
     }
     for (const info of infos) this.#flags.set(info.uid, textOf(info));
-    this.#cgroups.follow(changes ? later(changes) : assignments.pods);
+    this.#cgroups.follow(changes ? podsAfter(changes) : assignments.pods);
     if (!refusal && infos.some(({ alive }) => !alive)) this.#reclaim();
   }
 
-  // `infos`: of those that have come or changed, at least.
+  // `infos` has at least the added and the changed grants.
   #change(
     before: Checkpoint,
     now: Checkpoint,
@@ -158,8 +158,8 @@ export class ManagerWatch {
     infos: readonly GrantInfo[],
     flagged: readonly GrantInfo[],
   ): StateChange {
-    const gone = [...removed, ...changed.map((each) => each.before)];
-    const earlier = gone.length === 0 ? [] : this.#watched.infos(gone, before.assignments);
+    const earlierPods = [...removed, ...changed.map((each) => each.before)];
+    const earlier = earlierPods.length === 0 ? [] : this.#ports.infos(earlierPods, before.assignments);
     const befores = earlier.slice(removed.length);
     const present = new Map(infos.map((info) => [info.uid, info]));
     return Object.freeze({
@@ -169,13 +169,13 @@ export class ManagerWatch {
       removed: earlier.slice(0, removed.length),
       changed: changed.map(({ after }, i) => ({ before: befores[i]!, after: present.get(after.uid)! })),
       flagged,
-      recovered: this.#watched.recoveries().slice(this.#recoveries),
-      settings: haveSettingsChanged ? this.#watched.settings() : null,
-      sharedPool: this.#watched.sharedPool(),
+      recovered: this.#ports.recoveries().slice(this.#recoveries),
+      settings: haveSettingsChanged ? this.#ports.settings() : null,
+      sharedPool: this.#ports.sharedPool(),
     });
   }
 
-  #lookLater(isNeeded = this.#cgroups.isBlind || this.#watched.isBlind()): void {
+  #lookLater(isNeeded = this.#cgroups.isBlind || this.#ports.isBlind()): void {
     if (this.#timer || !this.#end || !isNeeded) return;
     const look = () => {
       this.#timer = undefined;
@@ -186,23 +186,23 @@ export class ManagerWatch {
     this.#timer = setTimeout(look, BLIND_MS).unref();
   }
 
-  // What cgroups had that have ended, of these grants. Of the end of a process every manager hears by
-  // itself.
+  // Takes back those of these grants whose cgroups have ended. Processes need no watch: every
+  // manager hears of their end.
   #reclaimDead(uids: ReadonlySet<string>): void {
-    const { assignments, refusal } = this.#seen ?? {};
+    const { assignments, refusal } = this.#last ?? {};
     if (!assignments || refusal || uids.size === 0) return;
     const pods = assignments.pods.filter(({ uid }) => uids.has(uid));
-    if (this.#watched.infos(pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
+    if (this.#ports.infos(pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
   }
 
-  // Every manager that watches may try: the first does it, the others then find nothing to do.
+  // Every watching manager may try: the first succeeds, and the others find nothing to do.
   #reclaim(): void {
     if (this.#isReclaiming) return;
     this.#isReclaiming = true;
-    this.#watched
+    this.#ports
       .reclaim()
       .catch((error) => {
-        this.#watched.fail(error);
+        this.#ports.fail(error);
         this.#lookLater(true);
       })
       .finally(() => {
@@ -211,6 +211,6 @@ export class ManagerWatch {
   }
 }
 
-const later = ({ added, changed }: Difference) => [...added, ...changed.map(({ after }) => after)];
+const podsAfter = ({ added, changed }: Difference) => [...added, ...changed.map(({ after }) => after)];
 
 const textOf = ({ flags }: GrantInfo) => flags.map(({ message }) => message).join('; ');

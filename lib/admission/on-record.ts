@@ -1,4 +1,4 @@
-// What is on record at a site.
+// Reads what is on record at a site.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -11,9 +11,7 @@ import type { Checkpoint } from '../state/format/checkpoint.js';
 import { freeOfBooked } from './free-hugepages.js';
 import type { ReadOnlySite } from './site.js';
 
-/**
- * What does not hold any more of a pod, as things are now; nothing of one that is off the record.
- */
+/** The present flags of a pod; none if it is off the record. */
 export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment): readonly Flag[] {
   const { ledger, topology, resources } = site;
   const state = assignmentsOf(site, ledger.read());
@@ -23,8 +21,8 @@ export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment)
 }
 
 /**
- * What is on record, where that is known for certain.
- * @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known
+ * The assignments on record.
+ * @throws ERR_STATE_CORRUPT if a living owner may hold more than is known
  */
 export function knownAssignments(site: ReadOnlySite): Assignments {
   return knownCheckpoint(site).assignments;
@@ -36,17 +34,17 @@ export function knownCheckpoint(site: ReadOnlySite): Checkpoint {
   return checkpoint;
 }
 
-/** The newest, whatever is wrong with it. @throws ERR_STATE_CORRUPT where it is gone */
+/** The newest checkpoint, even a damaged one. @throws ERR_STATE_CORRUPT if it was removed */
 export function currentCheckpoint(site: ReadOnlySite): Checkpoint {
-  return existing(site, site.ledger.read());
+  return presentCheckpoint(site, site.ledger.read());
 }
 
-/** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT where there is none */
+/** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT if there is none */
 export function assignmentsOf(site: ReadOnlySite, checkpoint: Checkpoint | undefined): Assignments {
-  return existing(site, checkpoint).assignments;
+  return presentCheckpoint(site, checkpoint).assignments;
 }
 
-function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined): Checkpoint {
+function presentCheckpoint({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined): Checkpoint {
   if (checkpoint) return checkpoint;
   throw new NumalignError(
     'ERR_STATE_CORRUPT',
@@ -54,18 +52,18 @@ function existing({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined):
   );
 }
 
-/** A pod as the machine's settings have it. @throws ERR_INVALID_POD, ERR_STATE_CORRUPT */
+/** A pod as the kubelet of the settings takes it. @throws ERR_INVALID_POD, ERR_STATE_CORRUPT */
 export function managedPod(site: ReadOnlySite, pod: PodRequest): PodRequest {
   return pod.resources ? podUnder(assignmentsOf(site, site.ledger.read()).settings, pod) : pod;
 }
 
-/** On what the flags of the state's grants are judged now. */
+/** What the flags of the state's grants are judged on now. */
 export function flagGroundNow({ topology, resources }: ReadOnlySite, state: Assignments): FlagGround {
   const hugepages = freeOfBooked(state, topology);
   return flagGround(state, topology, resources, cpusNow(topology, state.pods), hugepages);
 }
 
-/** What the state says of some of its grants. */
+/** The facts of some grants of a state. */
 export function grantInfos(
   site: ReadOnlySite,
   pods: readonly PodAssignment[],
@@ -75,7 +73,7 @@ export function grantInfos(
   const dead = new Set(ledger.owners.deadPods(pods));
   const now = cpusNow(topology, state.pods);
   const hugepages = freeOfBooked(state, topology);
-  // To look at all of them costs what all of them are.
+  // For some grants only, preparing to judge all of them would cost more than it saves.
   const flags =
     pods === state.pods
       ? flagsOfEach(state, topology, resources, now, hugepages)

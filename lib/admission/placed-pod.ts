@@ -1,4 +1,4 @@
-// Pods that are placed already, and the owner of those that nobody owns.
+// Finds pods that are placed already; also the owner of planned pods.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { OwnerRecord, PodAmounts, PodAssignment } from '../account/pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from '../account/pod-list-changes.js';
@@ -9,9 +9,9 @@ import type { PodRequest } from '../input/pods/pod-request.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 
 /**
- * What a pod that is admitted again has.
- * @throws ERR_POD_CONFLICT where it asks for something else than before, or is known by its name
- *   alone, and that is another's
+ * The pod on record that this request repeats, if any.
+ * @throws ERR_POD_CONFLICT if the pod asked for something else before, or if only its name
+ *   identifies it and another pod has that name
  */
 export function placedPod(state: Assignments, pod: PodRequest): PodAssignment | undefined {
   const placed = pod.uid === undefined ? undefined : findPod(state, pod.uid);
@@ -31,7 +31,9 @@ export function placedPod(state: Assignments, pod: PodRequest): PodAssignment | 
   );
 }
 
-/** A pod on record that is admitted again: `placed` as it is, or `old`, which a new one replaces. */
+/**
+ * A pod on record that is admitted again: `placed` as it is, or `old`, which a new one replaces.
+ */
 interface PodOnRecord {
   readonly placed?: PodAssignment | undefined;
   readonly old?: PodAssignment;
@@ -53,7 +55,7 @@ function shapeOfPlaced({ containers, resources }: PodAssignment): string {
   return shapeOf(requested, resources);
 }
 
-// What a pod asks for, as text: what it may use as a whole only where it says so.
+// What a pod asks for, as a text to compare; with resources of the whole pod only if it has some.
 function shapeOf(
   containers: readonly Pick<ContainerRequest, 'name' | 'kind' | 'requests'>[],
   whole: PodAmounts | null | undefined,
@@ -79,12 +81,12 @@ function count(counts: NameCounts, pods: readonly PodAssignment[], sign: 1 | -1)
   return names.reduce((all, name) => all.with([[name, (all.get(name) ?? 0) + sign || undefined]]), counts);
 }
 
-// How many pods have a name: those that come with a uid may have the same one.
+// How many pods have each name: pods with uids may share one.
 const nameCounts = oncePerPods<NameCounts>(countAll, (earlier, changes) =>
   count(count(earlier, podsBefore(changes), -1), podsAfter(changes), 1),
 );
 
-// Of pods without a uid, and of those whose uid says no more than their name.
+// Only a pod without a uid, or with one that is made of its name, needs a name of its own.
 function checkNewName({ pods }: Assignments, { uid, name, namespace }: PodRequest): void {
   if (namespace === undefined || name === undefined) return;
   if (nameCounts(pods).get(fullName({ namespace, name })) === undefined) return;
@@ -93,12 +95,12 @@ function checkNewName({ pods }: Assignments, { uid, name, namespace }: PodReques
   if (!living) return;
   throw new NumalignError(
     'ERR_POD_CONFLICT',
-    `pod ${namespace}/${name} is admitted already, as ${living.uid}: release it first, or give this one a uid (that of the living pod: it stays as it is)`,
+    `pod ${namespace}/${name} is admitted already, as ${living.uid}: release it first, or give this pod a uid: another one, or the same to keep the pod as it is`,
     { value: name, valid: living.uid },
   );
 }
 
-/** Of plans: of pods that stay until they are released. */
+/** The owner of planned pods, which would stay until their release. */
 export const PERSISTENT_OWNER: OwnerRecord = {
   kind: 'persistent',
   uuid: '',

@@ -1,4 +1,4 @@
-// PodContainer: a container on record, as users see it.
+// PodContainer: the public view of a container on record.
 import type { MemoryBlock } from '../account/booked-memory.js';
 import type { ContainerAssignment, DeviceAssignment, Isolation } from '../account/pod-assignment.js';
 import { MILLI } from '../input/values/quantity.js';
@@ -30,7 +30,7 @@ export interface PodContainer {
   readonly devices: Readonly<Record<string, readonly DeviceAssignment[]>>;
 }
 
-/** A container on record, as users see it. What is on record does not change: it needs no copy. */
+/** The public view of a container. It copies nothing: what is on record does not change. */
 export function podContainer(assignment: ContainerAssignment): PodContainer {
   const { name, kind, isolation, cpus, held, hint, memory, devices, request } = assignment;
   const { cpu = 0 } = isolation === 'container' ? request : {};

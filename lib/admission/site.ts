@@ -9,9 +9,9 @@ import type { StateSource, Store } from '../state/store.js';
 
 /** A machine, and what can be read of its state. */
 export interface ReadOnlySite {
-  /** Whose messages they are on the diagnostics channels. */
+  /** Identifies the manager on the diagnostics channels. */
   readonly managerId: number;
-  /** Replaced where CPUs have come that it does not have; see {@link refreshTopology}. */
+  /** Replaced when CPUs appear that it lacks, see {@link refreshTopology}. */
   topology: Topology;
   readonly ledger: StateSource;
   readonly resources: DeviceResources;
@@ -19,11 +19,11 @@ export interface ReadOnlySite {
   readonly quieter: Quieter;
 }
 
-/** Where admission happens: a machine, its state, and how the kernel is told. */
+/** A machine, its state, and what enforces grants in the kernel. */
 export interface Site extends ReadOnlySite {
   readonly ledger: Store;
   readonly enforcer: Enforcer;
-  /** Of requests that do not say otherwise. */
+  /** The enforcement of requests that choose none. */
   readonly enforcement: EnforcementRequest;
   readonly lockTimeoutMs: number;
 }

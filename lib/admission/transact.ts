@@ -1,5 +1,5 @@
-// Transact: one step on the state for all processes, and its commit, by which the kernel keeps
-// others off what is taken.
+// Transact: one step on the state that all processes share. Its commit has the kernel keep others
+// off granted CPUs.
 import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -31,26 +31,23 @@ import { publish, publishError } from './diagnostics.js';
 import { assignmentsOf } from './on-record.js';
 import type { Site } from './site.js';
 
-/**
- * What was committed, and of new grants why they have not reached the level of enforcement that was
- * aimed at.
- */
+/** What was committed, and why new grants are below the enforcement level that they aim at. */
 export interface Enforced {
   readonly next: Assignments;
   readonly shortfalls: readonly string[];
 }
 
 export interface CommitOptions {
-  /** Of new grants. */
+  /** The enforcement that new grants aim at. */
   readonly request?: EnforcementRequest;
-  /** Threads of this process whose masks were changed for them before. */
+  /** Threads of this process whose masks the caller changed for this commit. */
   readonly unpinned?: readonly UnpinnedThread[];
-  /** Has all settings of quiet grants looked at. */
+  /** Looks at all settings of quiet grants, even if the record has not changed. */
   readonly quietReview?: QuietReview;
 }
 
 /**
- * A commit by which the kernel keeps others off what is taken.
+ * A commit that first has the kernel keep others off what it grants.
  * @throws as {@link Enforcer.clear} and {@link Commit}
  */
 export interface EnforcedCommit {
@@ -59,15 +56,15 @@ export interface EnforcedCommit {
 }
 
 /**
- * To how many of the cgroups that own grants a step looks that need not know of all whether they have
- * ended. A look takes longer than a decision; of many, each has its turn.
+ * The number of owner cgroups that a step checks if it need not know all that have ended. A check
+ * takes longer than a decision. If there are more, successive steps check them in turn.
  */
 export const FEW_CGROUPS = 16;
 
 /**
- * One step on the state for all processes: on `state`, without the grants of dead owners, as far as
- * these are looked at (`mostCgroups`; default: all); `recorded` still has them. An opener has written
- * the first state, so that there always is one.
+ * Runs one step on the state that all processes share. `state` lacks the grants of dead owners, as
+ * far as it checks them (`mostCgroups`; by default all); `recorded` still has them. There always is
+ * a state: the first opener writes one.
  */
 export async function transact<T>(
   site: Site,
@@ -76,21 +73,24 @@ export async function transact<T>(
   mostCgroups?: number,
 ): Promise<T> {
   const { ledger, topology, providers, lockTimeoutMs } = site;
-  let isGivenBack = false;
+  let mustReopen = false;
   const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
     const recorded = assignmentsOf(site, checkpoint);
     let before = recorded;
     const write: EnforcedCommit = Object.assign(
       async (next: Assignments, isLast = false, options?: CommitOptions) => {
-        const later = () => (isGivenBack = true);
-        const enforced = await commitEnforced(site, before, next, commit, { isLast, later, ...options });
+        const reopenLater = () => (mustReopen = true);
+        const enforced = await commitEnforced(site, before, next, commit, {
+          isLast,
+          reopenLater,
+          ...options,
+        });
         before = enforced.next;
         return enforced;
       },
       { refusal: commit.refusal },
     );
-    // Where nothing can be written nobody can tell either where threads may go that others have
-    // left behind.
+    // Without a writable state it is unknown where orphaned threads may go.
     const state = commit.refusal ? recorded : withoutDead(site, recorded, mostCgroups);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
@@ -98,12 +98,12 @@ export async function transact<T>(
   try {
     return await ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, decide);
   } finally {
-    if (isGivenBack) await reopen(site);
+    if (mustReopen) await reopen(site);
   }
 }
 
-// What was given back, as it is on record by now. A step of its own: the lock of the one before was
-// let go with its commit, whatever keeps this process busy.
+// Opens released CPUs to others, by the present record. This is a step of its own: the one before
+// gave up the lock at its commit, so that a busy process does not block others.
 async function reopen(site: Site): Promise<void> {
   const { ledger, topology, enforcer, lockTimeoutMs } = site;
   try {
@@ -111,29 +111,28 @@ async function reopen(site: Site): Promise<void> {
       if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, [], true);
     });
   } catch (error) {
-    // It is committed, and must not be taken for undone. What is not open yet is opened by the next
-    // change.
+    // The change is committed, and an error would say the opposite. The next change opens what is
+    // not open yet.
     publishError(site, 'apply', error);
   }
 }
 
-interface Last {
+interface FinalCommit {
   readonly isLast?: boolean;
-  /** Has what is given back opened once the lock was let go. */
-  readonly later?: () => void;
+  /** Called if released CPUs must be opened to others after the lock. */
+  readonly reopenLater?: () => void;
 }
 
 /**
- * Has the kernel clear what the next state takes, commits it, and has what it gives back opened to
- * the others; and has its own work leave the CPUs of quiet grants. Under the lock, so that nobody else
- * does so meanwhile.
+ * Has the kernel clear the CPUs that the next state grants, commits it, and opens the CPUs that it
+ * releases. Kernel work leaves the CPUs of quiet grants. REQUIRES: the state's lock.
  */
 export async function commitEnforced(
   site: Site,
   before: Assignments,
   wanted: Assignments,
   commit: Commit,
-  options: CommitOptions & Last = {},
+  options: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
   const step = site.quieter.follow(before, wanted, (state) => commit(state), options.quietReview);
   return step
@@ -141,7 +140,7 @@ export async function commitEnforced(
     : commitCleared(site, before, wanted, commit, options);
 }
 
-// The lock is held until the kernel has what is on record, and the record what the kernel has refused.
+// Holds the lock until the kernel has what is on record, and the record what the kernel refused.
 async function commitQuiet(
   site: Site,
   before: Assignments,
@@ -164,7 +163,7 @@ async function commitQuiet(
     await commit(withIdentities(after, before, site.topology));
     return { ...enforced, next: after };
   } catch (error) {
-    // What is on record says less of the kernel than is known, and nothing that is wrong.
+    // The record then lacks facts about the kernel, but has no wrong ones.
     publishError(site, 'apply', error);
     return enforced;
   }
@@ -175,7 +174,12 @@ async function commitCleared(
   before: Assignments,
   wanted: Assignments,
   commit: Commit,
-  { isLast = false, later, request = site.enforcement, unpinned = [] }: CommitOptions & Last = {},
+  {
+    isLast = false,
+    reopenLater,
+    request = site.enforcement,
+    unpinned = [],
+  }: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
   const { enforcer, topology } = site;
   const clearing = enforcer.clear(before, wanted, request, unpinned);
@@ -183,27 +187,27 @@ async function commitCleared(
   try {
     await commit(
       withIdentities(next, before, topology),
-      isLast && (settle === undefined || later !== undefined),
+      isLast && (settle === undefined || reopenLater !== undefined),
     );
   } catch (error) {
     undo();
     throw error;
   }
-  if (isLast && later) {
-    if (settle) later();
+  if (isLast && reopenLater) {
+    if (settle) reopenLater();
     return { next, shortfalls };
   }
   try {
     settle?.();
   } catch (error) {
-    // It is committed, and must not be taken for undone. What is not open yet is opened by the next
-    // change.
+    // The change is committed, and an error would say the opposite. The next change opens what is
+    // not open yet.
     publishError(site, 'apply', error);
   }
   return { next, shortfalls };
 }
 
-/** Ends the grants of dead owners, on record too. */
+/** Ends the grants of dead owners, and commits that. */
 export function reclaim(site: Site): Promise<void> {
   const end = async (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => {
     if (state !== recorded) await commit(state, true);
@@ -212,8 +216,8 @@ export function reclaim(site: Site): Promise<void> {
 }
 
 /**
- * The state less the grants of dead owners. Threads that ended Workers have left on their grants'
- * CPUs move to the shared pool first.
+ * The state without the grants of dead owners and without changes that no process carries out any
+ * more. Threads that ended Workers left on the CPUs of their grants move to the shared pool first.
  */
 export function withoutDead(
   { ledger, topology, enforcer }: Site,
@@ -226,24 +230,24 @@ export function withoutDead(
     native.closeOrphanedOwner(owner.uuid);
   }
   const left = removePods(state, new Set(owners.deadPods(state.pods, mostCgroups).map((pod) => pod.uid)));
-  const off = podsToResize(left.pods).filter(isOff);
-  for (const pod of off) {
+  const abandoned = podsToChange(left.pods).filter(isAbandoned);
+  for (const pod of abandoned) {
     if (!isMoving(pod)) continue;
     recall({ topology, enforcer }, state, pod);
     recallPages({ topology, enforcer }, state, pod);
   }
-  return off.reduce(callOff, left);
+  return abandoned.reduce(callOff, left);
 
-  // Who was to do it is dead, or has failed.
-  function isOff({ uid, upcoming }: PodAssignment): boolean {
+  // The process that announced the change is dead, or has failed.
+  function isAbandoned({ uid, upcoming }: PodAssignment): boolean {
     const { by } = upcoming!;
     return !owners.isProcessAlive(by) || (owners.isOwnProcess(by) && !registry.of(changesUnderWay).has(uid));
   }
 }
 
 /**
- * The same once all owners are looked at, for a step on a `state` for which they may not have been;
- * undefined where that changes nothing.
+ * {@link withoutDead} with all owners checked, for a step whose `state` may have skipped some;
+ * undefined if that changes nothing.
  */
 export function withoutAnyDead(
   site: Site,
@@ -260,15 +264,13 @@ export function withoutAnyDead(
 
 const HOUR_MS = 3_600_000;
 
-/** As it is now. */
+/** The present time, as moves take it. */
 export function moveTime(now = new Date()): MoveTime {
   return { now: now.toISOString(), hourAgo: new Date(now.getTime() - HOUR_MS).toISOString() };
 }
 
-/**
- * Pages that had not followed yet of a move that had begun: nobody else is left to move them before what
- * it leaves is somebody's.
- */
+// Moves the pages that an interrupted move left behind. Otherwise they would be on nodes that soon
+// belong to another grant.
 function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, pod: MovingPod): void {
   const { cpus, held, move } = pod.upcoming;
   if (topology.isSimulated || move.target) return;
@@ -276,11 +278,11 @@ function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, po
   const left = topology.nodesOf(cpus.union(held)).union(nodesOf(keeper ? memoryOf(keeper) : []));
   const booked = nodesOf(memoryOf(pod));
   const to = booked.isEmpty ? topology.nodesOf(runningCpus(pod)) : booked;
-  // What the kernel cannot move stays: the memory is booked where it goes.
+  // Pages that the kernel cannot move stay, though the memory is booked at the target.
   for (const pid of tenantPids({ enforcer }, pod, [])) migrate(left.difference(to), to, pid);
 }
 
-const podsToResize = podsThat(({ upcoming }) => upcoming !== null);
+const podsToChange = podsThat(({ upcoming }) => upcoming !== null);
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   if (!isMoving(pod)) return replacePod(state, { ...pod, upcoming: null });

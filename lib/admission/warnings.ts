@@ -1,4 +1,4 @@
-// Warnings: what stands in nobody's way, and the caller should know all the same.
+// Warnings: what the caller should know although nothing failed.
 import type { Assignments } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
@@ -21,19 +21,24 @@ import type { StateRecovered } from '../state/store.js';
 import { freeHugepages, freeOfBooked } from './free-hugepages.js';
 
 /**
- * A pod asks for devices (`resource`) that are not registered here, and there is no hint provider. It is
- * admitted without them.
+ * A pod asks for devices (`resource`) that are not registered here, and there is no hint provider.
+ * It is admitted without them.
  * @remedy Call `registerDevices`, or add a hint provider.
  */
 export interface ResourceUnknown {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'RESOURCE_UNKNOWN';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
+  /** The requested resource, such as `example.com/nic`. */
   readonly resource: string;
 }
 
 /** A persistent grant of a state of an earlier boot, with what it held. */
 export interface LapsedGrant extends Holding {
+  /** The uid that the grant had. */
   readonly uid: string;
+  /** The name that it had; its uid if it was given none. */
   readonly name: string;
 }
 
@@ -43,7 +48,9 @@ export interface LapsedGrant extends Holding {
  * @remedy Admit the pods again.
  */
 export interface StateArchived {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'STATE_ARCHIVED';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
   /** The name of the archived state in the state folder. */
   readonly file: string;
@@ -54,24 +61,29 @@ export interface StateArchived {
 }
 
 /**
- * A grant (`uid`) has `flags`: something of it does not hold any more.
+ * A grant (`uid`) has `flags`: part of it no longer holds.
  * @remedy See docs/changes.md.
  */
 export interface GrantFlagged {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'GRANT_FLAGGED';
+  /** All flags of the grant in one line, for people; the wording may change. */
   readonly message: string;
   /** The uid of the grant. */
   readonly uid: string;
+  /** What no longer holds about the grant; at least one flag. */
   readonly flags: readonly Flag[];
 }
 
 /**
- * A cgroup (`path`) at or above the process has a quota of less CPU time (`cpus`) than the grant has
- * CPUs: the kernel will throttle its threads.
+ * A cgroup (`path`) at or above the process has a quota of less CPU time (`cpus`) than the grant
+ * has CPUs: the kernel will throttle its threads.
  * @remedy Raise the quota of that cgroup; a grant does not.
  */
 export interface CpuQuota {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'CPU_QUOTA';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
   /** The folder of the cgroup. */
   readonly path: string;
@@ -80,31 +92,40 @@ export interface CpuQuota {
 }
 
 /**
- * The grant has a weaker enforcement level (`enforcement`) than expected: below the one that the request
- * names, below `cpuset` though there is a `cgroupRoot`, without its partition, or with a shared member
- * that did not leave. The message says why.
+ * The grant has a weaker enforcement level (`enforcement`) than expected: below the one that the
+ * request names, below `cpuset` though there is a `cgroupRoot`, without its partition, or with a
+ * shared member that did not leave. The message says why.
  * @remedy Nothing, or what the message names. `require` a level to be rejected instead.
  */
 export interface EnforcementShortfall {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'ENFORCEMENT_SHORTFALL';
+  /** What prevents a stronger level, in one line for people; the wording may change. */
   readonly message: string;
+  /** The level that the grant has reached. */
   readonly enforcement: EnforcementLevel;
 }
 
 /**
- * A recorded setting of the machine (`option`) names CPUs or memory that the machine does not have at
- * present. The setting stays.
+ * A recorded setting of the machine (`option`) names CPUs or memory that the machine does not have
+ * at present. The setting stays.
  * @remedy Nothing, or `numalign configure`.
  */
 export interface SettingUnmet {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'SETTING_UNMET';
+  /**
+   * What the setting names and the machine lacks, in one line for people; the wording may change.
+   */
   readonly message: string;
+  /** The setting, by its name in {@link MachineOptions}. */
   readonly option: 'managedCPUs' | 'reservedSystemCPUs' | 'isolatedCPUs' | 'reservedMemory';
 }
 
 /**
  * What you should know although nothing failed: {@link Grant.warnings}, {@link Pod.warnings},
- * {@link Plan.warnings}, {@link Manager.warnings}. docs/reference/errors.md#warnings lists the codes.
+ * {@link Plan.warnings}, {@link Manager.warnings}. docs/reference/errors.md#warnings lists the
+ * codes.
  */
 export type Warning =
   | CpuQuota
@@ -123,15 +144,16 @@ export function lapsedGrants({ pods }: Assignments): LapsedGrant[] {
     .map((pod) => Object.freeze({ uid: pod.uid, name: pod.name, ...holdingOf(pod) }));
 }
 
-/** What is told of a state of an earlier boot that is kept in `file`. */
+/** The warning about a state of an earlier boot that is kept in `file`. */
 export function stateArchived({ generation, assignments }: Checkpoint, file: string): StateArchived {
   const lapsed = Object.freeze(lapsedGrants(assignments));
   const names = lapsed.map(({ name }) => name).join(', ');
-  const message = `the state was of an earlier boot and is kept as ${file}; persistent grants that were in it, and are granted no more: ${names || 'none'}`;
+  const grants = names === '' ? 'it had no persistent grants' : `its persistent grants are void: ${names}`;
+  const message = `the state was of an earlier boot and is kept as ${file}; ${grants}`;
   return Object.freeze({ code: 'STATE_ARCHIVED', message, file, generation, lapsed });
 }
 
-/** What does not hold any more of the grants on record. */
+/** Warnings about grants on record with flags. */
 export function grantWarnings(
   state: Assignments,
   topology: Topology,
@@ -147,7 +169,7 @@ export function grantWarnings(
   });
 }
 
-/** What the machine's settings name and the machine does not have at present. */
+/** Warnings about settings that name CPUs or memory which the machine lacks at present. */
 export function settingWarnings(
   { settings }: Assignments,
   { nodes }: Topology,
@@ -175,17 +197,14 @@ export function settingWarnings(
   return [...cpus, ...memory];
 }
 
-/**
- * What is to be told of a pod that is admitted. Reads of the kernel what hugepages are free, where
- * some are booked.
- */
+/** The warnings of a newly admitted pod. It reads free hugepages if the pod books some. */
 export function warningsOf(pod: PodAssignment, question: Question): readonly Warning[] {
   const { state, topology } = question;
   const unknown = resourceWarnings(question);
   return topology.isSimulated ? unknown : hugepageWarnings(pod, state, topology).concat(unknown);
 }
 
-// `before`: the state without the pod.
+// `before` is the state without the pod.
 function hugepageWarnings(pod: PodAssignment, before: Assignments, topology: Topology): Warning[] {
   const isOfHugepages = ({ type }: MemoryBlock) => pageBytes(type) !== undefined;
   if (!pod.containers.some(({ memory }) => memory.some(isOfHugepages))) return [];
@@ -203,14 +222,14 @@ function resourceWarnings({ request, resources, providers }: Question): Warning[
     for (const resource of Object.keys(requests)) {
       const isUnknown = requests[resource]! > 0 && !resources.has(resource) && isExtendedResource(resource);
       if (!isUnknown || warnings.some((warning) => warning.resource === resource)) continue;
-      const message = `nobody gives out ${resource} here: register its devices, or a hint provider`;
+      const message = `${resource} has no registered devices and no hint provider here: register one of them`;
       warnings.push(Object.freeze({ code: 'RESOURCE_UNKNOWN', message, resource }));
     }
   }
   return warnings;
 }
 
-/** Why a new grant has not reached the level of enforcement that was aimed at. */
+/** Warnings that say why a new grant is below the enforcement level that it aims at. */
 export function enforcementWarnings(
   { enforcement: { level } }: PodAssignment,
   shortfalls: readonly string[],
@@ -222,7 +241,7 @@ export function enforcementWarnings(
   }));
 }
 
-/** Whether the tightest quota leaves a grant's holder as much CPU time as it has CPUs. */
+/** A warning if the tightest quota allows less CPU time than the grant has CPUs. */
 export function quotaWarnings({ cpuMax }: CgroupLimits, granted: number): readonly CpuQuota[] {
   if (!cpuMax || cpuMax.cpus >= granted) return [];
   const { path, cpus } = cpuMax;

@@ -23,7 +23,7 @@ import type { AdoptionRequest } from './adoption-request.js';
 export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, providers, resources } = site;
   const uid = request.pod.uid ?? randomUUID();
-  return transact(site, signal, async (state, commit, recorded) => {
+  return transact(site, signal, async (state, commit, stateOnRecord) => {
     const existing = findPod(state, uid);
     const owner = existing?.owner ?? ledger.owners.recordFor(request.owner);
     const pod = adoptedPod(request, { uid, owner, now: new Date().toISOString(), resources });
@@ -41,7 +41,7 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
       (all, block) => bookHeldMemory(all, block, allocatableOn),
       state.memory,
     );
-    const adopted = withAdopted(state, topology, [pod], booked, cpusNow(topology, recorded.pods));
+    const adopted = withAdopted(state, topology, [pod], booked, cpusNow(topology, stateOnRecord.pods));
     const conflicts = [...overlaps(pod), ...adopted.conflicts];
     if (conflicts.length > 0) throw adoptionError(conflicts);
     const { next, shortfalls } = await commit(adopted.next, providers.isEmpty, {

@@ -30,22 +30,22 @@ export function withAdopted(
   present: CpuSnapshot,
 ): AdoptedState {
   const pool = isolatedPool(state.settings, present);
-  const placed = pods.map((pod) => {
+  const result = pods.map((pod) => {
     const cpus = cpusOf(pod);
     return cpus.isEmpty || !cpus.isSubsetOf(pool) ? pod : { ...pod, options: { [ISOLATED_OPTION]: true } };
   });
-  const next = placed.reduce((all, pod) => addPod(all, pod, booked), state);
+  const next = result.reduce((all, pod) => addPod(all, pod, booked), state);
   const conflicts = [
-    ...cpuConflicts(state, present, placed),
-    ...deviceConflicts(state, placed),
-    ...memoryConflicts(state.memory, next, topology, placed),
+    ...cpuConflicts(state, present, result),
+    ...deviceConflicts(state, result),
+    ...memoryConflicts(state.memory, next, topology, result),
   ];
   if (pods.length > 0 && sharedPool(next, present).isEmpty)
     conflicts.push('no CPU would be left for the shared pool, where everything else runs');
   const [remainingMilli, mixed] = [freeCpus(next, present).size * MILLI, mixedOfPods(next.pods)];
-  if (!cpusOfSome(placed).isEmpty && remainingMilli < mixed)
+  if (!cpusOfSome(result).isEmpty && remainingMilli < mixed)
     conflicts.push(
       `mixed grants have booked ${mixed}m of the shared pool, and only ${remainingMilli}m would be left`,
     );
-  return { next, pods: placed, conflicts };
+  return { next, pods: result, conflicts };
 }

@@ -29,7 +29,9 @@ export interface AdoptedPod {
   readonly uid?: string;
   /** The name; by default the uid. */
   readonly name?: string;
+  /** Init containers and sidecars, in the order in which they start; by default none. */
   readonly initContainers?: readonly AdoptedContainer[];
+  /** App containers; at least one. */
   readonly containers: readonly AdoptedContainer[];
 }
 
@@ -83,13 +85,13 @@ export function parseAdoption(pod: unknown, options: AdoptOptions, placement: Pl
       return spec;
     });
   const { initContainers, containers, ...named } = fields;
-  const parsed = parsePod({
+  const request = parsePod({
     ...named,
     initContainers: split(initContainers ?? [], 'initContainers'),
     containers: split(containers, 'containers'),
   });
   return Object.freeze({
-    pod: parsed,
+    pod: request,
     owner,
     // numalign does not decide where it is.
     placement: Object.freeze({ ...placement, topologyPolicy: 'none', scope: 'container' }),

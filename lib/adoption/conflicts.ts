@@ -29,7 +29,7 @@ export function cpuConflicts(state: Assignments, present: CpuSnapshot, pods: Pod
       ['which are not online on this machine', cpus.difference(present.online)],
       ['which numalign does not manage', cpus.intersection(present.online).difference(managed)],
       ['which are reserved', cpus.intersection(state.settings.reservedSystemCPUs)],
-      ...Array.from(holders, ([why, held]) => [why, cpus.intersection(held)] as const),
+      ...Array.from(holders, ([why, holderCpus]) => [why, cpus.intersection(holderCpus)] as const),
     ] as const;
     holders.set(`which pod ${pod.uid} also has`, cpus);
     return clashes
@@ -81,12 +81,15 @@ export function memoryConflicts(
   const flaw = bookingFlaw(state.memory, state.pods);
   if (flaw !== undefined) return [flaw];
   const tables = memoryTables(state, topology);
-  const taken = takenByKubelet(state.kubelet, topology);
+  const kubeletMemory = takenByKubelet(state.kubelet, topology);
   return Object.entries(state.memory).flatMap(([node, types]) =>
     Object.keys(types).flatMap((type) => {
       const booked = bookedOn(state.memory, Number(node), type);
       const table = tables.find((each) => each.node === Number(node) && each.type === type);
-      const allocatable = Math.max(0, (table?.allocatable ?? 0) - bookedOn(taken, Number(node), type));
+      const allocatable = Math.max(
+        0,
+        (table?.allocatable ?? 0) - bookedOn(kubeletMemory, Number(node), type),
+      );
       if (booked <= Math.max(allocatable, bookedOn(before, Number(node), type))) return [];
       return [`${booked} bytes of ${type} would be booked on NUMA node ${node}, which has ${allocatable}`];
     }),

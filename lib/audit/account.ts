@@ -18,11 +18,16 @@ import type { Snapshot, TaskSnapshot, ThreadSnapshot } from './snapshot.js';
 
 /** What a thread of the grant did since the beginning, or since it came to these CPUs. */
 export interface ThreadAudit extends ThreadCounters {
+  /** The pid of its process, in the pid namespace of the caller. */
   readonly pid: number;
+  /** Its Linux thread id, as gettid(2); the pid for the main thread. */
   readonly tid: number;
-  /** Its role. Of threads of other processes only the main one is known. */
+  /**
+   * The role of a thread of this process. In other processes only `main` is known; all others are
+   * `other`.
+   */
   readonly role: ThreadSnapshot['role'];
-  /** Where it may run now; also outside of the grant, if it is not pinned. */
+  /** The CPUs that it may run on now. They can be outside of the grant if it is not pinned. */
   readonly cpus: CpuSet;
   /** The CPU that it runs on, or ran on last. */
   readonly processor: number;
@@ -30,32 +35,40 @@ export interface ThreadAudit extends ThreadCounters {
 
 /** A task of another process that was on the CPUs since the last audit. */
 export interface ForeignTask {
+  /** The pid of its process, in the pid namespace of the caller. */
   readonly pid: number;
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
+  /** The name of the thread, as the kernel has it in /proc/PID/task/TID/comm. */
   readonly command: string;
   /**
    * `user`: another process. `owner`: a thread of the grant's own processes that may also run
    * elsewhere. `kernel`: a kernel thread.
    */
   readonly kind: TaskSnapshot['kind'];
-  /** Whether it is a kernel thread that is bound to its CPU: nothing can keep it off. */
+  /** Whether it is a kernel thread bound to its CPU, so that nothing can keep it off. */
   readonly bound: boolean;
-  /** How long it ran since the last audit, on any CPU; null if it was on other CPUs then. */
+  /**
+   * Nanoseconds that it ran since the last audit, on any CPU; null if it was on other CPUs then.
+   */
   readonly runTimeNs: number | null;
 }
 
 /** What happened on one CPU. */
 export interface CpuAudit extends CpuCounters {
+  /** Logical CPU id, as Linux numbers CPUs. */
   readonly cpu: number;
-  /** The frequency at this moment; null without cpufreq. */
+  /** Its frequency at this moment, in kHz; null without cpufreq. */
   readonly frequencyKHz: number | null;
-  /** The tasks of other processes on it; null with `foreign: false`. */
+  /** The tasks of other processes that were on it; null with `foreign: false`. */
   readonly foreign: readonly ForeignTask[] | null;
 }
 
 /** Sums over all threads and CPUs, with what CPUs did before the grant lost them. */
 export interface AuditTotals extends ThreadCounters, CpuCounters {
-  /** Threads that ended or left these CPUs. The sums include what the last audit saw of them. */
+  /**
+   * How many threads ended or left these CPUs. The sums include what the last audit saw of them.
+   */
   readonly endedThreads: number;
   /**
    * How often a task of another process was found that the audit before did not find there; null
@@ -69,20 +82,24 @@ export interface AuditTotals extends ThreadCounters, CpuCounters {
  * here.
  */
 export interface GrantAudit {
+  /** The uid of the grant. */
   readonly grant: string;
+  /** The enforcement level of the grant. */
   readonly enforcement: EnforcementLevel;
-  /** Wall-clock time in ISO 8601. */
+  /** When counting began, as wall-clock time in ISO 8601. */
   readonly since: string;
+  /** Milliseconds since `since`, by a clock that also counts suspended time. */
   readonly elapsedMs: number;
   /**
    * The threads of the owner and its children that are confined to the grant's CPUs; if there are
    * none, for a grant of this process, all its threads that may run there.
    */
   readonly threads: readonly ThreadAudit[];
+  /** One entry for each CPU that the grant has now. */
   readonly cpus: readonly CpuAudit[];
   /**
-   * True if no process is hidden from this one, so `foreign` can be complete. It is false in most
-   * containers, and null with `foreign: false`.
+   * Whether this process sees all others, so that `foreign` is complete. False in most containers;
+   * null with `foreign: false`.
    */
   readonly seesAllTasks: boolean | null;
   /**
@@ -91,12 +108,13 @@ export interface GrantAudit {
    */
   readonly throttling: ThrottlingCounters | null;
   /**
-   * Pages of the grant's processes that are on other NUMA nodes than the grant's now. Null without
+   * Pages of the grant's processes on other NUMA nodes than the grant has now; null without
    * `memory: true`.
    */
   readonly offNodePages: number | null;
-  /** The same in bytes. */
+  /** The size of these pages in bytes; null without `memory: true`. */
   readonly offNodeBytes: number | null;
+  /** Sums of the counters of `threads` and `cpus`. */
   readonly totals: AuditTotals;
 }
 
@@ -216,8 +234,8 @@ function nextForeign({ since, foreign }: Account, tasks: readonly TaskSnapshot[]
     const hasRun = before !== undefined && task.runTimeNs > before.runTimeNs;
     return task.isRunnable || isNew || hasRun ? [{ ...task, runTimeNs }] : [];
   });
-  const earlier = new Set(foreign?.ran.map(keyOf));
-  const newcomers = ran.filter((task) => task.kind === 'user' && !earlier.has(keyOf(task)));
+  const previousKeys = new Set(foreign?.ran.map(keyOf));
+  const newcomers = ran.filter((task) => task.kind === 'user' && !previousKeys.has(keyOf(task)));
   return { bootNs, tasks: byKey(tasks), ran, count: (foreign?.count ?? 0) + newcomers.length };
 }
 

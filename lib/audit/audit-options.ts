@@ -27,10 +27,10 @@ export interface AuditOptions {
 
 export function checkAudit(options: AuditOptions): AuditOptions {
   const names = ['reset', 'foreign', 'interrupts', 'memory'] as const;
-  const checked = checkOptions(options, names, 'audit') as AuditOptions;
+  const fields = checkOptions(options, names, 'audit') as AuditOptions;
   for (const name of names) {
-    const value: unknown = checked[name];
+    const value: unknown = fields[name];
     if (value !== undefined && typeof value !== 'boolean') invalidOption(name, value, 'true or false');
   }
-  return checked;
+  return fields;
 }

@@ -11,7 +11,24 @@ export const THREAD_COUNTERS = [
   'involuntarySwitches',
   'migrations',
 ] as const;
-export type ThreadCounters = Counters<(typeof THREAD_COUNTERS)[number]>;
+/**
+ * What a thread did, by `schedstat` and `sched` (else `status`) in /proc/PID/task/TID. Null is what
+ * cannot be read here.
+ */
+export interface ThreadCounters {
+  /** Nanoseconds that it ran. */
+  readonly runTimeNs: number | null;
+  /** Nanoseconds that it was runnable and waited for a CPU. */
+  readonly runDelayNs: number | null;
+  /** How often it was given a CPU. */
+  readonly timeslices: number | null;
+  /** How often it gave its CPU up, for example to wait. */
+  readonly voluntarySwitches: number | null;
+  /** How often it had to leave its CPU to another task. */
+  readonly involuntarySwitches: number | null;
+  /** How often it changed its CPU; null where the kernel has no /proc/PID/task/TID/sched. */
+  readonly migrations: number | null;
+}
 
 export const CPU_COUNTERS = [
   'interrupts',
@@ -21,12 +38,35 @@ export const CPU_COUNTERS = [
   'idleNs',
   'stealNs',
 ] as const;
-export type CpuCounters = Counters<(typeof CPU_COUNTERS)[number]>;
+/**
+ * What a CPU did, by /proc/interrupts, /proc/softirqs and /proc/stat. Null is what cannot be read
+ * here.
+ */
+export interface CpuCounters {
+  /** Interrupts of every kind. */
+  readonly interrupts: number | null;
+  /** Interrupts of devices: the numbered lines of /proc/interrupts. */
+  readonly deviceInterrupts: number | null;
+  /** Soft interrupts of every kind. */
+  readonly softirqs: number | null;
+  /** Nanoseconds that it was not idle, to 10 ms. */
+  readonly busyNs: number | null;
+  /** Nanoseconds that it was idle, to 10 ms. */
+  readonly idleNs: number | null;
+  /** Nanoseconds that the hypervisor ran something else on it, to 10 ms. */
+  readonly stealNs: number | null;
+}
 
 export const THROTTLING_COUNTERS = ['nrThrottled', 'throttledNs'] as const;
-export type ThrottlingCounters = Counters<(typeof THROTTLING_COUNTERS)[number]>;
+/** How CPU quotas stopped cgroups, by cpu.stat. Null is what cannot be read here. */
+export interface ThrottlingCounters {
+  /** Periods in which a quota was used up. */
+  readonly nrThrottled: number | null;
+  /** Nanoseconds that threads waited for the next period. */
+  readonly throttledNs: number | null;
+}
 
-function made<Name extends string>(
+function makeCounters<Name extends string>(
   names: readonly Name[],
   amountOf: (name: Name) => number | null,
 ): Counters<Name> {
@@ -37,7 +77,7 @@ function made<Name extends string>(
 }
 
 export function zero<Name extends string>(names: readonly Name[]): Counters<Name> {
-  return made(names, () => 0);
+  return makeCounters(names, () => 0);
 }
 
 /**
@@ -49,7 +89,7 @@ export function difference<Name extends string>(
   now: Counters<Name>,
   before: Counters<Name>,
 ): Counters<Name> {
-  return made(names, (name) => {
+  return makeCounters(names, (name) => {
     const [a, b] = [now[name], before[name]];
     return a === null || b === null ? null : Math.max(a - b, 0);
   });
@@ -61,7 +101,7 @@ export function sum<Name extends string>(
   all: Iterable<Counters<Name>>,
 ): Counters<Name> {
   const list = [...all];
-  return made(names, (name) =>
+  return makeCounters(names, (name) =>
     list.reduce<number | null>(
       (total, { [name]: value }) => (total === null || value === null ? null : total + value),
       0,

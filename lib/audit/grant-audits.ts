@@ -25,12 +25,12 @@ const auditsOf = ({ ledger }: Place) => ledger.registry.of(audits);
  * first call counts.
  */
 export function beginAudit(place: Place, pod: PodAssignment): void {
-  const kept = auditsOf(place);
-  if (kept.get(pod.uid)?.isPinned) return;
+  const audits = auditsOf(place);
+  if (audits.get(pod.uid)?.isPinned) return;
   const subject = subjectOf(place.topology, pod, true, []);
   // A pin must not take the time to look at other tasks.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
-  kept.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
+  audits.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
 }
 
 /** Ends a grant's audit. Call it when this process no longer has the grant. */
@@ -44,8 +44,8 @@ export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
  */
 export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptions): GrantAudit {
   const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
-  const kept = auditsOf(place);
-  const before = kept.get(pod.uid);
+  const audits = auditsOf(place);
+  const before = audits.get(pod.uid);
   const isPinned = before?.isPinned ?? false;
   const threads = before?.account.last.threads ?? [];
   const subject = subjectOf(place.topology, pod, isPinned || place.ledger.owners.isOwn(pod.owner), threads);
@@ -55,6 +55,6 @@ export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptio
     memory,
   });
   const account = before && !reset ? advance(before.account, snapshot) : openAccount(snapshot);
-  kept.set(pod.uid, { account, isPinned });
+  audits.set(pod.uid, { account, isPinned });
   return auditOf(account, pod.uid, pod.enforcement.level);
 }

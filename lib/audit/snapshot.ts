@@ -108,9 +108,9 @@ export function takeSnapshot(
   views: Views,
 ): Snapshot {
   const { scan } = views;
-  const below = scan?.below(roots) ?? new Set(roots);
-  const confined = scan ? [...below].filter((pid) => scan.isConfined(pid)) : [];
-  const processes = new Set([...roots, ...knownPids, ...confined]);
+  const descendants = scan?.below(roots) ?? new Set(roots);
+  const confinedPids = scan ? [...descendants].filter((pid) => scan.isConfined(pid)) : [];
+  const processes = new Set([...roots, ...knownPids, ...confinedPids]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
   const threads = rowsOf(THREAD_COLUMNS, rows).map(
     ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
@@ -136,7 +136,7 @@ export function takeSnapshot(
     bootNs,
     threads,
     cpus: [...cpus].flatMap((cpu) => views.cpus.get(cpu) ?? []),
-    tasks: scan && foreignTasks(scan, cpus, below, threads),
+    tasks: scan && foreignTasks(scan, cpus, descendants, threads),
     seesAll: scan?.seesAll ?? null,
     throttling: readThrottling(pids),
     offNode: views.memory ? offNodeMemory(pids, memoryNodes) : null,
@@ -145,8 +145,8 @@ export function takeSnapshot(
 
 // If nothing is pinned for a grant of this process, all its threads count, wherever else they run.
 function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
-  const confined = native.threadActivity(Int32Array.from(processes), cpus.words, true);
-  if (confined.rows.length > 0 || !isOwn) return confined;
+  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true);
+  if (threads.rows.length > 0 || !isOwn) return threads;
   return native.threadActivity(Int32Array.of(process.pid), cpus.words, false);
 }
 

@@ -58,15 +58,15 @@ function processesOf({ kind, pid, cgroup }: OwnerRecord): number[] {
 /** The processes in a cgroup and below it, if it still exists, of this pid namespace. */
 function processesIn(folder: string): number[] {
   try {
-    const here = readIfThere(join(folder, 'cgroup.procs')) ?? '';
-    const below = childNames(folder).flatMap((name) => processesIn(join(folder, name)));
+    const ownPids = readIfThere(join(folder, 'cgroup.procs')) ?? '';
+    const childPids = childNames(folder).flatMap((name) => processesIn(join(folder, name)));
     // 0 stands for a process of another pid namespace.
     return [
-      ...here
+      ...ownPids
         .split('\n')
         .map(Number)
         .filter((pid) => pid > 0),
-      ...below,
+      ...childPids,
     ];
   } catch {
     return [];

@@ -30,7 +30,7 @@ type ScannedTask = Row<typeof TASK_COLUMNS> & { readonly command: string };
 export class TaskScan {
   readonly seesAll: boolean;
   readonly #tasks: ReadonlyMap<number, readonly ScannedTask[]>;
-  readonly #confined: ReadonlySet<number>;
+  readonly #confinedPids: ReadonlySet<number>;
   readonly #children: ReadonlyMap<number, readonly number[]>;
 
   constructor({ rows, commands, parents, seesAll }: NativeTasks) {
@@ -41,7 +41,7 @@ export class TaskScan {
       (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const,
     );
     this.#tasks = groupsOf(tasks.map((task) => [task.processor, task]));
-    this.#confined = new Set(tasks.filter(({ isConfined }) => isConfined === 1).map(({ pid }) => pid));
+    this.#confinedPids = new Set(tasks.filter(({ isConfined }) => isConfined === 1).map(({ pid }) => pid));
     this.#children = groupsOf(pairs.map(([pid, parent]) => [parent, pid]));
   }
 
@@ -60,7 +60,7 @@ export class TaskScan {
 
   /** Whether a process has tasks that are confined to the scanned CPUs. */
   isConfined(process: number): boolean {
-    return this.#confined.has(process);
+    return this.#confinedPids.has(process);
   }
 }
 

@@ -10,11 +10,11 @@ import { subjectOf } from './subject.js';
 import { scanTasks } from './task-scan.js';
 
 export class WatchedGrants {
-  readonly #since: 'first look' | 'last look';
+  readonly #start: 'first look' | 'last look';
   #accounts: ReadonlyMap<string, Account> = new Map();
 
   constructor(since: 'first look' | 'last look') {
-    this.#since = since;
+    this.#start = since;
   }
 
   /**
@@ -37,7 +37,7 @@ export class WatchedGrants {
     this.#accounts = new Map(
       accounts.map(([{ uid }, account]) => [
         uid,
-        this.#since === 'first look' ? account : openAccount(account.last),
+        this.#start === 'first look' ? account : openAccount(account.last),
       ]),
     );
     return accounts.map(([{ uid, enforcement }, account]) => auditOf(account, uid, enforcement.level));

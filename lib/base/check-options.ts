@@ -8,8 +8,8 @@ function editDistance(a: string, b: string): number {
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
-      const changed = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(changed, row[j]! + 1, next[j - 1]! + 1));
+      const replacement = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replacement, row[j]! + 1, next[j - 1]! + 1));
     }
     row = next;
   }
@@ -30,7 +30,7 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   topologymanagerscope: 'scope',
 };
 
-// The one that was meant, where it is likely: else a guess would mislead. REQUIRES: small letters.
+// The valid key that `key`, in lower case, probably means. A poor guess would mislead.
 function nearestOf(key: string, valid: readonly string[]): string | undefined {
   const synonym = SYNONYMS[key];
   if (synonym !== undefined && valid.includes(synonym)) return synonym;
@@ -79,7 +79,7 @@ export function invalidOption(name: string, value: unknown, valid: string): neve
   });
 }
 
-/** A value as messages show it, short, whatever it is. */
+/** The short form of any value in messages. */
 export function display(value: unknown): string {
   const text = inspect(value, {
     depth: 1,
@@ -90,7 +90,7 @@ export function display(value: unknown): string {
   return text.length > 120 ? `${text.slice(0, 120)}…` : text;
 }
 
-const MAX_NAME_LENGTH = 253; // as for Kubernetes' names
+const MAX_NAME_LENGTH = 253; // the limit of names in Kubernetes
 
 /** The rule of {@link isName} in words. */
 export const NAME = `a text of 1 to ${MAX_NAME_LENGTH} printable characters`;
@@ -103,7 +103,7 @@ export function isName(value: unknown): value is string {
   return typeof value === 'string' && value.length <= MAX_NAME_LENGTH && /^[^\p{C}]+$/u.test(value);
 }
 
-/** A thrown value as messages show it: JavaScript can throw anything. */
+/** The text of a thrown value in messages: JavaScript can throw any value. */
 export function thrownText(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : display(thrown);
 }

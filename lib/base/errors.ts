@@ -8,24 +8,25 @@ import { plainJson } from './text/plain-json.js';
 export type ErrorCode = keyof ErrorCodes;
 
 /**
- * Facts about the error, by name: the offending `value`, what is `valid`, and what the description of
- * the code names. docs/reference/errors.md has them.
+ * Facts about the error, by name: the offending `value`, what is `valid`, and what the description
+ * of the code names. docs/reference/errors.md has them.
  */
 export interface ErrorDetails extends Record<string, unknown> {
+  /** What caused the error; only the constructor takes it, and you find it as `error.cause`. */
   cause?: unknown;
 }
 
 /**
- * Every error that numalign throws on purpose. `code` and the named `details` are stable; the message
- * is for people and may change.
+ * Every error that numalign throws on purpose. `code` and the named `details` are stable; the
+ * message is for people and may change.
  *
- * After an error no grant is made, changed or lost, with two exceptions. If a hint provider fails at a
- * release (ERR_HINT_PROVIDER), the grant is released all the same. If `takeOver` is aborted before the
- * former owner has left (ERR_OWNER_ALIVE), the grant belongs to this process. A change of the machine
- * is no error: see docs/changes.md.
+ * After an error no grant is made, changed or lost, with two exceptions. If a hint provider fails
+ * at a release (ERR_HINT_PROVIDER), the grant is released all the same. If `takeOver` is aborted
+ * before the former owner has left (ERR_OWNER_ALIVE), the grant belongs to this process. A change
+ * of the machine is no error: see docs/changes.md.
  *
- * A `TypeError` means that a call breaks the TypeScript types. An aborted call throws the reason of its
- * `signal` unchanged, by default an `AbortError`.
+ * A `TypeError` means that a call breaks the TypeScript types. An aborted call throws the reason of
+ * its `signal` unchanged, by default an `AbortError`.
  */
 export class NumalignError extends Error {
   /** What went wrong; literal and stable. */
@@ -62,19 +63,17 @@ export class NumalignError extends Error {
 }
 NumalignError.prototype.name = 'NumalignError';
 
-/**
- * The kernel's part of a Node error, as details of a {@link NumalignError}.
- */
+/** The errno and system call of a Node error, as details of a {@link NumalignError}. */
 export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
 }
 
-/** The answer of `action`; `instead`, or undefined, where that throws a {@link NumalignError}. */
-export function unlessRefused<T, U = undefined>(action: () => T, instead?: U): T | U {
+/** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
+export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
   try {
     return action();
   } catch (error) {
-    if (error instanceof NumalignError) return instead as U;
+    if (error instanceof NumalignError) return fallback as U;
     throw error;
   }
 }

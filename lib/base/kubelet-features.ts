@@ -1,9 +1,9 @@
-// The kubelet whose decisions are followed: its version, and those of its feature gates that matter
+// The kubelet whose decisions numalign follows: its version, and the feature gates that matter
 // here.
 
 export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
 
-/** The kubelet whose resource managers decide. */
+/** The releases of the kubelet whose decisions numalign can follow. See docs/differences.md. */
 export type KubeletVersion = (typeof KUBELET_VERSIONS)[number];
 
 export const FEATURE_GATES = [
@@ -12,12 +12,16 @@ export const FEATURE_GATES = [
   'DRAExtendedResource',
 ] as const;
 
-/** Feature gates by the kubelet's names. */
+/**
+ * Feature gates by the kubelet's names. `PodLevelResources`: a pod may have resources as a whole.
+ * `PodLevelResourceManagers`: such a pod can get exclusive CPUs. `DRAExtendedResource`: a DRA
+ * driver can give out devices that a container asks for by resource name.
+ */
 export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boolean>>;
 
 export const DEFAULT_VERSION: KubeletVersion = 'v1.36';
 
-/** The version in a state that names none: older writers knew no other. */
+/** The version of a state that names none: older releases of numalign supported no other. */
 export const UNSAID_VERSION: KubeletVersion = 'v1.32';
 
 export const DEFAULT_GATES: Readonly<Record<KubeletVersion, FeatureGates>> = {

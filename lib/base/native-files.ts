@@ -1,58 +1,53 @@
-// Folders, locks and watches of the addon.
+// The addon's folders, locks and watches.
 import type { NumalignError } from './errors.js';
 
 /** The exclusive lock of a folder, held until released or until the environment ends. */
 export interface NativeLock {
-  /** The one that its file has; 0 where it has none. */
+  /** The number in the lock's file; 0 if it has none. */
   number(): number;
-  /** Below 10^15. Where the disk is full the file keeps the one before. */
+  /** Writes a number below 10^15. On a full disk the file keeps the previous number. */
   setNumber(number: number): void;
   release(): void;
 }
 
-/**
- * A locked file that says its owner is alive. Must be kept referenced: collecting it drops the
- * lock.
- */
+/** A locked file that shows its owner is alive. Keep a reference: collecting it drops the lock. */
 export interface NativeOwner {
   readonly fd: number;
   write(bytes: string | Buffer): void;
-  /** Of the file. */
+  /** The size of the file in bytes. */
   size(): number;
-  /** From an offset on. */
   writeAt(offset: number, text: string): void;
-  /** Leaves the first `size` bytes. */
+  /** Keeps the first `size` bytes. */
   cut(size: number): void;
   close(): void;
   /** True if the file still has its name in this folder. */
   isCurrent(folder: NativeFolder): boolean;
 }
 
-/** A file to which records are appended. It stays the same file whatever its name leads to later. */
+/** A file of appended records. It stays the same file even if its name leads to another later. */
 export interface NativeJournal {
   /** Like {@link NativeFolder.version}. */
   version(): string;
   /**
-   * True if nothing has happened to the file, nor to its name, since {@link confirm}: by one fstat(2).
-   * False where that is not certain, such as just after a change.
+   * True if neither the file nor its name has changed since {@link confirm}, as one fstat(2) shows.
+   * False if this is uncertain, such as just after a change.
    */
   isUntouched(): boolean;
   /**
-   * Since {@link isUntouched} was false, the name was seen to lead to the file in the version that is
-   * known.
+   * Call it after {@link isUntouched} returned false, once you have seen that the name leads to the
+   * file and that you know its version.
    */
   confirm(): void;
-  /** The bytes from an offset on, `most` of them. */
+  /** At most `most` bytes from an offset on. */
   read(offset: number, most?: number): Buffer;
   /**
-   * Appends a text to the file, which must have its name in `folder` and end at `offset` (else
-   * ESTALE), and makes it durable.
-   * `lock`: must still be the one of its file in `folder` (else ESTALE); released once that is done
-   * if it `isLast`, after the text was appended to the file `copy` (which is written whole where it
-   * did not end there too), and the lock's file has got this `number`. Answers the version of the
-   * file: at once where the folder is in memory, else once the device has it. Where to write fails,
-   * the file is as it was; where to sync it fails (`fdatasync`), the text is there, and may be lost
-   * with the power.
+   * Appends a text to the file and makes it durable. The file must have its name in `folder` and
+   * end at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. With
+   * `isLast` it then appends the text to the file `copy` (or writes it whole, if it does not end at
+   * `offset` too), writes `number` to the lock's file and releases the lock. Returns the version of
+   * the file: at once if the folder is in memory, else once the device has the text. If writing
+   * fails, the file is unchanged. If syncing fails (`fdatasync`), the text is written, but a power
+   * cut may lose it.
    */
   append(
     offset: number,
@@ -63,12 +58,12 @@ export interface NativeJournal {
     copy: string,
     number: number,
   ): string | Promise<string>;
-  /** Leaves the first `size` bytes. */
+  /** Keeps the first `size` bytes. */
   cut(size: number, folder: NativeFolder): void;
   close(): void;
 }
 
-/** `mode`: permission bits; `links`: how many names it has. */
+/** A file's bytes and metadata. `mode`: permission bits; `links`: the number of its names. */
 export interface FoundFile {
   readonly bytes: Buffer;
   readonly user: number;
@@ -76,42 +71,45 @@ export interface FoundFile {
   readonly links: number;
 }
 
-/** An open folder. Names are of files directly in it; no link is followed. */
+/** An open folder. Names are of files directly in it; links are not followed. */
 export interface NativeFolder {
   child(name: string, create: boolean, mode: number, group: number): NativeFolder;
   owner(): { user: number; group: number; mode: number };
-  /** Differs from that of every other folder while this one is open. */
+  /** A text that no other folder has while this one is open. */
   identity(): string;
   isCurrent(): boolean;
-  /** This object stands for another folder from now on. */
+  /** Makes this object stand for another folder from now on. */
   become(folder: NativeFolder): void;
   /**
-   * Lets the folder go, which otherwise stays open until this object is collected. Every method
-   * fails with EBADF then, until it stands for another folder.
+   * Closes the folder, which otherwise stays open until this object is collected. Every method then
+   * fails with EBADF, until {@link become} is called.
    */
   close(): void;
-  /** On a file system of memory, which does not outlive a boot. */
+  /** True on a file system in memory, which a reboot empties. */
   isInMemory(): boolean;
-  /** On a file system that this kernel alone changes: inotify(7) and times of files show all of it. */
+  /**
+   * True if only this kernel changes the file system: inotify(7) and file times show every change.
+   */
   isLocal(): boolean;
-  /** `known`: answered itself where the file has these bytes. */
-  read(name: string, known?: Buffer): Buffer | undefined;
-  /** The bytes, and what fstat(2) says of the very inode that has them. */
+  /** The file's bytes; the buffer `previous` itself if they are equal. Undefined without a file. */
+  read(name: string, previous?: Buffer): Buffer | undefined;
+  /** The file's bytes, with what fstat(2) reports of the same inode. */
   readFound(name: string): FoundFile | undefined;
-  /** This folder; only their owner can write to new files in it. */
+  /** The same folder, in which only the owner of a new file can write to it. */
   withOwnFiles(): NativeFolder;
   version(name: string): string | undefined;
   list(): string[];
   remove(name: string): void;
-  /** Whatever it is, into another folder of the same file system. */
+  /** Moves a file or folder into another folder of the same file system. */
   move(name: string, to: NativeFolder, newName: string): void;
-  /** Whole, but not durably: what a crash of the machine leaves of it is not said. */
+  /** Replaces a file as a whole, but not durably: its content after a crash is undefined. */
   replace(name: string, text: string): void;
   /**
-   * `stamp`: nanoseconds of the modification time, 0 to 999,999,999. `lock`: must still be the one
-   * of its file (else ESTALE); released once the new file is durable if it `isLast`, after the same
-   * bytes were written to the file `copy`, if any, and its file has got this `number`. Answers the
-   * version of the new file: at once where the folder is in memory, else once the device has it.
+   * Replaces a file as a whole and durably. `stamp`: nanoseconds of the modification time, 0 to
+   * 999,999,999. `lock` must still be the lock of its file: else ESTALE. With `isLast` it then
+   * writes the same bytes to the file `copy`, if any, writes `number` to the lock's file and
+   * releases the lock. Returns the version of the new file: at once if the folder is in memory,
+   * else once the device has the bytes.
    */
   replaceDurably(
     name: string,
@@ -122,18 +120,18 @@ export interface NativeFolder {
     isLast?: boolean,
     number?: number,
   ): string | Promise<string>;
-  /** An ordinary file; undefined where there is none. */
+  /** Opens an ordinary file; undefined if there is none. */
   openJournal(name: string): NativeJournal | undefined;
-  /** `pastWaiting`: even if a process waits. */
+  /** `pastWaiting`: take the lock even if another process waits for it. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
   waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
   giveUp(request: number): boolean;
-  /** That of the lock's file, read without the lock; 0 where it has none. */
+  /** The number in the lock's file, read without taking the lock; 0 if it has none. */
   lockNumber(name: string): number;
   /**
-   * A new file in place of any other, locked. No process sees half of it, and if it fails nothing
-   * has changed. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; else
-   * the whole file.
+   * Makes a new locked file, in place of any other. No process sees half of it; a failure changes
+   * nothing. `start`, `length`: the bytes that the lock covers, as /proc/locks shows them; by
+   * default the whole file.
    */
   createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;
@@ -145,10 +143,12 @@ export interface NativeNotices {
 }
 
 export interface NativeInotify extends NativeNotices {
-  /** A folder or file; `mask` as inotify(7) has it, with its flags. Answers the number of the watch. */
+  /**
+   * Watches a folder or file. `mask`: events and flags of inotify(7). Returns the watch's number.
+   */
   add(path: string, mask: number): number;
   /** Does nothing if the watch has ended with its target. */
   remove(watch: number): void;
-  /** True if the callback is still to be called for something that has happened. */
+  /** True if an event has happened that the callback has not received yet. */
   hasPending(): boolean;
 }

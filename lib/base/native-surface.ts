@@ -26,11 +26,11 @@ import type {
 } from './native-threads.js';
 import type { TopologyHandle, Words } from './words.js';
 
-/** A best fit of `count` CPUs. */
+/** Asks for the best fit of `count` CPUs. */
 export interface BestFitCall {
   readonly topology: TopologyHandle;
   readonly available: Words;
-  /** Only those that are among these too; undefined: all. */
+  /** Narrows `available` to these CPUs; undefined: no limit. */
   readonly within?: Words | undefined;
   readonly count: number;
   readonly spread: boolean;
@@ -38,11 +38,11 @@ export interface BestFitCall {
   readonly distributeAcrossNuma: boolean;
   readonly cpuGroupSize: number;
   readonly wholeCores: boolean;
-  /** With alignByL3: as of the kubelet v1.34. */
+  /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
   readonly anyRestInL3: boolean;
 }
 
-/** Hints for `count` CPUs. */
+/** Asks for hints for `count` CPUs. */
 export interface CpuHintsCall {
   readonly topology: TopologyHandle;
   readonly available: Words;
@@ -51,14 +51,15 @@ export interface CpuHintsCall {
   readonly alignBySocket: boolean;
 }
 
-/** Hints for all types of memory of one request. */
+/** Asks for hints for all types of memory of one request. */
 export interface MemoryHintsCall {
-  /** How many there are. */
+  /** The number of NUMA nodes. */
   readonly nodes: number;
+  /** The number of memory types. */
   readonly types: number;
   /** For each type [request, free by node..., allocatable by node...]. */
   readonly amounts: readonly number[];
-  /** By node the nodes that share its allocations, [low, high]. */
+  /** For each node the mask of the nodes that share its allocations, [low, high]. */
   readonly groups: readonly number[];
   /** Rows of [low, high, bytes by type...]. */
   readonly reusable: readonly number[];
@@ -66,31 +67,31 @@ export interface MemoryHintsCall {
   readonly must: readonly number[];
 }
 
-/** A part of the hints of a family. */
+/** Asks for a part of the hints of a family. */
 export interface ListHintsCall {
   readonly family: Words;
-  /** The mask after which they come, [low, high]; no nodes: from the first. */
+  /** The part starts after this mask, [low, high]; at the first hint if the mask is empty. */
   readonly after: readonly number[];
   readonly limit: number;
-  /** True if fewer will do, where finding the next one takes some milliseconds. */
+  /** True if fewer hints are enough when finding the next one takes some milliseconds. */
   readonly isBounded: boolean;
 }
 
-/** Hints for devices of one resource. */
+/** Asks for hints for devices of one resource. */
 export interface DeviceHintsCall {
-  /** How many there are. */
+  /** The number of NUMA nodes. */
   readonly nodes: number;
   readonly request: number;
-  /** Only sets of NUMA nodes that have devices, as of the kubelet v1.36. */
+  /** Only sets of NUMA nodes that have devices, like the kubelet v1.36 and newer. */
   readonly onlyNearDevices: boolean;
-  /** All that are registered, in rows of [low, high, available | reusable << 1]. */
+  /** All registered devices, in rows of [low, high, available | reusable << 1]. */
   readonly devices: readonly number[];
 }
 
-/** What the core is asked by for hints, where they need not come back before they are merged. */
+/** Hints that the core makes while it merges them, so that they need not come back in between. */
 export type HintQuestion =
   | { readonly kind: 'cpus'; readonly call: CpuHintsCall }
-  /** Counts once for each type. */
+  /** Makes one family for each type of memory. */
   | { readonly kind: 'memory'; readonly call: MemoryHintsCall }
   | { readonly kind: 'devices'; readonly call: DeviceHintsCall };
 
@@ -99,37 +100,37 @@ export interface PackedHints {
   readonly words: Words;
 }
 
-/** A merge of the hints of some resources. */
+/** Asks for a merge of the hints of some resources. */
 export interface MergeHintsCall {
-  /** Families of hints, and what others are asked by; at most one question for CPUs. */
+  /** Families of hints, or the questions that make them; at most one question for CPUs. */
   readonly hints: readonly (PackedHints | HintQuestion)[];
-  /** How many there are. */
+  /** The number of NUMA nodes. */
   readonly nodes: number;
-  /** Counts through TOPOLOGY_MANAGER_POLICIES. */
+  /** An index of TOPOLOGY_MANAGER_POLICIES. */
   readonly policy: number;
-  /** Row by row; undefined: they do not count. */
+  /** The distances of nodes, row by row; undefined if they do not count. */
   readonly distances: Words | undefined;
-  /** The joint choice of the core; undefined: the merge. */
+  /** Asks for the core's joint choice; undefined: for the kubelet's merge. */
   readonly joint?: JointCall | undefined;
 }
 
-/** The inputs of a joint choice beside the hints. */
+/** The inputs of a joint choice besides the hints. */
 export interface JointCall {
-  /** The nodes that it is kept to, [low, high]. */
+  /** The only nodes that it may choose, [low, high]. */
   readonly within: readonly number[];
-  /** The free part of everything, by node, as parts of the machine. */
+  /** The free share of each resource by node, as a fraction of the machine. */
   readonly rooms: readonly number[];
 }
 
-/** A program in place of this process. */
+/** The program that replaces this process. */
 export interface ProgramCall {
-  /** A path, or a name to be looked for in the PATH of `environment`. */
+  /** A path, or a name to look up in the PATH of `environment`. */
   readonly file: string;
   /** The first is the program's own name. */
   readonly args: readonly string[];
   /** Each `NAME=value`. */
   readonly environment: readonly string[];
-  /** Descriptors that the program inherits beside the standard streams. */
+  /** Descriptors that the program inherits besides the standard streams. */
   readonly descriptors: readonly number[];
 }
 
@@ -149,165 +150,164 @@ export interface Native {
   /** See housekeeping_cpus() of the core. */
   housekeepingCpus(topology: TopologyHandle, base: Words, quiet: Words): Words;
   /**
-   * See cache_ways() of the core. Takes [all, min_bits, shareable, foreign, base, released], then of
-   * each request [ways, current]; answers [rest, most], then the mask of each request.
+   * See cache_ways() of the core. Takes [all, min_bits, shareable, foreign, base, released], then
+   * for each request [ways, current]; returns [rest, most], then the mask of each request.
    */
   cacheWays(question: Words): Words;
   /**
-   * See find_repackings() of the core: [all | bounded << 1, then for each move of each proposal its
-   * grant and its target].
+   * See find_repackings() of the core. Returns [all | bounded << 1, then for each move of each
+   * proposal its grant and its target].
    */
   findRepackings(tables: RepackingTables, limits: RepackingLimits): Words;
 
-  /** A family of hints: HintFamily::to_words() of the core. */
+  /** Returns a family of hints: HintFamily::to_words() of the core. */
   cpuHints(call: CpuHintsCall): Words;
-  /** A family of hints. */
+  /** Returns a family of hints. */
   memoryHints(call: MemoryHintsCall): Words;
-  /** A family of hints. */
+  /** Returns a family of hints. */
   deviceHints(call: DeviceHintsCall): Words;
   wholeCores(topology: TopologyHandle, cpus: Words): Words;
   isHintFamily(words: Words, nodes: number): boolean;
   /**
-   * [whether no others come after these, then of each hint with nodes low, high, preferred]; all of
-   * a family in the form of a list.
+   * Returns [1 if no hint follows these, else 0; then for each hint with nodes low, high,
+   * preferred]. For a family in the form of a list it returns all hints.
    */
   listHints(call: ListHintsCall): Words;
-  /** A family in which these masks are not preferred, [low, high] each. */
+  /** The family with these masks, [low, high] each, not preferred. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
   /**
-   * [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest, tightest], then for
-   * each question the length and the words of its family. Good until the next call.
+   * Returns [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest,
+   * tightest], then for each question the length and the words of its family. The next call
+   * overwrites them.
    */
   mergeHints(call: MergeHintsCall): Words;
 
   pin(call: PinCall): NativePinOutcome;
-  /** @throws ERR_ALREADY_PINNED where a thread is pinned for another grant */
+  /** @throws ERR_ALREADY_PINNED if a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
   undoPin(grant: string, sharedPool: Words): NativePinOutcome;
   /**
-   * Like {@link undoPin}, of some threads, whichever grant they are pinned for. `cpus`: those of the
-   * grant.
+   * Undoes the pins of some threads, like {@link undoPin}, for whichever grant they are pinned.
+   * `cpus`: the CPUs of the grant.
    */
   shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativePinOutcome;
-  /** Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs. */
+  /**
+   * Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs.
+   */
   followGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
   /**
-   * Has the threads that are pinned for a grant wait on other CPUs: none of its own is online.
-   * {@link followGrant} brings them back.
+   * Moves the threads that are pinned for a grant to other CPUs while none of the grant's CPUs is
+   * online. {@link followGrant} brings them back.
    */
   parkGrant(grant: string, part: string, cpus: Words): NativePinOutcome;
-  /** Threads of this process that are to run on a grant, by their ids. */
+  /** The ids of this process's threads that belong on a grant. */
   grantThreads(grant: string, part: string): number[];
   /**
-   * Of these the threads that may run on other CPUs than `cpus`, which are the grant's, and where
-   * they should be (`now`). Changes nothing.
+   * Those of {@link grantThreads} that may run on CPUs outside of `cpus`, which are the grant's,
+   * and where they belong (`now`). Changes nothing.
    */
   strayThreads(grant: string, part: string, cpus: Words): NativeMove[];
-  /** Puts threads that are to run on a grant back to where they were put. */
+  /** Puts threads back to their place on the grant. */
   recallThreads(grant: string, part: string, cpus: Words, tids: readonly number[]): NativePinOutcome;
   affinity(tid: number): Words;
   /**
-   * What to tell the kernel for the calling thread to have again what it has, wherever its cpuset
-   * cuts that.
+   * The mask to ask the kernel for so that the calling thread gets its present mask again, even if
+   * its cpuset cuts off a part of it.
    */
   askedMask(): Words;
-  /** Tells it. False where its cpuset has none of these CPUs. */
+  /** Asks the kernel for this mask. False if the thread's cpuset has none of these CPUs. */
   ask(cpus: Words): boolean;
   /**
-   * The calling thread has chosen what could not be asked for: it has all of its cpuset until
-   * {@link settleChoices}. `all`: what to ask for then.
+   * Notes a choice of the calling thread that its cpuset does not allow now: it has all of its
+   * cpuset until {@link settleChoices}. `all`: the mask to ask for until then.
    */
-  askLater(chosen: Words, all: Words): void;
+  askLater(choice: Words, all: Words): void;
   /**
-   * Threads that are pinned for a grant are about to leave its cgroup: asks for what they have
-   * chosen. The kernel refuses a mask of which the cgroup that they go to has nothing, but from
-   * Linux 6.2 on it keeps one that it has taken.
+   * Asks for the chosen masks of threads that are pinned for a grant and about to leave its cgroup.
+   * Later the kernel would refuse a mask that has no CPU of their next cgroup, but from Linux 6.2
+   * on it keeps a mask that it has accepted.
    */
   askChoices(grant: string): void;
   /**
-   * Threads get what they have chosen, and could not have when they left a grant, because their
-   * cpuset had none of it. `limit`: the CPUs that it has now. Answers how many; with `dryRun` it
+   * Gives threads their choice if their cpuset had none of its CPUs when they left a grant.
+   * `limit`: the CPUs that the cpuset has now. Returns the number of threads; with `dryRun` it
    * changes nothing.
    */
   settleChoices(limit: Words, dryRun: boolean): number;
   /**
-   * Before threads are moved into a cgroup, which changes their masks: the next pin, placement or
-   * undoing goes by what they were.
+   * Call it before you move threads into a cgroup, which changes their masks: the next pin,
+   * placement or undoing then starts from the masks that they have now.
    */
   rememberMasks(): void;
   /**
-   * Has it known, for pins from now on, what the threads that run on no grant have chosen. `limit`:
-   * the CPUs of their cpuset, none where these are not known: a thread that may run on all of them
-   * has chosen nothing, that is `all`. `known`: what numalign has made of masks of these threads.
+   * Records, for later pins, the choices of the threads that run on no grant. `limit`: the CPUs of
+   * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and
+   * gets `all`. `known`: the masks of these threads that numalign has set.
    */
   learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
-  /**
-   * What is known of the choices of threads that are pinned for no grant, with what the kernel was
-   * told last.
-   */
+  /** The known choices of threads that are pinned for no grant, with the mask last asked for. */
   choices(): NativeMemberThread[];
   /** The choices of the threads of a process; none if it has ended. */
   memberChoices(call: MemberChoicesCall): NativeMemberChoice[];
   /**
-   * Keeps the threads of a process off `taken` by their masks; undefined where there is no such
-   * process.
+   * Keeps the threads of a process off `taken` by their masks; undefined if the process has ended.
    */
   confineMember(call: ConfineMemberCall): NativeConfinement | undefined;
   /** True if this process may change the mask of a thread. Changes nothing. */
   mayMove(tid: number): boolean;
   /** The kernel's current list; the same array while the list does not change. */
   onlineCpus(): Words;
-  /** Like {@link onlineCpus}, of one of CPU_LISTS; undefined where there is none. */
+  /** The list with this index of CPU_LISTS, like {@link onlineCpus}; undefined if there is none. */
   readCpuList(which: number): Words | undefined;
   threadId(): number;
   threads(): { tid: number; role: ThreadRole; cpus: Words }[];
 
-  /** The outcomes by {@link THREAD_ROLES}. */
+  /** Returns the outcomes in the order of {@link THREAD_ROLES}. */
   place(call: PlaceCall): NativePinOutcome[];
   /**
-   * Threads that the calling thread starts until {@link closeBirth} are born on these CPUs. Answers
-   * how many births are open.
+   * Starts a birth: threads that the calling thread starts until {@link closeBirth} start on these
+   * CPUs. Returns the number of open births.
    */
   openBirth(cpus: Words): number;
-  /** The id of the only thread that was started since, 0 where unknown. */
+  /** The id of the only thread that was started since; 0 if unknown. */
   closeBirth(birth: number): number;
-  /** The calling thread has started threads on CPUs of a grant; `tid`: a Worker, or 0. */
+  /**
+   * Records threads that the calling thread has started on CPUs of a grant; `tid`: a Worker, or 0.
+   */
   adopt(tid: number, granted: Words, grant: string, part: string, owner: string): void;
-  /** For a Worker that has ended. */
+  /** Call it for a Worker that has ended. */
   forgetThread(tid: number): void;
-  /** The CPU of these that the fewest threads have to themselves. */
+  /** The CPU of these to which the fewest threads are pinned alone. */
   leastUsedCpu(cpus: Words): number;
-  /** Queues as many jobs, which wait for each other. The last to be settled knows all threads. */
+  /** Queues a job for each thread; the jobs wait for each other. The last to settle has all ids. */
   probePool(threads: number, timeoutMs: number): Promise<{ tids: number[]; complete: boolean }>[];
   scheduling(tid: number): NativeScheduling;
-  /**
-   * Refused where a thread (`starved`) could run nowhere but on CPUs of real-time threads.
-   */
+  /** Refuses if a thread (`starved`) could run only on CPUs of real-time threads. */
   schedule(call: ScheduleCall): NativeScheduling | { starved: number; cpus: Words };
 
-  /** Of these processes: their threads that may run on these CPUs, `confined` to them or not. */
+  /** The threads of these processes that may run on these CPUs; with `confined`, only there. */
   threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;
-  /** A row for each CPU; NaN is what cannot be read. */
+  /** A row for each CPU; NaN for a value that cannot be read. */
   cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
   /** Looks at every process that /proc shows. */
   scanTasks(cpus: Words): NativeTasks;
 
   /**
-   * This process becomes another program, which inherits what the calling thread has. Throws
-   * ERR_SYSCALL, errnoName and all, where the kernel refuses: then it is as it was.
+   * Replaces this process by another program, which inherits the attributes of the calling thread.
+   * Throws ERR_SYSCALL if the kernel refuses; the process is then unchanged.
    */
   execute(program: ProgramCall): never;
 
-  /** Of the calling thread. */
+  /** The memory policy of the calling thread. */
   memoryPolicy(): NativePolicy;
   setMemoryPolicy(mode: number, flags: number, nodes: Words): void;
-  /** How many pages of a process, or with 0 of this one, could not be moved. */
+  /** Returns the number of pages of a process (0: of this one) that could not be moved. */
   migratePages(from: Words, to: Words, pid: number): number;
-  /** Of these bytes, of this process, or of the process with this id. */
+  /** Where these bytes are, or the memory of this process, or of the process with this id. */
   memoryPlacement(what: Uint8Array | undefined | number): NativePlacement;
   /** `hugepageBytes`: 0 for ordinary pages. `strict`: on these nodes or an error. */
   nodeBuffer(bytes: number, hugepageBytes: number, nodes: Words, strict: boolean): Buffer;
-  /** `memory`: all of what {@link nodeBuffer} has given. Throws EIO where not all of it has moved. */
+  /** `memory`: a whole buffer of {@link nodeBuffer}. Throws EIO if a part of it has not moved. */
   moveBuffer(memory: Uint8Array, hugepageBytes: number, nodes: Words, strict: boolean): void;
 
   /**
@@ -317,17 +317,17 @@ export interface Native {
   orphanedOwners(): string[];
   closeOrphanedOwner(uuid: string): void;
 
-  /** Undefined where the file has none of this name, or it is hidden from this process. */
+  /** Undefined if the file has no attribute of this name, or it is hidden from this process. */
   extendedAttribute(path: string, name: string): string | undefined;
 
   Folder: { open(path: string, create: boolean, mode: number, group: number): NativeFolder };
-  /** inotify(7) on this environment's event loop, which it does not keep alive. */
+  /** inotify(7) on this environment's event loop. It does not keep the event loop alive. */
   Inotify: new (
     onEvent: (watch: number, mask: number, name: string) => void,
   ) => NativeInotify;
   /**
-   * CPUs have gone offline or come online (uevents, netlink(7)). Does not keep the event loop alive.
-   * ERR_SYSCALL where the kernel does not tell.
+   * Reports that CPUs have gone offline or come online (uevents, netlink(7)). It does not keep the
+   * event loop alive. Throws ERR_SYSCALL if the kernel does not report them.
    */
   CpuEvents: new (
     onEvent: () => void,

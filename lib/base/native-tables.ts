@@ -1,4 +1,4 @@
-// Tables as the addon gives them: rows of numbers, and the names of their columns.
+// The addon's tables: rows of numbers, and the names of their columns.
 import type { Words } from './words.js';
 
 /** Columns of one CPU in {@link TopologyDescription.cpus}. */
@@ -7,7 +7,7 @@ export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as co
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 
 /**
- * Columns of one thread in {@link NativeThreads.rows}; `role` counts through {@link THREAD_ROLES}.
+ * Columns of one thread in {@link NativeThreads.rows}; `role` is an index of {@link THREAD_ROLES}.
  */
 export const THREAD_COLUMNS = [
   ...(['pid', 'tid', 'startNs', 'processor', 'role'] as const),
@@ -25,38 +25,32 @@ export const CPU_ACTIVITY_COLUMNS = [
   ...(['cpu', 'interrupts', 'deviceInterrupts', 'softirqs'] as const),
   ...(['busyNs', 'idleNs', 'stealNs', 'frequencyKHz'] as const),
 ] as const;
-/**
- * Columns of one task in {@link NativeTasks.rows}; those from `isKernel` to `isConfined` are 0 or
- * 1.
- */
+/** Columns of one task in {@link NativeTasks.rows}; `isKernel` to `isConfined` are 0 or 1. */
 export const TASK_COLUMNS = [
   ...(['pid', 'tid', 'startNs', 'processor'] as const),
   ...(['isKernel', 'isBound', 'isRunnable', 'isConfined', 'runTimeNs'] as const),
 ] as const;
 
-/** Threads that may run on some CPUs, a row each. NaN is what cannot be read. */
+/** Threads that may run on some CPUs, a row each. NaN for a value that cannot be read. */
 export interface NativeThreads {
   rows: Float64Array;
-  /** Where each may run. */
+  /** The affinity mask of each. */
   masks: Words[];
-  /** When they were looked at, in nanoseconds since boot, as `startNs` counts. */
+  /** The time of the reading, in nanoseconds since boot like `startNs`. */
   bootNs: number;
 }
 
-/** Tasks that are on some CPUs, or were last, or are confined to them; a row each. */
+/** Tasks that run, or last ran, on some CPUs or are confined to them; a row each. */
 export interface NativeTasks {
   rows: Float64Array;
   commands: string[];
-  /** Of their processes and all above them: pid, parent, pid, parent, and so on. */
+  /** Of their processes and all ancestors: pid, parent, pid, parent, and so on. */
   parents: Float64Array;
   /** True if no process of the machine is hidden. */
   seesAll: boolean;
 }
 
-/**
- * A PCI device as it crosses the boundary. Empty texts and lists stand for what is unknown or not
- * there.
- */
+/** A PCI device as it crosses the boundary. Empty texts and lists: unknown, or none. */
 export interface NativePciDevice {
   id: string;
   class: number;
@@ -69,17 +63,17 @@ export interface NativePciDevice {
 }
 
 /**
- * A machine in flat arrays. `memory` and `distances` go by `nodes`, which is ascending in what the
- * addon returns.
+ * A machine in flat arrays. `memory` and `distances` are in the order of `nodes`, which the addon
+ * returns ascending.
  */
 export interface TopologyDescription {
   cpus: Int32Array;
   nodes: Int32Array;
   memory: Float64Array;
-  /** Square, or empty where unknown. */
+  /** Square, or empty if unknown. */
   distances: Uint32Array;
   hugepages: Float64Array;
-  /** By id in what the addon returns. */
+  /** The addon returns them ordered by id. */
   devices: NativePciDevice[];
   possible: Words;
   isolated: Words;
@@ -87,16 +81,16 @@ export interface TopologyDescription {
 }
 
 /**
- * Lists of CPUs that the kernel shows, in the order of the addon: isolcpus= (of the newest kernels isolated
- * partitions too); isolated partitions, in the root of cgroup v2; nohz_full=: no tick while one thread runs
- * there, but load is balanced over them all the same.
+ * Lists of CPUs that the kernel shows, in the order of the addon: `isolcpus=` (on the newest
+ * kernels with isolated partitions); isolated partitions, in the root of cgroup v2; `nohz_full=`,
+ * CPUs without a tick while one thread runs there, over which the kernel still balances load.
  */
 export const CPU_LISTS = ['isolated', 'partitions', 'tickless'] as const;
 export type CpuListName = (typeof CPU_LISTS)[number];
 
 /**
- * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two,
- * low and high. `lib/decision/repacking/problem-tables.ts` makes them.
+ * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two
+ * numbers, low and high. `lib/decision/repacking/problem-tables.ts` makes the tables.
  */
 export interface RepackingTables {
   nodes: number;
@@ -104,24 +98,24 @@ export interface RepackingTables {
   views: Float64Array;
   /** [view, node, CPUs, free CPUs, units] */
   cores: Float64Array;
-  /** Of each type, by node: spare bytes, booked ones, the most that can be free. */
+  /** For each type, by node: spare bytes, booked bytes, the most bytes that can be free. */
   memory: Float64Array;
   /** [mask, blocks] */
   groups: Float64Array;
   /**
-   * Of the request's parts, then of the grants: [view, units, whether memory is one block, CPUs by
+   * For the request's parts, then for the grants: [view, units, 1 if memory is one block, CPUs by
    * view..., bytes by type...]
    */
   demands: Float64Array;
-  /** Of each part, whether it stays. */
+  /** For each part, 1 if it stays. */
   stays: Float64Array;
   /** [part, mask of CPUs, mask of memory] */
   places: Float64Array;
-  /** Of each grant: bytes, CPUs. */
+  /** For each grant: bytes, CPUs. */
   costs: Float64Array;
-  /** [grant, mask, whether its memory stays] */
+  /** [grant, mask, 1 if its memory stays] */
   targets: Float64Array;
-  /** Of each grant, by view and node. */
+  /** The CPUs of each grant, by view and node. */
   cpus: Float64Array;
   /** [grant, view, core, CPUs] */
   shares: Float64Array;
@@ -129,13 +123,14 @@ export interface RepackingTables {
   blocks: Float64Array;
 }
 
-/** Which repackings are looked for. */
+/** Which repackings to look for. */
 export interface RepackingLimits {
-  /** Exactly so many. */
+  /** Repackings with exactly this many moves. */
   readonly moves: number;
-  /** How many of them, in their order, are left out, and how many come at most. */
+  /** The number of repackings to leave out, in their order. */
   readonly skip: number;
+  /** The greatest number of repackings to return. */
   readonly most: number;
-  /** Steps of a search for more than two moves. */
+  /** The number of steps, in a search for more than two moves. */
   readonly budget: number;
 }

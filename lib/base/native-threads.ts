@@ -6,7 +6,7 @@ export interface NativeMove {
   before: Words;
   now: Words;
   errno: number;
-  /** With {@link Native.undoPin}: its choice before it was pinned. */
+  /** With {@link Native.undoPin}: the thread's choice before it was pinned. */
   earlier?: Words;
 }
 
@@ -17,7 +17,10 @@ export interface NativePinOutcome {
 
 /** The kinds of threads, in the order of the core's enumerators. */
 export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
-/** The role of a thread of this process, see {@link ThreadInfo}. */
+/**
+ * The role of a thread of this process. `main` runs the main JavaScript thread; {@link
+ * ThreadInfo.role} says what `worker`, `pool` and `v8` are; `other` is every other thread.
+ */
 export type ThreadRole = (typeof THREAD_ROLES)[number];
 
 /** A scheduling class by the kernel's numbers. */
@@ -42,34 +45,34 @@ export interface NativePlacement {
   unknown: number;
   source: 'move_pages' | 'numa_maps' | '';
   errno: number;
-  /** Of ordinary pages. */
+  /** The size of an ordinary page. */
   pageBytes: number;
 }
 
-/**
- * A thread whose mask is not its own choice: what it has chosen, what it was given instead, and of
- * what (the kernel leaves out what its cpuset does not have).
- */
+/** A thread whose mask is not its own choice. */
 export interface NativeMemberThread {
   tid: number;
+  /** The mask that the thread has chosen. */
   chosen: Words;
+  /** The mask that it has instead. */
   applied: Words;
+  /** The mask that numalign asked for: the kernel removes CPUs outside of the thread's cpuset. */
   asked: Words;
-  /** The mask that it had on the CPUs of a grant before the kernel may have reset it. */
+  /** The mask that it had on the CPUs of a grant, before the kernel may have reset it. */
   place?: Words;
 }
 
 /** The choice of a thread, with its mask as `place`. */
 export interface NativeMemberChoice extends NativeMemberThread {
   place: Words;
-  /** It may use all of its cpuset: the kernel opens to it by itself what is given back. */
+  /** True if it may use all of its cpuset: the kernel itself then gives it CPUs that come back. */
   isFree: boolean;
 }
 
 export interface NativeConfinement {
   threads: NativeMemberThread[];
   /**
-   * Still on CPUs that they must leave. `errno` 0: the kernel did something else than it was told.
+   * Threads still on CPUs that they must leave. `errno` 0: the kernel set another mask than asked.
    */
   stuck: { tid: number; errno: number; cpus: Words }[];
   moved: number;
@@ -79,36 +82,36 @@ export interface NativeConfinement {
   places: Words[];
 }
 
-/** The owner of pins. An empty `grant` is not remembered. */
+/** The owner of pins. The addon does not record pins with an empty `grant`. */
 interface PinCallOwner {
   readonly grant: string;
   readonly owner: string;
-  /** True if pins for other grants give way. */
+  /** True to replace pins for other grants. */
   readonly replace: boolean;
 }
 
-/** A pin of threads to CPUs. */
+/** Asks for a pin of threads to CPUs. */
 export interface PinCall extends PinCallOwner {
-  /** 0 the calling thread, -1 every thread of the process. */
+  /** 0: the calling thread; -1: every thread of the process. */
   readonly tid: number;
   readonly cpus: Words;
-  /** Of the grant: its own name, or '' for what no part has. */
+  /** The name of a part of the grant, or '' for the CPUs outside of all parts. */
   readonly part: string;
 }
 
-/** A pin of every thread of the process by its role. */
+/** Asks for a pin of every thread of the process by its role. */
 export interface PlaceCall extends PinCallOwner {
-  /** By {@link THREAD_ROLES}; undefined: left alone. */
+  /** By {@link THREAD_ROLES}; undefined leaves the role's threads alone. */
   readonly cpus: readonly (Words | undefined)[];
-  /** By role: whether each thread has one CPU. */
+  /** By role: true if each thread gets one CPU. */
   readonly oneEach: readonly (boolean | undefined)[];
-  /** By role: as {@link PinCall.part}. */
+  /** By role: the same as {@link PinCall.part}. */
   readonly parts: readonly (string | undefined)[];
-  /** By role: all CPUs of the part, or what the grant has that no part has. */
+  /** By role: all CPUs of the part, or the grant's CPUs outside of all parts. */
   readonly granted: readonly (Words | undefined)[];
 }
 
-/** A scheduling class for a thread. */
+/** Asks for a scheduling class for a thread. */
 export interface ScheduleCall {
   readonly tid: number;
   /** 0 for an ordinary thread. */
@@ -117,11 +120,11 @@ export interface ScheduleCall {
   readonly grant: string;
 }
 
-/** A question about what the threads of a process have chosen. */
+/** Asks which masks the threads of a process have chosen. */
 export interface MemberChoicesCall {
   readonly pid: number;
   readonly known: readonly NativeMemberThread[];
-  /** Threads whose choice is in `known` though they were pinned. */
+  /** Pinned threads whose choice is in `known` all the same. */
   readonly unpinned: readonly number[];
   /** CPUs that are the process's own. */
   readonly grants: readonly Words[];
@@ -131,22 +134,22 @@ export interface MemberChoicesCall {
   readonly all: Words;
 }
 
-/** The CPUs that the masks of a process's threads avoid. */
+/** Asks to keep the threads of a process off some CPUs by their masks. */
 export interface ConfineMemberCall {
   readonly pid: number;
-  /** The answer of the last call for it. */
+  /** The `threads` of the previous call for this process. */
   readonly known: readonly NativeMemberThread[];
-  /** Other threads may not be here. */
+  /** CPUs that the threads must leave. */
   readonly taken: Words;
-  /** The CPUs of threads that have chosen nothing else. */
+  /** The CPUs of threads that have chosen nothing. */
   readonly pool: Words;
-  /** CPUs that are the process's own: threads within one of them stay. */
+  /** The grants of the process itself: threads within one of them stay. */
   readonly grants: readonly Words[];
-  /** Threads whose choice is in `known` though they were pinned. */
+  /** Pinned threads whose choice is in `known` all the same. */
   readonly unpinned: readonly number[];
-  /** No thread gets CPUs that it has not now. */
+  /** No thread gets CPUs that it does not have now. */
   readonly onlyNarrow: boolean;
-  /** Tells what it would do, and does nothing. */
+  /** Reports what the call would do, and changes nothing. */
   readonly dryRun: boolean;
   /** The CPUs of its cpuset; empty if unknown. */
   readonly limit: Words;

@@ -1,5 +1,4 @@
-// Loads the addon and types its surface. Nothing else in lib/ touches it but the files that give it
-// meaning.
+// Loads the addon and types its surface.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -11,19 +10,19 @@ type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 
 function load(): Addon {
   if (process.platform !== 'linux')
-    throw notLoaded(`numalign reserves CPUs by system calls of Linux, which ${process.platform} has not`);
-  // Bundlers leave nothing of it in ES modules: in dist/ it is __filename.
+    throw notLoaded(`numalign needs system calls of Linux, which ${process.platform} does not have`);
+  // Bundlers remove `import.meta` from ES modules; in dist/ it is `__filename`.
   if (typeof import.meta.filename !== 'string') throw notLoaded(bundledText('another file'));
-  const here = import.meta.filename;
-  const require = createRequire(here);
+  const file = import.meta.filename;
+  const require = createRequire(file);
   // From a file of dist/ or, in tests, from this one.
-  const packageFolder = join(here, here.endsWith('.ts') ? '../../..' : '../..');
+  const packageFolder = join(file, file.endsWith('.ts') ? '../../..' : '../..');
   // The path that node-gyp-build finds first, without the time to load node-gyp-build.
   const compiled = join(packageFolder, 'build/Release/numalign.node');
   try {
     return (existsSync(compiled) ? require(compiled) : require('node-gyp-build')(packageFolder)) as Addon;
   } catch (cause) {
-    throw notLoaded(whyNotLoaded(here, packageFolder, cause as NodeJS.ErrnoException), cause);
+    throw notLoaded(whyNotLoaded(file, packageFolder, cause as NodeJS.ErrnoException), cause);
   }
 }
 
@@ -62,8 +61,8 @@ function whyNotLoaded(file: string, folder: string, { code, message }: NodeJS.Er
 
 const NEEDS = 'it needs: apt-get install libhwloc-dev pkg-config g++ make python3';
 
-// By the addon, of which an environment has one, however often this module is evaluated there: it
-// knows one wire.
+// The addon knows one wire, and an environment has one addon, even if it evaluates this module
+// twice.
 const WIRED = Symbol.for('numalign.wired');
 
 function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native {
@@ -71,12 +70,12 @@ function withWire(addon: Addon & { [WIRED]?: ReturnType<typeof wired> }): Native
   return { ...addon, ...addon[WIRED] };
 }
 
-/** The addon, or why there is none: then its functions throw that. */
+/** The addon, or functions that throw why it is missing. */
 function open(): { native: Native; addonError: NumalignError | null } {
   try {
-    const opened = withWire(load());
-    opened.setErrorClass(NumalignError);
-    return { native: opened, addonError: null };
+    const addon = withWire(load());
+    addon.setErrorClass(NumalignError);
+    return { native: addon, addonError: null };
   } catch (error) {
     const { message, cause } = error as NumalignError;
     const refuse = () => {
@@ -86,11 +85,8 @@ function open(): { native: Native; addonError: NumalignError | null } {
   }
 }
 
-const opened = open();
-/**
- * The addon. Every function throws NumalignError, or TypeError where an argument has the wrong
- * shape.
- */
-export const native: Native = opened.native;
-/** ERR_ADDON_MISSING where the functions of {@link native} cannot be called; else null. */
-export const addonError: NumalignError | null = opened.addonError;
+const addon = open();
+/** The addon. Functions throw NumalignError, or TypeError if an argument has the wrong shape. */
+export const native: Native = addon.native;
+/** ERR_ADDON_MISSING if the functions of {@link native} cannot be called; else null. */
+export const addonError: NumalignError | null = addon.addonError;

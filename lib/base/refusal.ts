@@ -1,14 +1,18 @@
-// Refusal: why a request cannot be met, as the part of a decision that finds it says so.
+// Refusal: the error with which a part of a decision says why a request cannot be met.
 import { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 
-/** Why a pod is not admitted, in the kubelet's words. */
+/**
+ * Why a pod is not admitted, in the kubelet's words. `TopologyAffinityError`: the topology policy
+ * refuses. `SMTAlignmentError`: `full-pcpus-only` needs whole cores. `EmptyPodSharedPoolError`:
+ * exclusive containers leave the others of the pod nothing to share. `UnexpectedAdmissionError`:
+ * every other reason, such as too few CPUs.
+ */
 export type AdmissionReason =
   | 'TopologyAffinityError'
   | 'SMTAlignmentError'
   | 'UnexpectedAdmissionError'
   | 'EmptyPodSharedPoolError';
 
-// A release by another owner can change the answer.
 const SHORTAGES = [
   'ERR_INSUFFICIENT_CPUS',
   'ERR_INSUFFICIENT_DEVICES',
@@ -18,10 +22,10 @@ const SHORTAGES = [
   'ERR_TOPOLOGY_AFFINITY',
 ] as const satisfies readonly ErrorCode[];
 
-/** The codes of rejections that say there is no room. */
+/** The codes of rejections that say there is no room. docs/reference/errors.md has them. */
 export type ShortageCode = (typeof SHORTAGES)[number];
 
-/** The codes of all rejections: no room, ever or now, or a callback that could not choose. */
+/** The codes of all rejections: no room, or a callback that failed. */
 export type RejectionCode =
   | ShortageCode
   | 'ERR_POD_POOL_EMPTY'
@@ -33,7 +37,7 @@ export function isShortage(code: ErrorCode): code is ShortageCode {
   return (SHORTAGES as readonly ErrorCode[]).includes(code);
 }
 
-/** Thrown by the parts of a decision, and caught by it: a caller gets a rejection made of it. */
+/** The parts of a decision throw it; the decision catches it and returns a rejection. */
 export class Refusal extends NumalignError {
   declare readonly code: RejectionCode;
   readonly reason: AdmissionReason;
@@ -44,7 +48,7 @@ export class Refusal extends NumalignError {
   }
 }
 
-// Errors that are wrong on every machine.
+// Mistakes of a program, which fail on every machine.
 const MISTAKES: readonly ErrorCode[] = [
   'ERR_ALREADY_PINNED',
   'ERR_HINT_PROVIDER',
@@ -61,8 +65,8 @@ const MISTAKES: readonly ErrorCode[] = [
 ];
 
 /**
- * The errors after which a program with optional CPUs runs without: no room, no rights, no addon.
- * @throws the error, where it is a mistake of the program, or not an error of numalign
+ * The error, if a program with optional CPUs can run without them: no room, no rights, no addon.
+ * @throws the error, if it is a mistake of the program or no error of numalign
  */
 export function obstacleOf(error: unknown): NumalignError {
   if (error instanceof NumalignError && !MISTAKES.includes(error.code)) return error;

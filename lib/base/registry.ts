@@ -1,26 +1,26 @@
-// Registry: what the rooms keep in memory for one owner, which it does not outlive: a state that
-// this environment uses, or the environment itself.
+// Registry: values that the rooms keep in memory for one owner, and as long as it lives: a state
+// that this environment uses, or the environment itself.
 
-/** Makes what is kept, and is the name under which it is. */
+/** Makes a value, and is its key in the registry. */
 export type Make<Owner, T> = (owner: Owner) => T;
 
 export class Registry<Owner> {
   readonly #owner: Owner;
-  readonly #kept = new Map<Make<Owner, unknown>, unknown>();
+  readonly #values = new Map<Make<Owner, unknown>, unknown>();
 
   constructor(owner: Owner) {
     this.#owner = owner;
   }
 
-  /** The result of the first call with `make`, the same for all callers. */
+  /** The value of `make`, which only the first call makes. */
   of<T>(make: Make<Owner, T>): T {
-    if (!this.#kept.has(make)) this.#kept.set(make, make(this.#owner));
-    return this.#kept.get(make) as T;
+    if (!this.#values.has(make)) this.#values.set(make, make(this.#owner));
+    return this.#values.get(make) as T;
   }
 
-  /** True if nothing is in the maps and sets that are kept here. */
+  /** True if all maps and sets of the registry are empty. */
   get isEmpty(): boolean {
-    return [...this.#kept.values()].every((kept) => !(kept as { size?: number }).size);
+    return [...this.#values.values()].every((value) => !(value as { size?: number }).size);
   }
 }
 

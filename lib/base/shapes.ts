@@ -1,11 +1,10 @@
-// Shapes: what a value from outside must look like, whether it is an option, a request or in a file.
-// Each kind of them has its own words and its own code for what it refuses; what is looked at is the
-// same everywhere.
+// Shapes: checks of values from outside, in options, requests and files. Each caller has its own
+// words and its own code for a refusal; the checks are the same.
 
 /** Throws: the value at `where` must be `valid`. */
 export type Refuse = (where: string, value: unknown, valid: string) => never;
 
-/** The value at `where`, which is a T. @throws where it is not */
+/** Returns the value at `where` if it is a T. @throws the caller's refusal otherwise */
 export type Shape<T> = (value: unknown, where: string) => T;
 
 /** An object, and not a list. */
@@ -15,7 +14,7 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `valid`, where a shape takes it, is said of what is refused, in place of the shape's own words. */
+/** `valid` replaces the shape's own words for what would be valid. */
 export interface Shapes {
   object(value: unknown, where: string, valid?: string): Fields;
   /** Every value of an object has the shape. */
@@ -27,19 +26,19 @@ export interface Shapes {
   /** A text of this form. */
   matching(value: unknown, where: string, form: RegExp, valid: string): string;
   flag(value: unknown, where: string): boolean;
-  /** From 0; to the greatest that is exact, unless another is given. */
+  /** A whole number from 0 to `greatest`, by default the greatest exact number. */
   whole(value: unknown, where: string, greatest?: number): number;
-  /** A number, perhaps none that is whole; `what`: of what it is one. */
+  /** A number, not only a whole one; `what` names its kind in the refusal. */
   within(value: unknown, where: string, least: number, greatest: number, what: string): number;
   oneOf<T extends string>(value: unknown, where: string, valid: readonly T[]): T;
   orNull<T>(value: unknown, where: string, shape: Shape<T>): T | null;
-  /** A value that `is` lets pass. */
+  /** A value that passes the test `is`. */
   that<T>(value: unknown, where: string, is: (value: unknown) => value is T, valid: string): T;
-  /** Undefined where it is left out. */
+  /** Undefined stays undefined. */
   optional<T>(value: unknown, where: string, shape: Shape<T>): T | undefined;
 }
 
-/** Shapes of which the wrong value is refused so. */
+/** Shapes that call `refuse` for a wrong value. */
 export function shapes(refuse: Refuse): Shapes {
   const of: Shapes = {
     object: (value, where, valid = 'an object') => (isObject(value) ? value : refuse(where, value, valid)),

@@ -1,13 +1,13 @@
-// Steps: long work in parts, for those who wait for it and for those who have other things to do.
+// Steps: long work in parts, for callers that wait for it and callers with other work to do.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Work that may rest wherever it yields, and what comes of it. */
+/** Work that can pause at each yield, and its result. */
 export type Steps<T> = Generator<void, T, void>;
 
-// How long the event loop waits for a part.
+// How long a part may keep the event loop waiting.
 const SLICE_MS = 1;
 
-/** Without a rest. */
+/** Does the work without a pause. */
 export function inOneGo<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
@@ -15,7 +15,7 @@ export function inOneGo<T>(steps: Steps<T>): T {
   }
 }
 
-/** With a turn of the event loop every millisecond or so. */
+/** Does the work with a turn of the event loop about every millisecond. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   for (let begin = process.hrtime.bigint(); ; ) {
     const { done, value } = steps.next();

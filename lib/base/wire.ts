@@ -1,21 +1,24 @@
-// The wire: two arrays that the addon keeps, on which sets, hints and amounts go to the core and
-// come back. A typed array that was just made is slow to look into for an addon, and slower to
-// make: longer than most of the core's work takes.
+// The wire: two arrays that the addon keeps, through which sets, hints and amounts go to the core
+// and come back. To make or read a new typed array takes an addon longer than most of the core's
+// work.
 import { types } from 'node:util';
 import type { HintQuestion, Native, PackedHints } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
-import { copied, type TopologyHandle, type Words } from './words.js';
+import { copyPart, type TopologyHandle, type Words } from './words.js';
 
-/** How many words are on the wire, or the words themselves where they are too many for it. */
+/** The number of words on the wire, or the words themselves if the wire is too short. */
 type Answer = number | Words;
 
 /**
- * The functions of the addon that use the wire. For every set and list they get how many words
- * of it are there, in the order of the arguments.
+ * The functions of the addon that use the wire. They take the number of words of each set and list;
+ * the words are on the wire, in the order of the arguments.
  */
 export interface WiredFunctions {
   setWire(words: Words, amounts: Float64Array): void;
-  /** `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 << 4. */
+  /**
+   * `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 <<
+   * 4.
+   */
   bestFit(
     topology: TopologyHandle,
     available: number,
@@ -44,14 +47,15 @@ export interface WiredFunctions {
   listHints(words: number, after: number, limit: number, isBounded: boolean): Answer;
   withoutPreferred(words: number, masks: number): Answer;
   /**
-   * [how many moved, how many unmovable; of each that has moved, to where it was asked to: tid, words
-   * of before, these words; of each other: tid, errno, words of before, words of now, these words]
+   * Returns [number of moved threads, number of unmovable threads; for each moved thread, which has
+   * the mask asked for: tid, length of its mask before, this mask; for each unmovable one: tid,
+   * errno, lengths of its masks before and now, these masks].
    */
   pin(tid: number, cpus: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
   /**
-   * On the wire: how many families and questions, nodes, the policy, how many distances, how many
-   * rooms; the distances; for a joint choice the nodes that it is kept to and the rooms; of each its
-   * kind and its parts, lists behind their lengths.
+   * The wire has: the numbers of hints and nodes, the policy, the numbers of distances and rooms;
+   * the distances; for a joint choice its nodes and the rooms; for each family or question its kind
+   * and its parts, each list after its length.
    */
   mergeHints(topology: TopologyHandle | undefined): Answer | undefined;
 }
@@ -59,11 +63,10 @@ export interface WiredFunctions {
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const LEAST = 4096;
-// Words in front of what is merged, and of a question before its first list.
+// Words before the hints of a merge, and before the first list of a question.
 const MERGE_HEADER = 5;
 const QUESTION_HEADER = 3;
 
-// Whatever realm they are of.
 function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
@@ -74,26 +77,26 @@ const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
 const MOVED_HEADER = 2;
 const UNMOVABLE_HEADER = 4;
 
-// `cpus`: what was asked for. A set never changes: it stands for what all that have moved have now.
+// `cpus`: the mask that the caller asked for. All moved threads share it, as sets never change.
 function outcomeOf(words: Words, cpus: Words): NativePinOutcome {
   const moved: NativeMove[] = [];
   const unmovable: NativeMove[] = [];
   let at = 2;
-  for (let left = words[0]!; left > 0; left--) {
+  for (let count = words[0]!; count > 0; count--) {
     const length = words[at + 1]!;
-    moved.push({ tid: words[at]!, before: copied(words, at + MOVED_HEADER, length), now: cpus, errno: 0 });
+    moved.push({ tid: words[at]!, before: copyPart(words, at + MOVED_HEADER, length), now: cpus, errno: 0 });
     at += MOVED_HEADER + length;
   }
-  for (let left = words[1]!; left > 0; left--) {
+  for (let count = words[1]!; count > 0; count--) {
     const [before, now] = [words[at + 2]!, words[at + 3]!];
-    const behind = at + UNMOVABLE_HEADER + before;
+    const nowAt = at + UNMOVABLE_HEADER + before;
     unmovable.push({
       tid: words[at]!,
-      before: copied(words, at + UNMOVABLE_HEADER, before),
-      now: copied(words, behind, now),
+      before: copyPart(words, at + UNMOVABLE_HEADER, before),
+      now: copyPart(words, nowAt, now),
       errno: words[at + 1]!,
     });
-    at = behind + now;
+    at = nowAt + now;
   }
   return { moved, unmovable };
 }
@@ -114,7 +117,7 @@ export function wired(addon: WiredFunctions): Wired {
     [words, amounts] = [moreWords, moreAmounts];
   }
 
-  // Short lists are copied faster one by one. Answers how many.
+  // Puts a list on the wire and returns its length. Short lists are faster copyPart word by word.
   function put(list: Words, at: number): number {
     if (!types.isUint32Array(list)) wrongList('Uint32Array');
     const { length } = list;
@@ -124,14 +127,14 @@ export function wired(addon: WiredFunctions): Wired {
     return length;
   }
 
-  // The intersection of two sets.
+  // Puts the intersection of two sets on the wire and returns its length.
   function putBoth(a: Words, b: Words): number {
     const length = Math.min(put(a, 0), b.length);
     for (let i = 0; i < length; i++) words[i]! &= b[i]!;
     return length;
   }
 
-  // Lists of numbers become no typed array on their way: to make one takes longer than to copy it.
+  // Copies each number: to make a typed array of the list would take longer.
   function putNumbers(list: readonly number[], at: number): number {
     if (!Array.isArray(list)) wrongList('list of numbers');
     const { length } = list;
@@ -162,14 +165,14 @@ export function wired(addon: WiredFunctions): Wired {
 
   let amountsUsed = 0;
 
-  // Their number goes among the words.
+  // Puts amounts behind those already there, and their number among the words.
   function putAmountsApart(list: readonly number[], at: number): number {
     words[at] = list.length;
     amountsUsed += putAmounts(list, amountsUsed);
     return at + 1;
   }
 
-  // Answers what is behind it.
+  // Returns the position after the question.
   function putQuestion(question: HintQuestion, at: number): number {
     reserve(at + QUESTION_HEADER);
     switch (question.kind) {
@@ -184,9 +187,9 @@ export function wired(addon: WiredFunctions): Wired {
         const { types: count, groups, must, amounts: ofTypes, reusable } = question.call;
         words[at] = 2;
         words[at + 1] = count;
-        const behind = putNumbersBehindLength(must, putNumbersBehindLength(groups, at + 2));
-        reserve(behind + 2);
-        return putAmountsApart(reusable, putAmountsApart(ofTypes, behind));
+        const next = putNumbersBehindLength(must, putNumbersBehindLength(groups, at + 2));
+        reserve(next + 2);
+        return putAmountsApart(reusable, putAmountsApart(ofTypes, next));
       }
       case 'devices':
         words[at] = 3;
@@ -196,9 +199,9 @@ export function wired(addon: WiredFunctions): Wired {
     }
   }
 
-  function taken(answer: Answer): Words {
+  function wordsOf(answer: Answer): Words {
     if (typeof answer !== 'number') return answer;
-    return copied(words, 0, answer);
+    return copyPart(words, 0, answer);
   }
 
   return {
@@ -212,25 +215,25 @@ export function wired(addon: WiredFunctions): Wired {
         (wholeCores ? 8 : 0) |
         (anyRestInL3 ? 16 : 0);
       const length = within ? putBoth(available, within) : put(available, 0);
-      return taken(addon.bestFit(topology, length, count, flags, cpuGroupSize));
+      return wordsOf(addon.bestFit(topology, length, count, flags, cpuGroupSize));
     },
 
     cpuHints({ topology, available, reusable, count, alignBySocket }) {
       const free = put(available, 0);
-      return taken(addon.cpuHints(topology, free, put(reusable, free), count, alignBySocket));
+      return wordsOf(addon.cpuHints(topology, free, put(reusable, free), count, alignBySocket));
     },
 
     memoryHints({ nodes, types, amounts: ofTypes, groups, reusable, must }) {
       const first = putAmounts(ofTypes, 0);
       const rows = putAmounts(reusable, first);
       const groupWords = putNumbers(groups, 0);
-      return taken(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
+      return wordsOf(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
     },
 
     deviceHints: ({ nodes, request, onlyNearDevices, devices }) =>
-      taken(addon.deviceHints(nodes, request, onlyNearDevices, putNumbers(devices, 0))),
+      wordsOf(addon.deviceHints(nodes, request, onlyNearDevices, putNumbers(devices, 0))),
 
-    wholeCores: (topology, cpus) => taken(addon.wholeCores(topology, put(cpus, 0))),
+    wholeCores: (topology, cpus) => wordsOf(addon.wholeCores(topology, put(cpus, 0))),
 
     pin({ tid, cpus, grant, part, owner, replace }) {
       const count = put(cpus, 0);
@@ -243,12 +246,12 @@ export function wired(addon: WiredFunctions): Wired {
 
     listHints({ family, after, limit, isBounded }) {
       const length = put(family, 0);
-      return taken(addon.listHints(length, putNumbers(after, length), limit, isBounded));
+      return wordsOf(addon.listHints(length, putNumbers(after, length), limit, isBounded));
     },
 
     withoutPreferred(family, masks) {
       const length = put(family, 0);
-      return taken(addon.withoutPreferred(length, putNumbers(masks, length)));
+      return wordsOf(addon.withoutPreferred(length, putNumbers(masks, length)));
     },
 
     mergeHints({ hints, nodes, policy, distances, joint }) {

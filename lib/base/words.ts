@@ -9,9 +9,9 @@ export interface TopologyHandle {
   readonly [topologyHandle]: true;
 }
 
-/** A part of some words, as words of its own. */
-export function copied(words: Words, at: number, length: number): Words {
-  // `slice` takes longer for lists as short as most are.
+/** A copy of a part of some words. */
+export function copyPart(words: Words, at: number, length: number): Words {
+  // Most lists are short: `slice` is slower for them.
   if (length > 64) return words.slice(at, at + length);
   const list = new Uint32Array(length);
   for (let i = 0; i < length; i++) list[i] = words[at + i]!;

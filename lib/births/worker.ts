@@ -36,12 +36,12 @@ export interface Cradle {
 export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
   const target = place.part === grant.part ? grant : grant.onPart(place.part);
   const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
-  const taken = realTimeCpus();
-  if (cpus.isSubsetOf(taken)) {
+  const realTime = realTimeCpus();
+  if (cpus.isSubsetOf(realTime)) {
     throw new NumalignError(
       'ERR_SCHEDULING',
-      `a Worker on CPUs ${cpus} would starve: all of them have a real-time thread (${taken})`,
-      { value: cpus.toString(), valid: `also CPUs other than ${taken}` },
+      `a Worker on CPUs ${cpus} would starve: all of them have a real-time thread (${realTime})`,
+      { value: cpus.toString(), valid: `also CPUs other than ${realTime}` },
     );
   }
   target.learnChoices();
@@ -55,23 +55,23 @@ export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): vo
 }
 
 /**
- * `placed`: where Workers were put before. A Worker for the shared pool leaves the grant right
+ * `cpus`: where Workers were put before. A Worker for the shared pool leaves the grant right
  * after its birth.
  */
 export function startWorker(
   grant: GrantedThreads,
-  placed: ThreadCpus | undefined,
+  cpus: ThreadCpus | undefined,
   filename: string | URL,
   options: GrantWorkerOptions,
 ): Worker {
   const { part, cpus: cpuOption, ...workerOptions } = options;
-  const chosen = part === undefined ? grant : grant.onPart(part);
+  const target = part === undefined ? grant : grant.onPart(part);
   const isAnywhere = part === undefined && cpuOption === undefined;
-  const isShared = isAnywhere && placed === SHARED;
+  const isShared = isAnywhere && cpus === SHARED;
   const place =
     isAnywhere && !isShared
-      ? placeOf(grant, placed)
-      : { part: chosen.part, cpus: cpusWithin(chosen, 'cpus', cpuOption), oneEach: chosen.oneToOne };
+      ? placeOf(grant, cpus)
+      : { part: target.part, cpus: cpusWithin(target, 'cpus', cpuOption), oneEach: target.oneToOne };
   const cradle = cradleOf(grant, place);
   const { value: worker, tid } = bornOn(
     cradle.target,
@@ -85,9 +85,9 @@ export function startWorker(
 }
 
 // The grant may have other CPUs by now.
-function placeOf(target: GrantedThreads, placed: ThreadCpus | undefined): ThreadPlace {
+function placeOf(target: GrantedThreads, cpus: ThreadCpus | undefined): ThreadPlace {
   try {
-    return parsePlace(target, 'workers', placed);
+    return parsePlace(target, 'workers', cpus);
   } catch (error) {
     if (error instanceof NumalignError) return parsePlace(target, 'workers', undefined);
     throw error;

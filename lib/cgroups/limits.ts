@@ -10,23 +10,29 @@ import { throttling } from './groups/cpuset-v2.js';
 export interface CpuLimit {
   /** The folder of the cgroup with the limit. */
   path: string;
-  /** Quota divided by period: the CPU time in CPUs. */
+  /** The quota in CPUs: `quotaUs` divided by `periodUs`. */
   cpus: number;
+  /** CPU time that the cgroup may use in each period, in microseconds. */
   quotaUs: number;
+  /** The length of a period, in microseconds. */
   periodUs: number;
-  /** How often the cgroup hit the limit. */
+  /** How often the cgroup used up the quota; null if the kernel does not count it. */
   throttled: Throttling | null;
 }
 
 /** A limit of memory and its cgroup. */
 export interface MemoryLimit {
+  /** The folder of the cgroup with the limit. */
   path: string;
+  /** The limit in bytes: `memory.max`, or `memory.limit_in_bytes` with cgroup v1. */
   bytes: number;
 }
 
 /** The tightest limit of each kind; null if none is visible. */
 export interface CgroupLimits {
+  /** The quota that gives the least CPU time. */
   cpuMax: CpuLimit | null;
+  /** The smallest limit of memory. */
   memoryMax: MemoryLimit | null;
 }
 

@@ -96,8 +96,8 @@ class OpenHierarchy implements CpusetHierarchy {
   }
 
   ensureRoot(cpus: CpuSet, mems: NodeSet): void {
-    const above = this.#at(this.#withCpuset(dirname(this.rootPath)));
-    this.#root.create(inCommon(cpus, above.cpusFor(cpus)), inCommon(mems, above.effectiveMems()));
+    const parent = this.#at(this.#withCpuset(dirname(this.rootPath)));
+    this.#root.create(inCommon(cpus, parent.cpusFor(cpus)), inCommon(mems, parent.effectiveMems()));
   }
 
   group(...names: string[]): CpusetGroup {
@@ -196,17 +196,17 @@ class OpenHierarchy implements CpusetHierarchy {
 
   #whyNotWritable(): unknown {
     const hasRoot = this.#root.exists();
-    const closed = hasRoot ? [this.rootPath, join(this.rootPath, 'cgroup.procs')] : [dirname(this.rootPath)];
-    if (this.version === 1 && hasRoot) closed.push(join(this.rootPath, 'cpuset.cpus'));
+    const paths = hasRoot ? [this.rootPath, join(this.rootPath, 'cgroup.procs')] : [dirname(this.rootPath)];
+    if (this.version === 1 && hasRoot) paths.push(join(this.rootPath, 'cpuset.cpus'));
     try {
       if (this.version === 2 && !existsSync(join(this.rootPath, 'cpuset.cpus'))) {
         for (const folder of withoutCpuset(this.#tree, this.rootPath)) {
           const refusal = whyNotEnabled(this.#tree, folder);
           if (refusal) return refusal;
-          closed.push(join(folder, 'cgroup.subtree_control'));
+          paths.push(join(folder, 'cgroup.subtree_control'));
         }
-      } else if (this.version === 2) closed.push(join(this.rootPath, 'cpuset.cpus'));
-      for (const path of closed) checkAccess(path);
+      } else if (this.version === 2) paths.push(join(this.rootPath, 'cpuset.cpus'));
+      for (const path of paths) checkAccess(path);
     } catch (error) {
       return error;
     }
@@ -254,8 +254,8 @@ function marksOf({ version, mount }: Hierarchy, unit: string): string[] {
   return systemd ? [unit, systemd.mount.point + unit.slice(mount.point.length)] : [unit];
 }
 
-// If the sets have nothing in common, returns `wanted`, so that the kernel's refusal shows.
-function inCommon<S extends IdSet<S>>(wanted: S, has: S): S {
-  const common = wanted.intersection(has);
-  return common.isEmpty ? wanted : common;
+// If the sets have nothing in common, returns `ids`, so that the kernel's refusal shows.
+function inCommon<S extends IdSet<S>>(ids: S, has: S): S {
+  const common = ids.intersection(has);
+  return common.isEmpty ? ids : common;
 }

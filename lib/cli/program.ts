@@ -27,7 +27,7 @@ function version(): string {
   return (JSON.parse(file) as { version: string }).version;
 }
 
-// In the order of the help, each with what the list of commands says of it.
+// In the order of the help, each with its line in the list of commands.
 const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unknown, summary: string]>> = {
   run: [addRun, 'run a program on exclusive CPUs until it ends'],
   plan: [addPlan, 'show where pods would go, here or on a machine that you describe'],
@@ -53,7 +53,7 @@ const START = `Run a program on exclusive CPUs, plan a pod, or look at the machi
   numalign plan -f pod.yaml
   numalign status; numalign topology`;
 
-/** @param only makes this command only: the others take time to make */
+/** @param only the only command to make: each of the others takes time */
 export function createProgram(only?: string): Command {
   const program = new Command('numalign')
     .usage('<command> [options]')
@@ -81,7 +81,7 @@ export function createProgram(only?: string): Command {
         ),
     })
     .exitOverride();
-  // A command copies the settings above when it is made.
+  // A new command copies the settings above.
   const names = only === undefined ? Object.keys(COMMANDS) : [only];
   for (const name of names) {
     const [add, summary] = COMMANDS[name]!;

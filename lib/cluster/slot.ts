@@ -85,7 +85,7 @@ export class Slot {
         const life = new WorkerLife(
           worker,
           () => this.#owner.ending(this),
-          () => this.#ended(life),
+          () => this.#onEnd(life),
         );
         this.#worker = worker;
         this.#life = life;
@@ -112,9 +112,9 @@ export class Slot {
    */
   next(plan: WorkerPlan): Promise<GrantedWorker> | undefined {
     if (this.#isClosed || (!this.#isHeld && this.#life?.hasEndedByChoice)) return undefined;
-    const wanted = ({ request, isOptional }: WorkerPlan) => ({ request, isOptional });
+    const requestOf = ({ request, isOptional }: WorkerPlan) => ({ request, isOptional });
     const comes = this.#isHeld || plan.mostShortLives > 0;
-    if (!comes || !isDeepStrictEqual(wanted(plan), wanted(this.#plan))) {
+    if (!comes || !isDeepStrictEqual(requestOf(plan), requestOf(this.#plan))) {
       this.close();
       return undefined;
     }
@@ -143,7 +143,7 @@ export class Slot {
     else {
       this.#leaveShared();
       await this.start().catch((error) => {
-        this.#again(0);
+        this.#restart(0);
         throw error;
       });
     }
@@ -185,14 +185,14 @@ export class Slot {
     if (!this.#ground?.grant) this.#ground = undefined;
   }
 
-  #ended(life: WorkerLife): void {
+  #onEnd(life: WorkerLife): void {
     if (this.#isHeld || life !== this.#life) return;
     if (this.#isClosed || life.hasEndedByChoice) this.#end();
-    else this.#again(life.ageMs);
+    else this.#restart(life.ageMs);
   }
 
   // Starts the successor of a worker that has lived for `lifeMs`.
-  #again(lifeMs: number): void {
+  #restart(lifeMs: number): void {
     this.#leaveShared();
     const waitMs = this.#backoff.after(lifeMs);
     const { shortLives } = this.#backoff;
@@ -214,7 +214,7 @@ export class Slot {
       const what = isLast ? 'is not' : 'cannot be';
       warn(`worker ${this.#worker?.id} ${what} forked again: ${(error as Error).message}`);
       if (this.#isClosed || isLast) this.#end();
-      else this.#again(0);
+      else this.#restart(0);
     }
   }
 

@@ -12,10 +12,10 @@ export class WorkerLife {
   #isEnded = false;
 
   /**
-   * REQUIRES: a worker that was just forked. `ending` is called before its end is emitted, `ended`
+   * REQUIRES: a worker that was just forked. `ending` is called before its end is emitted, `onEnd`
    * afterwards.
    */
-  constructor(worker: Worker, ending: () => void, ended: () => void) {
+  constructor(worker: Worker, ending: () => void, onEnd: () => void) {
     this.worker = worker;
     for (const event of ['online', 'listening']) worker.once(event, () => this.#events.add(event));
     const { destroy, process: child } = worker;
@@ -26,7 +26,7 @@ export class WorkerLife {
     };
     // The event comes before a caller of fork() can listen, and would end this process.
     if (child.pid === undefined) this.failure = new Promise((resolve) => worker.once('error', resolve));
-    else child.prependOnceListener('exit', ending).once('exit', () => process.nextTick(ended));
+    else child.prependOnceListener('exit', ending).once('exit', () => process.nextTick(onEnd));
   }
 
   /** Whether it has listened. */
@@ -54,10 +54,10 @@ export class WorkerLife {
     const event = listens ? 'listening' : 'online';
     return new Promise((resolve, reject) => {
       if (this.#events.has(event)) return resolve();
-      const settle = (settled: () => void) => {
+      const settle = (callback: () => void) => {
         clearTimeout(timer);
         worker.off(event, ready).off('exit', exited);
-        settled();
+        callback();
       };
       const fail = (why: string, details: object) =>
         settle(() => reject(notReady(worker, `${why} before it was ${event}`, details)));

@@ -1,5 +1,5 @@
-// Claims: what each container of a pod booked as a whole has for itself, and checks that something
-// is left for those that share. Pure.
+// Claims: the exclusive amounts of the containers of a pod that is booked as a whole, and checks
+// that something is left for containers that share. Pure.
 import { type AdmissionReason, Refusal } from '../base/refusal.js';
 import { requestOf } from '../input/pods/pod-request.js';
 import { exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';

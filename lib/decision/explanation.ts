@@ -31,7 +31,9 @@ import { memoryRow, memoryTables } from './memory/memory-tables.js';
 export interface OfferedHints {
   /** The custom provider's name; null for numalign itself. */
   readonly provider: string | null;
+  /** `cpu`, a memory type such as `hugepages-2Mi`, or the name of a device or custom resource. */
   readonly resource: string;
+  /** The sets of NUMA nodes that could serve the request. */
   readonly hints: HintFamily;
 }
 
@@ -39,17 +41,23 @@ export interface OfferedHints {
 export interface Holder {
   /** Empty for a pod whose uid the kubelet does not report. */
   readonly uid: string;
+  /** The name of the grant or pod; `the pod itself` for earlier containers of the rejected pod. */
   readonly name: string;
   /**
    * The part of the resource that it holds, for people: a list of CPUs, bytes and their NUMA nodes,
    * or ids of devices.
    */
   readonly holds: string;
+  /**
+   * The pid of the owner process, in its own pid namespace; null for other owners and pods of the
+   * kubelet.
+   */
   readonly pid: number | null;
 }
 
 /** The part of one resource in an {@link Explanation}. */
 export interface ResourceExplanation {
+  /** `cpu`, a memory type such as `hugepages-2Mi`, or the name of a device or custom resource. */
   readonly resource: string;
   /** The custom provider's name; null for numalign itself. */
   readonly provider: string | null;
@@ -71,15 +79,19 @@ export interface ResourceExplanation {
   readonly unusable: string | null;
   /** The hints that were offered. */
   readonly hints: HintFamily | null;
+  /** The grants and pods of the kubelet that hold some of it; empty for a custom provider. */
   readonly holders: readonly Holder[];
 }
 
 /** Why a pod is rejected, see docs/admission.md. */
 export interface Explanation {
+  /** Why the request is rejected, in the kubelet's words. */
   readonly reason: AdmissionReason;
   /** The container that failed; null: the whole pod (scope `pod`). */
   readonly container: string | null;
+  /** The topology policy of the request. */
   readonly policy: TopologyManagerPolicy;
+  /** One entry for each resource that the container (or pod) asks for. */
   readonly resources: readonly ResourceExplanation[];
   /** The weaker policies that would admit the pod now, the strictest first. */
   readonly admittedUnder: readonly TopologyManagerPolicy[];
@@ -152,7 +164,7 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const { topology, present, pool, state, pod, placement, allowed, taken } = draft;
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
-  // Where siblings are held, the machine has one CPU per core.
+  // For grants that hold siblings, the machine has one CPU per core.
   const { machine, from } = choices(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
   const possible = grantableCpus(state.settings, present, pool)
@@ -284,7 +296,7 @@ function resourceText(explanation: ResourceExplanation): string[] {
         ]),
     ...hintsText(hints),
     ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
-    ...(isolated === null ? [] : [`  isolated: ${isolated}, for requests that ask for isolated CPUs alone`]),
+    ...(isolated === null ? [] : [`  isolated: ${isolated}, only for requests for isolated CPUs`]),
     ...(unusable === null ? [] : [`  ${why}: ${unusable}`]),
     ...holders.map(
       ({ name, holds, pid }) => `  held by "${name}"${pid === null ? '' : ` of process ${pid}`}: ${holds}`,

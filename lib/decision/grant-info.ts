@@ -19,11 +19,13 @@ interface Unbalanced {
 
 /** A grant on record, of any process. */
 export interface GrantInfo extends Holding {
+  /** Identifies the grant: {@link Manager.release} and {@link Manager.grant} take it. */
   readonly uid: string;
+  /** The name that was asked for, else the uid; of a pod its name. */
   readonly name: string;
   /** What is booked for the pod as a whole; null if its containers are booked one by one. */
   readonly booking: PodBooking | null;
-  /** How many CPUs a `mixed` grant has booked in the shared pool, such as 0.5; else 0. */
+  /** The CPUs that a `mixed` grant books in the shared pool, such as 0.5; else 0. */
   readonly mixed: number;
   /** The range of CPUs in which it grows and shrinks by itself; null if their number is fixed. */
   readonly elastic: Elasticity | null;
@@ -35,6 +37,11 @@ export interface GrantInfo extends Holding {
   readonly enforcement: EnforcementLevel;
   /** The path of its cgroup, which is made when something runs in it; null without one. */
   readonly cgroup: string | null;
+  /**
+   * The grant ends with it. `kind` is `process`, `cgroup` or `persistent` (ends only by a release).
+   * `pid` (in its own pid namespace) and `command` (its program) belong to a process, `cgroup` (its
+   * folder) to a cgroup; they are null otherwise.
+   */
   readonly owner: {
     readonly kind: 'process' | 'cgroup' | 'persistent';
     readonly pid: number | null;
@@ -44,7 +51,7 @@ export interface GrantInfo extends Holding {
   };
   /** False: the owner is dead, and the next transaction takes the grant back. */
   readonly alive: boolean;
-  /** On what terms it may move to make room for other requests; null if it never moves. */
+  /** The terms on which it may move to make room for other requests; null if it never moves. */
   readonly movable: MoveConsent | null;
   /**
    * The CPUs that it will have, while a resize or a move is under way; else null. A move that has

@@ -41,14 +41,20 @@ export const DEFAULT_SETTINGS: MachineSettings = {
 
 /** The agreed settings in force on the machine. */
 export interface Settings {
+  /** The online CPUs that numalign grants or shares. */
   readonly managedCPUs: CpuSet;
+  /** CPUs that are never exclusive, online or not. */
   readonly reservedSystemCPUs: CpuSet;
+  /** Whether the reserved CPUs are kept out of the shared pool too. */
   readonly strictCPUReservation: boolean;
   /** The managed CPUs of the isolated pool, granted or not. */
   readonly isolatedCPUs: CpuSet;
   /** Bytes by NUMA node and memory type. */
   readonly reservedMemory: BookedMemory;
-  /** null: numalign uses no cgroups. */
+  /**
+   * The cgroup below which numalign makes its own, as a path in the cpuset hierarchy; null:
+   * numalign uses no cgroups.
+   */
   readonly cgroupRoot: string | null;
   /** The kubelet version whose decisions numalign follows. */
   readonly kubeletVersion: KubeletVersion;
@@ -268,8 +274,8 @@ function checkSameKind({ simulated }: MachineSettings, topology: Topology, path:
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',
     simulated
-      ? `the state in ${path} is of a simulated machine: it says nothing about this one`
-      : `the state in ${path} is of the real machine: give a simulated one a stateDir of its own`,
+      ? `the state in ${path} belongs to a simulated machine, not to this one`
+      : `the state in ${path} belongs to the real machine: a simulated machine needs its own stateDir`,
     { value: path, valid: 'another stateDir' },
   );
 }

@@ -132,9 +132,9 @@ function allocate(
 }
 
 /**
- * The refusal over memory, if the kubelet would give one first. Where cores of uneven sizes do not
- * add up, the kubelet splits cores and then fails over missing memory. Releasing CPUs would not
- * help, so numalign gives the same reason.
+ * The refusal over memory, if the kubelet would give one first. If cores of uneven sizes do not add
+ * up, the kubelet splits cores and then fails over missing memory. Releasing CPUs would not help,
+ * so numalign gives the same reason.
  */
 function memoryRefusal(progress: Progress, hint: TopologyHint, error: unknown): Refusal | undefined {
   const { pod, placement } = progress.question.request;

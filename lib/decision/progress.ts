@@ -15,8 +15,11 @@ import type { Question } from './question.js';
 
 /** The hints merged for a container, or for the whole pod (null). */
 export interface Offer {
+  /** The name of the container; null for the whole pod. */
   readonly container: string | null;
+  /** The hints of each resource that the container or pod asks for. */
   readonly offered: readonly OfferedHints[];
+  /** What the policy made of them. */
   readonly merged: MergeResult;
 }
 

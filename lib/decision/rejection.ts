@@ -14,18 +14,21 @@ import { hintRequest, type Question, undo } from './question.js';
 
 /** Why a request is not admitted, see {@link AdmissionError}. */
 export interface Rejection {
+  /** Always false. */
   readonly admitted: false;
   /** The reason in the kubelet's words. */
   readonly reason: AdmissionReason;
+  /** The code of the {@link AdmissionError}. */
   readonly code: RejectionCode;
   /** The explanation in one line. */
   readonly message: string;
+  /** The facts behind the rejection, by resource. */
   readonly explanation: Explanation;
   /** All grants with exclusive CPUs. */
   readonly holders: readonly Holder[];
   /** The reserved CPUs, as a list. */
   readonly reserved: string;
-  /** Whether there is no room, so that a release can change the answer. */
+  /** True if there is no room, so that a release can change the answer. */
   readonly isShortage: boolean;
   /** The facts of the code, such as `value` and `valid`. */
   readonly facts: Readonly<Record<string, unknown>>;
@@ -39,7 +42,7 @@ export interface Rejection {
 
 type Amounts = ReadonlyMap<OfferedHints, readonly NodeAmount[]>;
 
-// Reads the amounts at the failure, before anything is given back.
+/** Reads the amounts at the failure, before anything is given back. */
 export function collectAmounts(progress: Progress): Amounts {
   const { providers } = progress.question;
   const offered = progress.offers.at(-1)?.offered ?? [];

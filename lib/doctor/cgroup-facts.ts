@@ -54,11 +54,11 @@ function ownPath(mount: string): string | undefined {
 // root of the hierarchy.
 function delegatedRoot(mount: string): string | undefined {
   const name = MACHINE_CGROUP_ROOT;
-  for (let above = ownPath(mount) ?? '/'; above !== '/'; above = dirname(above)) {
+  for (let ancestor = ownPath(mount) ?? '/'; ancestor !== '/'; ancestor = dirname(ancestor)) {
     const isOpen = unlessRefused(() =>
-      openCpusetHierarchy(above + name, new MadeGroupsInMemory()).canWrite(),
+      openCpusetHierarchy(ancestor + name, new MadeGroupsInMemory()).canWrite(),
     );
-    if (isOpen) return above + name;
+    if (isOpen) return ancestor + name;
   }
   return undefined;
 }

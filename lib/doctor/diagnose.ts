@@ -29,6 +29,7 @@ export interface DiagnoseOptions {
 export interface Diagnosis {
   /** True if there is no problem; there may be warnings. */
   readonly healthy: boolean;
+  /** One finding for each check, always in the same order. */
   readonly findings: readonly Finding[];
 }
 

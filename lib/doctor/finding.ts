@@ -9,7 +9,9 @@ export const FINDING_STATUSES = ['ok', 'warning', 'problem', 'unknown'] as const
 export type FindingStatus = (typeof FINDING_STATUSES)[number];
 
 export interface Verdict {
+  /** How it bears on grants: one of {@link FINDING_STATUSES}. */
   readonly status: FindingStatus;
+  /** What the check found, in one line for people. */
   readonly found: string;
   /** What to change; null if nothing. */
   readonly advice: string | null;
@@ -19,6 +21,10 @@ export interface Verdict {
 export interface Finding extends Verdict {
   /** The name of the check, the same on every machine. */
   readonly check: string;
+  /**
+   * The heading that `numalign doctor` prints it under: `this user`, `cgroups`, `CPUs`, `memory` or
+   * `other managers`.
+   */
   readonly group: string;
 }
 

@@ -12,11 +12,11 @@ import type { ForeignCpuset, ForeignCpusets } from './facts.js';
 const MOST_LOOKED_AT = 4096;
 
 /**
- * `own`: the folder of numalign's root. It is left out with everything below it, as are the cgroups
+ * `ownPath`: the folder of numalign's root. It is left out with everything below it, as are the cgroups
  * above, which have its CPUs too. Null if no cpusets can be seen.
  */
 export function readForeignCpusets(
-  own: string | undefined,
+  ownPath: string | undefined,
   hierarchy: Hierarchy | undefined = findHierarchy('cpuset'),
   mostLookedAt = MOST_LOOKED_AT,
 ): ForeignCpusets | null {
@@ -27,8 +27,8 @@ export function readForeignCpusets(
   // Breadth first: the list grows as it is walked.
   for (const [lookedAt, folder] of folders.entries()) {
     if (lookedAt === mostLookedAt) return { mount: point, cpusets, isComplete: false };
-    folders.push(...children(folder).filter((path) => path !== own));
-    if (folder === point || (own !== undefined && isAtOrBelow(own, folder))) continue;
+    folders.push(...children(folder).filter((path) => path !== ownPath));
+    if (folder === point || (ownPath !== undefined && isAtOrBelow(ownPath, folder))) continue;
     const cpus = cpusIn(folder);
     // With cgroup v1 every cgroup has CPUs, usually those of the one above.
     if (cpus.isEmpty || (hierarchy.version === 1 && cpus.equals(cpusIn(dirname(folder))))) continue;

@@ -53,10 +53,10 @@ export function interrupts(facts: MachineFacts): Verdict {
     .filter(({ count }) => count > 0)
     .sort((a, b) => b.count - a.count);
   if (near.length === 0) return ok(`none of a device on ${cpusNamed(candidates)}`);
-  const named = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
+  const list = listSome(near, ({ irq, name, count }) => `${irq} ${name} (${count} times)`);
   const cpus = grantable(facts);
   return warning(
-    `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign grants: ${named}`,
+    `${near.length} device interrupt${near.length === 1 ? ' arrives' : 's arrive'} on CPUs that numalign grants: ${list}`,
     cpus.isEmpty
       ? byQuiet(facts, 'interrupts')
       : `${byQuiet(facts, 'interrupts')}; for those that the kernel does not move, boot with \`isolcpus=managed_irq,${cpus}\``,
@@ -75,9 +75,9 @@ export function packetSteering(facts: MachineFacts): Verdict {
   const { steering, candidates } = facts;
   const near = steering.filter(({ cpus }) => cpus.intersects(candidates));
   if (near.length === 0) return ok(`none to ${cpusNamed(candidates)}`);
-  const named = listSome(near, ({ queue, cpus }) => `${queue} to ${cpusNamed(cpus)}`);
+  const list = listSome(near, ({ queue, cpus }) => `${queue} to ${cpusNamed(cpus)}`);
   return warning(
-    `the kernel sends packets to CPUs that numalign grants (RPS): ${named}`,
+    `the kernel sends packets to CPUs that numalign grants (RPS): ${list}`,
     byQuiet(facts, 'packets'),
   );
 }

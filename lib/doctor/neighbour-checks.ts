@@ -28,8 +28,8 @@ export function kubelet(facts: MachineFacts): Verdict {
 const keeperText = ({ keeper: { pid, command } }: KubeletStatus) => `process ${pid} (${command})`;
 
 function heldText({ pods, cpus }: KubeletStatus): string {
-  const held = cpus.isEmpty ? '' : ` with CPUs ${cpus}`;
-  return `${pods.length} of its pods${held} ${pods.length === 1 ? 'is' : 'are'}`;
+  const cpusText = cpus.isEmpty ? '' : ` with CPUs ${cpus}`;
+  return `${pods.length} of its pods${cpusText} ${pods.length === 1 ? 'is' : 'are'}`;
 }
 
 // No process records what the kubelet assigns from now on.

@@ -44,12 +44,12 @@ export function stateFolder({
 export function capabilities({ user, capabilities }: MachineFacts): Verdict {
   const who = user === 0 ? 'root' : `user ${user}`;
   if (capabilities === null) return unknown(`${who}; its capabilities cannot be read`);
-  const named = [
+  const relevant = [
     { name: 'CAP_SYS_NICE', bit: CAP_SYS_NICE },
     { name: 'CAP_SYS_ADMIN', bit: CAP_SYS_ADMIN },
   ];
-  const held = named.filter(({ bit }) => has(capabilities, bit)).map(({ name }) => name);
-  const found = `${who}, ${held.length > 0 ? `with ${held.join(' and ')}` : 'with neither CAP_SYS_NICE nor CAP_SYS_ADMIN'}`;
+  const capabilityNames = relevant.filter(({ bit }) => has(capabilities, bit)).map(({ name }) => name);
+  const found = `${who}, ${capabilityNames.length > 0 ? `with ${capabilityNames.join(' and ')}` : 'with neither CAP_SYS_NICE nor CAP_SYS_ADMIN'}`;
   if (has(capabilities, CAP_SYS_NICE)) return ok(found);
   return warning(
     `${found}: processes of other users cannot be moved, and no thread gets a real-time class`,
@@ -59,10 +59,10 @@ export function capabilities({ user, capabilities }: MachineFacts): Verdict {
 
 export function allowedCpus({ online, allowed, unbalanced }: MachineFacts): Verdict {
   // CPUs that the kernel isolates are in no mask at first, but can be granted.
-  const kept = online.difference(allowed).difference(unbalanced);
-  if (kept.isEmpty) return ok(`${allowed}`);
+  const excluded = online.difference(allowed).difference(unbalanced);
+  if (excluded.isEmpty) return ok(`${allowed}`);
   return warning(
-    `${allowed} of ${online}: a program that is started here gets no grant of ${cpusNamed(kept)}`,
+    `${allowed} of ${online}: a program that is started here gets no grant of ${cpusNamed(excluded)}`,
     `a wider mask or cpuset: \`taskset -pc ${online} $$\` in this shell, \`AllowedCPUs=\` (systemd), \`--cpuset-cpus\` (containers)`,
   );
 }

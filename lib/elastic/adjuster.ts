@@ -1,6 +1,6 @@
-// Adjuster: has the grants of this environment grow where there is room, and ask others for their
-// share. One for each state: it looks after commits while there is such a grant, and in between only
-// where a pause ends. Not at once: what is free for a moment only is left to those who ask for it.
+// Adjuster: makes elastic grants of this environment grow, into free CPUs or into CPUs that others
+// have above their share. One per state: it looks after each commit, and when a pause ends. It
+// waits a moment before each attempt: CPUs that are free only briefly should go to requests.
 import { randomUUID } from 'node:crypto';
 import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -30,10 +30,10 @@ import { shrinkGrants } from './shrink-grants.js';
 const GROWTH_DELAY_MS = 200;
 const LONGEST_PAUSE_MS = 60_000;
 
-// It may be otherwise by the next attempt.
+// Errors of a state that may have changed by the next attempt.
 const LATER = ['ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT', 'ERR_NOT_MOVED', 'ERR_INVALID_ARGUMENT'];
 
-/** What became of an attempt; undefined: there is nothing to have. */
+/** The outcome of an attempt; undefined: there was nothing to take. */
 type Attempt = 'grown' | 'failed' | undefined;
 
 class Adjuster {
@@ -43,10 +43,10 @@ class Adjuster {
   #online: CpuSet | undefined;
   #stop: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
-  // When that is due.
+  // When the timer is due.
   #due = 0;
   #isAtWork = false;
-  // How many attempts in a row have failed, and until when there is none.
+  // The number of failed rounds in a row, and the end of the pause after them.
   #failures = 0;
   #pauseEnd = 0;
   readonly #patience = new Patience();
@@ -63,20 +63,20 @@ class Adjuster {
   follow(site: Site): void {
     this.#site = site;
     this.#online = onlineCpus(site.topology);
-    // It does not keep the process alive: the grant ends with that.
+    // The watch does not keep the process alive, because the grant ends with the process.
     this.#stop ??= this.#store.watch(() => this.#look(), { isQuiet: true });
     this.#look();
   }
 
-  // A record that cannot be read says nothing: the change that mends it is heard of.
+  // Ignores an unreadable record: the commit that repairs it causes another look.
   #look(): void {
     unlessRefused(() => this.#lookAtRecord());
   }
 
   #lookAtRecord(): void {
-    const own = this.#ownGrants();
-    if (!own) return;
-    if (own.length === 0) {
+    const grants = this.#ownGrants();
+    if (!grants) return;
+    if (grants.length === 0) {
       this.#stop?.();
       this.#stop = undefined;
       clearTimeout(this.#timer);
@@ -85,7 +85,7 @@ class Adjuster {
     }
     if (this.#isAtWork) return;
     const due = Math.max(performance.now() + GROWTH_DELAY_MS, this.#pauseEnd);
-    if (!this.#isDueBy(due) && this.#mayGrow(own)) this.#adjustAt(due);
+    if (!this.#isDueBy(due) && this.#mayGrow(grants)) this.#adjustAt(due);
   }
 
   #isDueBy(time: number): boolean {
@@ -102,7 +102,7 @@ class Adjuster {
     }, due - performance.now()).unref();
   }
 
-  // Undefined where there is no record at present.
+  // Undefined if there is no readable record.
   #ownGrants(): readonly ElasticPod[] | undefined {
     const { owners } = this.#store;
     const state = unlessRefused(() => this.#store.read()?.assignments);
@@ -113,10 +113,10 @@ class Adjuster {
     return unlessRefused(() => this.#store.read()?.generation);
   }
 
-  // By numbers alone: whether an attempt is worth while.
-  #mayGrow(own: readonly ElasticPod[]): boolean {
+  // Compares only numbers of CPUs, to see if an attempt is worthwhile.
+  #mayGrow(ownGrants: readonly ElasticPod[]): boolean {
     const { state, present } = groundOf(this.#site!, livingState(this.#site!));
-    return own.some((pod) => {
+    return ownGrants.some((pod) => {
       if (!isSettled(pod) || elasticGrant(pod).cpus === pod.elastic.max) return false;
       const { grants, spare } = elasticView(state, present, poolOf(pod));
       return spare > 0 || (elasticTargets(grants, { spare })?.get(pod.uid) ?? 0) > elasticGrant(pod).cpus;
@@ -137,13 +137,13 @@ class Adjuster {
     if (hasFailed)
       this.#pauseEnd =
         performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
-    // Commits that came meanwhile have not been looked at.
+    // #look ignores commits while a round is at work.
     if (hasFailed || this.#generation() !== before) this.#look();
     const next = this.#patience.endRound();
     if (this.#stop && next !== undefined) this.#adjustAt(Math.max(next, this.#pauseEnd));
   }
 
-  // What stands in the way of one does not keep the others from theirs.
+  // An error of one grant must not keep the others from growing.
   async #attempt(uid: string): Promise<Attempt> {
     try {
       return await this.#grow(uid);
@@ -163,14 +163,14 @@ class Adjuster {
     const ground = groundOf(site, state);
     const grown = growthOf(ground, pod, (each) => this.#patience.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
-    const asked = growthRequest(ground, pod, (each) => this.#patience.isOpen(each));
-    if (!asked) return undefined;
+    const growth = growthRequest(ground, pod, (each) => this.#patience.isOpen(each));
+    if (!growth) return undefined;
     const request = randomUUID();
     try {
-      this.#patience.addRefusals(await shrinkGrants(site, asked.shrinks, { for: request }));
+      this.#patience.addRefusals(await shrinkGrants(site, growth.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(site), request);
       const now = find(open);
-      const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, asked.cpus) : undefined;
+      const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, growth.cpus) : undefined;
       return larger ? await this.#resize(larger.pod, uid, request) : 'failed';
     } finally {
       await giveBackRoom(site, request);
@@ -193,7 +193,7 @@ const newAdjuster = (store: Store) => new Adjuster(store);
 const growsHere = ({ ledger }: Site, { elastic, owner }: PodAssignment): boolean =>
   elastic !== undefined && owner.kind === 'process' && ledger.owners.isOwn(owner);
 
-/** A grant has become this environment's: where it grows by itself, it does from now on. */
+/** Makes a grant grow by itself from now on, if it is elastic and belongs to this environment. */
 export function followGrowth(site: Site, pod: PodAssignment): void {
   if (growsHere(site, pod)) site.ledger.registry.of(newAdjuster).follow(site);
 }

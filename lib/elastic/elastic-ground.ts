@@ -1,4 +1,4 @@
-// What is decided about grants that grow and shrink by themselves goes by this.
+// The state and machine on which decisions about elastic grants are based.
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { removePods } from '../account/pod-changes.js';
@@ -6,7 +6,7 @@ import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import type { ResizeGround } from '../decision/resized-pod.js';
 
-/** What is on record, without the grants of dead owners. */
+/** The recorded state without the grants of dead owners. */
 export function livingState(site: Site): Assignments {
   const { ledger } = site;
   const recorded = assignmentsOf(site, ledger.read());

@@ -1,5 +1,5 @@
-// Laggards: grants that do not take free CPUs that are theirs by the rule. Their processes are stopped
-// or busy, or they are being handed over. After a while the CPUs are there for the others.
+// Laggards: grants that do not take their fair share of free CPUs, because their process is stopped
+// or busy, or because they are being handed over. After a while, other grants get these CPUs.
 import { type ElasticPod, elasticGrant } from '../decision/elastic-grants/elastic-view.js';
 
 const PATIENCE_MS = 5_000;
@@ -13,18 +13,21 @@ export class Laggards {
   #last = new Map<string, Laggard>();
   #now = new Map<string, Laggard>();
 
-  /** One that has free CPUs to take: whether they are left to it. It begins again once it has changed. */
+  /**
+   * True if the free CPUs that a grant should take are still left to it. The wait begins again when
+   * the grant's size changes.
+   */
   isAwaited(pod: ElasticPod, now: number): boolean {
     const { uid, cpus } = elasticGrant(pod);
-    const known = this.#last.get(uid);
-    const laggard = known?.cpus === cpus ? known : { cpus, end: now + PATIENCE_MS };
+    const before = this.#last.get(uid);
+    const laggard = before?.cpus === cpus ? before : { cpus, end: now + PATIENCE_MS };
     this.#now.set(uid, laggard);
     return laggard.end > now;
   }
 
   /**
-   * Forgets those that were not asked about since the last call. Answers when the next of the others is
-   * not awaited any more; undefined: none is.
+   * Forgets grants that were not passed to `isAwaited` since the last call. Returns the time at
+   * which the next wait ends; undefined if no grant is awaited.
    */
   next(now: number): number | undefined {
     this.#last = this.#now;

@@ -1,9 +1,9 @@
-// Refusals: grants that are not asked for CPUs for a while, since their owners have refused, or have not
-// answered. Not for ever: a process that was stopped goes on.
+// Refusals: grants whose owners refused to give up CPUs, or did not answer. They are not asked
+// again for a while, but not forever: a stopped process may continue.
 const REFUSAL_MS = 60_000;
 
 export class Refusals {
-  // Until when, by the uid of the grant: the first to end is the first.
+  // The end of each refusal by the grant's uid, the earliest first.
   readonly #ends = new Map<string, number>();
 
   add(uids: readonly string[], now: number): void {
@@ -17,7 +17,7 @@ export class Refusals {
     return (this.#ends.get(uid) ?? now) > now;
   }
 
-  /** When the next of them may be asked again; undefined: all may. */
+  /** The time at which the next grant may be asked again; undefined if all may be asked now. */
   next(now: number): number | undefined {
     for (const [uid, end] of this.#ends) {
       if (end > now) return end;

@@ -1,4 +1,5 @@
-// Shrink: grants give up CPUs for somebody, all at once, each by its owner; what they give up is kept.
+// Shrinks grants to make room for a request: all at once, each by its owner. The room is kept for
+// the request.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { runningCpus } from '../account/pod-holdings.js';
@@ -15,7 +16,7 @@ import { type MoveRequest, moveGrant } from '../moves/move-grant.js';
 import { until } from '../state/until.js';
 import { livingState } from './elastic-ground.js';
 
-/** What becomes of it shows when it is looked at once more. */
+// Answers that refuse nothing: the caller decides again on the new state.
 const LATER = ['ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT'];
 const LATER_REASONS = ['no-room', 'ended', 'called-off'];
 
@@ -23,9 +24,9 @@ const isLater = ({ code, details }: NumalignError) =>
   LATER.includes(code) || LATER_REASONS.includes(String(details.reason));
 
 /**
- * Resolves once each has shrunk, or does not. Answers the uids of those whose owners refuse, or do not
- * answer. `pods`: the grants as they are to be.
- * @throws what stands in the way of all of them; the signal's reason
+ * Resolves once each grant has shrunk, or has failed to. Returns the uids of the grants whose
+ * owners refuse or do not answer. `pods`: the grants after shrinking.
+ * @throws the signal's reason; any error that is not an answer about one grant
  */
 export async function shrinkGrants(
   site: Site,
@@ -45,19 +46,19 @@ export async function shrinkGrants(
 }
 
 /**
- * Waits until nobody is about to change a grant that could make room, as long as the longest notice
- * of one is. Answers whether one could not by the state that was `seen`, and may now.
+ * Waits until no change is under way for any grant that could make room, at most for the longest
+ * notice of these grants. True if a grant that was being changed in `before` may make room now.
  */
 export async function settledGrants(
   site: Site,
-  seen: Assignments,
+  before: Assignments,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   const couldGive = (pod: ElasticPod) =>
     Math.max(runningCpus(pod).size, elasticGrant(pod).cpus) > pod.elastic.min;
   const unsettled = (state = livingState(site)) =>
     elasticPods(state).filter((pod) => !isSettled(pod) && couldGive(pod));
-  const first = unsettled(seen);
+  const first = unsettled(before);
   if (first.length === 0) return false;
   const notice = AbortSignal.timeout(Math.max(...first.map(noticeMsOf)));
   const either = signal ? AbortSignal.any([signal, notice]) : notice;

@@ -1,4 +1,4 @@
-// ShrunkRoom: room for a request that is rejected, from grants that shrink by themselves.
+// ShrunkRoom: makes room for a rejected request by shrinking elastic grants.
 import type { RoomSource } from '../admission/room/room.js';
 import type { Site } from '../admission/site.js';
 import { elasticPods } from '../decision/elastic-grants/elastic-view.js';

@@ -71,7 +71,7 @@ export class Clearing {
       this.#fitGroups(before);
       const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#cleared(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
+        this.#confirm(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
       if (standing.stuck.length === 0) return finish([]);
       // A member that has not left other CPUs does not keep this grant from giving back its own.
       if (!isTaken) return finish(standing.stuck);
@@ -87,7 +87,7 @@ export class Clearing {
     return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#reopen(next), undo };
   }
 
-  #cleared(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
+  #confirm(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
     const { before, next, added, isTaken, isGivenBack } = this.#transition;
     const [stuck] = standing.stuck;
     if (stuck && isTaken && this.#request.unmovableMembers === 'fail') {
@@ -123,11 +123,11 @@ export class Clearing {
   #undoing(): () => void {
     const { before, ended } = this.#transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
-    const moved = ended
+    const processes = ended
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
-      for (const { pod, group, pids } of moved) {
+      for (const { pod, group, pids } of processes) {
         unlessRefused(() => {
           if (pids.length > 0) group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
           for (const pid of pids) if (pid !== process.pid) group.attach(pid);
@@ -145,9 +145,11 @@ export class Clearing {
   // gives back leave its groups only after the commit.
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
     const { next } = this.#transition;
-    const changed = new Set(refits(before, next).map(({ pod }) => pod));
+    const changedPods = new Set(refits(before, next).map(({ pod }) => pod));
     const groups =
-      changed.size > 0 ? this.#confiner.groupsNow([before, next], (pod) => changed.has(pod)) : undefined;
+      changedPods.size > 0
+        ? this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod))
+        : undefined;
     if (!groups) return;
     this.#bindings = bindMemory(groups);
     if (!isMemoryOnly) fitGroups(groups);
@@ -157,14 +159,14 @@ export class Clearing {
     return withMemoryRefusals(state, this.#bindings);
   }
 
-  #withLevel(next: Assignments, added: readonly PodAssignment[], level: EnforcementLevel): Assignments {
-    if (added.length === 0) return next;
+  #withLevel(next: Assignments, newPods: readonly PodAssignment[], level: EnforcementLevel): Assignments {
+    if (newPods.length === 0) return next;
     const found = this.#confiner.cpusetsOf(next.settings);
     // With cgroup v1, the owner may be in the shared group, which has none of the grant's CPUs. It
     // needs a group of its own, even at a weak level.
     const cpusets = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
-      added.includes(pod)
+      newPods.includes(pod)
         ? { ...pod, enforcement: { level, target: cpusets?.grants.pathOf(pod) ?? null } }
         : pod,
     );

@@ -10,18 +10,20 @@ import { memberOf, type SharedMember } from './members/shared-member.js';
 import { outsiderFound, outsiders } from './outsiders.js';
 
 /** @throws ERR_CGROUP */
-export function compare(compared: Compared): Comparison {
-  const { confiner, state, isGivenUp } = compared;
+export function compare(options: Compared): Comparison {
+  const { confiner, state, isGivenUp } = options;
   const confinement = confiner.confinement([state], []);
   const { pool, pods } = confinement;
   const cpusets = confiner.cpusetsOf(state.settings);
   const members = confiner.members.registry.look();
   const list = members.map(({ entry }) => memberOf(entry));
   const groups = cpusets ? compareGroups(cpusets, state, pool, list) : { checked: 0, drift: [] };
-  const foundGroups = groups.drift.map((each) => groupFound(compared, cpusets!, each, confinement));
+  const foundGroups = groups.drift.map((each) => groupFound(options, cpusets!, each, confinement));
   const outside = cpusets ? outsiders(cpusets, members, confinement) : [];
-  const foundOutside = outside.map((entry) => outsiderFound(compared, entry, confinement));
-  const watched = new Set(outside.filter((_, i) => !isGivenUp(foundOutside[i]!.key)).map(({ pid }) => pid));
+  const foundOutside = outside.map((entry) => outsiderFound(options, entry, confinement));
+  const watchedPids = new Set(
+    outside.filter((_, i) => !isGivenUp(foundOutside[i]!.key)).map(({ pid }) => pid),
+  );
   const isPoolSet =
     cpusets !== undefined &&
     !cpusets.isPartition &&
@@ -29,16 +31,16 @@ export function compare(compared: Compared): Comparison {
   const strays = confiner.members.strays(
     confinement,
     (member) =>
-      (member.kind === 'process' && watched.has(member.pid)) ||
+      (member.kind === 'process' && watchedPids.has(member.pid)) ||
       (isPoolSet && cpusets.confines(member, list, pods, pool)),
   );
   return {
-    checked: groups.checked + strays.checked + watched.size,
+    checked: groups.checked + strays.checked + watchedPids.size,
     found: [
       ...foundGroups,
       ...foundOutside,
       ...strays.found.map((stray) => memberFound(stray, confinement)),
-      ...choicesFound(compared, confinement),
+      ...choicesFound(options, confinement),
     ],
   };
 }

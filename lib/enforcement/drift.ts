@@ -24,11 +24,13 @@ export type DriftKind =
 
 /** A difference that reconciling found: the event `drift`. */
 export interface Drift {
+  /** What differs from the record. */
   readonly kind: DriftKind;
   /** The uid of the grant; null if it concerns no single grant. */
   readonly uid: string | null;
   /** A description for people. */
   readonly what: string;
+  /** Whether the difference is gone after the repair. */
   readonly repaired: boolean;
   /**
    * Whether it differs again after two repairs. It is left alone until it is right or the grant
@@ -42,6 +44,7 @@ export interface Drift {
  * with `onTaken: 'move'`: the event `hotplug`.
  */
 export interface Hotplug {
+  /** The uid of the grant. */
   readonly uid: string;
   /** The CPUs of the grant now. */
   readonly cpus: CpuSet;
@@ -66,6 +69,7 @@ export interface Hotplug {
 export interface ReconcileReport {
   /** How many threads, cgroups and members were compared. */
   readonly checked: number;
+  /** How many of `drifts` are gone after this round. */
   readonly repaired: number;
   /** How many differences are left alone, because another program always changes them back. */
   readonly contested: number;
@@ -73,6 +77,7 @@ export interface ReconcileReport {
   readonly writes: number;
   /** The differences, without those that were contested before. */
   readonly drifts: readonly Drift[];
+  /** Grants of this process that lost CPUs or got some back. */
   readonly hotplug: readonly Hotplug[];
 }
 

@@ -69,7 +69,7 @@ export interface Enforcer {
    */
   cpusWithinReach(state: Assignments): CpuSet;
   /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
-  join(state: Assignments, reopened: () => void): void;
+  join(state: Assignments, onReopen: () => void): void;
   /** Call this as often as {@link join}. */
   leave(): void;
   /**

@@ -227,14 +227,14 @@ export class GrantGroup {
     if (nodes) strict.add(group.path);
     if (!nodes && this.#hasBooked) this.bindMemory();
     else {
-      const wanted = nodes ?? this.#allNodes;
-      if (group.mems().equals(wanted)) {
+      const mems = nodes ?? this.#allNodes;
+      if (group.mems().equals(mems)) {
         if (!this.#hasBooked || wasStrict || this.#cpusets.hierarchy.version === 2) return;
         // The group was bound before anything entered it. With cgroup v1, pages move only when the
         // nodes change.
         group.setMems(this.#allNodes);
       }
-      group.setMems(wanted, { migrate: true });
+      group.setMems(mems, { migrate: true });
     }
   }
 

@@ -175,22 +175,22 @@ export class MachineConfiner {
   confinement(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Confinement {
     const [first, last] = [states[0]!, states.at(-1)!];
     const changes = podListChanges(first.pods, last.pods);
-    const [former, changed] = [podsBefore(changes), new Set(podsAfter(changes))];
+    const [former, changedPods] = [podsBefore(changes), new Set(podsAfter(changes))];
     const now = cpusNow(this.topology(), podsOfBoth(first.pods, last.pods));
     // Processes on a grant that ends must leave it. No process can rightfully be on a new grant
     // yet.
-    const added = podsNotIn(last, first);
-    const staying = added.length === 0 ? last.pods : last.pods.filter((pod) => !added.includes(pod));
+    const newPods = podsNotIn(last, first);
+    const staying = newPods.length === 0 ? last.pods : last.pods.filter((pod) => !newPods.includes(pod));
     const before = new Map(former.map((pod) => [pod.uid, cpusOf(pod)]));
     const rightfulCpus = (pod: PodAssignment) =>
-      changed.has(pod) ? cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY) : cpusOf(pod);
+      changedPods.has(pod) ? cpusOf(pod).intersection(before.get(pod.uid) ?? CpuSet.EMPTY) : cpusOf(pod);
     const pool = states.map((state) => sharedPool(state, now)).reduce((a, b) => a.intersection(b));
-    const taken = states.map(openCpus).reduce((a, b) => a.union(b));
+    const exclusive = states.map(openCpus).reduce((a, b) => a.union(b));
     const { possible, cpus } = this.topology();
     const cpusets = this.cpusetsOf(last.settings);
     const cpusetOfProcess = (pid: number) => cpusets && cpusetOf(cpusets, pid);
     return {
-      taken,
+      taken: exclusive,
       pool,
       all: possible.union(cpus),
       pods: staying,

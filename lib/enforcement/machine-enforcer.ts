@@ -54,9 +54,9 @@ export class MachineEnforcer implements Enforcer {
     native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
   }
 
-  join(state: Assignments, reopened: () => void): void {
+  join(state: Assignments, onReopen: () => void): void {
     this.learnChoices(state.settings);
-    this.members.join(() => this.#state()?.pods ?? [], reopened);
+    this.members.join(() => this.#state()?.pods ?? [], onReopen);
     this.share(process.pid, state);
   }
 
@@ -101,7 +101,7 @@ export class MachineEnforcer implements Enforcer {
   }
 
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
-    const failed: string[] = [];
+    const failures: string[] = [];
     try {
       const groups = this.#confiner.groupsNow([state]);
       if (groups) {
@@ -112,13 +112,13 @@ export class MachineEnforcer implements Enforcer {
       this.#confiner.setPartition([state], unpinned);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
-      failed.push(error.message);
+      failures.push(error.message);
     }
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
     this.#confiner.settleChoices(state, false);
     // Each notified member does the same, so only CPUs that were given back are worth a notice.
     if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
-    return { failed, stuck };
+    return { failed: failures, stuck };
   }
 
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {

@@ -47,15 +47,15 @@ export function memoryBindings(pod: PodAssignment): readonly MemoryBinding[] {
 
 /** `container`: a name, or ALL_CONTAINERS. Null if no memory is booked for it. */
 export function memoryBinding(pod: PodAssignment, container: string): MemoryBinding | null {
-  const wanted = memoryNodesOf(pod, container);
-  if (wanted.isEmpty) return null;
+  const nodes = memoryNodesOf(pod, container);
+  if (nodes.isEmpty) return null;
   const cgroup = folderOf(pod, container);
   const found = cgroup === null ? undefined : unlessHidden(() => readMemoryNodes(cgroup));
-  const applied = found?.effective.equals(wanted) ?? false;
+  const applied = found?.effective.equals(nodes) ?? false;
   return Object.freeze({
-    ...{ container: container === ALL_CONTAINERS ? null : container, cgroup, wanted },
+    ...{ container: container === ALL_CONTAINERS ? null : container, cgroup, wanted: nodes },
     ...{ nodes: found?.effective ?? null, applied, migrates: found?.migrates ?? null },
-    reason: applied ? null : whyNot(pod, container, cgroup, wanted, found),
+    reason: applied ? null : whyNot(pod, container, cgroup, nodes, found),
   });
 }
 
@@ -73,16 +73,16 @@ function whyNot(
   { enforcement }: PodAssignment,
   container: string,
   cgroup: string | null,
-  wanted: NodeSet,
+  nodes: NodeSet,
   found: MemoryNodes | undefined,
 ): string {
   if (cgroup === null) return 'no-cgroup';
   if (!found) return 'not-made';
-  const above = unlessHidden(() => readMemoryNodes(dirname(cgroup)))?.effective.intersection(wanted);
-  if (above?.isEmpty) return 'outside-parent';
+  const parentNodes = unlessHidden(() => readMemoryNodes(dirname(cgroup)))?.effective.intersection(nodes);
+  if (parentNodes?.isEmpty) return 'outside-parent';
   const refusal = refusalIn(enforcement.memory, container);
   if (refusal !== undefined) return refusal;
-  return above?.equals(found.effective) ? 'clipped' : 'changed';
+  return parentNodes?.equals(found.effective) ? 'clipped' : 'changed';
 }
 
 // This user may not be allowed to read a cgroup's files.
@@ -139,8 +139,8 @@ function refusalsAfter(
   before: MemoryRefusals,
   outcomes: ReadonlyMap<string, string | null>,
 ): MemoryRefusals | undefined {
-  const changed = [...outcomes].filter(([name, reason]) => refusalIn(before, name) !== (reason ?? undefined));
-  if (changed.length === 0) return undefined;
-  const next = new Map([...Object.entries(before), ...changed]);
+  const changes = [...outcomes].filter(([name, reason]) => refusalIn(before, name) !== (reason ?? undefined));
+  if (changes.length === 0) return undefined;
+  const next = new Map([...Object.entries(before), ...changes]);
   return Object.fromEntries([...next].filter((entry): entry is [string, string] => entry[1] !== null));
 }

@@ -33,8 +33,8 @@ const ofAll = (place: Place) => threadShares(place)[0].cpus;
 const ofContainer = (container: string | null | undefined) => (place: Place) =>
   place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
 
-/** `started`: the pids that this process has started. */
-function tenantsOf(enforcer: Enforcer, pod: PodAssignment, started: readonly number[]): readonly Tenant[] {
+/** `children`: the pids that this process has started. */
+function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly number[]): readonly Tenant[] {
   const { uid, owner } = pod;
   const registered = enforcer.members?.registry.look() ?? [];
   const attached = registered.flatMap(({ entry }) => {
@@ -44,13 +44,13 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, started: readonly num
   });
   const inCgroup = owner.kind === 'cgroup' ? processesIn(owner.cgroup!.path) : [];
   const survivors = survivorsOf([owner]).get(owner.uuid) ?? [];
-  const others = [...started, ...inCgroup, ...survivors.map(({ pid }) => pid)];
+  const others = [...children, ...inCgroup, ...survivors.map(({ pid }) => pid)];
   const found = [...attached, ...others.map((pid) => ({ pid, cpusIn: ofAll }))];
-  const visited = new Set([process.pid]);
+  const visitedPids = new Set([process.pid]);
   const all: Tenant[] = [];
   // Children are wherever their parents are.
   for (let next = found; next.length > 0; ) {
-    const fresh = next.filter(({ pid }) => !visited.has(pid) && visited.add(pid));
+    const fresh = next.filter(({ pid }) => !visitedPids.has(pid) && visitedPids.add(pid));
     all.push(...fresh);
     next = fresh.flatMap(({ pid, cpusIn }) => childrenOf(pid).map((child) => ({ pid: child, cpusIn })));
   }
@@ -67,11 +67,11 @@ export function relocate(
   pod: PodAssignment,
   from: CpuSet,
   to: Place,
-  started: readonly number[] = [],
+  children: readonly number[] = [],
 ): void {
   const abandoned = from.difference(presentCpus(to));
   if (abandoned.isEmpty) return;
-  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, started)) moveProcess(pid, abandoned, cpusIn(to));
+  for (const { pid, cpusIn } of tenantsOf(enforcer, pod, children)) moveProcess(pid, abandoned, cpusIn(to));
 }
 
 /**
@@ -91,8 +91,8 @@ export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void
 export const tenantPids = (
   { enforcer }: Pick<MoveSite, 'enforcer'>,
   pod: PodAssignment,
-  started: readonly number[],
-): readonly number[] => tenantsOf(enforcer, pod, started).map(({ pid }) => pid);
+  children: readonly number[],
+): readonly number[] => tenantsOf(enforcer, pod, children).map(({ pid }) => pid);
 
 /** @throws ERR_SYSCALL if a thread of this process is not on its share of a place */
 export function checkThreads(uid: string, place: Place): void {

@@ -2,7 +2,7 @@
 // warnings, explanations, the status of the state, and the channels that managers publish on.
 
 export type { CpuMove } from '../account/cpu-identities.js';
-export type { MoveConsent } from '../account/pod-assignment.js';
+export type { Elasticity, MoveConsent, PodBooking } from '../account/pod-assignment.js';
 export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
 export {
   type AdmitMessage,
@@ -33,6 +33,7 @@ export type {
 } from '../admission/warnings.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from '../audit/account.js';
 export type { AuditOptions } from '../audit/audit-options.js';
+export type { CpuCounters, ThreadCounters, ThrottlingCounters } from '../audit/counters.js';
 export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/groups/cpuset-group.js';
@@ -69,7 +70,7 @@ export {
   threads,
   type UnmovableThread,
 } from '../machine/affinity.js';
-export type { MoveEnd } from '../moves/move-event.js';
+export type { MoveEnd, ResizeEvent } from '../moves/move-event.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
 export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';

@@ -15,6 +15,7 @@ export {
   type MergeOptions,
   type MergeResult,
   mergeHints,
+  type NodeChoice,
   type ProviderHints,
 } from '../decision/hints/merge-hints.js';
 export {

@@ -51,10 +51,11 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Moves threads of this process onto the grant's CPUs at once, and says what became of each. With
-   * parts these are the {@link Grant.sharedCpus}; threads of parts stay. It sets the memory policy
-   * of the calling thread, if that is among them; the result says what the kernel denies of it. See
-   * docs/threads.md.
+   * Moves threads of this process onto the grant's CPUs at once, with sched_setaffinity(2) and into
+   * the grant's cgroup, and says what became of each. With parts these are the
+   * {@link Grant.sharedCpus}; threads of parts stay. It sets the memory policy of the calling
+   * thread (set_mempolicy(2)), if that is among them; the result says what the kernel denies of
+   * it. See docs/threads.md.
    * @throws ERR_ALREADY_PINNED if a thread is pinned for another grant; ERR_SYSCALL if no thread
    *   could be moved; ERR_ISOLATED_NEEDS_PLACEMENT for the whole process on several isolated CPUs;
    *   ERR_ENFORCEMENT for `strict` without a cgroup, or for a single thread in a cgroup that takes
@@ -157,10 +158,10 @@ export class GrantThreads extends GrantProcesses {
   }
 
   /**
-   * Gives a thread of this process on the grant's CPUs another scheduling class, until
-   * {@link unpin} or {@link Grant.release}, and reads it back. Threads that it starts are ordinary
-   * ones. A later move that leaves other threads no other CPU than its own reverts it. See
-   * docs/threads.md.
+   * Gives a thread of this process on the grant's CPUs another scheduling class with
+   * sched_setattr(2), until {@link unpin} or {@link Grant.release}, and reads it back. Threads that
+   * it starts are ordinary ones. A later move that leaves other threads no other CPU than its own
+   * reverts it. See docs/threads.md.
    * @throws ERR_SCHEDULING if threads of this process would have only CPUs of real-time threads, if
    *   the thread is on other CPUs, or if limits forbid it; ERR_SYSCALL if the kernel refuses
    *   (EPERM: a control group without real-time budget); ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE,

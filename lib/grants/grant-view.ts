@@ -70,8 +70,8 @@ export class GrantView {
   }
 
   /**
-   * The tightest CPU quota and memory limit of the cgroups at and above this process, with the
-   * cgroup of each; null without one. It reads the files at each call.
+   * The tightest CPU quota (cpu.max) and memory limit (memory.max) of the cgroups at and above this
+   * process, with the cgroup of each; null without one. It reads the files at each call.
    * @throws ERR_CGROUP if they cannot be read
    */
   limits(): CgroupLimits {

@@ -1,6 +1,6 @@
 // releaseGrant: gives a grant on record back.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { ending, vacateGrant } from '../admission/grants/grant-record.js';
+import { vacateGrant, whileEnding } from '../admission/grants/grant-record.js';
 import { release } from '../admission/grants/release.js';
 import { tracedRelease } from '../admission/grants/traced.js';
 import type { Site } from '../admission/site.js';
@@ -14,7 +14,7 @@ import { endGrant } from './grant-end.js';
  */
 export async function releaseGrant(site: Site, pod: PodAssignment): Promise<PinResult> {
   checkNoChild(site.ledger, pod, 'released');
-  const give = () => ending(site, pod, () => release(site, pod, vacateGrant(site, pod)));
+  const give = () => whileEnding(site, pod, () => release(site, pod, vacateGrant(site, pod)));
   const result = await tracedRelease(site, pod, give);
   endGrant(site, pod);
   return result;

@@ -1,5 +1,4 @@
-// Options as callers give them -> frozen Config. All public validation of options lives here and in
-// request.ts.
+// Checks the options of openManager and makes a frozen Config of them.
 import { resolve } from 'node:path';
 import type { EnforcementRequest } from '../account/levels.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
@@ -30,8 +29,8 @@ export const MACHINE_STATE_DIR = '/run/numalign';
 export const MACHINE_CGROUP_ROOT = '/numalign';
 
 /**
- * The options of {@link openManager}. With `optional: true`, it returns an {@link EmptyManager} if the
- * machine cannot be opened, instead of throwing.
+ * The options of {@link openManager}. With `optional: true`, it returns an {@link EmptyManager} if
+ * the machine cannot be opened, instead of throwing.
  */
 export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
@@ -46,8 +45,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    */
   topology?: Topology;
   /**
-   * A parsed KubeletConfiguration document, see [its fields](#kubeletconfiguration). Other options take
-   * precedence.
+   * A parsed KubeletConfiguration document, see [its fields](#kubeletconfiguration). Other options
+   * take precedence.
    * @default none
    */
   kubeletConfiguration?: object;
@@ -63,14 +62,15 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    */
   lockTimeoutMs?: number;
   /**
-   * How often to compare the machine with the record and repair it ({@link Manager.reconcile}), besides
-   * after every change: milliseconds, or a duration such as `'10s'`, give or take a tenth. 0: only when
-   * you call it.
+   * How often to compare the machine with the record and repair it ({@link Manager.reconcile}),
+   * besides after every change: milliseconds, or a duration such as `'10s'`, give or take a tenth.
+   * 0: only when you call it.
    * @default `'30s'`
    */
   cpuManagerReconcilePeriod?: number | string;
   /**
-   * Makes this process a shared member: it leaves CPUs that become exclusive, except its own grants.
+   * Makes this process a shared member: it leaves CPUs that become exclusive, except its own
+   * grants.
    * @default `true`
    */
   sharedMember?: boolean;
@@ -80,8 +80,8 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
    */
   enforcement?: AimedLevel;
   /**
-   * What happens if a shared member cannot be moved. `fail` rejects the request. `report` grants it at
-   * the level `recorded`, with a warning.
+   * What happens if a shared member cannot be moved. `fail` rejects the request. `report` grants it
+   * at the level `recorded`, with a warning.
    * @default `fail`
    */
   unmovableMembers?: 'fail' | 'report';
@@ -99,8 +99,7 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
 }
 
 export interface Config {
-  /** undefined: the machine's folder, or none for a simulated machine. */
-  /** null: none, of a view. */
+  /** undefined: the machine's folder, or none for a simulated machine. null: a view without one. */
   readonly stateDir: string | null | undefined;
   readonly topology: Topology | undefined;
   readonly settings: GivenSettings;
@@ -114,8 +113,8 @@ export interface Config {
   readonly readOnly: boolean;
 }
 
-// The kubelet's is 10 s. Events announce commits and CPUs that go offline: this period is for masks and
-// cgroups that others change, and each look wakes the process.
+// The kubelet's period is 10 s. Here events announce commits and offline CPUs: only changes of
+// masks and cgroups by others wait for this period, and each look wakes the process.
 const RECONCILE_PERIOD = '30s';
 const PLACEMENT_OPTIONS = [
   'cpuManagerPolicy',
@@ -144,7 +143,7 @@ const MANAGER_OPTIONS = [
   'readOnly',
   'optional',
 ] as const;
-// The same of a manager.
+// What a manager calls these options of a request.
 const MANAGER_NAMES = { policy: 'topologyManagerPolicy', scope: 'topologyManagerScope' };
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
@@ -154,19 +153,21 @@ export function parseConfig(
     readonly stateDir?: string | null;
   },
 ): Config {
-  const own = checkOptions(options, MANAGER_OPTIONS, 'openManager');
-  const given: Record<string, unknown> =
-    own.kubeletConfiguration === undefined ? own : withKubeletConfiguration(own, own.kubeletConfiguration);
-  const { stateDir, topology, devices = {}, lockTimeoutMs = 10_000 } = given;
-  if (option.optional(given.optional, 'optional', option.flag) && given.readOnly)
-    invalidOption('optional', true, 'left out with readOnly: what only looks is granted nothing');
+  const fields = checkOptions(options, MANAGER_OPTIONS, 'openManager');
+  const values: Record<string, unknown> =
+    fields.kubeletConfiguration === undefined
+      ? fields
+      : withKubeletConfiguration(fields, fields.kubeletConfiguration);
+  const { stateDir, topology, devices = {}, lockTimeoutMs = 10_000 } = values;
+  if (option.optional(values.optional, 'optional', option.flag) && values.readOnly)
+    invalidOption('optional', true, 'left out with readOnly: a view gets no grants');
   const isPath = typeof stateDir === 'string' && stateDir.startsWith('/') && !stateDir.includes('\0');
-  const isNone = stateDir === null && given.readOnly === true;
+  const isNone = stateDir === null && values.readOnly === true;
   if (stateDir !== undefined && !isPath && !isNone) {
     invalidOption('stateDir', stateDir, 'an absolute path');
   }
   if (topology !== undefined && !(topology instanceof Topology)) {
-    invalidOption('topology', topology, 'a Topology, as discover() gives it');
+    invalidOption('topology', topology, 'a Topology, as discover() returns it');
   }
   if (typeof lockTimeoutMs !== 'number' || !(lockTimeoutMs >= 0 && lockTimeoutMs <= 2 ** 31 - 1)) {
     invalidOption('lockTimeoutMs', lockTimeoutMs, 'a number of milliseconds from 0 to 2147483647');
@@ -183,30 +184,30 @@ export function parseConfig(
     topology,
     placement: parsePlacement(
       {
-        cpuManagerPolicy: given.cpuManagerPolicy,
-        cpuManagerPolicyOptions: given.cpuManagerPolicyOptions,
-        memoryManagerPolicy: given.memoryManagerPolicy,
-        policy: given.topologyManagerPolicy,
-        topologyManagerPolicyOptions: given.topologyManagerPolicyOptions,
-        scope: given.topologyManagerScope,
-        initContainerLookahead: given.initContainerLookahead,
-        strictHugepages: given.strictHugepages,
-        placement: given.placement,
+        cpuManagerPolicy: values.cpuManagerPolicy,
+        cpuManagerPolicyOptions: values.cpuManagerPolicyOptions,
+        memoryManagerPolicy: values.memoryManagerPolicy,
+        policy: values.topologyManagerPolicy,
+        topologyManagerPolicyOptions: values.topologyManagerPolicyOptions,
+        scope: values.topologyManagerScope,
+        initContainerLookahead: values.initContainerLookahead,
+        strictHugepages: values.strictHugepages,
+        placement: values.placement,
       },
       undefined,
       MANAGER_NAMES,
     ),
-    settings: parseSettings(given),
+    settings: parseSettings(values),
     devices: { ...devices } as Config['devices'],
     lockTimeoutMs,
     reconcilePeriodMs: parseDuration(
       'cpuManagerReconcilePeriod',
-      given.cpuManagerReconcilePeriod ?? RECONCILE_PERIOD,
+      values.cpuManagerReconcilePeriod ?? RECONCILE_PERIOD,
     ),
-    sharedMember: option.optional(given.sharedMember, 'sharedMember', option.flag) ?? true,
-    enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(given) }),
-    besideKubelet: option.optional(given.besideKubelet, 'besideKubelet', option.flag) ?? false,
-    readOnly: option.optional(given.readOnly, 'readOnly', option.flag) ?? false,
+    sharedMember: option.optional(values.sharedMember, 'sharedMember', option.flag) ?? true,
+    enforcement: Object.freeze({ ...DEFAULT_ENFORCEMENT, ...parseEnforcement(values) }),
+    besideKubelet: option.optional(values.besideKubelet, 'besideKubelet', option.flag) ?? false,
+    readOnly: option.optional(values.readOnly, 'readOnly', option.flag) ?? false,
   });
 }
 
@@ -215,38 +216,45 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
 const withoutUndefined = (options: object) =>
   Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 
-// The document's options below those beside it, reserved amounts resource by resource.
-function withKubeletConfiguration(own: Record<string, unknown>, document: unknown): Record<string, unknown> {
+// Fills in options from the document. Other options take precedence, reserved amounts resource by
+// resource.
+function withKubeletConfiguration(
+  fields: Record<string, unknown>,
+  document: unknown,
+): Record<string, unknown> {
   const { cpuManagerPolicyOptions, ...kubelet } = fromKubeletConfiguration(document);
   const { [STRICT]: strict, ...cpuOptions } = cpuManagerPolicyOptions;
-  const given = withoutUndefined(own);
-  const below: Record<string, unknown> = { ...kubelet, cpuManagerPolicyOptions: cpuOptions };
+  const values = withoutUndefined(fields);
+  const defaults: Record<string, unknown> = { ...kubelet, cpuManagerPolicyOptions: cpuOptions };
 
-  // A machine setting under two names.
-  const givenOptions = isObject(given.cpuManagerPolicyOptions)
-    ? withoutUndefined(given.cpuManagerPolicyOptions)
+  // The option has two names.
+  const cpuOptionValues = isObject(values.cpuManagerPolicyOptions)
+    ? withoutUndefined(values.cpuManagerPolicyOptions)
     : {};
-  if (strict !== undefined && !('strictCPUReservation' in given) && !(STRICT in givenOptions)) {
-    if ((given.cpuManagerPolicy ?? kubelet.cpuManagerPolicy) === 'none') {
+  if (strict !== undefined && !('strictCPUReservation' in values) && !(STRICT in cpuOptionValues)) {
+    if ((values.cpuManagerPolicy ?? kubelet.cpuManagerPolicy) === 'none') {
       invalidOption(STRICT, strict, 'left out with the CPU policy none');
     }
-    below.strictCPUReservation = parseFlag(strict, STRICT);
+    defaults.strictCPUReservation = parseFlag(strict, STRICT);
   }
   for (const name of ['systemReserved', 'kubeReserved'] as const) {
-    if (!isObject(given[name])) continue;
-    const amounts = withoutUndefined(given[name]);
-    given[name] = { ...kubelet[name], ...amounts };
-    // An amount of CPUs beside the document weighs more than the list in it.
-    if ('cpu' in amounts) delete below.reservedSystemCPUs;
+    if (!isObject(values[name])) continue;
+    const amounts = withoutUndefined(values[name]);
+    values[name] = { ...kubelet[name], ...amounts };
+    // An amount of CPUs beside the document takes precedence over the list in it.
+    if ('cpu' in amounts) delete defaults.reservedSystemCPUs;
   }
-  if (isObject(given.featureGates)) {
-    given.featureGates = { ...kubelet.featureGates, ...withoutUndefined(given.featureGates) };
+  if (isObject(values.featureGates)) {
+    values.featureGates = { ...kubelet.featureGates, ...withoutUndefined(values.featureGates) };
   }
-  // For the kubelet none is the default.
+  // For the kubelet 0 stands for the default.
   const period = kubelet.cpuManagerReconcilePeriod;
   if (period !== undefined && parseDuration('cpuManagerReconcilePeriod', period) === 0) {
-    delete below.cpuManagerReconcilePeriod;
+    delete defaults.cpuManagerReconcilePeriod;
   }
   const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS, 'cpuManagerReconcilePeriod'] as readonly string[];
-  return { ...Object.fromEntries(Object.entries(below).filter(([name]) => names.includes(name))), ...given };
+  return {
+    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => names.includes(name))),
+    ...values,
+  };
 }

@@ -4,58 +4,61 @@ import type { PciDevice } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
 import { isExtendedResource } from './pods/resource-amounts.js';
 
-/**
- * A text, or a list of which one has to fit. A `*` at the end stands for anything that may follow.
- */
+/** A text, or a list of texts of which one must match. A `*` at the end matches any ending. */
 export type DeviceTexts = string | readonly string[];
 
 /**
- * Which PCI devices of a machine: those that fit in every field given. Numbers are hexadecimal
- * texts as the kernel writes them: `'0200'`, not `0x200`.
+ * Selects the PCI devices of a machine that match every field of the pattern. Numbers are
+ * hexadecimal texts in the kernel's form: `'0200'`, not `0x200`.
  *
- * A physical function and its virtual functions are alike in class, vendor and node, so that both
- * are chosen where both fit. To grant the virtual ones, set `isVirtualFunction: true`,
- * since the physical one carries them all.
+ * A physical function and its virtual functions have the same class, vendor and node, so that a
+ * pattern can match both. To grant the virtual functions, set `isVirtualFunction: true`, since the
+ * physical function carries them all.
  */
 export interface DevicePattern {
   /** Address, such as `0000:3b:00.0` or `0000:3b:*`. */
   readonly id?: DeviceTexts;
   /** Base class and subclass, such as `0200` for Ethernet or `02*` for any network. */
   readonly class?: DeviceTexts;
+  /** PCI vendor id: four hexadecimal digits such as `8086`, or the first of them and `*`. */
   readonly vendor?: DeviceTexts;
+  /** PCI device id: four hexadecimal digits such as `1572`, or the first of them and `*`. */
   readonly device?: DeviceTexts;
-  /** The kernel's driver, such as `vfio-pci`. Devices without one do not fit. */
+  /** The kernel's driver, such as `vfio-pci`. Devices without one do not match. */
   readonly driver?: DeviceTexts;
   /** Any of the device's names, such as `eth0` or `nvme*`. */
   readonly name?: DeviceTexts;
-  /** The address of the physical function, of virtual functions. */
+  /** For virtual functions: the address of their physical function. */
   readonly parent?: DeviceTexts;
   /** Virtual functions only, or everything else only. */
   readonly isVirtualFunction?: boolean;
 }
 
-/** A device as callers give it. */
+/** A device in a list of devices. */
 export interface DeviceSpec {
   /** Unique among the resource's devices. */
   readonly id: string;
-  /** Whether it may be handed out; default true. */
+  /**
+   * True if it can be granted.
+   * @default `true`
+   */
   readonly healthy?: boolean;
-  /** The NUMA nodes it is near; null, none or left out: it fits anywhere. */
+  /** The NUMA nodes that it is near; null, empty or left out: no node is nearer than another. */
   readonly numaNodes?: Iterable<number> | null;
 }
 
 /** The devices of a resource: a pattern over the machine's PCI devices, or a list. */
 export type DeviceSelection = DevicePattern | readonly DeviceSpec[];
 
-/** A device that can be handed out. */
+/** A device that can be granted. */
 export interface Device {
   readonly id: string;
   readonly healthy: boolean;
-  /** Ascending; null where it has no topology. */
+  /** Ascending; null if it is near no particular node. */
   readonly numaNodes: readonly number[] | null;
 }
 
-/** Texts in the order of their bytes, as the kubelet sorts ids. */
+/** Compares texts by their bytes, as the kubelet sorts ids. */
 export function byteOrder(a: string, b: string): number {
   return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
@@ -63,12 +66,12 @@ export function byteOrder(a: string, b: string): number {
 interface TextField {
   readonly form: RegExp;
   readonly valid: string;
-  /** The texts of a device of which one has to fit. */
+  /** The texts of a device of which one must match. */
   readonly of: (device: PciDevice) => readonly string[];
   readonly isHexadecimal: boolean;
 }
 
-// A beginning of an address, which a `*` follows, is not looked at more closely.
+// The beginning of an address before a `*` is not checked any further.
 const ADDRESS = /^([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[0-9a-f:.]*\*)$/i;
 const NUMBER = /^([0-9a-f]{4}|[0-9a-f]{0,3}\*)$/i;
 const ANY_NAME = /^[^*]+\*?$|^\*$/s;
@@ -96,16 +99,16 @@ function nameField(example: string, of: TextField['of']): TextField {
   };
 }
 
-const present = (text: string | null) => (text === null ? [] : [text]);
+const listOf = (text: string | null) => (text === null ? [] : [text]);
 
 const TEXT_FIELDS = {
   id: addressField((device) => [device.id]),
   class: numberField('0200', (device) => [device.class]),
   vendor: numberField('8086', (device) => [device.vendor]),
   device: numberField('1572', (device) => [device.device]),
-  driver: nameField('vfio-pci', (device) => present(device.driver)),
+  driver: nameField('vfio-pci', (device) => listOf(device.driver)),
   name: nameField('eth0', (device) => device.names),
-  parent: addressField((device) => present(device.parent)),
+  parent: addressField((device) => listOf(device.parent)),
 } as const satisfies Record<string, TextField>;
 
 type TextKey = keyof typeof TEXT_FIELDS;
@@ -119,13 +122,13 @@ function alternatives(texts: DeviceTexts): readonly string[] {
   return typeof texts === 'string' ? [texts] : texts;
 }
 
-/** @throws ERR_INVALID_OPTION where a value is no pattern, or one without any field */
+/** @throws ERR_INVALID_OPTION if a value is no pattern, or has no field */
 export function checkDevicePattern(value: unknown, name: string): DevicePattern {
   const pattern = checkOptions(value, PATTERN_FIELDS, name);
-  const given = PATTERN_FIELDS.filter((field) => pattern[field] !== undefined);
-  if (given.length === 0)
+  const fields = PATTERN_FIELDS.filter((field) => pattern[field] !== undefined);
+  if (fields.length === 0)
     invalidOption(name, value, `a pattern with at least one of ${PATTERN_FIELDS.join(', ')}`);
-  for (const field of given) {
+  for (const field of fields) {
     const texts = pattern[field];
     if (field === 'isVirtualFunction') {
       if (typeof texts !== 'boolean') invalidOption(`${name}.${field}`, texts, 'true or false');
@@ -149,9 +152,9 @@ function fits(device: PciDevice, pattern: DevicePattern): boolean {
     if (texts === undefined) return true;
     const { of, isHexadecimal } = TEXT_FIELDS[key];
     return alternatives(texts).some((text) => {
-      const wanted = isHexadecimal ? text.toLowerCase() : text;
-      return of(device).some((own) =>
-        wanted.endsWith('*') ? own.startsWith(wanted.slice(0, -1)) : own === wanted,
+      const form = isHexadecimal ? text.toLowerCase() : text;
+      return of(device).some((value) =>
+        form.endsWith('*') ? value.startsWith(form.slice(0, -1)) : value === form,
       );
     });
   });
@@ -182,10 +185,7 @@ function checkSpec(value: unknown, name: string): DeviceSpec {
   return value as DeviceSpec;
 }
 
-/**
- * Checks what can be checked without a machine.
- * @throws ERR_INVALID_OPTION
- */
+/** Checks a selection without a machine. @throws ERR_INVALID_OPTION */
 export function checkDeviceSelection(value: unknown, resource: string): DeviceSelection {
   if (typeof resource !== 'string' || !isExtendedResource(resource))
     invalidOption('the resource', resource, "named such as 'example.com/nic'");
@@ -215,8 +215,8 @@ function parseNodes(
 }
 
 /**
- * The devices of a resource on a machine, by id in the order of its bytes. A pattern that no device
- * fits gives an empty list.
+ * The devices of a resource on a machine, in the byte order of their ids. The list is empty if a
+ * pattern matches no device.
  * @throws ERR_INVALID_OPTION
  */
 export function parseDevices(
@@ -224,10 +224,10 @@ export function parseDevices(
   topology: Topology,
   resource: string,
 ): readonly Device[] {
-  const checked = checkDeviceSelection(selection, resource);
-  const specs: readonly DeviceSpec[] = Array.isArray(checked)
-    ? checked
-    : selectDevices(topology, checked as DevicePattern);
+  checkDeviceSelection(selection, resource);
+  const specs: readonly DeviceSpec[] = Array.isArray(selection)
+    ? selection
+    : selectDevices(topology, selection as DevicePattern);
   const devices = specs.map(({ id, healthy = true, numaNodes }, i) => {
     const nodes = parseNodes(numaNodes, topology, `devices['${resource}'][${i}].numaNodes`);
     return Object.freeze({ id, healthy, numaNodes: nodes });

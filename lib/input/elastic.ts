@@ -1,11 +1,13 @@
-// A range of CPUs, as callers give it -> checked, frozen.
+// Checks and freezes the range of CPUs of a request.
 import type { Elasticity } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { option, parseCpuCount } from './values/option-values.js';
 
-/** How many exclusive CPUs at least and at most; see {@link AcquireOptions.cpu}. */
+/** The least and the greatest number of exclusive CPUs, see {@link AcquireOptions.cpu}. */
 export interface CpuRange {
+  /** The least number of exclusive CPUs; fewer than this is a rejection. */
   readonly min: number;
+  /** The greatest number, at least `min`. */
   readonly max: number;
 }
 
@@ -19,7 +21,7 @@ const isWeight = (value: unknown): value is number =>
 const isRange = (cpu: unknown): cpu is object =>
   typeof cpu === 'object' && cpu !== null && ('min' in cpu || 'max' in cpu);
 
-/** undefined: it has a fixed number of CPUs. @throws ERR_INVALID_OPTION */
+/** undefined for a fixed number of CPUs. @throws ERR_INVALID_OPTION */
 export function parseElastic(
   { cpu, weight, parts, mixed }: Readonly<Record<string, unknown>>,
   owner: unknown,
@@ -32,8 +34,9 @@ export function parseElastic(
   const min = parseCpuCount(range.min, 'cpu.min');
   const max = parseCpuCount(range.max, 'cpu.max');
   if (max < min) invalidOption('cpu.max', max, `at least cpu.min, which is ${min}`);
-  // Only its process can move its threads away.
-  if (owner !== 'process') invalidOption('cpu', cpu, 'a number of CPUs where the owner is no process');
+  // Only the grant's process can move its threads off CPUs.
+  if (owner !== 'process')
+    invalidOption('cpu', cpu, 'a number of CPUs: a range requires that the process is the owner');
   if (parts !== undefined) invalidOption('parts', parts, 'left out with a range of CPUs');
   if (mixed === true) invalidOption('mixed', mixed, 'left out with a range of CPUs');
   return Object.freeze({

@@ -1,4 +1,4 @@
-// How strongly grants are to be enforced.
+// Checks the enforcement options of managers and requests.
 import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
 import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
@@ -6,14 +6,17 @@ import { option } from './values/option-values.js';
 
 export { ENFORCEMENT_LEVELS };
 
-/** Levels that a request can aim at: a lower level keeps no process off. */
+/** The levels that a request can aim at: lower levels keep no process off. */
 export const AIMED_LEVELS = [
   'members',
   'cpuset',
   'partition',
   'isolated',
 ] as const satisfies readonly EnforcementLevel[];
-/** The enforcement levels that a request can aim at, see docs/enforcement.md. */
+/**
+ * The enforcement levels that a request can aim at: those of {@link EnforcementLevel} that keep
+ * processes off.
+ */
 export type AimedLevel = (typeof AIMED_LEVELS)[number];
 
 export const DEFAULT_ENFORCEMENT: EnforcementRequest = {
@@ -22,10 +25,7 @@ export const DEFAULT_ENFORCEMENT: EnforcementRequest = {
   unmovableMembers: 'fail',
 };
 
-/**
- * The enforcement options of new grants; options that are left out are not in the result.
- * @throws ERR_INVALID_OPTION
- */
+/** The enforcement options among `options`, without those left out. @throws ERR_INVALID_OPTION */
 export function parseEnforcement({
   enforcement,
   require,
@@ -41,15 +41,15 @@ export function parseEnforcement({
 }
 
 /**
- * The same of one request: who requires a level aims at it.
+ * The enforcement options of a request. One that requires `isolated` aims at it.
  * @throws ERR_INVALID_OPTION
  */
 export function parseAim(options: Record<string, unknown>): Partial<EnforcementRequest> {
-  const given = parseEnforcement(options);
-  const { require } = given;
-  const aim = require === 'isolated' ? { enforcement: require, ...given } : given;
+  const parts = parseEnforcement(options);
+  const { require } = parts;
+  const aim = require === 'isolated' ? { enforcement: require, ...parts } : parts;
   if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
-    invalidOption('require', require, `at most the level that is aimed at, ${aim.enforcement}`);
+    invalidOption('require', require, `at most the level that the request aims at, ${aim.enforcement}`);
   }
   return aim;
 }

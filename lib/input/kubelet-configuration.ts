@@ -1,5 +1,5 @@
-// A KubeletConfiguration document -> the options of openManager that it stands for. Checks shapes;
-// config.ts checks the sense.
+// Reads options of openManager from a KubeletConfiguration document. It checks the types of fields;
+// config.ts checks their values.
 import { invalidOption } from '../base/check-options.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
@@ -17,7 +17,8 @@ import type { Quantity } from './values/quantity.js';
  * `KubeletConfiguration`, `kubelet.config.k8s.io/v1beta1`, and ignore all others. A field that the
  * document leaves out has Kubernetes' default, which is not always numalign's. Options beside the
  * document take precedence: reserved amounts resource by resource, other options as a whole.
- * `cpuManagerPolicyOptions` beside the document replaces all of its options; `--cpu-option` adds to them.
+ * `cpuManagerPolicyOptions` beside the document replaces all of its options; `--cpu-option` adds to
+ * them.
  */
 export interface KubeletOptions {
   /**
@@ -62,8 +63,8 @@ export interface KubeletOptions {
    */
   readonly kubeReserved?: Readonly<Record<string, Quantity>>;
   /**
-   * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands ignore it:
-   * `numalign agent` reconciles every 10 seconds.
+   * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands
+   * ignore it: `numalign agent` reconciles every 10 seconds.
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;
@@ -105,35 +106,35 @@ function parsePolicyOption(value: unknown, field: string): string {
 const parsePolicyOptions = (value: unknown, field: string) => parseMap(value, field, parsePolicyOption);
 const parseQuantities = (value: unknown, field: string) => parseMap(value, field, parseScalar);
 
-// A kubelet has many more, which matter elsewhere.
+// A kubelet has many other gates, which do not matter here.
 function parseGates(value: unknown, field: string): Partial<FeatureGates> | undefined {
-  const given = option.object(value, field);
-  const gates = FEATURE_GATES.filter((gate) => given[gate] !== undefined);
+  const fields = option.object(value, field);
+  const gates = FEATURE_GATES.filter((gate) => fields[gate] !== undefined);
   if (gates.length === 0) return undefined;
   return Object.freeze(
-    Object.fromEntries(gates.map((gate) => [gate, option.flag(given[gate], `${field}.${gate}`)])),
+    Object.fromEntries(gates.map((gate) => [gate, option.flag(fields[gate], `${field}.${gate}`)])),
   );
 }
 
 const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
 
 /**
- * The fields that matter here; all others are ignored. What a policy's name or option means is not
- * checked.
+ * Reads the fields that matter here and ignores all others. It does not check the names of policies
+ * and their options.
  * @throws ERR_INVALID_OPTION, which names the field
  */
 export function fromKubeletConfiguration(document: unknown): KubeletOptions {
-  const given = option.object(document, DOCUMENT);
-  if (given.kind !== KIND) invalidOption(`${DOCUMENT}.kind`, given.kind, `"${KIND}"`);
-  if ((given.apiVersion ?? API_VERSION) !== API_VERSION) {
-    invalidOption(`${DOCUMENT}.apiVersion`, given.apiVersion, `"${API_VERSION}"`);
+  const fields = option.object(document, DOCUMENT);
+  if (fields.kind !== KIND) invalidOption(`${DOCUMENT}.kind`, fields.kind, `"${KIND}"`);
+  if ((fields.apiVersion ?? API_VERSION) !== API_VERSION) {
+    invalidOption(`${DOCUMENT}.apiVersion`, fields.apiVersion, `"${API_VERSION}"`);
   }
-  // null stands for a field left out, as Kubernetes reads it; and so does an empty text, below.
+  // Kubernetes reads null, and below an empty text, as a missing field.
   const read = <T>(
     name: keyof KubeletOptions,
     parse: (value: unknown, field: string) => T,
   ): T | undefined => {
-    const value = given[name];
+    const value = fields[name];
     return value === undefined || value === null ? undefined : parse(value, `${DOCUMENT}.${name}`);
   };
   const options = {
@@ -151,6 +152,6 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions {
     reservedMemory: read('reservedMemory', parseList),
     featureGates: read('featureGates', parseGates),
   };
-  const present = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.freeze(Object.fromEntries(present)) as unknown as KubeletOptions;
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.freeze(Object.fromEntries(entries)) as unknown as KubeletOptions;
 }

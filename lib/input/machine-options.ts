@@ -1,4 +1,4 @@
-// The options that a machine's users agree on.
+// The settings that all users of a machine share.
 import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import {
@@ -21,16 +21,17 @@ export type ReservedAmounts = Readonly<Record<string, Quantity>>;
 
 /** Memory that is reserved on one NUMA node, as in a KubeletConfiguration. */
 export interface ReservedMemory {
+  /** The id of the NUMA node. */
   readonly numaNode: number;
   /** Amounts by memory type, such as `{ memory: '1Gi', 'hugepages-2Mi': '64Mi' }`. */
   readonly limits: ResourceAmounts;
 }
 
 /**
- * The settings that all users of a machine share. The first manager that opens the state records them.
- * A later manager that names another value gets ERR_CONFIG_CONFLICT; one that leaves an option out
- * takes the recorded value. {@link Manager.configure} and `numalign configure` change them for all.
- * Settings and grants never empty the shared pool.
+ * The settings that all users of a machine share. The first manager that opens the state records
+ * them. A later manager that names another value gets ERR_CONFIG_CONFLICT; one that leaves an
+ * option out takes the recorded value. {@link Manager.configure} and `numalign configure` change
+ * them for all. Settings and grants never empty the shared pool.
  */
 export interface MachineOptions {
   /**
@@ -39,14 +40,15 @@ export interface MachineOptions {
    */
   managedCPUs?: CpuSet | string | null;
   /**
-   * CPUs that are never exclusive. They stay in the shared pool, unless `strictCPUReservation` is set.
+   * CPUs that are never exclusive. They stay in the shared pool, unless `strictCPUReservation` is
+   * set.
    * @default none
    */
   reservedSystemCPUs?: CpuSet | string;
   /**
    * Reserves CPUs by amount, such as `{ cpu: '500m' }`: the sum with `kubeReserved`, rounded up to
-   * whole CPUs. numalign chooses them by best fit among the managed CPUs that are not isolated. A list
-   * of `reservedSystemCPUs` takes precedence. Other resources are ignored.
+   * whole CPUs. numalign chooses them by best fit among the managed CPUs that are not isolated. A
+   * list of `reservedSystemCPUs` takes precedence. Other resources are ignored.
    * @default none
    */
   systemReserved?: ReservedAmounts;
@@ -56,49 +58,49 @@ export interface MachineOptions {
    */
   kubeReserved?: ReservedAmounts;
   /**
-   * Keeps the reserved CPUs out of the shared pool too, as the kubelet's `strict-cpu-reservation`. The
-   * shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
+   * Keeps the reserved CPUs out of the shared pool too, like the kubelet's
+   * `strict-cpu-reservation`. The shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
    * @default false
    */
   strictCPUReservation?: boolean;
   /**
-   * CPUs that are never shared. Only requests with `isolation` get them. null: the CPUs that the kernel
-   * isolates at the time (`isolcpus=`, `nohz_full=`, isolated partitions); none on a simulated machine.
-   * Reserved CPUs among them stay reserved. See docs/isolated-cpus.md.
+   * CPUs that are never shared. Only requests with `isolation` get them. null: the CPUs that the
+   * kernel isolates at the time (`isolcpus=`, `nohz_full=`, isolated partitions); none on a
+   * simulated machine. Reserved CPUs among them stay reserved. See docs/isolated-cpus.md.
    * @default null
    */
   isolatedCPUs?: CpuSet | string | null;
   /**
-   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Each type at
-   * most once a node.
+   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Name each
+   * type at most once for a node.
    * @default none
    */
   reservedMemory?: readonly ReservedMemory[];
   /**
    * The cgroup below which numalign makes its cgroups, as an absolute path in the cpuset hierarchy.
-   * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy or
-   * below a partition. null: no cgroups. It cannot change while CPUs are exclusive
+   * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy
+   * or below a partition. null: no cgroups. It cannot change while CPUs are exclusive
    * (ERR_CONFIG_CONFLICT).
-   * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a cgroup
-   *   namespace
+   * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a
+   *   cgroup namespace
    */
   cgroupRoot?: string | null;
   /**
-   * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older than
-   * this setting follows v1.32.
+   * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older
+   * than this setting follows v1.32.
    * @default `v1.36`
    */
   kubeletVersion?: KubeletVersion;
   /**
-   * Feature gates by the kubelet's names: `PodLevelResources`, `PodLevelResourceManagers` (needs the
-   * first one), `DRAExtendedResource`. Gates that you leave out stay as they are; a change of
+   * Feature gates by the kubelet's names: `PodLevelResources`, `PodLevelResourceManagers` (needs
+   * the first one), `DRAExtendedResource`. Gates that you leave out stay as they are; a change of
    * `kubeletVersion` resets them to its defaults. v1.32 has none of them.
    * @default `true`, `false`, `true`; with v1.32 all `false`
    */
   featureGates?: Partial<FeatureGates>;
 }
 
-/** Machine settings that an opener insists on; undefined where it takes what is recorded. */
+/** The machine settings that an opener requires; undefined to take the recorded value. */
 export interface RequiredSettings {
   readonly managedCPUs: CpuSet | null | undefined;
   readonly reservedSystemCPUs: CpuSet | undefined;
@@ -111,8 +113,8 @@ export interface RequiredSettings {
 }
 
 /**
- * Machine settings as an opener gives them: reserved CPUs perhaps by their number only, before they
- * are chosen, and of the feature gates perhaps some.
+ * The machine settings among an opener's options. Reserved CPUs may be a number, from which
+ * numalign chooses CPUs later. Feature gates may be incomplete.
  */
 export interface GivenSettings extends Omit<RequiredSettings, 'featureGates'> {
   readonly reservedCount: number | undefined;
@@ -134,7 +136,7 @@ export const MACHINE_OPTIONS = [
   'featureGates',
 ] as const;
 
-// The sum of what both reserve, in whole CPUs; undefined where neither says anything.
+// The sum of both amounts in whole CPUs; undefined without any.
 function parseReservedCount({ systemReserved, kubeReserved }: Record<string, unknown>): number | undefined {
   let sum: bigint | undefined;
   for (const [name, value] of Object.entries({ systemReserved, kubeReserved })) {
@@ -158,7 +160,7 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
   return Object.freeze({
     managedCPUs: cpusOrNull(options.managedCPUs, 'managedCPUs'),
     reservedSystemCPUs,
-    // A list wins over amounts, as it does in the kubelet.
+    // A list takes precedence over amounts, as in the kubelet.
     reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
     strictCPUReservation: parseStrict(options),
     isolatedCPUs: cpusOrNull(options.isolatedCPUs, 'isolatedCPUs'),
@@ -172,8 +174,8 @@ export function parseSettings(options: Record<string, unknown>): GivenSettings {
 }
 
 function parseGates(value: unknown, name: string): Partial<FeatureGates> {
-  const given = Object.entries(checkOptions(value, FEATURE_GATES, name));
-  const gates = given.filter(([, flag]) => flag !== undefined);
+  const entries = Object.entries(checkOptions(value, FEATURE_GATES, name));
+  const gates = entries.filter(([, flag]) => flag !== undefined);
   return Object.freeze(
     Object.fromEntries(gates.map(([gate, flag]) => [gate, option.flag(flag, `${name}.${gate}`)])),
   );
@@ -206,7 +208,7 @@ function parseReservedMemory(value: unknown): BookedMemory | undefined {
       if (!isMemoryType(type))
         invalidOption(`${field}.limits`, type, "keyed by 'memory' or 'hugepages-<size>'");
       if (bookedOn(reserved, numaNode, type) > 0)
-        invalidOption(`${field}.limits.${type}`, bytes, 'given once a node');
+        invalidOption(`${field}.limits.${type}`, bytes, 'given once for each node');
       if (bytes > 0) reserved[numaNode] = { ...reserved[numaNode], [type]: bytes };
     }
   }
@@ -218,11 +220,11 @@ function parseStrict({
   cpuManagerPolicyOptions,
 }: Record<string, unknown>): boolean | undefined {
   const direct = option.optional(strictCPUReservation, 'strictCPUReservation', option.flag);
-  const given = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
-  if (given === undefined) return direct;
-  const strict = parseFlag(given, STRICT);
+  const policyOption = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
+  if (policyOption === undefined) return direct;
+  const strict = parseFlag(policyOption, STRICT);
   if (direct !== undefined && direct !== strict)
-    invalidOption(STRICT, given, 'what strictCPUReservation says');
+    invalidOption(STRICT, policyOption, `the same as strictCPUReservation, which is ${direct}`);
   return strict;
 }
 

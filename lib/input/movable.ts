@@ -1,4 +1,4 @@
-// Consent to be moved, as callers give it -> checked, frozen.
+// Checks and freezes the consent of a request to be moved.
 import type { MoveConsent } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NodeSet } from '../machine/cpu-set.js';
@@ -8,18 +8,18 @@ import { option } from './values/option-values.js';
 /** The terms on which a grant consents to a move, see {@link RequestOptions.movable}. */
 export interface MovableOptions {
   /**
-   * At most so many moves an hour, from 1.
+   * The greatest number of moves an hour, from 1.
    * @default no limit
    */
   readonly maxPerHour?: number;
   /**
-   * How long the owner has to answer: milliseconds, or a duration such as `'10s'`. Without an answer the
-   * grant stays where it is.
+   * How long the owner has to answer: milliseconds, or a duration such as `'10s'`. Without an
+   * answer the grant stays where it is.
    * @default `'5s'`
    */
   readonly notice?: number | string;
   /**
-   * NUMA nodes of the machine that it never moves to, such as `'1'`, `[0, 1]` or a NodeSet.
+   * NUMA nodes of the machine to which the grant never moves, such as `'1'`, `[0, 1]` or a NodeSet.
    * @default none
    */
   readonly exclude?: NodeSet | string | Iterable<number>;
@@ -28,7 +28,7 @@ export interface MovableOptions {
 const NOTICE_MS = 5_000;
 const MOST_MOVES = 3_600;
 
-/** What `movable: true` says, and the annotation of a pod. */
+/** The terms of `movable: true`, and of a pod's annotation. */
 export const MOVABLE: MoveConsent = Object.freeze({
   maxPerHour: null,
   noticeMs: NOTICE_MS,
@@ -41,7 +41,7 @@ const MOVES = `a whole number of moves from 1 to ${MOST_MOVES}`;
 const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_MOVES;
 
-/** undefined: it is never moved. @throws ERR_INVALID_OPTION */
+/** undefined if the grant is never moved. @throws ERR_INVALID_OPTION */
 export function parseMovable(value: unknown): MoveConsent | undefined {
   if (value === undefined || value === false) return undefined;
   if (value === true) return MOVABLE;

@@ -1,9 +1,9 @@
-// Who a grant belongs to, as callers say it -> checked, frozen.
+// Checks and freezes the owner of a grant.
 import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { option } from './values/option-values.js';
 
-/** Who a grant belongs to; see {@link RequestOptions.owner}. */
+/** The owner of a grant, see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | LastingOwner;
 
 /** An owner that outlives the process that names it. */

@@ -1,4 +1,4 @@
-// Placement: how one request is placed, from the options of its manager and its own.
+// Placement: how to place one request, by the options of its manager and of the request.
 import { poolOf } from '../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
@@ -23,7 +23,7 @@ import {
 } from './policies.js';
 import { option, parseFlag } from './values/option-values.js';
 
-/** How one request is placed: {@link PlacementOptions} and what a request adds, checked. */
+/** How to place one request: {@link PlacementOptions} and those of the request, checked. */
 export interface Placement {
   readonly cpuPolicy: CpuManagerPolicy;
   readonly fullPhysicalCpusOnly: boolean;
@@ -31,7 +31,7 @@ export interface Placement {
   readonly alignBySocket: boolean;
   readonly distributeAcrossCores: boolean;
   readonly preferAlignByUncoreCache: boolean;
-  /** The SMT siblings of the CPUs are held too, and nothing runs on them. */
+  /** True if the grant holds the SMT siblings of its CPUs too, and keeps them idle. */
   readonly holdSiblings: boolean;
   readonly isolation: IsolationChoice;
   readonly memoryPolicy: MemoryManagerPolicy;
@@ -39,17 +39,17 @@ export interface Placement {
   readonly preferClosest: boolean;
   readonly maxNumaNodes: number;
   readonly scope: TopologyManagerScope;
-  /** The machine's setting, by the time of a decision ({@link placementUnder}). */
+  /** The machine's setting, which {@link placementUnder} fills in before a decision. */
   readonly kubeletVersion: KubeletVersion;
-  /** Init containers go to NUMA nodes where the whole pod fits. */
+  /** True if init containers go to NUMA nodes where the whole pod fits. */
   readonly initContainerLookahead: boolean;
   /** True if only hugepages that the kernel has free count. */
   readonly strictHugepages: boolean;
-  /** The rules by which NUMA nodes are chosen. */
+  /** The rules for the choice of NUMA nodes. */
   readonly choice: PlacementChoice;
 }
 
-// The key of the choice in a grant's record, if it is not the kubelet's.
+// The key in a grant's record that stands for the choice `joint`.
 const JOINT_OPTION = 'joint-placement';
 
 const CPU_OPTIONS = {
@@ -65,7 +65,7 @@ const CPU_OPTION_FIELDS = Object.entries(CPU_OPTIONS) as [
   (typeof CPU_OPTIONS)[keyof typeof CPU_OPTIONS],
 ][];
 
-// Options of which at most one may be set, as the kubelet refuses them.
+// Groups of options of which the kubelet accepts at most one.
 const EXCLUSIVE_OPTIONS = [
   ['full-pcpus-only', 'distribute-cpus-across-cores'],
   ['distribute-cpus-across-numa', 'distribute-cpus-across-cores', 'prefer-align-cpus-by-uncorecache'],
@@ -91,21 +91,21 @@ export const DEFAULT_PLACEMENT: Placement = Object.freeze({
   choice: 'kubelet',
 });
 
-// A cache by placement: placements never change.
-const placementsOfOthers = new WeakMap<Placement, Placement>();
+// Placements of other versions, a cache: placements never change.
+const otherVersions = new WeakMap<Placement, Placement>();
 
-/** The same placement as the kubelet of this version would make it; the same object each time. */
+/** The same placement for this kubelet version; the same object each time. */
 export function placementUnder(kubeletVersion: KubeletVersion, placement: Placement): Placement {
   if (placement.kubeletVersion === kubeletVersion) return placement;
-  let other = placementsOfOthers.get(placement);
+  let other = otherVersions.get(placement);
   if (other?.kubeletVersion !== kubeletVersion) {
     other = Object.freeze({ ...placement, kubeletVersion });
-    placementsOfOthers.set(placement, other);
+    otherVersions.set(placement, other);
   }
   return other;
 }
 
-// The kubelet's own limit, below which it does not let the option go.
+// The least value that the kubelet accepts.
 const LEAST_MAX_NUMA_NODES = 8;
 
 /** @throws ERR_INVALID_OPTION */
@@ -121,28 +121,28 @@ export function parseTopologyPolicyOptions(
   let { preferClosest, maxNumaNodes } = defaults;
   if (options === undefined) return { preferClosest, maxNumaNodes };
   const [closest, most] = ['prefer-closest-numa-nodes', 'max-allowable-numa-nodes'] as const;
-  const given = checkOptions(options, [closest, most], 'topologyManagerPolicyOptions');
-  if (given[closest] !== undefined) preferClosest = parseFlag(given[closest], closest);
-  if (given[most] !== undefined) {
-    const text = String(given[most]);
+  const values = checkOptions(options, [closest, most], 'topologyManagerPolicyOptions');
+  if (values[closest] !== undefined) preferClosest = parseFlag(values[closest], closest);
+  if (values[most] !== undefined) {
+    const text = String(values[most]);
     maxNumaNodes = Number(text);
     if (!/^\d{1,9}$/.test(text) || maxNumaNodes < LEAST_MAX_NUMA_NODES) {
-      invalidOption(most, given[most], `a whole number of NUMA nodes, at least ${LEAST_MAX_NUMA_NODES}`);
+      invalidOption(most, values[most], `a whole number of NUMA nodes, at least ${LEAST_MAX_NUMA_NODES}`);
     }
   }
   return { preferClosest, maxNumaNodes };
 }
 
 function parseCpuPolicyOptions(options: unknown, defaults: Placement): Partial<Placement> {
-  const given = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
-  const parsed: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
+  const values = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
+  const placement: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
   for (const [name, field] of CPU_OPTION_FIELDS) {
-    parsed[field] = given[name] === undefined ? defaults[field] : parseFlag(given[name], name);
+    placement[field] = values[name] === undefined ? defaults[field] : parseFlag(values[name], name);
   }
-  return parsed;
+  return placement;
 }
 
-function excluded(names: readonly string[], why: string): never {
+function failExclusive(names: readonly string[], why: string): never {
   throw new NumalignError('ERR_INVALID_OPTION', `${names.join(' and ')} exclude each other: ${why}`, {
     value: names,
     valid: 'at most one of them',
@@ -154,37 +154,36 @@ function checkCombination(placement: Placement): void {
     let count = 0;
     for (const name of group) if (placement[CPU_OPTIONS[name]]) count++;
     const set = count > 1 ? group.filter((name) => placement[CPU_OPTIONS[name]]) : [];
-    if (count > 1) excluded(set, 'set one of them');
+    if (count > 1) failExclusive(set, 'set one of them');
   }
   if (placement.alignBySocket && placement.topologyPolicy === 'single-numa-node') {
-    excluded(['align-by-socket', 'single-numa-node'], 'a socket may have several NUMA nodes');
+    failExclusive(['align-by-socket', 'single-numa-node'], 'a socket may have several NUMA nodes');
   }
 }
 
 const REQUEST_NAMES = { policy: 'policy', scope: 'scope' };
 
 /**
- * Placement options over `defaults`.
- * @throws ERR_INVALID_OPTION for wrong values and options that exclude each other, as the kubelet
- *   refuses them.
+ * The placement of `options`, with `defaults` for those left out.
+ * @throws ERR_INVALID_OPTION for wrong values, and for combinations that the kubelet refuses
  */
 export function parsePlacement(
-  given: {
+  options: {
     readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown;
   },
   defaults: Placement = DEFAULT_PLACEMENT,
   names: { readonly policy: string; readonly scope: string } = REQUEST_NAMES,
 ): Placement {
   const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
-    given;
+    options;
   const {
     memoryManagerPolicy,
     isolation,
     initContainerLookahead,
     strictHugepages,
     placement: choice,
-  } = given;
-  // Most requests leave it all to the manager.
+  } = options;
+  // Most requests leave out all of them.
   const isNothing =
     policy === undefined &&
     scope === undefined &&
@@ -238,7 +237,7 @@ export function parsePlacement(
   return Object.freeze(placement);
 }
 
-// A cache by placement, which never changes: most requests have that of their manager.
+// A cache: placements never change, and most requests have that of their manager.
 const optionsOfPlacements = new WeakMap<Placement, Readonly<Record<string, boolean>>>();
 
 /** The placement options in force, by the kubelet's names. */
@@ -251,7 +250,7 @@ export function placementOptions(placement: Placement): Readonly<Record<string, 
   return options;
 }
 
-/** The options of a manager, all of them, that a placement stands for. */
+/** All options of a manager with this placement. */
 export function managerPlacement(placement: Placement): Readonly<Required<PlacementOptions>> {
   const { cpuPolicy, memoryPolicy, topologyPolicy, preferClosest, maxNumaNodes, scope } = placement;
   const { initContainerLookahead, strictHugepages, choice } = placement;
@@ -279,7 +278,7 @@ function findOptions(placement: Placement): Readonly<Record<string, boolean>> {
   return Object.freeze(options);
 }
 
-/** The recorded placement of a grant; the rest from `defaults`. */
+/** The recorded placement of a grant, with `defaults` for what is not recorded. */
 export function recordedPlacement(
   {
     policy,
@@ -302,11 +301,11 @@ export function recordedPlacement(
   });
 }
 
-/** True if the machine allows such placement. @throws ERR_INVALID_OPTION */
+/** Checks that the machine allows the placement. @throws ERR_INVALID_OPTION */
 export function checkPlacement(placement: Placement, topology: Topology): void {
   const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;
-  const withCpus = () => topology.nodes.filter((node) => !node.cpus.isEmpty).length;
-  if (alignBySocket && topology.packages.length > withCpus()) {
+  const countNodesWithCpus = () => topology.nodes.filter((node) => !node.cpus.isEmpty).length;
+  if (alignBySocket && topology.packages.length > countNodesWithCpus()) {
     invalidOption(
       'align-by-socket',
       true,

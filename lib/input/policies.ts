@@ -1,16 +1,18 @@
-// The policies of the managers and their options, spelled as the kubelet spells them.
+// The policies of the managers and their options, by the kubelet's names.
 
 /** The policies of the Topology Manager, in the order of the core's enumerators. */
 export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
 
 /**
  * The policy of the Topology Manager. `none` uses no hints. `best-effort` uses the best hint.
- * `restricted` admits only with a preferred hint, `single-numa-node` only with a preferred hint of one
- * NUMA node. More than 64 NUMA nodes need `none`.
+ * `restricted` admits only with a preferred hint, `single-numa-node` only with a preferred hint of
+ * one NUMA node. More than 64 NUMA nodes need `none`.
  */
 export type TopologyManagerPolicy = (typeof TOPOLOGY_MANAGER_POLICIES)[number];
 
-/** Merges hints for each container, or once for the whole pod. */
+/**
+ * What hints are merged for: `container`, each container by itself; `pod`, once for the whole pod.
+ */
 export type TopologyManagerScope = 'container' | 'pod';
 
 /** The policies of the CPU Manager; the kubelet has no `dynamic`. */
@@ -18,37 +20,43 @@ export const CPU_MANAGER_POLICIES = ['none', 'static', 'dynamic'] as const;
 
 /**
  * The policy of the CPU Manager. `none` makes no CPUs exclusive. `static` gives exclusive CPUs to
- * Guaranteed containers that ask for whole CPUs. `dynamic` does the same, and moves grants that consent
- * if a request fits only then: see docs/dynamic.md.
+ * Guaranteed containers that ask for whole CPUs. `dynamic` does the same, and moves grants that
+ * consent if a request fits only then: see docs/dynamic.md.
  */
 export type CpuManagerPolicy = (typeof CPU_MANAGER_POLICIES)[number];
 
 /**
  * The policy of the Memory Manager. `None` books no memory. `Static` books memory and hugepages of
- * Guaranteed pods on NUMA nodes. `BestEffort` decides as `Static` does, without the claim that it is
- * enforced; the kubelet has it on Windows.
+ * Guaranteed pods on NUMA nodes. `BestEffort` decides like `Static`, but promises no enforcement;
+ * the kubelet has it on Windows.
  */
 export type MemoryManagerPolicy = 'None' | 'Static' | 'BestEffort';
 
 /** The modes of {@link RequestPlacementOptions.isolation}. */
 export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
-/** The values of {@link RequestPlacementOptions.isolation}. */
+/**
+ * Whether a request takes isolated CPUs: `never`, `prefer` (if these are enough for the whole pod)
+ * or `require` (no others). See {@link RequestPlacementOptions.isolation}.
+ */
 export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
 
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
-/** The values of {@link RequestPlacementOptions.placement}. */
+/**
+ * How NUMA nodes are chosen: as the `kubelet` does, or `joint`, for all resources together. See
+ * {@link RequestPlacementOptions.placement}.
+ */
 export type PlacementChoice = (typeof PLACEMENT_CHOICES)[number];
 
 type Flag = boolean | 'true' | 'false';
 
 /**
- * Options of the CPU policies `static` and `dynamic`, by the kubelet's names. Values are booleans or
- * `'true'` and `'false'`. All are off by default.
+ * Options of the CPU policies `static` and `dynamic`, by the kubelet's names. Values are booleans
+ * or `'true'` and `'false'`. All are off by default.
  */
 export interface CpuManagerPolicyOptions {
   /**
-   * Grants whole cores only, and never shares a core with another container or a reserved CPU. Other
-   * amounts are ERR_SMT_ALIGNMENT. Not with `distribute-cpus-across-cores`.
+   * Grants whole cores only, and never shares a core with another container or a reserved CPU.
+   * Other amounts are ERR_SMT_ALIGNMENT. Not with `distribute-cpus-across-cores`.
    */
   'full-pcpus-only'?: Flag;
   /**
@@ -57,7 +65,7 @@ export interface CpuManagerPolicyOptions {
    */
   'distribute-cpus-across-numa'?: Flag;
   /**
-   * Prefers NUMA nodes of one socket, even if these are more nodes. Not with the policy
+   * Prefers NUMA nodes of one socket, even if it takes more nodes. Not with the policy
    * `single-numa-node`, nor on a machine with more sockets than NUMA nodes.
    */
   'align-by-socket'?: Flag;
@@ -71,9 +79,7 @@ export interface CpuManagerPolicyOptions {
    * `distribute-cpus-across-numa`, `distribute-cpus-across-cores`.
    */
   'prefer-align-cpus-by-uncorecache'?: Flag;
-  /**
-   * {@link MachineOptions.strictCPUReservation} by its kubelet name. For managers, not for requests.
-   */
+  /** The kubelet's name of {@link MachineOptions.strictCPUReservation}. Requests cannot set it. */
   'strict-cpu-reservation'?: Flag;
 }
 
@@ -91,7 +97,7 @@ export interface TopologyManagerPolicyOptions {
   'max-allowable-numa-nodes'?: number | string;
 }
 
-/** How a manager places requests that do not choose for themselves. */
+/** How a manager places requests. A request can set most of these options itself. */
 export interface PlacementOptions {
   /**
    * The policy of the CPU Manager: `none`, `static` or `dynamic`.
@@ -143,57 +149,58 @@ export interface PlacementOptions {
 /** How one request is placed. */
 export interface RequestPlacementOptions {
   /**
-   * The policy of the Topology Manager, as {@link PlacementOptions.topologyManagerPolicy}.
+   * Like {@link PlacementOptions.topologyManagerPolicy}.
    * @default the manager's
    */
   policy?: TopologyManagerPolicy;
   /**
-   * What hints are merged for, as {@link PlacementOptions.topologyManagerScope}.
+   * Like {@link PlacementOptions.topologyManagerScope}.
    * @default the manager's
    */
   scope?: TopologyManagerScope;
   /**
-   * Options of the CPU policy, but `strict-cpu-reservation`. Each option that you leave out is the
-   * manager's.
+   * Options of the CPU policy except `strict-cpu-reservation`. An option that you leave out has the
+   * manager's value.
    * @default the manager's
    */
   cpuManagerPolicyOptions?: CpuManagerPolicyOptions;
   /**
-   * Options of the Topology Manager. Each option that you leave out is the manager's.
+   * Options of the Topology Manager. An option that you leave out has the manager's value.
    * @default the manager's
    */
   topologyManagerPolicyOptions?: TopologyManagerPolicyOptions;
   /**
-   * With the scope `container`: places the first init containers on NUMA nodes that have room for the
-   * whole pod. It admits every pod that is admitted without it, on no more nodes. It has no effect with
-   * custom hint providers. The kubelet has no such option. See docs/admission.md.
+   * With the scope `container`: places the first init containers on NUMA nodes that have room for
+   * the whole pod. It admits every pod that is admitted without it, on no more nodes. It has no
+   * effect with custom hint providers. The kubelet has no such option. See docs/admission.md.
    * @default the manager's
    */
   initContainerLookahead?: boolean;
   /**
-   * Counts no more hugepages of a NUMA node as free than the kernel has free and unreserved there. A
-   * described machine has no kernel to ask. See docs/memory.md.
+   * Counts at most as many hugepages of a NUMA node as free as the kernel has free and unreserved
+   * there. It has no effect on a simulated machine. See docs/memory.md.
    * @default the manager's
    */
   strictHugepages?: boolean;
   /**
-   * How to choose among the NUMA nodes that the policy admits. `kubelet`: as the kubelet does. `joint`:
-   * over CPUs, memory, hugepages and devices together: the fewest nodes, then the nearest to each
-   * other, then those with the least free, then the lowest; it includes `initContainerLookahead`, and
-   * admits every request that `kubelet` admits. See docs/dynamic.md.
+   * How to choose among the NUMA nodes that the policy admits. `kubelet`: like the kubelet.
+   * `joint`: for CPUs, memory, hugepages and devices together, the fewest nodes, then the nearest
+   * to each other, then those with the least free, then the lowest. `joint` includes
+   * `initContainerLookahead`, and admits every request that `kubelet` admits. See docs/dynamic.md.
    * @default the manager's
    */
   placement?: PlacementChoice;
   /**
-   * `hold-sibling`: one thread a core runs (`cpus`), the grant keeps its siblings idle (`held`).
-   * Refused with the CPU policy `none`.
+   * `hold-sibling`: one thread of each core runs (`cpus`), and the grant keeps its siblings idle
+   * (`held`). Refused with the CPU policy `none`.
    * @default all threads run
    */
   smt?: 'hold-sibling';
   /**
-   * Whether to take isolated CPUs. `never`: none. `require`: only these. `prefer`: these if they are
-   * enough for the whole pod, else others. The kernel does not balance load between isolated CPUs:
-   * place threads one by one. With the CPU policy `none` only `never`. See docs/isolated-cpus.md.
+   * Whether to take isolated CPUs. `never`: none. `require`: only isolated ones. `prefer`: isolated
+   * ones if they are enough for the whole pod, else others. The kernel does not balance load
+   * between isolated CPUs: place threads one by one. The CPU policy `none` allows only `never`. See
+   * docs/isolated-cpus.md.
    * @default `never`
    */
   isolation?: IsolationChoice;

@@ -1,4 +1,4 @@
-// The quiet option of a request, checked and frozen.
+// Checks and freezes the option `quiet` of a request.
 import {
   type CacheShare,
   QUIET_PARTS,
@@ -10,7 +10,7 @@ import { option } from './values/option-values.js';
 
 export { QUIET_PARTS };
 
-/** The parts of {@link RequestOptions.quiet}. A part that you leave out is not asked for. */
+/** The parts of {@link RequestOptions.quiet}. A part that you leave out is off. */
 export interface QuietOptions {
   /** Moves the interrupts of devices to other CPUs. */
   interrupts?: boolean;
@@ -19,8 +19,8 @@ export interface QuietOptions {
   /** Moves the packets that the kernel steers (RPS, XPS) to other CPUs. */
   packets?: boolean;
   /**
-   * Disables deep idle states. `maxLatency`: the longest wake-up time that remains, in microseconds, up
-   * to 1,000,000; `true` stands for 10. With 0 the CPU polls.
+   * Disables deep idle states. `maxLatency`: the longest wake-up time that remains, in
+   * microseconds, up to 1,000,000; `true` stands for 10. With 0 the CPU polls.
    */
   idle?: boolean | { maxLatency: number };
   /** Keeps the CPUs at their greatest frequency. */
@@ -33,7 +33,7 @@ const LATENCY_US = 10;
 const MOST_LATENCY_US = 1_000_000;
 const MOST_WAYS = 32;
 
-/** The parts of `quiet: true`: all that need no amount. */
+/** The parts of `quiet: true`: all that take no amount. */
 export const WHOLE_QUIET: QuietRequest = Object.freeze({
   interrupts: true,
   workqueues: true,
@@ -70,7 +70,7 @@ function parseCache(value: unknown): CacheShare | null {
             percent,
             'quiet.cache.percent',
             isWithin(99),
-            'a whole number from 1 to 99: what is left is for all others',
+            'a whole number from 1 to 99: all other tasks share the rest',
           ),
         }
       : {
@@ -84,7 +84,7 @@ function parseCache(value: unknown): CacheShare | null {
   );
 }
 
-/** undefined: nothing is asked for. @throws ERR_INVALID_OPTION */
+/** undefined if all parts are off. @throws ERR_INVALID_OPTION */
 export function parseQuiet(value: unknown): QuietRequest | undefined {
   if (value === undefined || value === false) return undefined;
   if (value === true) return WHOLE_QUIET;
@@ -105,11 +105,14 @@ export function parseQuiet(value: unknown): QuietRequest | undefined {
   return Object.freeze(request);
 }
 
-/** The parts that a request requires. @throws ERR_INVALID_OPTION for one that it does not ask for */
+/**
+ * The parts that a request requires.
+ * @throws ERR_INVALID_OPTION for a part that is off in `quiet`
+ */
 export function parseRequiredQuiet(value: unknown, quiet: QuietRequest | undefined): readonly QuietPart[] {
   if (value === undefined) return [];
-  return option.listOf(value, 'require.quiet', (given, where) => {
-    const part = option.oneOf(given, where, QUIET_PARTS);
+  return option.listOf(value, 'require.quiet', (item, where) => {
+    const part = option.oneOf(item, where, QUIET_PARTS);
     if (!quiet?.[part]) invalidOption(where, part, 'a part that `quiet` asks for');
     return part;
   });

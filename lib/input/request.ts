@@ -1,4 +1,4 @@
-// Requests as callers give them -> checked, frozen requests.
+// Checks and freezes requests.
 import type { EnforcementRequest } from '../account/levels.js';
 import type { Elasticity, EnforcementLevel, MoveConsent } from '../account/pod-assignment.js';
 import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
@@ -29,24 +29,27 @@ import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
-/** The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share. */
+/**
+ * The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share.
+ */
 export interface RequestOptions extends RequestPlacementOptions {
   /**
-   * When the grant ends. `process`: with this process or Worker. `persistent`: when it is released by
-   * its uid. `{ cgroup }`, the absolute path of a cgroup's folder: when no process is left in it or
-   * below it; there must be one now.
+   * When the grant ends. `process`: with this process or Worker. `persistent`: when it is released
+   * by its uid. `{ cgroup }`, the absolute path of a cgroup's folder: when no process is left in
+   * the cgroup or below it. The cgroup must have a process now.
    * @default `process`
    */
   owner?: OwnerChoice;
   /**
-   * The weakest enforcement level that you accept, below it the request is ERR_ENFORCEMENT; or `{
-   * enforcement, quiet }`, with parts of `quiet` that must be fully reached (else ERR_QUIET).
+   * The weakest enforcement level that you accept: a lower one is ERR_ENFORCEMENT. Or
+   * `{ enforcement, quiet }`, with parts of `quiet` that must be fully reached: else the request is
+   * ERR_QUIET.
    * @default `recorded`
    */
   require?: EnforcementLevel | Requirement;
   /**
-   * Moves the kernel's own work off the CPUs until the grant ends. `true`: every part but `cache`.
-   * {@link Grant.quiet} says what is reached. See docs/quiet.md.
+   * Moves the kernel's own work off the CPUs until the grant ends. `true`: every part except
+   * `cache`. {@link Grant.quiet} shows what is reached. See docs/quiet.md.
    * @default `false`
    */
   quiet?: boolean | QuietOptions;
@@ -61,23 +64,23 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   unmovableMembers?: 'fail' | 'report';
   /**
-   * What happens if the kubelet takes CPUs of the grant, see {@link Manager.recordKubelet}. `keep`: the
-   * grant stays and gets the flag CPU_TAKEN. `move`: a manager of this process replaces the CPUs when
-   * it reconciles, and the threads follow; without room they only leave the taken CPUs. `move` needs
-   * the owner `process`. See docs/kubelet.md.
+   * What happens if the kubelet takes CPUs of the grant, see {@link Manager.recordKubelet}. `keep`:
+   * the grant stays and gets the flag CPU_TAKEN. `move`: a manager of this process replaces the
+   * CPUs when it reconciles, and the threads follow; without room they only leave the taken CPUs.
+   * `move` needs the owner `process`. See docs/kubelet.md.
    * @default `keep`
    */
   onTaken?: 'keep' | 'move';
   /**
-   * Makes the whole CPUs of a fractional amount exclusive and books the rest in the shared pool: `2.5`
-   * are two exclusive CPUs and half of a shared one. Without it a fraction makes no CPU exclusive.
-   * Refused for a pod with resources as a whole. See docs/dynamic.md.
+   * Makes the whole CPUs of a fractional amount exclusive and books the rest in the shared pool:
+   * `2.5` stands for two exclusive CPUs and half of a shared one. Without this option, a fractional
+   * amount gets no exclusive CPU. Refused for a pod with resources as a whole. See docs/dynamic.md.
    * @default `false`
    */
   mixed?: boolean;
   /**
    * Consents to a move to other CPUs and memory, on these terms, if that makes room for another
-   * request. Its threads, its memory and attached processes move. The owner hears of it first
+   * request. The grant's threads, memory and attached processes move. The owner gets a notice first
    * ({@link Grant.on}). No grant moves without consent. See docs/grants.md.
    * @default `false`; for a manifest its annotation `numalign.io/movable`
    */
@@ -88,16 +91,19 @@ export interface RequestOptions extends RequestPlacementOptions {
    */
   signal?: AbortSignal;
   /**
-   * Waits until there is room, in the order of arrival over all processes. A request that would not fit
-   * the empty machine is rejected at once. Requests without `wait` do not queue. See docs/grants.md.
+   * Waits until there is room, in the order of arrival over all processes. A request that would not
+   * fit the empty machine is rejected at once. Requests without `wait` do not queue. See
+   * docs/grants.md.
    * @default `false`
    */
   wait?: boolean;
 }
 
-/** The required level, see {@link RequestOptions.require}. */
+/** What a request requires, see {@link RequestOptions.require}. */
 export interface Requirement {
+  /** The weakest level that you accept, else ERR_ENFORCEMENT; by default `recorded`. */
   readonly enforcement?: EnforcementLevel;
+  /** Parts that must be fully reached, else ERR_QUIET; by default none. */
   readonly quiet?: readonly QuietPart[];
 }
 
@@ -107,22 +113,24 @@ export interface Requirement {
  */
 export interface AcquireOptions extends RequestOptions {
   /**
-   * How many exclusive CPUs: a whole number from 1. With `mixed`, also a fraction such as 2.5. A range
-   * such as `{ min: 2, max: 8 }` gives as many as there are: the grant shrinks for requests and grows
-   * again when there is room. It requires that the process is the owner. See docs/dynamic.md.
+   * How many exclusive CPUs: a whole number from 1. With `mixed`, also a fraction such as 2.5. A
+   * range such as `{ min: 2, max: 8 }` gives as many as are free: the grant shrinks for requests
+   * and grows again when there is room. It requires that the process is the owner. See
+   * docs/dynamic.md.
    * @default required
    */
   cpu: number | CpuRange;
   /**
-   * For a range of CPUs: its share beside other ranges, from 1 to 10000. Twice the weight gets twice
-   * the CPUs.
+   * For a range of CPUs: its share relative to other ranges, from 1 to 10000. Twice the weight gets
+   * twice the CPUs.
    * @default `100`
    */
   weight?: number;
   /**
-   * CPUs of the grant for single threads, by part name: `{ main: 1, io: 1 }`. Whole CPUs, whole cores
-   * with `full-pcpus-only`, and fewer in all than `cpu`: all other threads share the rest. A name has 1
-   * to 63 lower-case letters, digits and inner hyphens. See docs/threads.md.
+   * CPUs of the grant for single threads, by part name: `{ main: 1, io: 1 }`. Parts are whole CPUs,
+   * with `full-pcpus-only` whole cores. They have fewer CPUs in all than `cpu`: all other threads
+   * share the rest. A name has 1 to 63 lower-case letters, digits and inner hyphens. See
+   * docs/threads.md.
    * @default none
    */
   parts?: Readonly<Record<string, number>>;
@@ -138,43 +146,43 @@ export interface AcquireOptions extends RequestOptions {
    */
   resources?: ResourceAmounts;
   /**
-   * A name for people, of 1 to 253 characters. A grant gets the CPUs of the last grant of its name
-   * again, if they are free.
+   * A name for people, of 1 to 253 characters. If they are free, a grant gets the CPUs of the
+   * previous grant of its name.
    * @default the grant's uid
    */
   name?: string;
 }
 
-/** The options of {@link Manager.admit} and {@link Manager.plan}. The pod has the amounts. */
+/** The options of {@link Manager.admit} and {@link Manager.plan}. The amounts are in the pod. */
 export type AdmitOptions = RequestOptions;
 
-/** CPUs of a grant that some threads of its process are to have alone. */
+/** CPUs of a grant that only some threads of its process use. */
 export interface PartRequest {
   readonly name: string;
   readonly cpu: number;
 }
 
-/** A pod that asks to be admitted. */
+/** A pod to admit, and on what terms. */
 export interface AdmissionRequest {
   readonly pod: PodRequest;
-  /** Of its only container. */
+  /** The parts of the pod's only container. */
   readonly parts?: readonly PartRequest[];
   readonly owner: OwnerChoice;
   readonly placement: Placement;
-  /** Where it says something. */
+  /** Without options that the request leaves out. */
   readonly enforcement: Partial<EnforcementRequest>;
-  /** It runs in this process, so CPUs outside its cpuset are of no use. */
+  /** True if the pod runs in this process, which can use only CPUs of its own cpuset. */
   readonly isForCaller: boolean;
   readonly wait: boolean;
   /** The kernel work to keep off its CPUs. */
   readonly quiet?: QuietRequest | undefined;
-  /** Parts of it without which the request is refused. */
+  /** The parts of `quiet` without which the request is refused. */
   readonly requiredQuiet?: readonly QuietPart[];
-  /** It gets others for CPUs that the kubelet takes. */
+  /** True to replace CPUs that the kubelet takes. */
   readonly movesWhenTaken?: boolean | undefined;
-  /** On what terms it may be moved to make room for others; undefined: never. */
+  /** The terms of a move that makes room for others; undefined: the grant never moves. */
   readonly movable?: MoveConsent | undefined;
-  /** It asks for its least CPUs, and gets as many more as there is room for. */
+  /** The range of CPUs: the pod requests the least number, and gets more if there is room. */
   readonly elastic?: Elasticity | undefined;
 }
 
@@ -229,17 +237,17 @@ function parseCommon(options: Record<string, unknown>, placement: Placement) {
       'left out: it is a setting of the machine',
     );
   }
-  const required = parseRequire(options.require);
+  const requirement = parseRequire(options.require);
   const quiet = parseQuiet(options.quiet);
   return {
     owner,
     quiet,
-    requiredQuiet: parseRequiredQuiet(required.quiet, quiet),
+    requiredQuiet: parseRequiredQuiet(requirement.quiet, quiet),
     wait: option.flag(wait, 'wait'),
     movesWhenTaken: parseOnTaken(options.onTaken, owner),
     isMixed: option.optional(options.mixed, 'mixed', option.flag) ?? false,
     movable: parseMovable(options.movable),
-    enforcement: parseAim({ ...options, require: required.enforcement }),
+    enforcement: parseAim({ ...options, require: requirement.enforcement }),
     placement: parsePlacement(options, placement),
   } as const;
 }
@@ -254,7 +262,7 @@ export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze(
 
 const commons = new WeakMap<Placement, ReturnType<typeof parseCommon>>();
 
-// The same for all requests without options.
+// All requests without options share a result.
 function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
   let common = commons.get(placement);
   if (!common) {
@@ -265,27 +273,27 @@ function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
 }
 
 function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
-  const isMove = option.optional(value, 'onTaken', (given, name) =>
-    option.oneOf(given, name, ['keep', 'move']),
+  const isMove = option.optional(value, 'onTaken', (choice, name) =>
+    option.oneOf(choice, name, ['keep', 'move']),
   );
   if (isMove !== 'move') return false;
   // numalign cannot confirm that threads of other processes have left.
-  if (owner !== 'process') invalidOption('onTaken', value, "'keep' where the owner is no process");
+  if (owner !== 'process') invalidOption('onTaken', value, "'keep' unless the owner is a process");
   return true;
 }
 
 const PARTS = 'CPUs by the name of the part, such as { main: 1, io: 1 }';
 
-function parseParts(given: unknown, cpu: number): readonly PartRequest[] {
-  if (given instanceof Map) invalidOption('parts', given, PARTS);
-  const parts = Object.entries(option.object(given, 'parts', PARTS)).map(([name, count]) => {
+function parseParts(value: unknown, cpu: number): readonly PartRequest[] {
+  if (value instanceof Map) invalidOption('parts', value, PARTS);
+  const parts = Object.entries(option.object(value, 'parts', PARTS)).map(([name, count]) => {
     if (!isContainerName(name)) invalidOption('parts', name, `named by ${CONTAINER_NAME}`);
     return Object.freeze({ name, cpu: parseCpuCount(count, `parts.${name}`) });
   });
   const sum = parts.reduce((all, part) => all + part.cpu, 0);
   if (sum >= cpu) {
     const most = cpu === 1 ? 'left out with one CPU' : `at most ${cpu - 1} CPUs in all`;
-    invalidOption('parts', given, `${most}: all other threads of the process need one of the ${cpu}`);
+    invalidOption('parts', value, `${most}: all other threads of the process need one of the ${cpu}`);
   }
   return Object.freeze(parts);
 }
@@ -299,14 +307,14 @@ const isSignal = (value: unknown): value is AbortSignal => value instanceof Abor
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const given = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
-  option.optional(given.optional, 'optional', option.flag);
-  const { isMixed, ...common } = parseCommon(given, placement);
-  const elastic = parseElastic(given, common.owner);
-  const cpu = elastic?.min ?? given.cpu;
+  const fields = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
+  option.optional(fields.optional, 'optional', option.flag);
+  const { isMixed, ...common } = parseCommon(fields, placement);
+  const elastic = parseElastic(fields, common.owner);
+  const cpu = elastic?.min ?? fields.cpu;
   const milli = isMixed ? parseMixedCount(cpu, 'cpu') : parseCpuCount(cpu, 'cpu') * MILLI;
-  const name = given.name === undefined ? undefined : option.that(given.name, 'name', isName, NAME);
-  const requests = Object.freeze({ cpu: milli, ...parseResources(given.memory, given.resources) });
+  const name = fields.name === undefined ? undefined : option.that(fields.name, 'name', isName, NAME);
+  const requests = Object.freeze({ cpu: milli, ...parseResources(fields.memory, fields.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });
   const pod = guaranteedPod({ uid: undefined, name }, container, isMixed);
   if (common.placement.cpuPolicy === 'none') {
@@ -320,12 +328,12 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
       },
     );
   }
-  const parts = parseParts(given.parts ?? {}, Math.floor(milli / MILLI));
+  const parts = parseParts(fields.parts ?? {}, Math.floor(milli / MILLI));
   return Object.freeze({ pod, parts, isForCaller: true, elastic, ...common });
 }
 
 /**
- * Parts are whole cores where a grant is.
+ * Checks that the parts of a grant with whole cores are whole cores too.
  * @throws ERR_INVALID_OPTION
  */
 export function checkParts(
@@ -340,7 +348,7 @@ export function checkParts(
 }
 
 /**
- * A request names what it needs: hugepages, and resources with registered devices.
+ * Checks that a request names only hugepages and resources with registered devices.
  * @throws ERR_INVALID_OPTION
  */
 export function checkAcquirable(
@@ -348,33 +356,33 @@ export function checkAcquirable(
   resources: Iterable<string>,
   isOpen: boolean,
 ): void {
-  const known = new Set(resources);
+  const resourceNames = new Set(resources);
   for (const { requests } of pod.containers) {
     const names = Object.keys(requests).filter((name) => name !== 'cpu');
     if (placement.memoryPolicy === 'None' && names.some(isMemoryType)) {
       invalidOption('memory', names, 'left out with the memory policy None, which books no memory');
     }
-    const unknown = names.find((name) => !isMemoryType(name) && !known.has(name));
-    if (unknown !== undefined && !isOpen) {
+    const other = names.find((name) => !isMemoryType(name) && !resourceNames.has(name));
+    if (other !== undefined && !isOpen) {
       throw new NumalignError(
         'ERR_INVALID_OPTION',
-        `resources: ${unknown} is not registered here; there are hugepages (such as hugepages-2Mi)${known.size > 0 ? ` and ${[...known].join(', ')}` : ''}, and devices are registered with the manager first (devices of openManager, registerDevices)`,
-        { option: 'resources', value: unknown, valid: ['hugepages', ...known] },
+        `resources: ${other} is not registered here; valid are hugepages (such as hugepages-2Mi)${resourceNames.size > 0 ? ` and ${[...resourceNames].join(', ')}` : ''}; register devices with the manager first (devices of openManager, registerDevices)`,
+        { option: 'resources', value: other, valid: ['hugepages', ...resourceNames] },
       );
     }
   }
 }
 
 function mixedPod(pod: PodRequest): PodRequest {
-  // Its containers share a whole that is booked as one.
+  // The containers of such a pod share one booking.
   if (pod.resources) invalidOption('mixed', true, 'left out for a pod with resources as a whole');
   return Object.freeze({ ...pod, isMixed: true });
 }
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
 export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
-  const given = checkOptions(options, REQUEST_OPTIONS, 'admit');
-  // What a file was read into.
+  const fields = checkOptions(options, REQUEST_OPTIONS, 'admit');
+  // The unparsed content of a file.
   if (typeof pod === 'string' || pod instanceof Uint8Array) {
     throw new NumalignError('ERR_INVALID_POD', 'the pod must be an object, not text: parse it first', {
       field: 'the pod',
@@ -382,19 +390,19 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
       valid: 'an object',
     });
   }
-  const parsed = parsePod(pod);
-  // Member by member: to add what is spread takes many times as long.
-  const common = given === NO_OPTIONS ? commonOf(placement) : parseCommon(given, placement);
+  const request = parsePod(pod);
+  // Member by member: a spread takes many times as long.
+  const common = fields === NO_OPTIONS ? commonOf(placement) : parseCommon(fields, placement);
   const { owner, wait, quiet, requiredQuiet, movesWhenTaken, movable, enforcement } = common;
   return Object.freeze({
-    pod: common.isMixed ? mixedPod(parsed) : parsed,
+    pod: common.isMixed ? mixedPod(request) : request,
     isForCaller: false,
     owner,
     wait,
     quiet,
     requiredQuiet,
     movesWhenTaken,
-    movable: given.movable === undefined && parsed.isMovable ? MOVABLE : movable,
+    movable: fields.movable === undefined && request.isMovable ? MOVABLE : movable,
     enforcement,
     placement: common.placement,
   });

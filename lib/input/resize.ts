@@ -1,11 +1,11 @@
-// A resize as callers ask for it -> checked, frozen.
+// Checks and freezes the options of a resize.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { parseRequests } from './pods/resource-amounts.js';
 import { checkSignal } from './request.js';
 import { option, parseCpuCount } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
-/** The options of {@link Grant.resize}. What you leave out stays as it is. */
+/** The options of {@link Grant.resize}. */
 export interface ResizeOptions {
   /**
    * How many exclusive CPUs in all: a whole number from 1.
@@ -18,18 +18,18 @@ export interface ResizeOptions {
    */
   memory?: Quantity;
   /**
-   * How long the resize is announced on record before it happens, in milliseconds.
+   * How long the record announces the resize before it happens, in milliseconds.
    * @default 20
    */
   noticeMs?: number;
   /**
-   * Aborts the wait for the lock of the state, and a resize that is only announced.
+   * Aborts the wait for the lock of the state, and a resize that is announced but has not begun.
    * @default none
    */
   signal?: AbortSignal;
 }
 
-/** A grant that is to become larger or smaller. */
+/** The amounts of a grant after a resize. */
 export interface ResizeRequest {
   readonly cpu: number | undefined;
   /** Bytes. */

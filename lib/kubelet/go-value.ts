@@ -217,8 +217,8 @@ export function struct<T extends object>(name: string, fields: Fields<T>): GoTyp
       return value;
     },
     write: (value) => {
-      const written = entries.filter(([key, { omitEmpty }]) => !(omitEmpty && isEmpty(value[key])));
-      return `{${written.map(([key, field]) => `"${key}":${field.type.write(value[key])}`).join(',')}}`;
+      const output = entries.filter(([key, { omitEmpty }]) => !(omitEmpty && isEmpty(value[key])));
+      return `{${output.map(([key, field]) => `"${key}":${field.type.write(value[key])}`).join(',')}}`;
     },
     render: (value) => {
       const rendered = entries.map(([key, { go, type: of }]) => `${go}:(${of.name})${of.render(value[key])}`);

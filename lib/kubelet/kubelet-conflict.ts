@@ -123,18 +123,18 @@ export function kubeletConflict(
   record: RecordedKubelet | null,
 ): KubeletConflict | undefined {
   if (facts.found.length === 0) return undefined;
-  const [reserved, own] = [strictlyReserved(facts, online), ownExclusive(facts, online)];
-  if ([reserved, own].some((cpus) => universe.isSubsetOf(cpus))) return undefined;
+  const [reserved, ownCpus] = [strictlyReserved(facts, online), ownExclusive(facts, online)];
+  if ([reserved, ownCpus].some((cpus) => universe.isSubsetOf(cpus))) return undefined;
   const byRecord = wayByRecord(facts, universe, record);
   if (byRecord === undefined) return undefined;
   const ways = [
     ...(reserved.isEmpty ? [] : [`set managedCPUs within ${reserved}, which it has strictly reserved`]),
-    ...(own.isEmpty ? [] : [`set managedCPUs within ${own}, which are this container's alone`]),
+    ...(ownCpus.isEmpty ? [] : [`set managedCPUs within ${ownCpus}, which are this container's alone`]),
     byRecord,
     'run in a Guaranteed pod with whole CPUs, which numalign can then divide',
     'insist (besideKubelet: true, --beside-kubelet)',
   ];
-  return { reserved, own, ways };
+  return { reserved, own: ownCpus, ways };
 }
 
 /** @throws ERR_KUBELET_CONFLICT if there is a {@link kubeletConflict} */

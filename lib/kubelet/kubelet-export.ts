@@ -44,11 +44,8 @@ function byContainer<T>(
   pick: (container: ContainerAssignment, pod: PodAssignment) => T | undefined,
 ): Map<string, Map<string, T>> {
   const entries = pods.map((pod) => {
-    const picked = pod.containers.map((container) => [container.name, pick(container, pod)] as const);
-    return [
-      pod.uid,
-      new Map(picked.filter((entry): entry is [string, T] => entry[1] !== undefined)),
-    ] as const;
+    const picks = pod.containers.map((container) => [container.name, pick(container, pod)] as const);
+    return [pod.uid, new Map(picks.filter((entry): entry is [string, T] => entry[1] !== undefined))] as const;
   });
   return new Map(entries.filter(([, containers]) => containers.size > 0));
 }
@@ -64,8 +61,8 @@ function ofWholePods<T>(
   if (!settings.featureGates.PodLevelResourceManagers) return {};
   const podEntries = new Map<string, T>();
   for (const { uid, booking } of pods) {
-    const picked = booking ? pick(booking) : undefined;
-    if (picked !== undefined) podEntries.set(uid, picked);
+    const pickedEntry = booking ? pick(booking) : undefined;
+    if (pickedEntry !== undefined) podEntries.set(uid, pickedEntry);
   }
   return { podEntries };
 }

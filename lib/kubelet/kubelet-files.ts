@@ -5,7 +5,9 @@ import { formatMemoryManagerState } from './memory-manager-state.js';
 
 /** The texts of the kubelet's state files; null if a file does not exist. */
 export interface KubeletFiles {
+  /** The text of `/var/lib/kubelet/cpu_manager_state`. */
   readonly cpuManagerState: string | null;
+  /** The text of `/var/lib/kubelet/memory_manager_state`. */
   readonly memoryManagerState: string | null;
 }
 

@@ -69,9 +69,9 @@ export function importPods(
   signal: AbortSignal | undefined,
 ): Promise<readonly PodAssignment[]> {
   const { topology, ledger, providers } = site;
-  return transact(site, signal, async (state, commit, recorded) => {
+  return transact(site, signal, async (state, commit, stateOnRecord) => {
     const newOwner = () => ledger.owners.recordFor('persistent');
-    const facts = { newOwner, now: new Date(), present: cpusNow(topology, recorded.pods) };
+    const facts = { newOwner, now: new Date(), present: cpusNow(topology, stateOnRecord.pods) };
     const { next, pods } = withKubeletPods(state, topology, states, facts);
     if (pods.length === 0) return pods;
     await commit(next, providers.isEmpty, { request: aimOfAdoption(site) });

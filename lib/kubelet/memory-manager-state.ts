@@ -25,11 +25,15 @@ export const MEMORY_MANAGER_STATE = 'memory_manager_state';
 
 /** The amounts of one type of memory on a NUMA node, in bytes. */
 export interface KubeletMemoryTable {
-  /** For `memory`, this includes hugepages. */
+  /** Bytes that the node has. For `memory`, this includes hugepages. */
   readonly total: bigint;
+  /** Bytes kept from pods by `reservedMemory`. */
   readonly systemReserved: bigint;
+  /** Bytes that pods can have. */
   readonly allocatable: bigint;
+  /** Bytes that pods have. */
   readonly reserved: bigint;
+  /** Bytes of `allocatable` that no pod has. */
   readonly free: bigint;
 }
 
@@ -37,17 +41,19 @@ export interface KubeletMemoryTable {
 export interface KubeletNumaNode {
   /** The number of memory blocks on this node, including empty ones. */
   readonly numberOfAssignments: number;
-  /** By type: `memory`, `hugepages-2Mi`. */
+  /** Amounts by memory type, such as `memory` and `hugepages-2Mi`. */
   readonly memoryMap: ReadonlyMap<string, KubeletMemoryTable>;
-  /** The nodes that are allocated together with this one. */
+  /** Ids of the nodes that are allocated together with this one. */
   readonly cells: readonly number[];
 }
 
 /** Memory of a container, as the kubelet has it. */
 export interface KubeletMemoryBlock {
+  /** Ids of the NUMA nodes that share the block. */
   readonly numaAffinity: readonly number[];
+  /** `memory`, or a hugepage type like `hugepages-2Mi`. */
   readonly type: string;
-  /** Bytes. */
+  /** Size in bytes, over all of these nodes together. */
   readonly size: bigint;
 }
 
@@ -55,7 +61,7 @@ export interface KubeletMemoryBlock {
 export interface MemoryManagerState {
   /** `Static` or `None`. */
   readonly policyName: string;
-  /** By the id of the NUMA node. */
+  /** The NUMA nodes of the machine, by id. */
   readonly machineState: ReadonlyMap<number, KubeletNumaNode>;
   /** Memory blocks by pod uid and container name. */
   readonly entries: ReadonlyMap<string, ReadonlyMap<string, readonly KubeletMemoryBlock[]>>;

@@ -17,6 +17,7 @@ export type Threads = 'process' | 'current' | number;
 
 /** A thread that was moved. */
 export interface MovedThread {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
   /** The CPUs it may run on now, read back from the kernel. */
   readonly cpus: CpuSet;
@@ -35,11 +36,13 @@ export interface UnmovableThread extends MovedThread {
 
 /** What became of each thread of a pin. */
 export interface PinResult {
+  /** Threads whose mask is now exactly the requested CPUs. */
   readonly moved: readonly MovedThread[];
+  /** Threads that the kernel left elsewhere, or gave only some of the CPUs. */
   readonly unmovable: readonly UnmovableThread[];
   /**
-   * Whether no thread can be missing. False for a whole process that is moved by thread masks:
-   * threads can be created while /proc/self/task is read. Only a move of the cgroup is certain.
+   * Whether no thread can have been missed. A whole process is certain only if its cgroup moves it:
+   * threads can start while /proc/self/task is read.
    */
   readonly guaranteed: boolean;
 }
@@ -49,6 +52,7 @@ export interface PinResult {
  * most are `other` (V8's helpers, libuv). Newer versions name them.
  */
 export interface ThreadInfo {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
   /**
    * `worker`: a Worker that has loaded numalign, or was started by {@link Grant.worker}. `pool`: a
@@ -56,6 +60,7 @@ export interface ThreadInfo {
    * probePool} finds all). `v8`: a helper of V8, known by its name.
    */
   readonly role: ThreadRole;
+  /** The CPUs that it may run on, by sched_getaffinity(2). */
   readonly cpus: CpuSet;
 }
 
@@ -133,8 +138,8 @@ export function pinFor(cpus: CpuSet, threads: Threads, { grant, part, owner, rep
     });
   }
   const outcome = native.pin({ tid: toTid(threads), cpus: cpus.words, grant, part, owner, replace });
-  const refused = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
-  if (refused) throw refusalOf(cpus, refused.tid, refused.errno);
+  const failure = outcome.moved.length === 0 && outcome.unmovable.find((move) => move.errno !== 0);
+  if (failure) throw refusalOf(cpus, failure.tid, failure.errno);
   return toPinResult(outcome, threads === 'process');
 }
 
@@ -158,7 +163,7 @@ export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
  * @throws ERR_SYSCALL if a thread stays
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
-  const moved = native.confineMember({
+  const confinement = native.confineMember({
     pid,
     known: [],
     taken: taken.words,
@@ -169,7 +174,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
     dryRun: false,
     limit: CpuSet.EMPTY.words,
   });
-  const [stuck] = moved?.stuck ?? [];
+  const [stuck] = confinement?.stuck ?? [];
   if (!stuck) return;
   throw new NumalignError(
     'ERR_SYSCALL',
@@ -184,8 +189,9 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
 }
 
 /**
- * Returns the CPUs that a thread may run on, by default the calling one.
- * @throws ERR_SYSCALL (ESRCH: no such thread)
+ * Returns the CPUs that a thread may run on, by default the calling one, as sched_getaffinity(2)
+ * reports them.
+ * @throws ERR_SYSCALL (ESRCH: no such thread); ERR_INVALID_OPTION for a `tid` that is no thread id
  */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');
@@ -197,7 +203,7 @@ export function threadId(): number {
   return native.threadId();
 }
 
-/** Returns every thread of this process. */
+/** Returns every thread of this process that /proc/self/task lists. */
 export function threads(): ThreadInfo[] {
   return native.threads().map(({ tid, role, cpus }) => ({ tid, role, cpus: new CpuSet(cpus) }));
 }

@@ -74,14 +74,18 @@ export function bestFit(
         anyRestInL3: kubeletVersion !== 'v1.32',
       }),
     );
-  const kept = CpuSet.coerce(mustInclude);
+  const required = CpuSet.coerce(mustInclude);
   const present = available.intersection(cpus);
-  if (!kept.isSubsetOf(present)) invalid('mustInclude', String(kept), `among the available CPUs, ${present}`);
-  if (kept.size > count) invalid('count', count, `at least ${kept.size}, the CPUs that must be included`);
-  const isNear = (node: NumaNode) => (nodes === null ? node.cpus.intersects(kept) : nodes.has(node.id));
+  if (!required.isSubsetOf(present))
+    invalid('mustInclude', String(required), `among the available CPUs, ${present}`);
+  if (required.size > count)
+    invalid('count', count, `at least ${required.size}, the CPUs that must be included`);
+  const isNear = (node: NumaNode) => (nodes === null ? node.cpus.intersects(required) : nodes.has(node.id));
   const near = machineNodes.reduce((all, node) => (isNear(node) ? all.union(node.cpus) : all), CpuSet.EMPTY);
   if (near.isEmpty || count > present.size) return take(available, count);
-  return kept.union(takeNearFirst(take, available.difference(kept), near, count - kept.size, wholeCores));
+  return required.union(
+    takeNearFirst(take, available.difference(required), near, count - required.size, wholeCores),
+  );
 }
 
 // Takes as many near CPUs as possible, and the rest anywhere.

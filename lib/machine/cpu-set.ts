@@ -49,6 +49,7 @@ export class CpuSet extends IdSet<CpuSet> {
   declare private readonly kind: 'cpu';
   /** The greatest possible id. */
   static readonly MAX_ID = 65_535;
+  /** The set without CPUs. */
   static readonly EMPTY = new CpuSet(new Uint32Array());
 
   /**
@@ -97,6 +98,7 @@ export class NodeSet extends IdSet<NodeSet> {
   declare private readonly kind: 'node';
   /** The greatest possible id. */
   static readonly MAX_ID = 1_023;
+  /** The set without NUMA nodes. */
   static readonly EMPTY = new NodeSet(new Uint32Array());
 
   /**

@@ -30,8 +30,9 @@ async function readText(path: string): Promise<string> {
 }
 
 /**
- * Loads a machine, off the event loop. Without options it is this machine with all its CPUs, also
- * those that this process may not use.
+ * Loads a machine with hwloc (hwloc_topology_load; a JSON machine without hwloc), off the event
+ * loop. Without options it is this machine with all its CPUs, also those that this process may not
+ * use.
  * @throws ERR_INVALID_TOPOLOGY if the description cannot be read or contradicts itself;
  *   ERR_INVALID_ARGUMENT for more than one source
  */

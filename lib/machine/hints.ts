@@ -3,7 +3,7 @@
 import { display } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { copied, type Words } from '../base/words.js';
+import { copyPart, type Words } from '../base/words.js';
 import { NodeSet } from './cpu-set.js';
 import { isDense, maskOf, nodesAt, positions } from './hint-masks.js';
 import { onlyWord } from './id-set.js';
@@ -13,8 +13,9 @@ import { onlyWord } from './id-set.js';
  * allows.
  */
 export interface TopologyHint {
-  /** null: any nodes. */
+  /** The NUMA nodes; null: any. */
   readonly nodes: NodeSet | null;
+  /** Whether the set is as narrow as the machine allows for the request. */
   readonly preferred: boolean;
 }
 
@@ -108,8 +109,8 @@ export class HintFamily implements Iterable<TopologyHint> {
 
   /**
    * Packs a list of hints. null: no preference; an empty list: the request does not fit.
-   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes: NodeSet
-   * null, preferred: boolean }` with nodes of the machine
+   * @throws ERR_INVALID_ARGUMENT for anything but `{ nodes, preferred }`, where `nodes` is null or a
+   *   NodeSet of the machine's nodes that is not empty, and `preferred` a boolean
    */
   static from(hints: Iterable<TopologyHint> | null, numaNodes: readonly number[]): HintFamily {
     if (hints === null)
@@ -160,7 +161,7 @@ export class HintFamily implements Iterable<TopologyHint> {
     let after: readonly number[] = NO_MASK;
     for (let limit = FEWEST_AT_ONCE; ; limit = Math.min(4 * limit, MOST_AT_ONCE)) {
       const listing = native.listHints({ family: this.words, after, limit, isBounded: false });
-      yield* this.#listed(listing);
+      yield* this.#hintsIn(listing);
       if (listing[0] === 1) return;
       after = [...listing.subarray(-WORDS_PER_HINT, -1)];
     }
@@ -171,12 +172,13 @@ export class HintFamily implements Iterable<TopologyHint> {
     return [...(flags & ANY_PREFERRED ? [NO_PREFERENCE] : []), ...(flags & ANY_OTHER ? [ANY_NODES] : [])];
   }
 
-  *#listed(listing: Words): Generator<TopologyHint> {
+  *#hintsIn(listing: Words): Generator<TopologyHint> {
     for (let at = 1; at < listing.length; at += WORDS_PER_HINT) {
       yield hintAt([listing[at]!, listing[at + 1]!], listing[at + 2] === 1, this.numaNodes);
     }
   }
 
+  /** All hints in the order of iteration: up to 2^n on a machine with n nodes. */
   toArray(): TopologyHint[] {
     return [...this];
   }
@@ -188,7 +190,7 @@ export class HintFamily implements Iterable<TopologyHint> {
   first(limit: number): TopologyHint[] {
     const most = Math.max(0, Math.min(Math.trunc(limit), MOST));
     const listing = native.listHints({ family: this.words, after: NO_MASK, limit: most, isBounded: true });
-    return [...this.#withoutNodes(), ...this.#listed(listing)].slice(0, most);
+    return [...this.#withoutNodes(), ...this.#hintsIn(listing)].slice(0, most);
   }
 
   /** The {@link first} 256 hints, with nodes in the list form. */
@@ -215,7 +217,7 @@ const familiesOf = new WeakMap<readonly number[], (HintFamily | undefined)[]>();
 
 /** The family of some words inside a larger array; copies them if needed. */
 export function familyAt(words: Words, at: number, length: number, numaNodes: readonly number[]): HintFamily {
-  if (length > MOST_KEPT_WORDS) return new HintFamily(copied(words, at, length), numaNodes);
+  if (length > MOST_KEPT_WORDS) return new HintFamily(copyPart(words, at, length), numaNodes);
   let families = familiesOf.get(numaNodes);
   if (!families) {
     families = new Array<HintFamily | undefined>(KEPT_FAMILIES).fill(undefined);
@@ -224,9 +226,9 @@ export function familyAt(words: Words, at: number, length: number, numaNodes: re
   let sum = length;
   for (let i = at; i < at + length; i++) sum = Math.imul(sum ^ words[i]!, 0x01000193);
   const place = (sum ^ (sum >>> 16)) & (KEPT_FAMILIES - 1);
-  const kept = families[place];
-  if (kept && isPart(kept.words, words, at, length)) return kept;
-  const family = new HintFamily(copied(words, at, length), numaNodes);
+  const cachedFamily = families[place];
+  if (cachedFamily && isPart(cachedFamily.words, words, at, length)) return cachedFamily;
+  const family = new HintFamily(copyPart(words, at, length), numaNodes);
   families[place] = family;
   return family;
 }

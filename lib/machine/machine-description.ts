@@ -8,18 +8,25 @@ import type { CpuSet, NodeSet } from './cpu-set.js';
  * id if there is no L3.
  */
 export interface CpuLocation {
+  /** Logical CPU id, as Linux numbers CPUs. */
   readonly cpu: number;
+  /** Physical core: the lowest id of its CPUs. */
   readonly core: number;
+  /** Package (socket), by the id that the kernel or the description gives it. */
   readonly package: number;
+  /** Die: the lowest id of its CPUs. */
   readonly die: number;
+  /** CPUs that share an L3 cache; the id of the package if there is no L3. */
   readonly l3: number;
-  /** NUMA node. */
+  /** The id of its NUMA node. */
   readonly node: number;
 }
 
 /** A package, die, L3 group or core. */
 export interface CpuGroup {
+  /** As in the {@link CpuLocation} of its CPUs. */
   readonly id: number;
+  /** Its online CPUs. */
   readonly cpus: CpuSet;
 }
 
@@ -28,17 +35,20 @@ export interface NumaNode extends CpuGroup {
   /** Total memory in bytes, with hugepages; 0 if unknown or none. */
   readonly memoryBytes: number;
   /**
-   * Hugepage pools by page size in bytes, with the pages configured when the topology was loaded.
+   * Hugepages by page size: `bytes` of a page, and the `count` of pages when the topology was
+   * loaded.
    */
   readonly hugepages: readonly { readonly bytes: number; readonly count: number }[];
   /**
-   * Distances to each node by ascending id, from the firmware (10 is local); undefined if unknown.
+   * Distances to all nodes by ascending id, as the firmware reports them (10 is local); undefined
+   * if unknown.
    */
   readonly distances: readonly number[] | undefined;
 }
 
 /**
- * The purpose of a PCI device by its class: 02 is network, 01 storage, 03, 12 and 0b40 accelerator.
+ * The purpose of a PCI device by its class: `network` (02), `storage` (01), `accelerator` (03, 12 and
+ * 0b40) or `other`.
  */
 export type PciDeviceKind = 'network' | 'storage' | 'accelerator' | 'other';
 
@@ -55,6 +65,7 @@ export interface PciDevice {
   readonly vendor: string;
   /** Four hexadecimal digits. */
   readonly device: string;
+  /** The purpose of the device, by its class. */
   readonly kind: PciDeviceKind;
   /** The kernel's driver; null if it has none, and for machines from hwloc XML. */
   readonly driver: string | null;
@@ -85,15 +96,31 @@ export interface PciDevice {
  * allowed, none is isolated. Counts such as `numCpus` and the `kind` of a device are written, not read.
  */
 export interface MachineJson {
+  /** A name for people; not read. */
   name?: string;
+  /** Where the description comes from, for people; not read. */
   description?: string;
+  /** Number of online CPUs; not read. */
   numCpus: number;
+  /** Number of physical cores; not read. */
   numCores: number;
+  /** Number of packages; not read. */
   numSockets: number;
+  /** Number of NUMA nodes with CPUs; not read. */
   numNumaNodes: number;
+  /** Number of L3 groups; not read. */
   numUncoreCaches: number;
+  /**
+   * The meaning of each column of `cpus`: `cpu`, `core`, `socket` and `numa` in any order, and
+   * perhaps `uncoreCache` and `die`.
+   */
   columns: string[];
+  /** A row for each CPU with a number for each column. */
   cpus: number[][];
+  /**
+   * Every NUMA node: its `id`, `memory` in bytes (default 0), `hugepages` (default none), and
+   * `distances` to all nodes by ascending id; null: unknown for all nodes. `cpuLess` is not read.
+   */
   nodes: {
     id: number;
     cpuLess: boolean;
@@ -101,6 +128,7 @@ export interface MachineJson {
     memory?: number;
     hugepages?: { sizeKiB: number; count: number }[];
   }[];
+  /** PCI devices, with members as in {@link PciDevice}; by default none. `kind` is not read. */
   devices?: {
     id: string;
     class: string;
@@ -112,9 +140,11 @@ export interface MachineJson {
     numaNodes?: number[] | null;
     parent?: string | null;
   }[];
-  /** Lists of CPUs; the defaults are all, none, all. */
+  /** List of CPU ids that could ever exist; by default all of `cpus`. */
   possible?: string;
+  /** List of CPUs kept from the scheduler; by default none. */
   isolated?: string;
+  /** List of CPUs that a process may use; by default all of `cpus`. */
   allowed?: string;
 }
 

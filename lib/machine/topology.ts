@@ -24,7 +24,7 @@ import {
 export class Topology {
   /** `machine`, or the kind of the description. */
   readonly source: 'machine' | 'xml' | 'synthetic' | 'json';
-  /** The core's handle. */
+  /** The machine in the native core; opaque. */
   readonly handle: TopologyHandle;
   /** Every online CPU of the machine, even those that the caller may not use. */
   readonly cpus: CpuSet;
@@ -40,17 +40,21 @@ export class Topology {
   readonly nodes: readonly NumaNode[];
   /** The ids of `nodes`. */
   readonly numaNodes: readonly number[];
-  /** Distances row by row, by position in `nodes`; undefined if unknown. */
+  /** Distances between nodes, row by row in the order of `nodes`; undefined if unknown. */
   readonly distances: Words | undefined;
+  /** Packages (sockets), ascending by id. */
   readonly packages: readonly CpuGroup[];
+  /** Dies, ascending by id; a package without dies is one. */
   readonly dies: readonly CpuGroup[];
+  /** CPUs that share an L3 cache, ascending by id; a package without L3 is one group. */
   readonly l3Groups: readonly CpuGroup[];
+  /** Physical cores, ascending by id. */
   readonly cores: readonly CpuGroup[];
   /** True if all cores have the same number of threads. */
   readonly isUniform: boolean;
   /**
-   * Threads per core, on average and rounded down, as the kubelet counts them. full-pcpus-only
-   * requires multiples of it.
+   * Threads per core, on average and rounded down, as the kubelet counts them. With
+   * `full-pcpus-only` requests are multiples of it.
    */
   readonly cpusPerCore: number;
   /** The PCI devices without bridges, by id. Synthetic machines have none. */
@@ -90,10 +94,10 @@ export class Topology {
   }
 
   /**
-   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does: whole sockets
-   * or NUMA nodes first, then whole L3 groups (if asked), whole cores, and the CPUs that fragment
-   * least. It takes CPUs of `nodes` first. It includes `mustInclude`, and chooses the rest as for a
-   * grant that grows.
+   * Chooses `count` CPUs out of `available` as the kubelet's static CPU policy does (KEP-3570):
+   * whole sockets or NUMA nodes first, then whole L3 groups (if asked), whole cores, and the CPUs
+   * that fragment least. It takes CPUs of `nodes` first. It includes `mustInclude`, and chooses the
+   * rest as for a grant that grows.
    * @throws ERR_INSUFFICIENT_CPUS if fewer are available; ERR_INVALID_ARGUMENT for a count or group
    *   size that is no whole number, or a `mustInclude` that is larger or not available
    */
@@ -107,8 +111,9 @@ export class Topology {
   }
 
   /**
-   * Returns the topology hints of a request for CPUs, as the kubelet's static CPU policy does:
-   * every set of NUMA nodes that has enough CPUs, preferred if no smaller set could ever be enough.
+   * Returns the topology hints of a request for CPUs, as the kubelet's static CPU policy gives them
+   * to the Topology Manager (KEP-693): every set of NUMA nodes that has enough CPUs, preferred if
+   * no smaller set could ever be enough.
    * @throws ERR_INVALID_ARGUMENT for a request that is no whole number from 1, or on a machine of
    *   more than 64 NUMA nodes
    */

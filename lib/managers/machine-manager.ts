@@ -1,5 +1,5 @@
-// MachineManager: what a manager does for the machine: its settings, its shared members, devices
-// and resources to be granted, and upkeep.
+// MachineManager: the machine's settings, shared members, devices and other resources, and its
+// upkeep.
 import type { ChildProcess } from 'node:child_process';
 import { publishError } from '../admission/diagnostics.js';
 import { startShared } from '../admission/grants/shared-child.js';
@@ -38,8 +38,8 @@ import { ManagerView } from './manager-view.js';
 /** The options of {@link Manager.registerDevices}. */
 export interface DeviceOptions {
   /**
-   * A callback that chooses among the free devices, as a device plugin's GetPreferredAllocation. See
-   * docs/devices.md.
+   * A callback that chooses among the free devices, as a device plugin's GetPreferredAllocation.
+   * See docs/devices.md.
    * @default none
    */
   preferredAllocation?: PreferredAllocation;
@@ -51,30 +51,30 @@ export interface ManagerParts {
   readonly site: Site;
   readonly resources: Map<string, DeviceResource>;
   readonly lifetime: Lifetime;
-  /** What opening has found. */
-  readonly found: readonly Warning[];
+  /** The warnings of opening it. */
+  readonly openingWarnings: readonly Warning[];
 }
 
-// The lock may be held for long, a disk full.
+// Obstacles may last, such as a held lock or a full disk: each pause is twice the one before.
 const RECLAIM_PAUSE_MS = 50;
 const RECLAIM_LONGEST_PAUSE_MS = 30_000;
 
-/** What a manager does for its machine: see {@link Manager}. */
+/** The part of a {@link Manager} that serves the machine as a whole. */
 export class MachineManager extends ManagerView {
   readonly #parts: ManagerParts;
   readonly #reconciling: Reconciling;
 
   /** Use {@link openManager}. */
   constructor(parts: ManagerParts) {
-    const { config, site, lifetime, found } = parts;
+    const { config, site, lifetime, openingWarnings } = parts;
     const { ledger } = site;
     const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS));
     super({
-      ...{ site, lifetime, found },
+      ...{ site, lifetime, openingWarnings },
       placement: config.placement,
       sharedMembers: () => site.enforcer.members?.list() ?? [],
       reclaim: async () => reclaim(site),
-      // Its rounds tell.
+      // Frequent reconciling reports changes of the CPUs itself.
       isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
       release: () => {
         endReconciling();
@@ -100,7 +100,7 @@ export class MachineManager extends ManagerView {
       : Reconciler.of(ledger).attach(this.#reconciling);
   }
 
-  // One for all, its grants too: what is changed in it all of them see.
+  // The manager shares one site with its grants, so that all see its changes.
   get #site(): Site {
     this.#parts.lifetime.check();
     return this.#parts.site;
@@ -199,7 +199,7 @@ export class MachineManager extends ManagerView {
 
   /**
    * Compares the machine with the record and repairs differences: threads of this process outside
-   * of their grant or its cgroup (a narrower mask is left alone); missing, changed or left-over
+   * their grant or its cgroup (a narrower mask is left alone); missing, changed or left-over
    * cgroups below `cgroupRoot`; the partition; shared members on exclusive CPUs; CPUs of its grants
    * that went offline or came back. A manager does so after every change and every
    * `cpuManagerReconcilePeriod`, without keeping the process alive. Without a difference it writes
@@ -219,7 +219,7 @@ function lookForRoom(site: Site): void {
   if (pods.some(({ elastic }) => elastic !== undefined)) followCpus(site, pods);
 }
 
-// Those that cannot be taken back now may be later.
+// Tries again later what fails now.
 function takeBack(parts: ManagerParts, pauseMs: number): void {
   const { site, lifetime } = parts;
   reclaim(site).catch((error) => {

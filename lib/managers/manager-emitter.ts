@@ -25,39 +25,39 @@ export interface ManagerEvents {
   hotplug: [hotplug: Hotplug];
 }
 
-// Of every emitter.
+// The events of every EventEmitter.
 interface ListenerEvents {
   newListener: [event: string | symbol];
   removeListener: [event: string | symbol];
 }
 
-/** What a view is made of. */
+/** The parts of a view. */
 export interface ViewParts {
   readonly site: ReadOnlySite;
-  /** Of requests that do not say otherwise. */
+  /** The placement of requests that choose none. */
   readonly placement: Placement;
   readonly lifetime: Lifetime;
-  /** What opening has found. */
-  readonly found: readonly Warning[];
+  /** The warnings of opening it. */
+  readonly openingWarnings: readonly Warning[];
   readonly sharedMembers: () => readonly SharedMember[];
-  /** Whether nothing tells, at least twice a minute, what has become of the CPUs. */
+  /** True if nothing else reports changes of the CPUs at least twice a minute. */
   readonly isBlind: boolean;
-  /** Ends the grants of dead owners, where that may be done. */
+  /** Ends the grants of dead owners; does nothing for a view that only reads. */
   readonly reclaim: () => Promise<void>;
-  /** Lets go what is open, once the view is closed. */
+  /** Called when the view closes, to close what it has open. */
   readonly release: () => void;
 }
 
-/** For the package's own modules: what flags depend on may have changed without a commit. */
+/** For the package's own modules: looks for changes of flags, which need no commit. */
 export let lookAgain: (manager: ManagerEmitter) => void;
 
-/** What every manager is beside its questions and verbs: an emitter that can be closed. */
+/** The base of all managers: an emitter of events that can be closed. */
 export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Identifies the manager within its thread, in messages of the diagnostics channels. */
   readonly id: number;
   /**
-   * Whom it speaks for: `machine`; `private`, the processes that share the folder; `memory`,
-   * itself.
+   * The users of the state: `machine`, all processes; `private`, those that use the folder;
+   * `memory`, no other manager.
    */
   readonly scope: 'machine' | 'private' | 'memory';
   /** The state folder; empty if nothing is kept on disk. */
@@ -74,7 +74,7 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
     this.#watch = this.#newWatch();
-    // Told before the listener is added.
+    // Node emits this before it adds the listener, so that an error keeps the listener out.
     this.on('newListener', (event) => {
       if (event !== 'change') return;
       parts.lifetime.check();
@@ -108,7 +108,7 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
     lookAgain = (manager) => setImmediate(() => manager.#watch.look());
   }
 
-  /** A summary for JSON.stringify, without a look at the state. */
+  /** A summary for JSON.stringify. It does not read the state. */
   toJSON() {
     const { id, scope, stateDir } = this;
     return { id, scope, stateDir, cpus: this.#parts.site.topology.cpus };

@@ -1,4 +1,4 @@
-// ManagerView: the machine and the state that its processes share, to be looked at.
+// ManagerView: reads the machine and the state that its processes share.
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -42,19 +42,19 @@ import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
 import { lookAgain, ManagerEmitter, type ViewParts } from './manager-emitter.js';
 
-/** The grants on record of living owners, for the package's own modules. */
+/** For the package's own modules: the grants of living owners on record. */
 export let livingPods: (view: ManagerView) => readonly PodAssignment[];
 
 /**
  * A manager that only reads; {@link openManager} makes it with `readOnly: true`. It makes no
  * folder, file, lock or cgroup, and this process becomes no shared member. It needs the right to
- * read the state folder, not to write it. Without a state it answers as the first opener would find
- * the machine, with generation 0, and sees a state that comes later. Grants of dead owners stay on
- * record.
+ * read the state folder, not to write it. Without a state it answers as if it were the first to
+ * open the machine, with generation 0, and sees a state that appears later. Grants of dead owners
+ * stay on record.
  *
- * It emits `change` within milliseconds of a commit of any process, in a stream of commits once a
- * second, with everything that changed since the last event. A listener makes it watch the folder,
- * which keeps the process alive.
+ * It emits `change` within milliseconds of a commit of any process, or once a second during a
+ * stream of commits, with everything that changed since the last event. A listener makes it watch
+ * the folder, which keeps the process alive.
  */
 export class ManagerView extends ManagerEmitter {
   readonly #parts: ViewParts;
@@ -90,8 +90,8 @@ export class ManagerView extends ManagerEmitter {
    * present flags.
    */
   get warnings(): readonly Warning[] {
-    const { site, found } = this.#parts;
-    return [...site.ledger.recoveries, ...found];
+    const { site, openingWarnings } = this.#parts;
+    return [...site.ledger.recoveries, ...openingWarnings];
   }
 
   /** The generation of the state that the synchronous methods answer for; 0 without a state. */
@@ -134,7 +134,7 @@ export class ManagerView extends ManagerEmitter {
   }
 
   /**
-   * How requests are placed that do not choose for themselves: every option, with defaults and the
+   * The placement of requests that choose none: every option, with defaults and the
    * KubeletConfiguration applied.
    */
   get placement(): Readonly<Required<PlacementOptions>> {

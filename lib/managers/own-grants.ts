@@ -1,4 +1,4 @@
-// OwnGrants: the grants that a manager has got for this process.
+// OwnGrants: the grants that a manager made for this process.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
@@ -7,29 +7,29 @@ import { followGrowth } from '../elastic/adjuster.js';
 import { releaseGrant } from '../grants/release-grant.js';
 import { answerMoves } from '../moves/mover.js';
 
-// From so many on it forgets those that are this process's no more.
+// At this number it forgets grants that this process no longer owns.
 const FIRST_LIMIT = 64;
 
 export class OwnGrants {
   readonly #site: Site;
   #pods: PodAssignment[] = [];
   #limit = FIRST_LIMIT;
-  readonly #coming = new Set<Promise<unknown>>();
+  readonly #pending = new Set<Promise<unknown>>();
 
   constructor(site: Site) {
     this.#site = site;
   }
 
-  /** Counts what is being admitted, once it is; nothing where `podOf` answers undefined. */
-  async note<T>(coming: Promise<T>, podOf: (admission: T) => PodAssignment | undefined): Promise<T> {
-    this.#coming.add(coming);
+  /** Adds the pod of a pending admission once it is admitted; none if `podOf` returns undefined. */
+  async note<T>(pending: Promise<T>, podOf: (admission: T) => PodAssignment | undefined): Promise<T> {
+    this.#pending.add(pending);
     try {
-      const admission = await coming;
+      const admission = await pending;
       const pod = podOf(admission);
       if (pod) this.#add(pod);
       return admission;
     } finally {
-      this.#coming.delete(coming);
+      this.#pending.delete(pending);
     }
   }
 
@@ -43,11 +43,11 @@ export class OwnGrants {
   }
 
   /**
-   * Releases those that are this process's still; all of them, whichever fails.
-   * @throws the error of the one that fails, an AggregateError of several
+   * Releases all grants that this process still owns, even if one release fails.
+   * @throws the error of the failed release; an AggregateError if several fail
    */
   async release(): Promise<void> {
-    await Promise.allSettled(this.#coming);
+    await Promise.allSettled(this.#pending);
     const errors: unknown[] = [];
     for (const pod of this.#held()) {
       await releaseGrant(this.#site, pod).catch((error) => errors.push(error));
@@ -57,7 +57,7 @@ export class OwnGrants {
     if (errors.length === 1) throw errors[0];
   }
 
-  // Others were released, or handed to another process, or outlive this one.
+  // The other grants were released or handed to another process, or outlive this one.
   #held(): PodAssignment[] {
     const { ledger } = this.#site;
     const state = assignmentsOf(this.#site, ledger.read());

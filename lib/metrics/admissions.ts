@@ -68,7 +68,7 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
     'Cumulative number of failures to allocate aligned compute resources to containers by alignment type. Of numa_node and physical_cpu.',
     ALIGNED,
   );
-  const allocated = metrics.counter(
+  const allocations = metrics.counter(
     'resource_manager_allocations_total',
     'Number of exclusive resource allocations performed by a resource manager: CPUs by container, memory by type and container. For a pod that is booked as a whole (source pod), one for each container.',
     ['resource_name', 'source'],
@@ -99,7 +99,7 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
   aligned.inc(ONE_L3, 0);
   for (const resource_name of ['cpu', 'memory']) {
     for (const source of SOURCES)
-      for (const counter of [allocated, allocationErrors]) counter.inc({ resource_name, source }, 0);
+      for (const counter of [allocations, allocationErrors]) counter.inc({ resource_name, source }, 0);
     for (const assignment_type of ASSIGNMENTS) assignments.inc({ resource_name, assignment_type }, 0);
   }
   for (const outcome of ['admitted', 'already']) outcomes.inc({ outcome, code: '' }, 0);
@@ -109,7 +109,7 @@ function admissions(metrics: MetricSet): (message: AdmitMessage) => void {
     const { source } = counts;
     allocationErrors.inc({ resource_name, source }, counts.errors);
     if (!isNew) return;
-    allocated.inc({ resource_name, source }, counts.allocated);
+    allocations.inc({ resource_name, source }, counts.allocated);
     assignments.inc({ resource_name, assignment_type: `${source}_exclusive` }, counts.exclusive);
     if (source === 'pod') assignments.inc({ resource_name, assignment_type: 'pod_shared' }, counts.shared);
   };
@@ -159,7 +159,7 @@ export function requests(metrics: MetricSet): Handlers {
     BUCKETS_S,
     ['action'],
   );
-  const moved = metrics.counter(
+  const moves = metrics.counter(
     'threads_moved_total',
     'Threads that moved onto the CPUs of a grant or off them.',
   );
@@ -169,7 +169,7 @@ export function requests(metrics: MetricSet): Handlers {
     release: ({ durationMs }) => releases.observe(durationMs / 1000),
     apply: (message) => {
       applies.observe({ action: message.action }, message.durationMs / 1000);
-      moved.inc(message.moved ?? 0);
+      moves.inc(message.moved ?? 0);
       unmovable.inc(message.unmovable ?? 0);
     },
   };

@@ -27,8 +27,8 @@ export function cpuAllocations(message: AdmitMessage): Allocations {
     return { ...NONE, pinnings, errors, allocated, exclusive: allocated };
   }
   if (booking.exclusiveCpus === 0 || !hasReached(message, CPU_STAGE)) return { ...NONE, source: 'pod' };
-  const own = containers.filter(isExclusive).length;
-  return dealt(containers, own, { errors, pinnings: errors ? 0 : own });
+  const count = containers.filter(isExclusive).length;
+  return dealt(containers, count, { errors, pinnings: errors ? 0 : count });
 }
 
 export function memoryAllocations(message: AdmitMessage): Allocations {
@@ -79,10 +79,10 @@ function reached(message: AdmitMessage, stage: number): readonly DiagnosticsCont
   const { outcome, container, containers } = message;
   if (isPlaced(message)) return containers;
   if (outcome !== 'rejected') return [];
-  const failed = stageOf(message);
+  const failureStage = stageOf(message);
   const failing = containers.findIndex(({ name }) => name === container);
   // None of them: the pod could not be aligned, or, once all had what they need, it would have left
   // nothing to share.
-  if (failing < 0) return failed === AFFINITY_STAGE ? [] : containers;
-  return containers.slice(0, failed >= stage ? failing + 1 : failing);
+  if (failing < 0) return failureStage === AFFINITY_STAGE ? [] : containers;
+  return containers.slice(0, failureStage >= stage ? failing + 1 : failing);
 }

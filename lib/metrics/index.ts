@@ -16,9 +16,11 @@ export type { GrantMetricsOptions, MetricsOptions } from './options.js';
 
 /** The metrics that are being collected. `using` stops it. */
 export interface MetricsCollection {
+  /** The registry of prom-client that has the metrics; `await register.metrics()` is a scrape. */
   readonly register: Registry;
   /** Stops collecting and removes the metrics from the registry. */
   stop(): void;
+  /** As {@link stop}. */
   [Symbol.dispose](): void;
 }
 
@@ -30,15 +32,15 @@ export interface MetricsCollection {
  */
 export function collectMetrics(manager: ManagerView, options: MetricsOptions = {}): MetricsCollection {
   if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');
-  const given = parseOptions(options);
+  const settings = parseOptions(options);
   const client = loadPromClient();
-  const metrics = new MetricSet(client, given);
-  const { register = client.register } = given;
-  const handlers: Handlers = { ...(given.requests && requests(metrics)), ...steps(metrics) };
+  const metrics = new MetricSet(client, settings);
+  const { register = client.register } = settings;
+  const handlers: Handlers = { ...(settings.requests && requests(metrics)), ...steps(metrics) };
   const look = stateLook(manager);
   state(metrics, manager, look);
-  if (given.audit) grantActivity(metrics, new GrantLook(manager, look, given.grants));
-  const onChange = given.watch ? changes(metrics) : undefined;
+  if (settings.audit) grantActivity(metrics, new GrantLook(manager, look, settings.grants));
+  const onChange = settings.watch ? changes(metrics) : undefined;
   metrics.checkNew(register);
   if (onChange) manager.on('change', onChange);
   metrics.register(register);
@@ -57,8 +59,8 @@ function steps(metrics: MetricSet): Handlers {
     'How long rounds of reconciling took.',
     BUCKETS_S,
   );
-  const checked = metrics.counter('reconcile_checks_total', 'Items that reconciling compared.');
-  const repaired = metrics.counter('reconcile_repairs_total', 'Items that reconciling repaired.');
+  const checks = metrics.counter('reconcile_checks_total', 'Items that reconciling compared.');
+  const repairs = metrics.counter('reconcile_repairs_total', 'Items that reconciling repaired.');
   const writes = metrics.counter(
     'reconcile_writes_total',
     'Writes of reconciling to the kernel and to the state.',
@@ -79,8 +81,8 @@ function steps(metrics: MetricSet): Handlers {
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);
       if (message.error !== null) return;
-      checked.inc(message.checked);
-      repaired.inc(message.repaired);
+      checks.inc(message.checked);
+      repairs.inc(message.repaired);
       writes.inc(message.writes);
       contested.set(message.contested);
     },
@@ -90,13 +92,13 @@ function steps(metrics: MetricSet): Handlers {
 }
 
 function changes(metrics: MetricSet): (change: StateChange) => void {
-  const added = metrics.counter(
+  const addedCount = metrics.counter(
     'grants_added_total',
     'New grants of any process, with watch. A grant of a few milliseconds can be missed.',
   );
-  const removed = metrics.counter('grants_removed_total', 'Ended grants of any process, with watch.');
+  const removedCount = metrics.counter('grants_removed_total', 'Ended grants of any process, with watch.');
   return (change) => {
-    added.inc(change.added.length);
-    removed.inc(change.removed.length);
+    addedCount.inc(change.added.length);
+    removedCount.inc(change.removed.length);
   };
 }

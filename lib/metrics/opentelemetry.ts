@@ -34,6 +34,7 @@ export interface MeterOptions {
 export interface MeterRegistration {
   /** Stops observing. */
   stop(): void;
+  /** As {@link stop}. */
   [Symbol.dispose](): void;
 }
 
@@ -45,15 +46,15 @@ export interface MeterRegistration {
  */
 export function registerMetrics(manager: ManagerView, options: MeterOptions = {}): MeterRegistration {
   if (!(manager instanceof ManagerView)) invalidOption('manager', manager, 'a manager that openManager gave');
-  const given = checkOptions(options, ['meter', 'audit', 'grants'], 'registerMetrics') as MeterOptions;
-  const { audit = false, grants = {} } = given;
+  const fields = checkOptions(options, ['meter', 'audit', 'grants'], 'registerMetrics') as MeterOptions;
+  const { audit = false, grants = {} } = fields;
   checkFlags({ audit });
-  const parsed = parseGrants(grants);
-  const meter = meterOf(given);
+  const grantOptions = parseGrants(grants);
+  const meter = meterOf(fields);
   const sink = new MeterSink(meter);
   const look = stateLook(manager);
   state(sink, manager, look);
-  if (audit) grantActivity(sink, new GrantLook(manager, look, parsed));
+  if (audit) grantActivity(sink, new GrantLook(manager, look, grantOptions));
   const callback: BatchObservableCallback = (result) => sink.observe(result);
   const instruments: Observable[] = [...sink.instruments];
   meter.addBatchObservableCallback(callback, instruments);

@@ -106,6 +106,6 @@ export function parseOptions(options: MetricsOptions): ParsedOptions {
     invalidOption(name, value, 'letters, digits, _ and :, not a digit first');
   }
   checkFlags({ watch, audit, requests });
-  const parsed = { prefix, kubeletPrefix, watch, audit, requests, grants: parseGrants(grants) };
-  return { ...(register && { register }), ...parsed };
+  const settings = { prefix, kubeletPrefix, watch, audit, requests, grants: parseGrants(grants) };
+  return { ...(register && { register }), ...settings };
 }

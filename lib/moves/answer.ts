@@ -1,4 +1,4 @@
-// Answer: what the listeners of a grant say to a move.
+// Answer: the listeners of a grant allow a move, or refuse it.
 import type { MovingPod, Place } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
@@ -7,16 +7,16 @@ import { MOVABLE } from '../input/movable.js';
 import type { Topology } from '../machine/topology.js';
 import type { GrantEmitter, MoveEvent } from './move-event.js';
 
-/** The NUMA nodes of the memory of a place: of what is booked, else of its CPUs. */
+/** The NUMA nodes of the booked memory of a place; without booked memory, those of its CPUs. */
 export function memoryNodesAt(topology: Topology, place: Place) {
   const booked = nodesOf(memoryOf(place));
   return booked.isEmpty ? topology.nodesOf(runningCpus(place)) : booked;
 }
 
-/** How long the owner of a grant has to answer. */
+/** The time that the owner of a grant has to answer, in milliseconds. */
 export const noticeMsOf = ({ movable = MOVABLE }: Pick<PodAssignment, 'movable'>): number => movable.noticeMs;
 
-/** @throws ERR_NOT_MOVED, always: why a grant stays where it is */
+/** ERR_NOT_MOVED: why a grant stays where it is. */
 export function notMoved(uid: string, reason: string, why: string, cause?: unknown): NumalignError {
   return new NumalignError('ERR_NOT_MOVED', `grant ${uid} has not moved: ${why}`, {
     value: uid,
@@ -26,12 +26,12 @@ export function notMoved(uid: string, reason: string, why: string, cause?: unkno
 }
 
 const tooLate = (uid: string) =>
-  new NumalignError('ERR_INVALID_ARGUMENT', `whether grant ${uid} moves is answered already`, {
+  new NumalignError('ERR_INVALID_ARGUMENT', `it is already decided whether grant ${uid} moves`, {
     value: uid,
-    valid: 'waitUntil is called by a listener, or while what it waits for is pending',
+    valid: 'a call of waitUntil in the listener, or while another promise is pending',
   });
 
-/** Once all are fulfilled, those that have come meanwhile as well. */
+/** Waits for all promises, including those that are added meanwhile. */
 async function allOf(waits: readonly PromiseLike<unknown>[]): Promise<void> {
   for (let count = 0; count < waits.length; ) {
     count = waits.length;
@@ -40,9 +40,9 @@ async function allOf(waits: readonly PromiseLike<unknown>[]): Promise<void> {
 }
 
 /**
- * Tells the listeners, and waits for those that have asked for it.
- * @throws ERR_NOT_MOVED where one refuses (with its error as the cause), the deadline passes, or the
- *   move is called off meanwhile
+ * Emits `move`, and waits for the promises of the listeners.
+ * @throws ERR_NOT_MOVED if a listener refuses (with its error as the cause), the deadline passes,
+ *   or the move is called off meanwhile
  */
 export async function askListeners(
   emitter: GrantEmitter,
@@ -57,7 +57,7 @@ export async function askListeners(
   const waitFor = (answer: unknown) => {
     if (!isOpen) throw tooLate(uid);
     const wait = Promise.resolve(answer);
-    // It may be rejected while nobody but us waits for another one.
+    // It may be rejected while numalign still waits for another one.
     wait.catch(() => {});
     waits.push(wait);
   };
@@ -71,7 +71,7 @@ export async function askListeners(
   Object.freeze(event);
   const refused = (cause: unknown) => notMoved(uid, 'refused', 'its owner refuses', cause);
   try {
-    // One that is asynchronous answers once its promise is settled.
+    // An asynchronous listener answers by its promise.
     for (const listener of emitter.rawListeners('move')) waitFor(listener.call(emitter, event));
   } catch (error) {
     isOpen = false;

@@ -1,6 +1,6 @@
-// Carry out: the process that moves a grant does so, in two transactions. By the first the grant has
-// what it goes to, and everything that runs on it has gone there when the lock is let go. Pages take
-// longer: the second, once they have followed, gives up what it has left.
+// Carries out a move, in two transactions. The first gives the grant its new place, and moves its
+// threads before it releases the lock. Pages take longer: the second gives up the old place once
+// they have moved.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
@@ -27,7 +27,7 @@ export interface MovedGrant {
   readonly memory: MemoryMigration | null;
 }
 
-/** What is put on record of why a grant does not move. */
+/** The error code to record for a grant that does not move. */
 export const codeOf = (error: unknown): string =>
   error instanceof NumalignError ? error.code : 'ERR_NOT_MOVED';
 
@@ -37,9 +37,9 @@ interface Begun {
 }
 
 /**
+ * Carries out an announced move. If it fails, everything is back where it was.
  * REQUIRES: its id is among the grants that this environment is resizing or moving.
- * @throws ERR_NOT_MOVED where it was called off meanwhile; what stands in the way, and everything is
- *   where it was then
+ * @throws ERR_NOT_MOVED if the move was called off meanwhile; any error that prevents the move
  */
 export async function carryOut(site: Site, announced: MovingPod): Promise<MovedGrant> {
   const begun = await transact(site, undefined, async (state, commit) => {
@@ -53,7 +53,7 @@ export async function carryOut(site: Site, announced: MovingPod): Promise<MovedG
   return { pod, threads: begun.threads, memory };
 }
 
-/** The pod as it is, while its move is announced as it was. */
+/** The pod on record; undefined if this announcement of a move no longer stands. */
 export function announcedPod(state: Assignments, announced: MovingPod): MovingPod | undefined {
   const pod = findPod(state, announced.uid);
   if (pod?.admittedAt !== announced.admittedAt || !isMoving(pod)) return undefined;
@@ -76,7 +76,7 @@ async function begin(site: Site, state: Assignments, pod: MovingPod, commit: Enf
   }
 }
 
-// What may have become of it since the move was announced.
+// The pod may have changed since the move was announced.
 function checkTarget(state: Assignments, pod: MovingPod): void {
   const { uid, containers, upcoming } = pod;
   const target = upcoming.move.target!;
@@ -89,7 +89,7 @@ function checkTarget(state: Assignments, pod: MovingPod): void {
   if (!taken.isEmpty) throw notMoved(uid, 'no-room', `the kubelet has taken CPU ${taken}`);
 }
 
-/** Everything that runs on the grant goes from one place of it to the other. */
+/** Moves everything that runs on the grant from one of its places to the other. */
 function leave(site: Site, state: Assignments, from: PodAssignment, to: PodAssignment): PinResult {
   const { uid, owner } = to;
   const { result, place } = moveThreads({ uid, owner: owner.uuid, from, to });
@@ -110,19 +110,19 @@ async function comeBack(
   before: MovingPod,
   commit: EnforcedCommit,
 ): Promise<void> {
-  // What cannot come back stays where it is: on record both places are the grant's until the end.
+  // Threads that cannot come back stay: both places belong to the grant until the move has ended.
   unlessRefused(() => leave(site, undone, moved, before));
   await commit(undone);
   if (!site.topology.isSimulated) site.enforcer.apply(undone);
 }
 
-/** What it has left is given up; where that fails, later. */
+/** Gives up the old place. If that fails, a later transaction does it. */
 async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
   try {
     return await transact(site, undefined, async (state, commit) => {
       const pod = findPod(state, begun.uid);
-      const isOurs = pod && isMoving(pod) && pod.upcoming.by === begun.upcoming.by;
-      if (!isOurs || pod.upcoming.move.target) return pod ?? begun;
+      const isSameMove = pod && isMoving(pod) && pod.upcoming.by === begun.upcoming.by;
+      if (!isSameMove || pod.upcoming.move.target) return pod ?? begun;
       const next = finishMove(state, pod, moveTime());
       await commit(next, true);
       return findPod(next, pod.uid)!;
@@ -135,8 +135,8 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
 }
 
 /**
- * Nobody here carries it out any more: it is called off where it has not begun, and finished where it
- * has, by the next transaction of this process. There may be none for long, and others wait.
+ * Ends a change that this process no longer carries out: a transaction calls it off, or finishes it
+ * if it has begun. It starts that transaction now, because other processes wait.
  */
 export function conclude(site: Site, uid: string): void {
   site.ledger.registry.of(changesUnderWay).drop(uid);

@@ -1,5 +1,5 @@
-// Conduct: the process that moves a grant tells its listeners, moves it, and tells them again; or puts
-// on record why it does not.
+// Conduct: a process asks the listeners of a grant, moves the grant, and emits the outcome. If the
+// grant does not move, it records why.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { changesSize, isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import { runningCpus } from '../account/pod-holdings.js';
@@ -13,10 +13,10 @@ import { askListeners, memoryNodesAt, notMoved } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
 import { emitterOf, type MoveEnd, type ResizeEvent } from './move-event.js';
 
-/** How a move was answered that nobody carries out from here any more. */
+/** Reasons for which the asking process has already ended the move: no refusal is recorded. */
 const SILENT = ['no-answer', 'called-off'];
 
-/** Until the move is done, or is not. What stands in its way goes on record, and is not thrown. */
+/** Resolves once the grant has moved or stays. Records an error that prevents the move. */
 export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const { ledger } = site;
   const { uid } = pod;
@@ -24,20 +24,20 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   let endChange: (() => void) | undefined;
   const off = new AbortController();
   const look = () => {
-    // A record that cannot be read says nothing.
+    // An unreadable record calls nothing off.
     const isOff = () => announcedPod(assignmentsOf(site, ledger.read()), pod) === undefined;
     if (unlessRefused(isOff, false)) off.abort(notMoved(uid, 'called-off', 'the move was called off'));
   };
   const stop = ledger.watch(look, { isQuiet: true });
   try {
-    // Who asks for a range has agreed to what is in it.
+    // The owner of an elastic grant has agreed to every size in its range.
     if (!changesSize(pod)) await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal);
     stop();
     endChange = ledger.registry.of(changesUnderWay).begin(uid);
     await tell(site, pod, await carryOut(site, pod));
   } catch (error) {
     stop();
-    // A listener may wait for something in vain.
+    // A listener may still wait for something.
     off.abort(error);
     await refuse(site, pod, error as Error);
     await tell(site, pod, error as Error);
@@ -62,7 +62,7 @@ async function refuse(site: Site, pod: MovingPod, error: Error): Promise<void> {
   }
 }
 
-// A commit that has failed may be on record all the same.
+// A commit that failed may be on record nevertheless.
 function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): boolean {
   const pod = findPod(state, uid);
   return (
@@ -73,7 +73,7 @@ function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): 
   );
 }
 
-// Resolves once the listeners were called: what they hear of the next change comes later.
+// Resolves once the listeners were called, so that events of the next change come later.
 async function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error): Promise<void> {
   const emitter = emitterOf(site.ledger, before.uid);
   const isResize = changesSize(before);
@@ -84,7 +84,7 @@ async function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error):
       : () => emitter.emit('resize', resizeEvent(site, before, outcome))
     : () => emitter.emit('moveEnd', moveEnd(site, before, outcome));
   if (!emit) return;
-  // What a listener throws is its own, and nothing of the change.
+  // An error of a listener must not fail the change.
   await new Promise<void>((resolve) =>
     setImmediate(() => {
       resolve();

@@ -1,4 +1,4 @@
-// Kept room: what grants have left for a request, given back where the request does not get it.
+// Kept room: gives back what grants have left for a request that does not get it.
 import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
@@ -6,9 +6,9 @@ import { releaseRoom } from './move-grant.js';
 import { retry } from './retry.js';
 
 /**
- * Gives it back, if there is any. Where that fails it is tried again later: the room is this process's,
- * and free once it ends. So it is while a grant is on its way that nobody waits for any more: what that
- * leaves is kept until it has left.
+ * Gives the room of a request back, if there is any. If that fails, or a grant is still moving for
+ * the request, tries again later. The room belongs to this process, so it becomes free when the
+ * process ends.
  */
 export function giveBackRoom(site: Site, request: string): Promise<void> {
   return retry(site, async () => {

@@ -1,4 +1,5 @@
-// What the owner of a grant hears of its moves: before one, which it may put off or refuse, and after.
+// The events of a grant's moves, for its owner: before a move, which the owner may delay or refuse,
+// and after it.
 import { EventEmitter } from 'node:events';
 import type { PinResult } from '../machine/affinity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -7,8 +8,9 @@ import type { MemoryMigration } from '../threads/memory.js';
 
 /** The grant is about to move, see {@link GrantEvents} and docs/grants.md. */
 export interface MoveEvent {
+  /** The uid of the grant. */
   readonly uid: string;
-  /** The CPUs until then. */
+  /** The CPUs before the move. */
   readonly before: CpuSet;
   /** The CPUs after the move. */
   readonly cpus: CpuSet;
@@ -26,8 +28,8 @@ export interface MoveEvent {
   readonly signal: AbortSignal;
   /**
    * Delays the move until the promise is fulfilled. If it is rejected, the grant does not move. The
-   * promise of an asynchronous listener counts, too. Call it in the listener, or while another promise
-   * is pending.
+   * promise of an asynchronous listener counts, too. Call it in the listener, or while another
+   * promise is pending.
    * @throws ERR_INVALID_ARGUMENT later
    */
   waitUntil(promise: PromiseLike<unknown>): void;
@@ -35,12 +37,15 @@ export interface MoveEvent {
 
 /** How a move ended. */
 export interface MoveEnd {
+  /** The uid of the grant. */
   readonly uid: string;
-  /** Whether the grant has moved. */
+  /** True if the grant has moved. */
   readonly isMoved: boolean;
   /** The CPUs now. */
   readonly cpus: CpuSet;
+  /** The NUMA nodes of `cpus`. */
   readonly nodes: NodeSet;
+  /** The NUMA nodes of its memory now. */
   readonly memoryNodes: NodeSet;
   /** What became of the threads of this process; null without a move. */
   readonly threads: PinResult | null;
@@ -52,6 +57,7 @@ export interface MoveEnd {
 
 /** A grant grew or shrank by itself. */
 export interface ResizeEvent {
+  /** The uid of the grant. */
   readonly uid: string;
   /** The CPUs that it had. */
   readonly before: CpuSet;
@@ -79,20 +85,20 @@ export type GrantListener<Event extends keyof GrantEvents> = (...args: GrantEven
 
 export type GrantEmitter = EventEmitter<GrantEvents>;
 
-// By the grant's id: whichever object of it is listened to.
+// By the grant's id: a grant may have several objects.
 const emitters = () => new Map<string, GrantEmitter>();
 
 /** The events of a grant. */
 export function emitterOf({ registry }: Pick<Store, 'registry'>, uid: string): GrantEmitter {
   const all = registry.of(emitters);
-  const known = all.get(uid);
-  if (known) return known;
+  const present = all.get(uid);
+  if (present) return present;
   const emitter: GrantEmitter = new EventEmitter();
   all.set(uid, emitter);
   return emitter;
 }
 
-/** The grant has ended, or is another process's: its listeners hear nothing more. */
+/** Drops the listeners of a grant that has ended, or belongs to another process now. */
 export function dropListeners({ registry }: Pick<Store, 'registry'>, uid: string): void {
   registry.of(emitters).delete(uid);
 }

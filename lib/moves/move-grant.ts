@@ -1,6 +1,6 @@
-// Move: a grant that consents goes to other CPUs and memory, so that there is room for a request.
-// Announced on record first; its owner answers, or the process that asks moves it where no
-// process does. What it leaves is kept for the request by a placeholder.
+// Moves a grant that consents to other CPUs and memory, to make room for a request. The move is
+// announced on record. The owner carries it out, or this process does if no process owns the grant.
+// A placeholder keeps what the grant leaves for the request.
 import type { Assignments } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
 import {
@@ -24,25 +24,25 @@ import { noticeMsOf, notMoved } from './answer.js';
 import { busyMove, withAnnouncement } from './move-target.js';
 import { moverOf } from './mover.js';
 
-/** For whom room is made. */
+/** The request that gets the room. */
 export interface MoveRequest {
-  /** The uid of the request: of the placeholder, until the admission replaces it. */
+  /** The uid of the request. Its placeholder has this uid until the request is admitted. */
   readonly for: string;
-  /** Of room that is kept for another uid the grant takes what it needs; the rest is free at once. */
+  /** The uid of kept room. The grant takes what it needs; the rest becomes free at once. */
   readonly room?: string | undefined;
-  /** Ends the waiting, and calls the move off where it has not begun. */
+  /** Ends the waiting, and calls the move off if it has not begun. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Answers the grant as it is once it has moved. Where it fails it has not, and nothing is kept that
- * was not before. `after`: the pod as it is to be; of it counts where CPUs and memory are.
- * @throws ERR_UNKNOWN_GRANT; ERR_NOT_MOVABLE without consent, or beyond its terms; ERR_GRANT_BUSY while
- *   it is resized, moved or handed over; ERR_INVALID_ARGUMENT for a target that has other amounts;
- *   ERR_POD_CONFLICT where the uid of the request is on record; ERR_NOT_MOVED, with a `reason`: there
- *   is no room (`no-room`), its owner refuses (`refused`, with the `cause`'s code) or does not answer
- *   within its notice (`no-answer`), it has ended (`ended`), or somebody has called the move off
- *   (`called-off`); the signal's reason; the ledger's errors
+ * Moves a grant, and returns the grant on record. If it fails, the grant has not moved, and no room
+ * is kept beyond what was kept before. `after`: the new place; only its CPUs and memory count.
+ * @throws ERR_UNKNOWN_GRANT; ERR_NOT_MOVABLE without consent, or beyond its terms; ERR_GRANT_BUSY
+ *   while it is resized, moved or handed over; ERR_INVALID_ARGUMENT for a target with other
+ *   amounts; ERR_POD_CONFLICT if the uid of the request is on record; ERR_NOT_MOVED, with a
+ *   `reason`: there is no room (`no-room`), its owner refuses (`refused`, with the `cause`'s code)
+ *   or does not answer within its notice (`no-answer`), it has ended (`ended`), or the move was
+ *   called off (`called-off`); the signal's reason; the ledger's errors
  */
 export async function moveGrant(
   site: Site,
@@ -59,10 +59,10 @@ export async function moveGrant(
   try {
     announced = await announce(site, uid, after, request);
     const { owner } = announced;
-    const isOurs = owner.kind !== 'process' || ledger.owners.isOwn(owner);
-    const conducted = isOurs ? moverOf(ledger).conduct(site, announced) : undefined;
+    const isConductedHere = owner.kind !== 'process' || ledger.owners.isOwn(owner);
+    const conducted = isConductedHere ? moverOf(ledger).conduct(site, announced) : undefined;
     if (conducted) await unlessAborted(conducted, request.signal);
-    // What is called off here ends there, too.
+    // If `outcome` calls the move off, this waits until the move is no longer conducted here.
     const moved = await outcome(site, announced, request.signal).finally(() => conducted);
     announced = undefined;
     return moved;
@@ -73,7 +73,7 @@ export async function moveGrant(
   }
 }
 
-/** As long as the signal has not aborted. */
+/** Waits until the move is conducted, or the signal aborts. */
 async function unlessAborted(conducted: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (!signal) return conducted;
   let abort = () => {};
@@ -84,7 +84,7 @@ async function unlessAborted(conducted: Promise<void>, signal: AbortSignal | und
   signal.removeEventListener('abort', abort);
 }
 
-// Every transaction of this process calls off what it has announced and does not do any more.
+// Every transaction of this process calls off its announcements that it no longer follows.
 function callOff(site: Site, request: string): Promise<void> {
   return transact(site, undefined, async (state, commit, recorded) => {
     const next = withoutAim(state, request);
@@ -98,9 +98,9 @@ function announce(
   after: Place,
   { for: request, room, signal }: MoveRequest,
 ): Promise<MovingPod> {
-  return transact(site, signal, async (given, commit) => {
+  return transact(site, signal, async (before, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const state = room === undefined ? given : withoutPlaceholder(given, room);
+    const state = room === undefined ? before : withoutPlaceholder(before, room);
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, site.ledger.path);
     const now = new Date();
@@ -117,8 +117,8 @@ function announce(
 }
 
 /**
- * Waits for the owner, as long as its notice is; once the move has begun, until it is done. Then an
- * abort only ends the waiting.
+ * Waits for the owner, at most for its notice; once the move has begun, until it is done. From then
+ * on an abort only ends the waiting.
  */
 async function outcome(
   site: Site,
@@ -126,7 +126,7 @@ async function outcome(
   signal: AbortSignal | undefined,
 ): Promise<PodAssignment> {
   const { ledger } = site;
-  const look = () => seen(assignmentsOf(site, ledger.read()), announced);
+  const look = () => movedPod(assignmentsOf(site, ledger.read()), announced);
   const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
     return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
@@ -144,8 +144,8 @@ async function outcome(
   }
 }
 
-// Undefined while it is not known yet.
-function seen(state: Assignments, announced: MovingPod): PodAssignment | undefined {
+// The grant once it has moved; undefined while that is open. Throws if it stays.
+function movedPod(state: Assignments, announced: MovingPod): PodAssignment | undefined {
   const { uid, upcoming } = announced;
   const pod = findGrant(state, announced);
   if (!pod) throw notMoved(uid, 'ended', 'it has ended');
@@ -158,7 +158,7 @@ function seen(state: Assignments, announced: MovingPod): PodAssignment | undefin
   throw notMoved(uid, 'called-off', 'the move was called off');
 }
 
-/** What was kept for a request is free again; false: not yet, a grant is still on its way. */
+/** Frees the room of a request. Resolves to false if a grant is still moving for the request. */
 export function releaseRoom(site: Site, request: string): Promise<boolean> {
   return transact(site, undefined, async (state, commit, recorded) => {
     const isKept = isAwaited(state, request);

@@ -1,5 +1,5 @@
-// The target of a move: whether the grant may go there, and there is room for it. Nothing is decided:
-// who asks has chosen it.
+// The target of a move, which the caller has chosen: checks that the grant may go there, and that
+// there is room.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -27,9 +27,9 @@ import { MILLI } from '../input/values/quantity.js';
 import { notMoved } from './answer.js';
 
 /**
- * The state by which the move is announced.
- * @throws ERR_NOT_MOVABLE without consent, or beyond it; ERR_GRANT_BUSY; ERR_INVALID_ARGUMENT where
- *   the target is no other place for just what the grant has; ERR_NOT_MOVED where there is no room
+ * The state with the move announced.
+ * @throws ERR_NOT_MOVABLE without consent, or beyond it; ERR_GRANT_BUSY; ERR_INVALID_ARGUMENT if
+ *   the target has other amounts than the grant; ERR_NOT_MOVED if there is no room
  */
 export function withAnnouncement(
   { topology, ledger }: Site,
@@ -43,44 +43,43 @@ export function withAnnouncement(
   if (isResize) checkRange(pod, pod.elastic, after);
   else checkShape(pod, after);
   const target = placeOf(pod, after);
-  const more = blocksLeft(target, pod);
-  const fresh = presentCpus(target).difference(presentCpus(pod));
-  if (!isResize) checkConsent(pod, asker, topology.nodesOf(fresh).union(nodesOf(more)).toArray());
+  const addedMemory = blocksLeft(target, pod);
+  const addedCpus = presentCpus(target).difference(presentCpus(pod));
+  if (!isResize) checkConsent(pod, asker, topology.nodesOf(addedCpus).union(nodesOf(addedMemory)).toArray());
   const keeper = asker.request === pod.uid ? undefined : findPod(state, asker.request);
-  const isTheirs = keeper && isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner);
-  if (keeper && !isTheirs) {
-    throw new NumalignError('ERR_POD_CONFLICT', `room cannot be kept for ${asker.request}: it is on record`, {
-      value: asker.request,
-    });
+  if (keeper && !(isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner))) {
+    const { request } = asker;
+    const message = `room cannot be kept for ${request}: a pod with this uid is on record`;
+    throw new NumalignError('ERR_POD_CONFLICT', message, { value: request });
   }
-  const taken = (what: string) => notMoved(pod.uid, 'no-room', `${what} is not free`);
+  const noRoom = (what: string) => notMoved(pod.uid, 'no-room', `${what} is not free`);
   const now = cpusNow(topology, state.pods);
   const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
-  const missing = fresh.difference(free);
-  if (!missing.isEmpty) throw taken(`CPU ${missing}`);
+  const missing = addedCpus.difference(free);
+  if (!missing.isEmpty) throw noRoom(`CPU ${missing}`);
   const tables = memoryTables(state, topology);
-  const lacking = lackingOf(more, tables);
-  const yielded = yieldRoom(state, asker.request, lacking);
-  const [short] = yielded === state ? lacking : lackingOf(more, memoryTables(yielded, topology));
-  if (short) throw taken(`so much ${short.type} of NUMA nodes ${short.nodes}`);
+  const shortages = shortagesOf(addedMemory, tables);
+  const withRoom = yieldRoom(state, asker.request, shortages);
+  const [short] = withRoom === state ? shortages : shortagesOf(addedMemory, memoryTables(withRoom, topology));
+  if (short) throw noRoom(`enough ${short.type} on NUMA nodes ${short.nodes}`);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
-  const next = announceMove(yielded, pod, target, asker, allocatableOn);
+  const next = announceMove(withRoom, pod, target, asker, allocatableOn);
   // Memory that is allocated together on several nodes is not allocated on one of them alone.
-  if (bookingFlaw(next.memory, next.pods) !== undefined) throw taken('the memory of these NUMA nodes');
+  if (bookingFlaw(next.memory, next.pods) !== undefined) throw noRoom('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
-    throw taken('a CPU for the shared pool while it moves');
+    throw noRoom('a CPU for the shared pool while it moves');
   const left = freeCpus(next, now).size;
   if (left < freeCpus(state, now).size && mixedOfPods(next.pods) > left * MILLI)
-    throw taken('what is booked of the shared pool for mixed grants, while it moves,');
+    throw noRoom('the part of the shared pool that mixed grants book, while it moves,');
   return next;
 }
 
-/** What nodes do not have of the memory that is to be theirs. */
-function lackingOf(blocks: readonly MemoryBlock[], tables: readonly MemoryTable[]): MemoryBlock[] {
+/** The blocks that do not fit into the free memory of their nodes, with the missing bytes. */
+function shortagesOf(blocks: readonly MemoryBlock[], tables: readonly MemoryTable[]): MemoryBlock[] {
   return blocks.flatMap((block) => {
-    const own = tables.filter(({ node, type }) => type === block.type && block.nodes.includes(node));
-    const bytes = block.bytes - own.reduce((sum, { free }) => sum + free, 0);
+    const rows = tables.filter(({ node, type }) => type === block.type && block.nodes.includes(node));
+    const bytes = block.bytes - rows.reduce((sum, { free }) => sum + free, 0);
     return bytes > 0 ? [{ ...block, bytes }] : [];
   });
 }
@@ -93,7 +92,7 @@ export function busyMove(uid: string): NumalignError {
   );
 }
 
-/** What makes a place another one for the same. */
+/** The amounts of a place as text. A move must not change them. */
 const amountsOf = ({ booking, containers }: Place) =>
   JSON.stringify([
     booking?.cpus.size,
@@ -106,19 +105,19 @@ const amountsOf = ({ booking, containers }: Place) =>
 function checkShape(pod: PodAssignment, after: Place): void {
   const [now, then] = [amountsOf(pod), amountsOf(after)];
   if (now === then && !runningCpus(pod).isEmpty) return;
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `${pod.uid} cannot become another grant by a move`, {
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `a move cannot change the amounts of grant ${pod.uid}`, {
     value: then,
     valid: now,
   });
 }
 
-// It keeps its memory, and what it has of CPUs or a part of it.
+// A resize keeps the memory. It adds CPUs or removes some, but does not replace any.
 function checkRange(pod: PodAssignment, { min, max }: Elasticity, after: Place): void {
   const [now, then] = [runningCpus(pod), runningCpus(after)];
   const isPart = now.isSubsetOf(then) || then.isSubsetOf(now);
   const isSame = blocksLeft(pod, after).length + blocksLeft(after, pod).length === 0;
   if (isPart && isSame && then.size >= min && then.size <= max) return;
-  throw new NumalignError('ERR_INVALID_ARGUMENT', `${pod.uid} cannot have the CPUs ${then} by itself`, {
+  throw new NumalignError('ERR_INVALID_ARGUMENT', `grant ${pod.uid} cannot grow or shrink to CPUs ${then}`, {
     value: then.toString(),
     valid: `${min} to ${max} CPUs, with all or some of ${now}`,
   });
@@ -128,11 +127,11 @@ function checkConsent(pod: PodAssignment, time: MoveTime, nodes: readonly number
   const { uid, movable } = pod;
   const no = (why: string, value: unknown, valid: string) =>
     new NumalignError('ERR_NOT_MOVABLE', `grant ${uid} may not be moved${why}`, { uid, value, valid });
-  if (!movable) throw no(': it was admitted without consent to that', uid, 'a grant with the option movable');
+  if (!movable) throw no(': it was admitted without consent', uid, 'a grant with the option movable');
   const { maxPerHour, exclude } = movable;
   const excluded = nodes.filter((node) => exclude.has(node));
   if (excluded.length > 0) throw no(` to NUMA node ${excluded}`, excluded, `any node but ${exclude}`);
   const moves = movesSince(pod, time).length;
   if (maxPerHour !== null && moves >= maxPerHour)
-    throw no(' any more within the hour', moves, `at most ${maxPerHour} moves an hour`);
+    throw no(' again within the hour', moves, `at most ${maxPerHour} moves an hour`);
 }

@@ -1,5 +1,5 @@
-// Mover: answers the moves that others announce for grants of this environment. One for each state:
-// it looks after commits while there is such a grant, and nothing wakes it in between.
+// Mover: answers the moves that other processes announce for grants of this environment. One per
+// state: it looks after each commit while there is such a grant, and causes no other wake-ups.
 import { changesSize, isMoving, type MovingPod } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { podsThat } from '../account/pod-list-changes.js';
@@ -13,7 +13,7 @@ const isMovable = ({ movable, elastic }: PodAssignment) => movable !== undefined
 
 const movablePods = podsThat(isMovable);
 
-/** Grants of this environment that others have announced to move, and that may be moved. */
+/** Movable grants of this environment with an announced move. */
 function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
   const { owners } = site.ledger;
   return pods.filter(
@@ -35,7 +35,7 @@ class Mover {
   #site: Site | undefined;
   #stop: (() => void) | undefined;
   readonly #conducted = new Map<string, Promise<void>>();
-  // By the grant's id: the last of them.
+  // The last move by the grant's id.
   readonly #latest = new Map<string, Promise<void>>();
 
   constructor(store: Store) {
@@ -45,11 +45,11 @@ class Mover {
   follow(site: Site): void {
     this.#site = site;
     if (this.#stop) return;
-    // It does not keep the process alive: the grant ends with that.
-    // What stands in the way of a look is seen by the next one.
+    // The watch does not keep the process alive, because the grant ends with the process.
+    // After a failed look, the next commit causes another one.
     const look = () => unlessRefused(() => this.#look());
     this.#stop = this.#store.watch(look, { isQuiet: true });
-    // The process that has just got the grant adds its listeners first.
+    // Lets the program add its listeners to a new grant first.
     setImmediate(look);
   }
 
@@ -66,11 +66,11 @@ class Mover {
     for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
   }
 
-  /** Once for each announcement, from any caller. Listeners hear how one has ended before the next. */
+  /** Conducts each announcement only once. Moves of one grant come one after the other. */
   conduct(site: Site, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
-    const known = this.#conducted.get(key);
-    if (known) return known;
+    const running = this.#conducted.get(key);
+    if (running) return running;
     const { uid } = pod;
     const conducted = (this.#latest.get(uid) ?? Promise.resolve())
       .then(() => conduct(site, pod))
@@ -89,7 +89,7 @@ const newMover = (store: Store) => new Mover(store);
 
 export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
 
-/** A grant has become this environment's: where it may be moved, moves of it are answered. */
+/** Answers the moves of a grant from now on, if it is movable and belongs to this environment. */
 export function answerMoves(site: Site, pod: PodAssignment): void {
   const { owner } = pod;
   if (!isMovable(pod) || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;

@@ -1,4 +1,4 @@
-// Pages: the memory of a grant that moves goes to its new nodes, as far as this process may move it.
+// Pages: moves the memory of a grant to its new nodes, as far as this process may.
 import type { MovingPod, Place } from '../account/moves/move-steps.js';
 import { threadShares } from '../account/pod-holdings.js';
 import { groupOf } from '../admission/grants/grant-record.js';
@@ -12,9 +12,10 @@ import { followMemory, type MemoryMigration, migrate } from '../threads/memory.j
 import { memoryNodesAt } from './answer.js';
 
 /**
- * What the kernel cannot move is told, and fails nothing: the memory is booked where it goes. Pages
- * belong to a process and not to a grant: of this one, those on nodes of another grant of it stay.
- * `before`: where it was. null where there was nothing to move.
+ * Moves pages from the nodes of `before` to those of `pod`. Reports pages that the kernel cannot
+ * move, but does not fail: the memory is booked on the new nodes already. Pages belong to a
+ * process, not to a grant, so pages of this process stay on nodes of its other grants. Null if
+ * there is nothing to move.
  */
 export function movePages(site: Site, pod: MovingPod, before: Place): MemoryMigration | null {
   const { topology, ledger } = site;
@@ -38,7 +39,7 @@ export function movePages(site: Site, pod: MovingPod, before: Place): MemoryMigr
   return together(migrations, refusal);
 }
 
-// A process that has ended has nothing to move any more.
+// Ignores processes that have ended (ESRCH).
 function together(all: readonly MemoryMigration[], refusal: string | null): MemoryMigration | null {
   const left = all.filter(({ reason }) => reason !== 'ESRCH');
   if (left.length === 0 && refusal === null) return null;

@@ -1,5 +1,4 @@
-// Retry: what has to be done in the end, and may not be possible now. A lock is held for long, a disk is
-// full.
+// Retry: repeats an action that must succeed in the end, despite a held lock or a full disk.
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 
@@ -7,8 +6,8 @@ const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 30_000;
 
 /**
- * Does it, and where that fails, or answers false, tries again after a while. Never throws: what fails
- * is published. It does not keep the process alive.
+ * Runs the action, and runs it again later if it throws or returns false. Never throws: errors are
+ * published. Does not keep the process alive.
  */
 export async function retry(site: Site, action: () => Promise<unknown>, pauseMs = PAUSE_MS): Promise<void> {
   try {

@@ -12,9 +12,9 @@ const joined = () => new Set<Site>();
 export function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
   const { enforcer, ledger } = site;
   const members = ledger.registry.of(joined);
-  const reopened = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
+  const onReopen = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
   if (sharedMember) {
-    enforcer.join(state, reopened);
+    enforcer.join(state, onReopen);
     members.add(site);
   }
   try {

@@ -33,21 +33,21 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
       joinPool(site, config, first);
       return settingWarnings(first, topology, now.online);
     }
-    const recorded = checkpoint.assignments;
+    const assignments = checkpoint.assignments;
     // CPUs within reach are available once they are given back.
-    site.topology = allowing(topology, site.enforcer.cpusWithinReach(recorded));
-    checkRecorded(recorded, config, topology, now, ledger.path);
-    refuseBesideKubelet(site, config, recorded);
+    site.topology = allowing(topology, site.enforcer.cpusWithinReach(assignments));
+    checkRecorded(assignments, config, topology, now, ledger.path);
+    refuseBesideKubelet(site, config, assignments);
     // Such a state can only be looked at.
     if (checkpoint.refusal) return [];
     const archived = ledger.isOfThisBoot(checkpoint)
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
-    const state = archived.length > 0 ? withoutPods(recorded) : withoutDead(site, recorded);
+    const state = archived.length > 0 ? withoutPods(assignments) : withoutDead(site, assignments);
     // This kernel does not have the settings of an earlier boot.
-    const before = archived.length > 0 ? { ...recorded, quiet: null } : recorded;
+    const before = archived.length > 0 ? { ...assignments, quiet: null } : assignments;
     const isUnsettled = await isQuietUnsettled(site, state);
-    if (state !== recorded || isUnsettled)
+    if (state !== assignments || isUnsettled)
       await commitEnforced(site, before, state, commit, isUnsettled ? { quietReview: ALL_QUIET } : {});
     joinPool(site, config, state);
     return [

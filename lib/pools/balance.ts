@@ -18,6 +18,6 @@ export function successorOn<T extends Placed>(cpu: number, workers: readonly T[]
     byCpu.set(at, [...(byCpu.get(at) ?? []), worker]);
   }
   const [fullest = []] = [...byCpu.values()].sort((a, b) => b.length - a.length);
-  const here = byCpu.get(cpu)?.length ?? 0;
-  return fullest.length >= here + 2 ? fullest.at(-1) : undefined;
+  const count = byCpu.get(cpu)?.length ?? 0;
+  return fullest.length >= count + 2 ? fullest.at(-1) : undefined;
 }

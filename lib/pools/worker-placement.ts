@@ -40,17 +40,21 @@ export interface PlaceWorkersOptions {
 
 /** A Worker that {@link Grant.placeWorkers} saw. */
 export interface WorkerBirth {
+  /** The Worker of node:worker_threads. */
   readonly worker: Worker;
-  /** Its thread id; null if that is not certain. */
+  /** Its Linux thread id, as gettid(2); null if it is not certain. */
   readonly tid: number | null;
-  /** Where it may run, as the kernel says; if its thread is unknown, where it was put. */
+  /**
+   * The CPUs that it may run on, read back from the kernel; if `tid` is null, the CPUs that it was
+   * given.
+   */
   readonly cpus: CpuSet;
   /**
    * `atBirth`: placed before its first instruction. `afterBirth`: placed while it was starting,
    * before its constructor returned. `never`: not placed.
    */
   readonly when: 'atBirth' | 'afterBirth' | 'never';
-  /** Why it was not placed; else null. */
+  /** Why it was not placed, in one line; else null. */
   readonly reason: string | null;
 }
 
@@ -159,6 +163,7 @@ export class WorkerPlacement implements Disposable {
     this.#signal?.removeEventListener('abort', this.#abort);
   }
 
+  /** As {@link stop}. */
   [Symbol.dispose](): void {
     this.stop();
   }
@@ -230,11 +235,11 @@ export class WorkerPlacement implements Disposable {
   // The grant may have other CPUs by now.
   #placeOn(grant: GrantedThreads): ThreadPlace {
     const { cpus, ...rest } = this.#options;
-    const named =
+    const option =
       cpus === undefined
         ? undefined
         : unlessRefused(() => parsePlace(grant, 'placeWorkers', { ...rest, cpus }));
-    return named ?? parsePlace(grant, 'placeWorkers', rest);
+    return option ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
   // `new Worker` must not fail because a place is refused: the Worker stays where it was born.

@@ -43,8 +43,8 @@ export function identifyCgroup(folder: string): CgroupIdentity {
 
 /** True if the path leads to this very cgroup. */
 export function isCgroupHere({ path, device, inode }: CgroupIdentity): boolean {
-  const here = numbersOf(path);
-  return here !== undefined && here.device === device && here.inode === inode;
+  const numbers = numbersOf(path);
+  return numbers !== undefined && numbers.device === device && numbers.inode === inode;
 }
 
 /** True if a cgroup may have processes. Counts as alive if this process cannot tell. */
@@ -86,7 +86,7 @@ export function listsAllProcesses(path: string): boolean {
  */
 function isSeenWhole({ path, device, namespace }: CgroupIdentity): boolean {
   if (namespaceOf('cgroup') !== namespace) return false;
-  let above = path;
-  while (!numbersOf(above)) above = dirname(above);
-  return numbersOf(above)?.device === device && mountOf(above)?.root === '/';
+  let ancestor = path;
+  while (!numbersOf(ancestor)) ancestor = dirname(ancestor);
+  return numbersOf(ancestor)?.device === device && mountOf(ancestor)?.root === '/';
 }

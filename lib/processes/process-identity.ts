@@ -195,11 +195,11 @@ export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): b
     // Process 2 is a kernel thread. If it is hidden, others are too.
     statOf(2);
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-    return !pids.map(Number).some((here) => {
+    return !pids.map(Number).some((outerPid) => {
       // Empty if this process may not read it.
-      const there = linkOf(`/proc/${here}/ns/pid`);
-      if (there !== '' && there !== namespace) return false;
-      return innerPid(here) === pid && isSameStart(identifyProcess(here)?.start ?? '', start);
+      const otherNamespace = linkOf(`/proc/${outerPid}/ns/pid`);
+      if (otherNamespace !== '' && otherNamespace !== namespace) return false;
+      return innerPid(outerPid) === pid && isSameStart(identifyProcess(outerPid)?.start ?? '', start);
     });
   } catch {
     return false;

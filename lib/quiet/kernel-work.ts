@@ -68,9 +68,9 @@ function offloadedCpus(
   // The kernel takes dashes and underscores as equal. The last option counts.
   const list = words.flatMap((word) => /^rcu[-_]nocbs=(.*)$/.exec(word)?.[1] ?? []).at(-1) ?? '';
   const last = /\d*$/.exec(possible)![0];
-  const named = parseList(list === 'all' ? possible : list.replaceAll(/\bN\b/g, last));
+  const listCpus = parseList(list === 'all' ? possible : list.replaceAll(/\bN\b/g, last));
   // A tick can stop only on CPUs whose callbacks run elsewhere.
-  return named?.union(tickless ?? CpuSet.EMPTY);
+  return listCpus?.union(tickless ?? CpuSet.EMPTY);
 }
 
 /** The kernel work done on these CPUs. Pure. */

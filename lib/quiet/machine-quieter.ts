@@ -18,23 +18,23 @@ export class MachineQuieter implements Quieter {
   readonly #topology: () => Topology;
   readonly #parts: readonly Part[];
   readonly #files: KernelFiles;
-  readonly #unchanged: (cpus: CpuSet) => readonly string[];
+  readonly #remainingWork: (cpus: CpuSet) => readonly string[];
 
   constructor(
     topology: () => Topology,
     parts: readonly Part[],
     files: KernelFiles,
-    unchanged: (cpus: CpuSet) => readonly string[],
+    remainingWork: (cpus: CpuSet) => readonly string[],
   ) {
     this.#topology = topology;
     this.#parts = parts;
     this.#files = files;
-    this.#unchanged = unchanged;
+    this.#remainingWork = remainingWork;
   }
 
-  #ground(demands: readonly QuietDemand[], recorded: readonly QuietSetting[]): QuietGround {
+  #ground(demands: readonly QuietDemand[], records: readonly QuietSetting[]): QuietGround {
     const [parts, files, topology] = [this.#parts, this.#files, this.#topology()];
-    return { parts, files, topology, demands, recorded };
+    return { parts, files, topology, demands, recorded: records };
   }
 
   #groundOf(state: Assignments): QuietGround {
@@ -47,11 +47,11 @@ export class MachineQuieter implements Quieter {
 
   async #plan(
     demands: readonly QuietDemand[],
-    recorded: readonly QuietSetting[],
+    records: readonly QuietSetting[],
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
-    const look = await lookAtSettings(this.#ground(demands, recorded));
-    return planQuiet(look, recorded, this.#abstention(isGivenUp));
+    const look = await lookAtSettings(this.#ground(demands, records));
+    return planQuiet(look, records, this.#abstention(isGivenUp));
   }
 
   follow(
@@ -60,8 +60,8 @@ export class MachineQuieter implements Quieter {
     record: RecordState,
     review?: QuietReview,
   ): Promise<QuietStep> | undefined {
-    const [former, wanted] = [quietDemands(before), quietDemands(next)];
-    const isSame = demandsAmong(former, wanted) === former && demandsAmong(wanted, former) === wanted;
+    const [former, demands] = [quietDemands(before), quietDemands(next)];
+    const isSame = demandsAmong(former, demands) === former && demandsAmong(demands, former) === demands;
     return isSame && !review && !isWaiting(before)
       ? undefined
       : this.#follow(before, next, record, review?.isGivenUp);
@@ -75,13 +75,13 @@ export class MachineQuieter implements Quieter {
     record: RecordState,
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietStep> {
-    const [former, wanted] = [quietDemands(before), quietDemands(next)];
-    const kept = demandsAmong(former, wanted);
+    const [former, demands] = [quietDemands(before), quietDemands(next)];
+    const lasting = demandsAmong(former, demands);
     let settings = before.quiet?.settings ?? [];
     let rollback: readonly Change[] = [];
     const foreign: FoundSetting[] = [];
-    if (kept !== former) {
-      const plan = await this.#plan(kept, settings, isGivenUp);
+    if (lasting !== former) {
+      const plan = await this.#plan(lasting, settings, isGivenUp);
       if (plan.changes.length > 0) await record(withSettings(before, settingsDuring(plan)));
       const steps = [...plan.restorations, ...plan.changes];
       const refusals = await writeAll(steps);
@@ -90,10 +90,10 @@ export class MachineQuieter implements Quieter {
       foreign.push(...plan.foreign);
     }
     // If nothing more is asked for, nothing more is to be done.
-    const isSettled = kept !== former && demandsAmong(wanted, kept) === wanted;
+    const isSettled = lasting !== former && demandsAmong(demands, lasting) === demands;
     const plan = isSettled
       ? { restorations: [], changes: [], foreign: [], settings }
-      : await this.#plan(wanted, settings, isGivenUp);
+      : await this.#plan(demands, settings, isGivenUp);
     const nextState = withSettings(next, settingsDuring(plan));
     return {
       next: nextState,
@@ -118,7 +118,7 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#groundOf(state), uid, this.#unchanged);
+    return quietOutcome(this.#groundOf(state), uid, this.#remainingWork);
   }
 
   async compare(state: Assignments): Promise<Comparison> {

@@ -11,18 +11,19 @@ import { keyOf } from './plan.js';
 
 /** How much of one part is reached. */
 export interface PartOutcome {
+  /** `yes`: everything of the part. `partly`: something of it is in force. `no`: nothing. */
   readonly reached: 'yes' | 'partly' | 'no';
-  /** Sentences that name what stands in the way; empty if the part is reached. */
+  /** One sentence for each thing that stands in the way; empty if the part is reached. */
   readonly reasons: readonly string[];
 }
 
 /** The value of {@link Grant.quiet}. */
 export interface QuietOutcome {
-  /** The parts that the grant asks for. */
+  /** What became of each part that the grant asks for. */
   readonly parts: Readonly<Partial<Record<QuietPart, PartOutcome>>>;
   /**
-   * Other kernel work on the CPUs that only the command line or a machine-wide setting can change:
-   * sentences that say what to set.
+   * Other kernel work on the CPUs that only the kernel command line or a machine-wide setting can
+   * change: one sentence each, which says what to set.
    */
   readonly unchanged: readonly string[];
 }
@@ -65,14 +66,14 @@ function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome 
     const record = records.get(keyOf(setting.path, identity));
     return [`${setting.title} is still on CPUs ${cpus}${whyNot(record, value)}`];
   });
-  const refused = promised.flatMap(({ path, identity, title }) => {
+  const refusals = promised.flatMap(({ path, identity, title }) => {
     const refusal = records.get(keyOf(path, identity))?.refusal ?? null;
     return refusal === null ? [] : [`${title} refuses the value that quiet needs ${refusalText(refusal)}`];
   });
   const unreadable = unread.map(
     ({ setting, reason }) => `${setting?.title ?? `the settings of ${part.name}`} cannot be read (${reason})`,
   );
-  const reasons = [...disturbing, ...refused, ...unreadable, ...part.obstacles(files, grantDemand)];
+  const reasons = [...disturbing, ...refusals, ...unreadable, ...part.obstacles(files, grantDemand)];
   if (reasons.length === 0) return Object.freeze({ reached: 'yes', reasons: Object.freeze([]) });
   const inForce = found.some(({ setting, identity, value }) => {
     const record = records.get(keyOf(setting.path, identity));

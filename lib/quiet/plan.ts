@@ -162,10 +162,10 @@ function stepOf(
   // Another program keeps changing it back, or the kernel has refused it.
   const isRefused = isAsBefore && before.refusal !== null && !(lacksRights(before) && isWritable(path));
   if (before && !isInForce && (isGivenUp?.(path) || isRefused)) return { record: before };
-  const written = isOurs && !isInForce ? [target, value] : [target];
+  const values = isOurs && !isInForce ? [target, value] : [target];
   const record: QuietSetting =
     isAsBefore && isInForce && before.refusal === null && before.written.length === 1
       ? before
-      : { part, path, identity, original, written, refusal: null, isLeftover: false };
+      : { part, path, identity, original, written: values, refusal: null, isLeftover: false };
   return isInForce ? { record } : { record, change: { ...found, target, record, before } };
 }

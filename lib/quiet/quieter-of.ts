@@ -14,8 +14,8 @@ const isConcerned = ({ pods, quiet }: Assignments) => quiet !== null || quietPod
 
 /** `topology` returns the current topology. */
 export function quieterOf(topology: () => Topology): Quieter {
-  let cached: MachineQuieter | undefined;
-  const quieter = () => (cached ??= machineQuieter(topology));
+  let cache: MachineQuieter | undefined;
+  const quieter = () => (cache ??= machineQuieter(topology));
   return {
     follow: (before, next, ...how) =>
       isConcerned(before) || isConcerned(next) ? quieter().follow(before, next, ...how) : undefined,
@@ -26,6 +26,6 @@ export function quieterOf(topology: () => Topology): Quieter {
 
 function machineQuieter(topology: () => Topology): MachineQuieter {
   const files = kernelFiles();
-  const unchanged = (cpus: CpuSet) => kernelWork(readKernelSettings(files), cpus).map(workText);
-  return new MachineQuieter(topology, PARTS, files, unchanged);
+  const remainingWork = (cpus: CpuSet) => kernelWork(readKernelSettings(files), cpus).map(workText);
+  return new MachineQuieter(topology, PARTS, files, remainingWork);
 }

@@ -19,16 +19,16 @@ export function settingsAfter(
   refusals: Refusals,
 ): QuietSetting[] {
   if (refusals.size === 0) return [...settings];
-  const refused = new Map<QuietSetting, QuietSetting>();
+  const replacements = new Map<QuietSetting, QuietSetting>();
   for (const { setting, record } of changes) {
     const refusal = refusals.get(setting);
-    if (refusal) refused.set(record!, withRefusal(record!, refusal));
+    if (refusal) replacements.set(record!, withRefusal(record!, refusal));
   }
   const refusedRestorations = restorations.flatMap(({ setting, before }) => {
     const refusal = refusals.get(setting);
     return refusal ? [{ ...withRefusal(before!, refusal), isLeftover: true }] : [];
   });
-  return [...settings.map((each) => refused.get(each) ?? each), ...refusedRestorations];
+  return [...settings.map((each) => replacements.get(each) ?? each), ...refusedRestorations];
 }
 
 // What the kernel has made of a value of numalign also belongs to numalign.

@@ -44,21 +44,21 @@ export function repair(
   fights: Fights,
   compare: (state: Assignments) => Promise<Comparison>,
 ): Promise<Repair> {
-  return transact(site, undefined, async (state, commit, recorded) => {
+  return transact(site, undefined, async (state, commit, stateOnRecord) => {
     if (commit.refusal) return { different: [], drifts: [], writes: 0 };
     // First, the grants of dead owners are given back. The next round finds other differences.
-    if (state !== recorded) {
+    if (state !== stateOnRecord) {
       await commit(state, true);
       return { different: [], drifts: [], writes: 1, isPostponed: true };
     }
     const before = countChanges();
     const { different, attempts, masks } = await attemptAll(fights, async () => (await compare(state)).found);
     if (attempts.length === 0) return { different, drifts: [], writes: 0 };
-    const settled = await repairQuiet(state, fights, attempts, commit);
-    const remaining = new Set((await compare(settled)).found.map(({ key }) => key));
+    const quietState = await repairQuiet(state, fights, attempts, commit);
+    const remaining = new Set((await compare(quietState)).found.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, remaining));
     const lostKinds = attempts.filter(({ found }) => remaining.has(found.key)).map(({ found }) => found.kind);
-    const refreshed = await recordRefusals(settled, attempts, remaining, commit);
+    const refreshed = await recordRefusals(quietState, attempts, remaining, commit);
     const lowered = await lower(site, refreshed, commit, lostKinds);
     const writes =
       countChanges() - before + masks + (refreshed === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
@@ -95,9 +95,9 @@ async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>)
       let error: NumalignError | undefined;
       try {
         if (!isLost) masks += each.repair();
-      } catch (thrown) {
-        if (!(thrown instanceof NumalignError)) throw thrown;
-        error = thrown;
+      } catch (failure) {
+        if (!(failure instanceof NumalignError)) throw failure;
+        error = failure;
       }
       attempts.set(each.key, { found: each, error, isLost });
     }
@@ -151,10 +151,10 @@ async function lower(
   next = withLevels(next, (pod) =>
     isPartitioned(pod) || cpusOf(pod).isEmpty ? pod.enforcement.level : weaker(pod.enforcement.level, now),
   );
-  const changed = next.pods.filter((pod, i) => pod.enforcement.level !== state.pods[i]!.enforcement.level);
-  if (changed.length === 0) return [];
+  const changes = next.pods.filter((pod, i) => pod.enforcement.level !== state.pods[i]!.enforcement.level);
+  if (changes.length === 0) return [];
   await commit(next, true);
-  return changed.map(({ uid, enforcement: { level } }) => {
+  return changes.map(({ uid, enforcement: { level } }) => {
     const what = `the CPUs of grant ${uid} are only kept from others at the level ${level}`;
     return Object.freeze({ kind: 'level', uid, what, repaired: false, contested: false });
   });

@@ -1,5 +1,5 @@
-// AskedGrants: whom one request has asked to move, and what became of it. Nobody is asked again who
-// has moved, refuses or does not answer.
+// AskedGrants: the grants that one request has asked to move, and their answers. A grant that has
+// moved, refuses or does not answer is not asked again.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
@@ -7,10 +7,11 @@ import type { Move } from '../decision/repacking/move.js';
 import type { UnmovedGrant } from '../decision/repacking/repacking-report.js';
 import { type MoveRequest, moveGrant } from '../moves/move-grant.js';
 
-// What says nothing of the grant's consent: others were faster, and it may be otherwise by now.
+// Reasons that do not concern the grant's consent: another request was faster. The grant may be
+// asked again.
 const PASSING = ['no-room', 'called-off', 'ended'];
 const MOST_PASSING = 3;
-// Each may take its notice.
+// Each of them may take its whole notice to answer.
 const MOST_UNMOVED = 8;
 
 export class AskedGrants {
@@ -18,7 +19,7 @@ export class AskedGrants {
   readonly #unmoved = new Map<string, UnmovedGrant>();
   readonly #passing = new Map<string, number>();
 
-  /** Whether it may be asked. */
+  /** True if the grant may be asked. */
   isOpen({ uid }: PodAssignment): boolean {
     return (
       this.#unmoved.size < MOST_UNMOVED &&
@@ -28,14 +29,14 @@ export class AskedGrants {
     );
   }
 
-  /** Those that do not move. */
+  /** The grants that do not move. */
   get unmoved(): readonly UnmovedGrant[] {
     return [...this.#unmoved.values()];
   }
 
   /**
-   * Has it moved: whether it has.
-   * @throws the signal's reason, the ledger's errors
+   * Asks the grant's owner to move it. True if it has moved.
+   * @throws the signal's reason; the ledger's errors
    */
   async ask(site: Site, { uid, before, after }: Move, request: MoveRequest): Promise<boolean> {
     try {

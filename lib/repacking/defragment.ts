@@ -1,4 +1,4 @@
-// Defragment: grants that consent move, so that one NUMA node has room for a larger request.
+// Defragment: moves grants that consent, so that one NUMA node has room for a larger request.
 import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -37,28 +37,33 @@ export interface DefragmentOptions {
    */
   dryRun?: boolean;
   /**
-   * Ends it between two moves, and calls off moves that have not begun.
+   * Ends the defragmentation between two moves, and calls off moves that have not begun.
    * @default none
    */
   signal?: AbortSignal;
 }
 
-/** How many CPUs of a NUMA node one request can have. */
+/** The number of CPUs of a NUMA node that one request can have, before and after the moves. */
 export interface NodeGain {
+  /** The id of the NUMA node. */
   readonly node: number;
+  /** The largest number of exclusive CPUs that one request could have on it before the moves. */
   readonly before: number;
+  /** The same number after the moves. */
   readonly after: number;
 }
 
 /** The answer of {@link Manager.defragment}. */
 export interface Defragmentation {
+  /** Whether the moves were only planned, as asked. */
   readonly dryRun: boolean;
+  /** One entry for each NUMA node with CPUs, ascending. */
   readonly nodes: readonly NodeGain[];
-  /** Those that were made; with `dryRun` those that would be, in their order. */
+  /** The moves made, in their order; with `dryRun` those that would be made. */
   readonly moves: readonly ProposedMove[];
-  /** Those that were asked, and have not moved. */
+  /** The grants that were asked to move, and did not. */
   readonly unmoved: readonly UnmovedGrant[];
-  /** Not all moves were tried: there may be better ones. */
+  /** True if not all moves were tried: there may be better ones. */
   readonly isBounded: boolean;
 }
 
@@ -73,7 +78,7 @@ export function parseDefragment(options: DefragmentOptions): Defragmenting {
   return { dryRun: option.flag(dryRun, 'dryRun'), signal: checkSignal(signal) };
 }
 
-// Each makes the largest request larger, or has a grant that does not move.
+// Each round makes the largest request larger, or finds a grant that does not move.
 const MOST_ROUNDS = 32;
 
 /** Has the moves made, or only notes them. */

@@ -1,5 +1,5 @@
-// MovedRoom: room for a request by the CPU policy `dynamic`. Grants that consent are asked to move, one
-// after the other; what they leave is kept for the request until it is admitted, or given back.
+// MovedRoom: makes room for a request under the CPU policy `dynamic`. Asks consenting grants to
+// move, one after the other. Their room is kept until the request is admitted or gives it back.
 import type { Assignments } from '../account/assignments.js';
 import { isMoving } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
@@ -19,18 +19,19 @@ import { giveBackRoom } from '../moves/kept-room.js';
 import { until } from '../state/until.js';
 import { AskedGrants } from './asked-grants.js';
 
-// How long a request waits for moves that others have asked for, and are under way.
+// How long a request waits for moves under way for other requests.
 const OTHERS_MS = 10_000;
 
-// What moves of others may change: a grant that moves has two places, and cannot be asked.
+// Reasons that may pass when moves for other requests end: until then a grant holds two places, and
+// cannot be asked.
 const PASSING: readonly NoRepacking['reason'][] = ['grants', 'sum'];
 
 export class MovedRoom implements RoomSource {
   readonly #uid: string;
   readonly #site: Site;
   readonly #signal: AbortSignal | undefined;
-  readonly #asked = new AskedGrants();
-  // The state for which there is none.
+  readonly #askedGrants = new AskedGrants();
+  // The state in which no moves help.
   #none: { readonly state: Assignments; readonly rejection: Rejection } | undefined;
 
   constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
@@ -44,26 +45,27 @@ export class MovedRoom implements RoomSource {
     const { topology } = this.#site;
     const recorded = this.#recorded();
     const mayBeAsked = (pod: PodAssignment) =>
-      findGrant(recorded, pod) !== undefined && this.#asked.isOpen(pod);
+      findGrant(recorded, pod) !== undefined && this.#askedGrants.isOpen(pod);
     const answer = searchMoves(shortage, moveTime(), mayBeAsked);
     if (answer.isFound) {
       for (const move of answer.moves) if (!(await this.#move(move))) break;
       return undefined;
     }
     if (PASSING.includes(answer.reason) && (await this.#othersAreDone(shortage.state))) return undefined;
-    const rejected = withReport(rejection, reportOf(topology, answer, this.#asked.unmoved));
+    const rejected = withReport(rejection, reportOf(topology, answer, this.#askedGrants.unmoved));
     this.#none = { state: shortage.state, rejection: rejected };
     return rejected;
   }
 
-  // Whether it has moved.
+  // True if the grant has moved.
   #move(move: Move): Promise<boolean> {
-    return this.#asked.ask(this.#site, move, { for: this.#uid, signal: this.#signal });
+    return this.#askedGrants.ask(this.#site, move, { for: this.#uid, signal: this.#signal });
   }
 
   /**
-   * What others move may be out of the way then, or movable again: false where nobody did. Nothing is
-   * kept meanwhile, so that two requests do not wait for each other.
+   * Waits for moves that other requests have under way: afterwards their grants may have left room,
+   * or may be asked. False if there were none, or they took too long. Gives back its kept room
+   * first, so that two requests never wait for each other.
    */
   async #othersAreDone({ pods }: Assignments): Promise<boolean> {
     const { ledger } = this.#site;

@@ -1,4 +1,4 @@
-// Request room: all that makes room for one request, the cheapest first.
+// RequestRoom: all ways to make room for one request, the cheapest first.
 import { randomUUID } from 'node:crypto';
 import type { Room, RoomSource } from '../admission/room/room.js';
 import type { Site } from '../admission/site.js';
@@ -6,19 +6,19 @@ import { ShrunkRoom } from '../elastic/shrunk-room.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { MovedRoom } from './moved-room.js';
 
-// A request that waits asks again after a while: a process that was stopped goes on.
+// How long answers count. A waiting request asks again afterwards: a stopped process may continue.
 const MEMORY_MS = 60_000;
 
 export interface RoomOptions {
-  /** The pod's, where it has one. */
+  /** The pod's uid, if it has one. */
   readonly uid?: string | undefined;
-  /** Under the CPU policy `dynamic` grants that consent move, too. */
+  /** True under the CPU policy `dynamic`: grants that consent move, too. */
   readonly isDynamic: boolean;
   /** Read once room is needed. */
   readonly signal: () => AbortSignal;
 }
 
-/** Grants that shrink by themselves come first: nothing of them moves to other memory. */
+/** Elastic grants come first, because shrinking moves no memory. */
 export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
   let sources: readonly RoomSource[] = [];
   let end = 0;

@@ -25,13 +25,13 @@ const settingsText = ({ settings }: Assignments) => textOf(settings, encodeSetti
 export function difference(before: Assignments, after: Assignments): Difference {
   const keyOf = ({ uid, admittedAt }: PodAssignment) => `${uid} ${admittedAt}`;
   const changes = podListChanges(before.pods, after.pods);
-  const [earlier, later] = [podsBefore(changes), podsAfter(changes)];
-  const old = new Map(earlier.map((pod) => [keyOf(pod), pod]));
-  const now = new Set(later.map(keyOf));
+  const [former, present] = [podsBefore(changes), podsAfter(changes)];
+  const old = new Map(former.map((pod) => [keyOf(pod), pod]));
+  const now = new Set(present.map(keyOf));
   return {
-    added: later.filter((pod) => !old.has(keyOf(pod))),
-    removed: earlier.filter((pod) => !now.has(keyOf(pod))),
-    changed: later.flatMap((pod) => {
+    added: present.filter((pod) => !old.has(keyOf(pod))),
+    removed: former.filter((pod) => !now.has(keyOf(pod))),
+    changed: present.flatMap((pod) => {
       const was = old.get(keyOf(pod));
       return was && !isSame(podText(was), podText(pod)) ? [{ before: was, after: pod }] : [];
     }),

@@ -224,10 +224,10 @@ export class Ledger implements Store {
       const newest = this.#reader.readGood();
       // Changes no byte of a newer format, not even of the lock's file.
       if (newest?.refusal) return await decide(newest, refusing(newest.refusal));
-      const taken = this.#lock.take(options);
+      const result = this.#lock.take(options);
       // A free lock is taken synchronously: the caller's code must not run while it is held.
-      const lock = taken instanceof Promise ? await taken : taken;
-      return await this.#guard.during(() => this.#holding(lock, lock !== taken, decide));
+      const lock = result instanceof Promise ? await result : result;
+      return await this.#guard.during(() => this.#holding(lock, lock !== result, decide));
     } finally {
       end();
     }

@@ -67,9 +67,9 @@ export class MemoryStore implements Store {
   }
 
   watch(listener: Listener): () => void {
-    const wrapped = () => listener();
-    this.#listeners.add(wrapped);
-    return () => void this.#listeners.delete(wrapped);
+    const notify = () => listener();
+    this.#listeners.add(notify);
+    return () => void this.#listeners.delete(notify);
   }
 
   // The only owner lives as long as the store.

@@ -63,16 +63,16 @@ export class StateFolder {
   /** Opens or makes the folder that the path leads to now. @throws ERR_STATE_FOLDER */
   reopen(): void {
     const { folder, owners, waiting } = openFolder(this.#path, this.#scope);
-    const made = [folder, owners, waiting];
+    const folders = [folder, owners, waiting];
     try {
       for (const name of this.#parts.keys())
-        made.push(explaining(this.#path, () => ownFilesIn(folder, name)));
+        folders.push(explaining(this.#path, () => ownFilesIn(folder, name)));
       this.#folders.forEach((each, i) => {
-        each.become(made[i]!);
+        each.become(folders[i]!);
       });
       this.#isOpen = true;
     } finally {
-      for (const each of made) each.close();
+      for (const each of folders) each.close();
     }
   }
 

@@ -34,9 +34,9 @@ export class StateLock {
   #wait(note: string, { signal, lockTimeoutMs }: TransactOptions): Promise<NativeLock> {
     const folder = this.#folder;
     return new Promise((resolve, reject) => {
-      let settled = false;
+      let isSettled = false;
       const request = folder.waitLock(LOCK_FILE, note, (error, lock) => {
-        if (settled) lock?.release();
+        if (isSettled) lock?.release();
         else settle(() => (lock ? resolve(lock) : reject(explain(this.#path, error))));
       });
       const giveUp = (reason: unknown) => settle(() => reject(reason));
@@ -52,15 +52,15 @@ export class StateLock {
       const pass = setInterval(take, PASS_MS);
       const onAbort = () => giveUp(signal!.reason);
       const late = () => {
-        if (!settled) take();
-        if (!settled) giveUp(this.#timeoutError(lockTimeoutMs));
+        if (!isSettled) take();
+        if (!isSettled) giveUp(this.#timeoutError(lockTimeoutMs));
       };
       // This process may have been stopped itself. It may have the lock already, and timers run
       // before that news.
       const timer = setTimeout(() => setImmediate(late), lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
       function settle(how: () => void) {
-        settled = true;
+        isSettled = true;
         clearTimeout(timer);
         clearInterval(pass);
         signal?.removeEventListener('abort', onAbort);

@@ -220,7 +220,7 @@ export class StateWriter {
     }
     const view = reader.view(clues);
     if (view?.refusal) return view;
-    const quarantined = explaining(this.#path, () => [
+    const files = explaining(this.#path, () => [
       ...quarantine(this.#folder, STATE_FILE, clues.found),
       ...quarantine(this.#folder, COPY_FILE, clues.previous),
     ]);
@@ -232,8 +232,8 @@ export class StateWriter {
       await this.commit(view.bootId, undefined, view.assignments, lock);
     }
     const checkpoint = view && reader.lastRead;
-    const kept = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
-    this.recoveries.push(this.#recovered(clues, quarantined, kept));
+    const uids = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
+    this.recoveries.push(this.#recovered(clues, files, uids));
     return checkpoint;
   }
 
@@ -250,21 +250,17 @@ export class StateWriter {
     return clues;
   }
 
-  #recovered(
-    { found, base }: Clues,
-    quarantined: readonly string[],
-    kept: readonly string[],
-  ): StateRecovered {
+  #recovered({ found, base }: Clues, files: readonly string[], uids: readonly string[]): StateRecovered {
     const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
     const from = base ? `generation ${base.generation} and ` : '';
-    const grants = `${kept.length} grant${kept.length === 1 ? '' : 's'}`;
+    const grants = `${uids.length} grant${uids.length === 1 ? '' : 's'}`;
     const message = `the state in ${this.#path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
     return Object.freeze({
       code: 'STATE_RECOVERED',
       message,
-      quarantined,
+      quarantined: files,
       generation: this.#reader.generation,
-      kept,
+      kept: uids,
     });
   }
 }

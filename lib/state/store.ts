@@ -33,7 +33,9 @@ export interface Commit {
  * @remedy Find the cause: a full disk, a crash.
  */
 export interface StateRecovered {
+  /** Identifies the kind of warning; literal and stable. */
   readonly code: 'STATE_RECOVERED';
+  /** One sentence for people; the wording may change. */
   readonly message: string;
   /** File names in quarantine/. */
   readonly quarantined: readonly string[];

@@ -25,7 +25,7 @@ const nameOf = ({ number }: Ticket) => String(number).padStart(DIGITS, '0');
 export class FolderQueue implements WaitQueue {
   readonly #folder: NativeFolder;
   // Keeps references: garbage collection would release the locks.
-  readonly #own = new Map<string, NativeOwner>();
+  readonly #ownFiles = new Map<string, NativeOwner>();
 
   /** `folder`: waiting/ of the state folder. */
   constructor(folder: NativeFolder) {
@@ -36,7 +36,7 @@ export class FolderQueue implements WaitQueue {
     const names = this.#names().sort();
     for (const name of names) if (!this.#isAlive(name)) this.#folder.remove(name);
     const ticket = { number: Number(names.at(-1) ?? 0) + 1 };
-    this.#own.set(nameOf(ticket), this.#folder.createOwner(nameOf(ticket), lockNote()));
+    this.#ownFiles.set(nameOf(ticket), this.#folder.createOwner(nameOf(ticket), lockNote()));
     return ticket;
   }
 
@@ -53,11 +53,11 @@ export class FolderQueue implements WaitQueue {
   // A stopped process keeps its place but does not block others.
   #isWaiting(name: string): boolean {
     if (!this.#isAlive(name)) return false;
-    return this.#own.has(name) || !lockHolder(this.#folder.read(name)?.toString('utf8') ?? '').isStopped;
+    return this.#ownFiles.has(name) || !lockHolder(this.#folder.read(name)?.toString('utf8') ?? '').isStopped;
   }
 
   #isAlive(name: string): boolean {
-    return this.#own.has(name) || this.#folder.isOwnerAlive(name);
+    return this.#ownFiles.has(name) || this.#folder.isOwnerAlive(name);
   }
 
   leave(ticket: Ticket): void {
@@ -68,16 +68,17 @@ export class FolderQueue implements WaitQueue {
       // The place counts as dead anyway; the next process that joins removes it.
       if (!(error instanceof NumalignError)) throw error;
     } finally {
-      this.#own.get(name)?.close();
-      this.#own.delete(name);
+      this.#ownFiles.get(name)?.close();
+      this.#ownFiles.delete(name);
     }
   }
 }
 
 /** A waiting process, for people. */
 export interface Waiter {
-  /** The pid in the process's own pid namespace. */
+  /** Its pid in its own pid namespace; null if unknown. */
   readonly pid: number | null;
+  /** Its program without arguments. */
   readonly command: string;
 }
 

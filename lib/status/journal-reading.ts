@@ -18,19 +18,21 @@ import { openExisting } from '../state/read-only-store.js';
 
 /** A state's file as it is. */
 export interface StateJournal {
-  /** Its path. */
+  /** The absolute path of the file. */
   readonly file: string;
-  /** The format's version; null if there is no such file, or if it does not begin like one. */
+  /** The version of its format; null if there is no file, or it does not begin like a state. */
   readonly version: number | null;
+  /** Size of the file in bytes; 0 if there is none. */
   readonly bytes: number;
-  /** The generation that it leads to; null if it is damaged, or if there is none. */
+  /** The generation after its last line; null if it is damaged or missing. */
   readonly generation: number | null;
-  /** The highest generation known to be committed; 0 if unknown. */
+  /** The highest generation that is known to be committed; 0 if unknown. */
   readonly highest: number;
-  /** The generation of the copy beside it; null if that is damaged, or if there is none. */
+  /** The generation of the copy beside it; null if the copy is damaged or missing. */
   readonly copy: number | null;
-  /** Why it is not trusted; null if it is good, or if there is none. */
+  /** Why the file is not trusted; null if it is good or missing. */
   readonly damage: string | null;
+  /** All lines in order, good or damaged; empty if the file cannot be read. */
   readonly lines: readonly JournalLine[];
 }
 

@@ -23,6 +23,7 @@ export interface ArchivedState {
   readonly file: string;
   /** Null if the file cannot be read as a state. */
   readonly generation: number | null;
+  /** When its last generation was written, in ISO 8601; null as `generation`. */
   readonly writtenAt: string | null;
   /** The persistent grants that were in it. */
   readonly lapsed: readonly LapsedGrant[];

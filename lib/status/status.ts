@@ -5,8 +5,6 @@ import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { MemoryTable } from '../decision/memory/memory-tables.js';
-import type { ProcessEntry } from '../enforcement/members/member-entry.js';
-import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Survivor } from '../enforcement/members/survivors.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
@@ -16,6 +14,7 @@ import type { Waiter } from '../state/wait-queue.js';
 
 /** A grant on record with its containers, survivors and cgroups. */
 export interface GrantStatus extends GrantInfo {
+  /** What each container has: init containers and sidecars first, in the order of the request. */
   readonly containers: readonly PodContainer[];
   /** Processes that keep the grant after its owner has ended or handed it over. */
   readonly survivors: readonly Survivor[];
@@ -24,9 +23,9 @@ export interface GrantStatus extends GrantInfo {
    * one.
    */
   readonly cgroups: readonly GrantCgroup[];
-  /** Like {@link Grant.memoryEnforcement}. */
+  /** As {@link Grant.memoryEnforcement}. */
   readonly memoryEnforcement: readonly MemoryBinding[];
-  /** Like {@link Grant.quiet}. */
+  /** As {@link Grant.quiet}. */
   readonly quiet: QuietOutcome | null;
 }
 
@@ -34,21 +33,31 @@ export interface GrantStatus extends GrantInfo {
 export interface GrantCgroup {
   /** The container; null: all of them. */
   readonly container: string | null;
+  /** The absolute path of its folder. */
   readonly path: string;
   /** Whether it exists. It is made when something runs in it. */
   readonly isMade: boolean;
 }
 
-/** A shared member. A process also has the grant and container that it is attached to. */
+/**
+ * A shared member. A process also has the grant and container that it is attached to: null if none,
+ * `container` also if it is attached to all of them.
+ */
 export type MemberStatus =
-  | Extract<SharedMember, { kind: 'cgroup' }>
-  | (Extract<SharedMember, { kind: 'process' }> & Pick<ProcessEntry, 'grant' | 'container'>);
+  | { readonly kind: 'cgroup'; readonly path: string }
+  | {
+      readonly kind: 'process';
+      readonly pid: number;
+      readonly command: string;
+      readonly grant: string | null;
+      readonly container: string | null;
+    };
 
 /** The settings in force, and where they come from. */
 export interface SettingsStatus extends Settings {
-  /** Whether every online CPU is managed, rather than a list. */
+  /** True if every online CPU is managed; false if `managedCPUs` is a list. */
   readonly managesAll: boolean;
-  /** Whether the isolated CPUs are those that the kernel isolates, rather than a list. */
+  /** True if the kernel says which CPUs are isolated; false if `isolatedCPUs` is a list. */
   readonly isolatedByKernel: boolean;
 }
 
@@ -56,28 +65,41 @@ export interface SettingsStatus extends Settings {
 export interface StateStatus {
   /** The state folder; empty if nothing is kept on disk. */
   readonly stateDir: string;
+  /**
+   * What it is valid for: the whole machine; `private`, the processes that share the folder;
+   * `memory`, one manager.
+   */
   readonly scope: 'machine' | 'private' | 'memory';
   /**
-   * False: the folder has no state yet. The settings are those that its first opener would find.
+   * Whether the folder has a state. Without one, the settings are those that its first opener would
+   * find.
    */
   readonly exists: boolean;
+  /** The generation of the state, which grows with each commit; 0 without a state. */
   readonly generation: number;
-  /** Whether the state is of an earlier boot. Its grants are void and left out. */
+  /** Whether the state is of an earlier boot; its grants are void and left out. */
   readonly isOfEarlierBoot: boolean;
+  /** The settings of the machine in force. */
   readonly settings: SettingsStatus;
+  /** The CPUs for everything that has no exclusive CPUs. */
   readonly sharedPool: CpuSet;
+  /** CPUs that no grant holds and that are neither reserved nor isolated. */
   readonly free: CpuSet;
+  /** Isolated CPUs that no grant holds. */
   readonly freeIsolated: CpuSet;
+  /** Memory and hugepages by NUMA node and type, in bytes. */
   readonly memory: readonly MemoryTable[];
   /** What the kubelet gives out; null without a record. */
   readonly kubelet: KubeletStatus | null;
+  /** All grants on record, of every process. */
   readonly grants: readonly GrantStatus[];
+  /** The processes and cgroups that leave CPUs before these become exclusive. */
   readonly sharedMembers: readonly MemberStatus[];
   /** The waiting requests, the next first. */
   readonly waiting: readonly Waiter[];
   /**
-   * What is wrong with the state's file; else null. The status is then what the next transaction
-   * recovers.
+   * What is wrong with the state's file; else null. The rest of the status is then what the next
+   * transaction recovers.
    */
   readonly damage: string | null;
   /**

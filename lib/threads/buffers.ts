@@ -91,8 +91,8 @@ export function nodeBuffer(
   // be empty.
   if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
   try {
-    const wanted = node === undefined ? nodes : NodeSet.of(node);
-    return native.nodeBuffer(bytes, hugepageBytes, wanted.words, node !== undefined);
+    const target = node === undefined ? nodes : NodeSet.of(node);
+    return native.nodeBuffer(bytes, hugepageBytes, target.words, node !== undefined);
   } catch (error) {
     const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
     throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
@@ -148,12 +148,12 @@ function shortage(
   cause?: unknown,
 ): NumalignError {
   const pages = hugepageBytes === 0 ? 'ordinary pages' : `hugepages of ${hugepageBytes} bytes`;
-  const needed = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
+  const size = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
   const free = freeBytes(hugepageBytes, node);
   const where = node === undefined ? 'this machine' : `NUMA node ${node}`;
   return new NumalignError(
     'ERR_MEMORY_SHORTAGE',
-    `a buffer needs ${needed} bytes in ${pages}; ${where} has ${free ?? 'an unknown number'} free`,
-    { node: node ?? null, pageSize: hugepageBytes === 0 ? null : hugepageBytes, free, needed, cause },
+    `a buffer needs ${size} bytes in ${pages}; ${where} has ${free ?? 'an unknown number'} free`,
+    { node: node ?? null, pageSize: hugepageBytes === 0 ? null : hugepageBytes, free, needed: size, cause },
   );
 }

@@ -28,17 +28,17 @@ export interface GrantThreads<T> extends Followers<T> {
 export function threadsOf(store: Store, uid: string, before: Booked): GrantThreads<PinResult> {
   const move = (pod: Booked, moveShare: (share: ThreadShare) => NativePinOutcome) => {
     const outcomes = threadShares(pod).map(moveShare);
-    const moved = outcomes.flatMap((each) => each.moved);
-    return toPinResult({ moved, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
+    const moves = outcomes.flatMap((each) => each.moved);
+    return toPinResult({ moved: moves, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
   };
   // Threads of a part without a present CPU wait on the rest of the grant.
-  const follow = (pod: Booked, kept: CpuSet, present: CpuSet) => {
-    const here = kept.intersection(present);
+  const follow = (pod: Booked, lasting: CpuSet, present: CpuSet) => {
+    const rest = lasting.intersection(present);
     return move(pod, ({ part, cpus }) => {
-      const share = cpus.intersection(kept);
-      return share.intersects(here) || here.isEmpty
+      const share = cpus.intersection(lasting);
+      return share.intersects(rest) || rest.isEmpty
         ? native.followGrant(uid, part, share.words)
-        : native.parkGrant(uid, part, here.words);
+        : native.parkGrant(uid, part, rest.words);
     });
   };
   return {

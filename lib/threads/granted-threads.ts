@@ -57,9 +57,9 @@ export function cpusWithin(
   const whose = part === '' ? 'the grant' : `part ${part} of the grant`;
   const valid = `CPUs of ${whose}, at least one: ${cpus}`;
   if (!(value instanceof CpuSet) && typeof value !== 'string') invalidOption(option, value, valid);
-  const chosen = CpuSet.coerce(value);
-  if (chosen.isEmpty || !chosen.isSubsetOf(cpus)) invalidOption(option, String(chosen), valid);
-  return chosen;
+  const cpuSet = CpuSet.coerce(value);
+  if (cpuSet.isEmpty || !cpuSet.isSubsetOf(cpus)) invalidOption(option, String(cpuSet), valid);
+  return cpuSet;
 }
 
 /**

@@ -30,7 +30,8 @@ export interface GrantPinOptions {
    */
   memory?: MemoryMode | 'none' | 'strict';
   /**
-   * Moves the existing pages of this process to the grant's memory nodes too.
+   * Moves the existing pages of this process to the grant's memory nodes too, with
+   * migrate_pages(2).
    * @default `false`
    */
   migrate?: boolean;

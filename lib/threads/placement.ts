@@ -62,14 +62,15 @@ export interface PlaceThreadsOptions extends ThreadPlacement {
 
 /** What became of the threads of each kind, see {@link Grant.placeThreads}. */
 export interface PlaceThreadsResult {
-  /** `guaranteed`: it is where it was put. */
+  /** The main thread. `guaranteed`: it is where it was put. */
   readonly main: PinResult;
-  /** The Workers that are known. */
+  /** Workers that {@link Grant.worker} started, or that have loaded numalign. */
   readonly workers: PinResult;
-  /** `guaranteed`: all of them were found, and are where they were put. */
+  /** libuv's pool. `guaranteed`: all its threads were found, and are where they were put. */
   readonly pool: PinResult;
-  /** Empty on Node 20, which does not name them. */
+  /** V8's helper threads. Empty on Node 20, which does not name them. */
   readonly v8: PinResult;
+  /** All threads of no other kind; on Node 20 with V8's. */
   readonly others: PinResult;
   /**
    * Never true: threads may be created while /proc/self/task is read. Threads that are started

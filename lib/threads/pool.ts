@@ -13,6 +13,7 @@ const TIMEOUT_MS = 1_000;
 
 /** The threads of libuv's pool that {@link probePool} found. */
 export interface PoolProbe {
+  /** Linux thread ids of the pool's threads that answered. */
   readonly tids: readonly number[];
   /**
    * True if all of them answered. False if one was busy for a second, or if there are fewer than
@@ -37,8 +38,8 @@ export interface PrewarmOptions {
 
 // libuv uses atoi, and at least 1.
 function threadsOf(variable: string): number {
-  const parsed = Number.parseInt(variable, 10) || 1;
-  return parsed < 0 ? MAX_THREADS : Math.min(parsed, MAX_THREADS);
+  const size = Number.parseInt(variable, 10) || 1;
+  return size < 0 ? MAX_THREADS : Math.min(size, MAX_THREADS);
 }
 
 // libuv does not report the size. It read the variable when the pool started, before or after the
@@ -47,8 +48,8 @@ function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
     text === undefined ? DEFAULT_THREADS : threadsOf(text),
   );
-  const named = native.threads().filter(({ role }) => role === 'pool').length;
-  return Math.max(...sizes, named);
+  const count = native.threads().filter(({ role }) => role === 'pool').length;
+  return Math.max(...sizes, count);
 }
 
 function initialVariable(): string | undefined {

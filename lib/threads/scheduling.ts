@@ -36,12 +36,21 @@ export interface ScheduleOptions {
 
 /** How a thread is scheduled, read back from the kernel. */
 export interface ThreadScheduling {
+  /** Its Linux thread id, as gettid(2). */
   readonly tid: number;
+  /**
+   * The scheduling class, as sched(7) names it in capitals: `other` is SCHED_OTHER. `unknown`: one
+   * that numalign does not know.
+   */
   readonly policy: 'other' | 'fifo' | 'rr' | 'batch' | 'idle' | 'deadline' | 'unknown';
-  /** 1 to 99 with `fifo` and `rr`, else 0. */
+  /** The real-time priority: 1 to 99 with `fifo` and `rr`, else 0. */
   readonly priority: number;
+  /**
+   * The nice value, -20 to 19, the smaller number gets more time; 0 with `fifo`, `rr` and
+   * `deadline`.
+   */
   readonly nice: number;
-  /** True if threads and processes that it starts are ordinary again. */
+  /** Whether threads and processes that it starts are ordinary ones. */
   readonly resetOnFork: boolean;
 }
 
@@ -63,7 +72,7 @@ function toScheduling(tid: number, { policy, ...rest }: NativeScheduling): Threa
 }
 
 /**
- * How a thread is scheduled; default: the calling one.
+ * Returns how a thread is scheduled, as sched_getattr(2) reports it; by default the calling one.
  * @throws ERR_SYSCALL (ESRCH: no such thread), ERR_INVALID_OPTION
  */
 export function scheduling(tid: number = native.threadId()): ThreadScheduling {

@@ -27,8 +27,8 @@ function placedThreads(uid: string, place: Booked): readonly PlacedThread[] {
  */
 function counterparts(cpus: CpuSet, from: CpuSet, to: CpuSet): CpuSet {
   const [old, next] = [from.toArray(), to.toArray()];
-  const kept = from.isSubsetOf(to) || to.isSubsetOf(from) ? cpus.intersection(to) : CpuSet.EMPTY;
-  if (!kept.isEmpty) return kept;
+  const common = from.isSubsetOf(to) || to.isSubsetOf(from) ? cpus.intersection(to) : CpuSet.EMPTY;
+  if (!common.isEmpty) return common;
   return CpuSet.from([...cpus].map((cpu) => next[old.indexOf(cpu) % next.length]!));
 }
 
@@ -51,11 +51,11 @@ export function moveThreads({ uid, owner, from, to }: ThreadMoveRequest): {
   readonly result: PinResult;
   readonly place: () => void;
 } {
-  const placed = placedThreads(uid, from);
+  const threads = placedThreads(uid, from);
   const [before, after] = [threadShares(from), threadShares(to)];
   const outcomes = after.map(({ part, cpus }) => native.followGrant(uid, part, cpus.words));
-  const moved = outcomes.flatMap((each) => each.moved);
-  const result = toPinResult({ moved, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
+  const moves = outcomes.flatMap((each) => each.moved);
+  const result = toPinResult({ moved: moves, unmovable: outcomes.flatMap((each) => each.unmovable) }, true);
   const all = after.reduce((sum, { cpus }) => sum.union(cpus), CpuSet.EMPTY);
   const stuck = result.unmovable.find(({ cpus }) => !cpus.isSubsetOf(all));
   if (stuck) {
@@ -68,10 +68,10 @@ export function moveThreads({ uid, owner, from, to }: ThreadMoveRequest): {
     );
   }
   const place = () => {
-    for (const { tid, part, cpus } of placed) {
+    for (const { tid, part, cpus } of threads) {
       const shareOf = (shares: typeof after) => shares.find((share) => share.part === part)!.cpus;
-      const wanted = counterparts(cpus, shareOf(before), shareOf(after));
-      const call = { tid, cpus: wanted.words, grant: uid, part, owner, replace: false };
+      const target = counterparts(cpus, shareOf(before), shareOf(after));
+      const call = { tid, cpus: target.words, grant: uid, part, owner, replace: false };
       // The thread may have ended.
       unlessRefused(() => native.pin(call));
     }

@@ -60,9 +60,9 @@ class Accumulator {
         numa_first_(topology.packages().count() >= topology.nodes().count()),
         uneven_(topology.cores().uniform_size() == 0 || topology.packages().uniform_size() == 0 ||
                 topology.l3_groups().uniform_size() == 0) {
-    std::span<const uint64_t> known = topology.cpus().words();
+    std::span<const uint64_t> all = topology.cpus().words();
     std::span<const uint64_t> words = available.words();
-    for (size_t i = 0; i < std::min(known.size(), words.size()); i++) free_[i] = known[i] & words[i];
+    for (size_t i = 0; i < std::min(all.size(), words.size()); i++) free_[i] = all[i] & words[i];
   }
 
   int free_count() const {
@@ -75,8 +75,7 @@ class Accumulator {
 
   void take_packed(bool align_by_l3) {
     if (satisfied()) return;
-    // The kubelet compares NUMA nodes with their own size too. What it takes of them first is taken
-    // here.
+    // The kubelet takes whole NUMA nodes first, too, if they are the wider elements.
     if (numa_first_) take_nodes();
     if (satisfied()) return;
     if (align_by_l3 && uneven_) most_l3_groups_ = fewest_l3_groups(l3_rooms());
@@ -98,10 +97,10 @@ class Accumulator {
     const Level& cores = topology_.cores();
     CoreSizes sizes;
     std::vector<int> order;
-    std::vector<bool> seen(cores.count());
-    for_each_core([&](int core) {  // again under each element that contains it
-      if (seen[core] || !is_free(cores, core)) return;
-      seen[core] = true;
+    std::vector<bool> is_visited(cores.count());
+    for_each_core([&](int core) {  // comes under each element that contains it
+      if (is_visited[core] || !is_free(cores, core)) return;
+      is_visited[core] = true;
       order.push_back(core);
       sizes.add(cores.size(core));
     });

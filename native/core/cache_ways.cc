@@ -32,7 +32,7 @@ bool is_contiguous(WayMask mask) { return mask != 0 && runs_in(mask).size() == 1
 // The upper end of a run.
 WayMask top_of(WayMask run, int ways) { return run_of(kMostWays - std::countl_zero(run) - ways, ways); }
 
-// How many requests were served, and the widths of the free runs that failed for the rest.
+// States without a solution: the number of requests placed, then the widths of the free runs.
 using DeadEnds = std::set<std::vector<int>>;
 
 // Puts requests into runs of free ways. `left`: the widths, the widest first. `masks` gets the
@@ -90,7 +90,7 @@ class Planner {
     std::vector<int> needed = widths(placed);
     std::optional<Placement> best = place(kept_, needed);
     CacheWays answer{masks_, best ? best->rest : 0, 0};
-    // In the order of `widths`.
+    // The order of widths().
     std::ranges::stable_sort(placed, std::greater(), [&](size_t i) { return width(question_.requests[i]); });
     for (size_t i = 0; i < placed.size(); i++) answer.masks[placed[i]] = best->masks[i];
     WayMask taken = std::accumulate(answer.masks.begin(), answer.masks.end(), WayMask{0}, std::bit_or());
@@ -113,7 +113,7 @@ class Planner {
     return widths;
   }
 
-  // Outside the taken ways.
+  // Places requests outside the taken ways, and outside shareable ones if possible.
   std::optional<Placement> place(WayMask taken, const std::vector<int>& widths) const {
     WayMask free = question_.all & ~question_.foreign & ~taken;
     std::optional<Placement> best = place_in(free & ~question_.shareable, taken, widths);

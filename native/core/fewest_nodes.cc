@@ -48,7 +48,7 @@ FewestNodes fewest_nodes(std::span<const Need> needs, NodeMask must, NodeMask do
     if (!need.is_met_by(domain)) return {};
     least = std::max(least, fewest_for(need, must, domain));
   }
-  // The nodes that have the most suffice.
+  // For one need, the nodes with the most are the best choice.
   if (needs.size() == 1) return {least};
   NodeMask guess = richest(needs, must, domain, least);
   if (std::ranges::all_of(needs, [&](const Need& need) { return need.is_met_by(guess); })) return {least};

@@ -102,7 +102,7 @@ struct HintFamily {
   bool any_preferred = false;  // a preferred hint without a mask: no node is worse than another
   bool any_other = false;      // a hint without a mask that is not preferred: nothing satisfies the request
   Masks masks;
-  bool approximate = false;  // finding all that it offers or prefers was too much work: LinearHints only
+  bool approximate = false;  // some offered or preferred masks may be missing: LinearHints only
 
   bool offers(NodeMask mask) const;
   bool prefers(NodeMask mask) const;

@@ -99,8 +99,8 @@ class Lister {
       }
       add_row(std::move(amounts), request);
     }
-    // A row for all needs together, as parts of each. It follows from them, and shows early what
-    // cannot meet all. Rounding must not refuse too much.
+    // A row for all needs together, in parts of each request. It follows from the other rows, and
+    // shows early that not all needs can be met. Rounding must not refuse too much.
     auto needs = static_cast<double>(linear.needs.size());
     if (linear.needs.size() > 1) add_row(std::move(shares), needs * (1 - 1e-9));
   }
@@ -126,7 +126,7 @@ class Lister {
     }
   }
 
-  // A mask that the amounts offer, or one of the bits.
+  // Adds a mask that the amounts or the bits offer, and all listed masks before it.
   void offer(NodeMask mask) {
     while (next_ < listed_.size() && comes_before(listed_[next_].mask, mask)) {
       add(listed_[next_++]);

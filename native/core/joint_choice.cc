@@ -10,7 +10,7 @@
 namespace numalign {
 namespace {
 
-// The best of the masks that it sees, which come in ascending order.
+// Finds the best of the masks that it considers, which come in ascending order.
 class Contest {
  public:
   explicit Contest(const JointOptions& options) : options_(options) {}
@@ -167,7 +167,7 @@ Contest preferred_nodes(std::span<const HintFamily> families, const JointOptions
   return contest;
 }
 
-// What a family offers within some nodes.
+// The part of a family within some nodes.
 HintFamily within(HintFamily family, NodeMask nodes) {
   const auto is_outside = [&](const ListedHint& hint) { return (hint.mask.bits() & ~nodes.bits()) != 0; };
   if (auto* list = std::get_if<HintList>(&family.masks)) {
@@ -214,7 +214,7 @@ JointChoice choose_jointly(std::span<const HintFamily> families, const JointOpti
   const int nodes = options.merge.nodes;
   assert(nodes >= 1 && nodes <= NodeMask::kBits && options.rooms.size() == static_cast<size_t>(nodes));
   const bool is_large = nodes > options.merge.enumerated;
-  // Any nodes will do.
+  // If any nodes will do, there is nothing to choose.
   const bool is_any = nodes == 1 || std::ranges::none_of(families, has_masks);
   if (is_any) return {.merged = merge_hints(families, merge_options(options))};
   std::optional<EveryMask> every;

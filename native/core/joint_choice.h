@@ -1,6 +1,6 @@
 // The joint choice: turns the hints of every resource into NUMA nodes for all of them together: the
 // fewest nodes, then the nearest, then those with the least free, then the lowest mask. A policy
-// admits what it admits in a merge. Pure function; safe to call from any thread.
+// admits the same hints as in a merge. Pure function; safe to call from any thread.
 #pragma once
 
 #include <cstdint>

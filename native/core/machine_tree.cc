@@ -66,16 +66,16 @@ int MachineTree::nearest_node(int pu) const {
   return 0;
 }
 
-// Ids by object for the objects of a kind: those of Linux if all have one and no two are the same,
-// else their positions. One more at the end, above all of them, for CPUs outside any.
+// The ids of the objects of a kind, by object: those of Linux if all have one and no two are the
+// same, else their positions. The last id, above all of them, is for CPUs outside any such object.
 std::vector<int> MachineTree::ids_of(Kind kind) const {
   std::vector<int> ids(objects_.size() + 1);
-  std::set<unsigned> seen;
+  std::set<unsigned> linux_ids;
   bool usable = true;
   int count = 0, greatest = -1;
   for (const Object& object : objects_) {
     if (object.kind == kind) {
-      usable = usable && object.id && *object.id < INT_MAX / 2 && seen.insert(*object.id).second;
+      usable = usable && object.id && *object.id < INT_MAX / 2 && linux_ids.insert(*object.id).second;
     }
   }
   for (size_t i = 0; i < objects_.size(); i++) {

@@ -27,8 +27,8 @@ class MachineTree {
   // result of an earlier call. `id`: the id in Linux, if known; a PU must have one.
   int add(Kind kind, int parent, std::optional<unsigned> id);
 
-  // Attaches a NUMA node to an object whose CPUs are closer to it than to the nodes of outer
-  // objects. `is_ordinary`: see is_ordinary_memory().
+  // Attaches a NUMA node to the innermost object that it belongs to: the object's CPUs are closer
+  // to it than to nodes of outer objects. `is_ordinary`: see is_ordinary_memory().
   void attach(int object, int node, bool is_ordinary);
 
   // Every CPU, ascending. `node_of_cpu`: the NUMA nodes of CPUs that Linux reports. Any other CPU

@@ -47,7 +47,7 @@ std::optional<NumaMapsLine> parse_numa_maps_line(std::string_view line) {
   auto start = parse_number(next_word(line), UINT64_MAX, 16);
   if (!start || next_word(line).empty()) return {};  // the second word is the policy
   parsed.start = *start;
-  NodeSet seen;
+  NodeSet nodes;
   uint64_t pages_in_all = 0;
   for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
     if (auto size = after(word, "kernelpagesize_kB=")) {
@@ -60,8 +60,8 @@ std::optional<NumaMapsLine> parse_numa_maps_line(std::string_view line) {
       if (equals == std::string_view::npos) continue;
       auto node = parse_number(pages->substr(0, equals), NodeSet::kMaxId);
       auto count = parse_number(pages->substr(equals + 1), kMaxBytes - pages_in_all);
-      if (!node || !count || seen.contains(static_cast<int>(*node))) return {};
-      seen.insert(static_cast<int>(*node));
+      if (!node || !count || nodes.contains(static_cast<int>(*node))) return {};
+      nodes.insert(static_cast<int>(*node));
       pages_in_all += *count;
       parsed.pages_by_node.emplace_back(static_cast<int>(*node), *count);
     }

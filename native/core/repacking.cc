@@ -8,10 +8,10 @@ namespace numalign {
 namespace {
 
 constexpr size_t kExactMoves = 2;
-// With more grants, only this many are tried in sets of several: those that cost the least.
+// The most grants to combine in sets of several: those that cost the least.
 constexpr size_t kMostInSets = 256;
 
-// Grants that move, some of them with their memory.
+// A set of grants that move, some of them with their memory.
 struct Choice {
   double bytes = 0;
   int cpus = 0;
@@ -80,7 +80,7 @@ class Search {
     return target.keeps_memory ? NodeMask() : target.nodes;
   }
 
-  // The targets with room before anything moves.
+  // By target: true if there is room before any grant moves.
   std::vector<bool> fitting_targets(const MovableGrant& grant) const {
     std::vector<bool> fits;
     for (const MovableGrant::Target& target : grant.targets) {
@@ -94,7 +94,7 @@ class Search {
                                [&](const auto& each) { return each.keeps_memory == keeps_memory; });
   }
 
-  // In their order.
+  // The grants to try, ascending.
   std::vector<size_t> candidates() {
     std::vector<size_t> all;
     for (size_t i = 0; i < problem_.grants.size(); i++) {
@@ -112,7 +112,7 @@ class Search {
     return all;
   }
 
-  // Sets of grants whose absence would make room.
+  // Adds the choices for each set of grants whose absence would make room.
   void choose(const RepackingRoom& room, size_t from, std::vector<size_t>& grants) {
     if (grants.size() == options_.moves) {
       if (can_begin(grants) && admits(room)) add_choices(grants);
@@ -131,12 +131,13 @@ class Search {
     }
   }
 
+  // True if one of the grants has room for its move before the others have moved.
   bool can_begin(const std::vector<size_t>& grants) const {
     return std::ranges::any_of(
         grants, [&](size_t i) { return std::ranges::find(fits_first_[i], true) != fits_first_[i].end(); });
   }
 
-  // With and without the memory of each.
+  // Adds a choice for each combination of grants that keep their memory and grants that move it.
   void add_choices(const std::vector<size_t>& grants) {
     std::vector<Choice> all(1);
     for (size_t i : grants) {
@@ -169,7 +170,7 @@ class Search {
   void move_next(const RepackingRoom& room, const Choice& choice, std::span<const size_t> order,
                  std::vector<RepackingMove>& moves) {
     if (order.empty()) {
-      if (seen_++ >= options_.skip) answer_.proposals.push_back(moves);
+      if (proposal_count_++ >= options_.skip) answer_.proposals.push_back(moves);
       return;
     }
     size_t index = choice.grants[order.front()];
@@ -206,16 +207,16 @@ class Search {
   const RepackingProblem& problem_;
   const RepackingOptions& options_;
   const RepackingRoom start_;
-  // After each move. Copying into an existing room takes a tenth of making one.
+  // The room after each move. Copying into an existing room takes a tenth of the time of making
+  // one.
   std::vector<RepackingRoom> rooms_;
   RepackingRoom scratch_;
   // By grant and target.
   std::vector<std::vector<bool>> fits_first_;
-  // The grants that may move at all.
   std::vector<size_t> candidates_;
   uint64_t steps_;
   std::vector<Choice> choices_;
-  size_t seen_ = 0;
+  size_t proposal_count_ = 0;
   Repackings answer_;
 };
 

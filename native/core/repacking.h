@@ -1,6 +1,6 @@
-// Repacking: finds which grants move, and to which NUMA nodes, so that a request has room. Works by
-// counts: each proposal still needs a decision on the CPUs themselves, and no acceptable one is
-// left out. Pure function: no state; safe to call from any thread.
+// Repacking: proposes the grants to move, and their NUMA nodes, so that a request has room.
+// Compares counts only: it leaves out no acceptable proposal, but each needs a decision on the CPUs
+// themselves. Pure function: no state; safe to call from any thread.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ struct RequestDemand {
     NodeMask memory;
   };
   RepackingDemand demand;
-  // The places that its policy admits.
+  // The places that the request's policy admits.
   std::vector<Place> places;
-  // False: it ends before others begin, and they may have what it had.
+  // False for an init container: later parts may reuse what it had.
   bool stays = true;
 };
 
@@ -28,13 +28,13 @@ struct RequestDemand {
 struct MovableGrant {
   struct Target {
     NodeMask nodes;
-    // Its memory is on these nodes already, and stays.
+    // True if the grant's memory is on these nodes already, and stays.
     bool keeps_memory = false;
   };
   RepackingDemand demand;
   RepackingHolding holding;
   std::vector<Target> targets;
-  // The cost of moving its memory, and its CPUs.
+  // The cost of a move: the bytes of its memory, if that moves, and its number of CPUs.
   double bytes = 0;
   int cpus = 0;
 };
@@ -42,11 +42,11 @@ struct MovableGrant {
 struct RepackingProblem {
   RepackingGround ground;
   std::vector<RequestDemand> request;
-  // In the order that breaks ties.
+  // Their order breaks ties.
   std::vector<MovableGrant> grants;
 };
 
-// Indexes into the grants, and into the targets of this grant.
+// The index of a grant, and that of one of its targets.
 struct RepackingMove {
   size_t grant;
   size_t target;
@@ -58,20 +58,22 @@ struct RepackingOptions {
   size_t moves = 1;
   // The number of proposals that the caller already has.
   size_t skip = 0;
+  // The most proposals to return.
   size_t most = 1;
-  // With more than two moves: how many grants are tried in sets of these, and then how many
+  // With more than two moves: the most steps of choosing sets of grants, and again of choosing
   // targets.
   uint64_t budget = 0;
 };
 
 struct Repackings {
-  // In the order of the moves: each has room while its grant is still in its old place. The fewest
-  // bytes first, then the fewest CPUs, then the first grants, then the first targets.
+  // The moves of a proposal are in their order: each has room while its grant still holds its old
+  // place. Proposals with the fewest bytes come first, then those with the fewest CPUs, then by the
+  // order of grants and targets.
   std::vector<std::vector<RepackingMove>> proposals;
   // True if there are no others.
   bool is_complete = true;
-  // True if better ones may exist: the budget ran out, or there are too many grants for sets of
-  // several.
+  // True if better proposals may exist: the budget ran out, or there are too many grants to try all
+  // sets of several.
   bool is_bounded = false;
 };
 

@@ -51,8 +51,8 @@ double RepackingRoom::free_on(size_t type, size_t node) const {
 double RepackingRoom::free_in(size_t type, NodeMask nodes) const {
   double sum = 0;
   for_each_node(nodes.bits(), [&](int node) { sum += free_on(type, static_cast<size_t>(node)); });
-  // An allocation spread over these nodes and others uses here at least what the others cannot
-  // give.
+  // An allocation spread over these nodes and others takes from these at least what the others
+  // cannot give.
   for (const Spread& spread : spread_) {
     if ((spread.memory & nodes).empty()) continue;
     double elsewhere = 0;
@@ -99,7 +99,7 @@ bool RepackingRoom::fits(const RepackingDemand& demand, NodeMask cpus, NodeMask 
   if (!has_memory(demand, memory)) return false;
   if (!demand.is_one_block) return memory.size() > 1 || is_open(memory);
   if (is_open(memory)) return true;
-  // Or on some of these nodes.
+  // The memory may also be on a subset of these nodes.
   for (uint64_t some = (memory.bits() - 1) & memory.bits(); some != 0; some = (some - 1) & memory.bits()) {
     if (is_open(NodeMask(some)) && has_memory(demand, NodeMask(some))) return true;
   }
@@ -118,11 +118,11 @@ void RepackingRoom::give_back(const RepackingHolding& holding, bool with_memory)
   for (const MemoryShare& share : holding.memory) {
     double rest = share.bytes;
     for_each_node(share.nodes.bits(), [&](int node) {
-      double& taken = booked(share.type, static_cast<size_t>(node));
-      double given = std::min(rest, taken);
-      taken -= given;
-      spare(share.type, static_cast<size_t>(node)) += given;
-      rest -= given;
+      double& bytes = booked(share.type, static_cast<size_t>(node));
+      double part = std::min(rest, bytes);
+      bytes -= part;
+      spare(share.type, static_cast<size_t>(node)) += part;
+      rest -= part;
       MemoryGroup& group = groups_[static_cast<size_t>(node)];
       if (group.nodes == share.nodes && --group.blocks == 0) group.nodes = NodeMask();
     });

@@ -1,6 +1,6 @@
-// RepackingRoom: what is free on NUMA nodes while grants move, by counts. It never denies room that
-// exists; if there seems to be room, a decision on the CPUs themselves has the last word. Plain
-// value: copyable, no shared state.
+// RepackingRoom: counts of what is free on NUMA nodes while grants move. It never denies room that
+// exists, but may report room that a decision on the CPUs themselves refuses. Plain value:
+// copyable, no shared state.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,18 @@
 
 namespace numalign {
 
-// CPUs as some requests count them: those of one pool, CPUs of whole cores only, or cores.
+// The CPUs of a pool as some requests count them: single CPUs, CPUs of whole cores, or cores.
 struct CpuView {
   struct Core {
     int node;
     int cpus;
     int free;
-    // The units that count once all of its CPUs are free.
+    // The units that the core counts while all of its CPUs are free.
     int units;
   };
   // Free CPUs by node.
   std::vector<int> free;
-  // Empty: each CPU counts, whatever its core.
+  // Empty if each CPU counts, whatever its core.
   std::vector<Core> cores;
   // The fewest CPUs that make a unit.
   int cpus_per_unit = 1;
@@ -34,11 +34,11 @@ struct NodeMemory {
   // Negative if more is booked than the node has.
   double spare = 0;
   double booked = 0;
-  // The upper limit, whatever is given back.
+  // The upper limit of free bytes, however much is given back.
   double most = std::numeric_limits<double>::infinity();
 };
 
-// Nodes that share allocations, and the number of these blocks.
+// Nodes that share allocations, and the number of blocks allocated on them.
 struct MemoryGroup {
   NodeMask nodes;
   int blocks = 0;
@@ -50,7 +50,7 @@ struct MemoryShare {
   double bytes = 0;
 };
 
-// A demand at one place.
+// A demand that is met at one place.
 struct RepackingDemand {
   // Index into the views, and the number of its units.
   size_t view = 0;
@@ -63,7 +63,7 @@ struct RepackingDemand {
   bool is_one_block = true;
 };
 
-// What a grant that may move holds, as far as it counts for others.
+// The holdings of a grant that may move.
 struct RepackingHolding {
   struct CoreShare {
     // Indexes into the views and their cores.
@@ -93,15 +93,15 @@ class RepackingRoom {
   // REQUIRES: `ground` outlives it.
   explicit RepackingRoom(const RepackingGround& ground);
 
-  // True if a demand may have its CPUs on some nodes and its memory on the same or others.
+  // True if a demand may have its CPUs on the nodes of `cpus`, and its memory on those of `memory`.
   bool fits(const RepackingDemand& demand, NodeMask cpus, NodeMask memory) const;
   // Gives back a holding, or only its CPUs.
   void give_back(const RepackingHolding& holding, bool with_memory);
-  // Places a demand on these nodes. `memory` is empty if it has its memory already.
+  // Places a demand on these nodes. `memory` is empty if the demand has its memory already.
   void take(const RepackingDemand& demand, NodeMask cpus, NodeMask memory);
 
  private:
-  // A demand on several nodes; how much is on which is unknown.
+  // A demand on several nodes. Its amount on each of them is unknown.
   struct Spread {
     const RepackingDemand* demand;
     NodeMask cpus;
@@ -109,9 +109,10 @@ class RepackingRoom {
   };
 
   size_t at(size_t row, size_t node) const { return row * ground_->nodes + node; }
-  // The free CPUs of a view on a node; for views with cores, the units of free cores.
+  // The free CPUs of a view on a node.
   int& free(size_t view, size_t node) { return counts_[at(view, node)]; }
   int free(size_t view, size_t node) const { return counts_[at(view, node)]; }
+  // For views with cores, the units of free cores on a node.
   int& whole(size_t view, size_t node) { return free(ground_->views.size() + view, node); }
   int whole(size_t view, size_t node) const { return free(ground_->views.size() + view, node); }
   double& spare(size_t type, size_t node) { return bytes_[at(type, node)]; }
@@ -126,10 +127,10 @@ class RepackingRoom {
   const RepackingGround* ground_;
   // By view: the index of its first core.
   std::vector<size_t> first_core_;
-  // Free CPUs by view and node, whole units by view and node, and free CPUs by core. In few lists,
-  // because a copy of the room copies each list.
+  // Free CPUs by view and node, whole units by view and node, and free CPUs by core. One list,
+  // because the room is copied often.
   std::vector<int> counts_;
-  // Spare bytes by type and node, then booked ones.
+  // Spare bytes by type and node, then booked bytes.
   std::vector<double> bytes_;
   // By node.
   std::vector<MemoryGroup> groups_;

@@ -73,9 +73,9 @@ SubsetSearch::SubsetSearch(std::vector<int> nodes, std::span<const Party> partie
   step_ = 1 + static_cast<int>(slacks_width_ / (parties_.size() == 1 ? 16 : 4));
 }
 
-void SubsetSearch::add_party(const Party& given) {
+void SubsetSearch::add_party(const Party& rows_of_party) {
   Party party;
-  for (const Row& row : given) {
+  for (const Row& row : rows_of_party) {
     if (std::ranges::find(party, row) == party.end()) party.push_back(row);
   }
   add_mixed_rows(party);
@@ -206,7 +206,7 @@ bool SubsetSearch::descend(int left, int out) {
   return keep(left - 1, out);
 }
 
-// True if its twin, with the same slack, is tried instead.
+// True if the party's twin has the same slack: it is tried instead.
 bool SubsetSearch::can_stand_in(const PartyRows& party) const {
   if (party.twin < 0) return false;
   const double* slack = slacks_.data() + slacks_now_;
@@ -236,7 +236,7 @@ bool SubsetSearch::leave_out(int node, int out) {
     if (can_stand_in(parties_[p]) || !pay(parties_[p], at)) continue;
     bool goes_on = descend(node, out - 1);
     slacks_now_ -= slacks_width_;
-    // What costs nothing need not be tried with other parties.
+    // If leaving the node out costs nothing, other parties need not be tried.
     if (!goes_on || costs_nothing(parties_[p], at)) return goes_on;
   }
   return true;

@@ -14,8 +14,8 @@
 
 namespace numalign {
 
-// The best mask of each size among those it sees: the closest if distances count, then the lowest
-// binary value.
+// The best mask of each size among those considered: the closest if distances count, then the
+// lowest binary value.
 class BestMasks {
  public:
   // `distances`: nodes x nodes, or empty.
@@ -45,7 +45,7 @@ class BestMasks {
     distances_of_[size] = sum;
   }
 
-  // 0: it saw no mask of that size.
+  // 0 if no mask of that size was considered.
   uint64_t of_size(int size) const { return masks_[size]; }
   uint64_t distance_of_size(int size) const { return distances_of_[size]; }
   uint64_t narrowest() const {

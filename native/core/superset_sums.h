@@ -6,8 +6,8 @@
 
 namespace numalign {
 
-// For each mask, how many members of a set contain it, and back. Counts wrap around; the way back
-// is exact if the true numbers fit in Count.
+// Replaces each mask's count by the sum over all masks that contain it; `back` undoes that. Counts
+// wrap around; undoing is exact if the true numbers fit in Count.
 template <class Count>
 void superset_sums(std::vector<Count>& counts, bool back) {
   size_t n = counts.size();

@@ -1,9 +1,22 @@
 // docs/reference/api.md: every export of every entry point.
-import { isOptions, textsOf } from './exports.mjs';
-import { anchorOf, fill, link, markdownOf, names, partsOfDoc, targetOn } from './prose.mjs';
-import { Source, textOf } from './source.mjs';
+import { isOptions } from './exports.mjs';
+import { memberParts } from './members.mjs';
+import {
+  anchorOf,
+  fill,
+  markdownOf,
+  names,
+  partsOfDoc,
+  signatureParts,
+  targetOn,
+  throwsLine,
+  typed,
+} from './prose.mjs';
 
 const PAGE = 'api.md';
+
+// A longer one, such as the union of all error codes, is on another page.
+const LONGEST_TYPE = 500;
 
 const GROUPS = [
   ['Functions', ['function']],
@@ -18,7 +31,7 @@ export function apiPage(source, { entries, places }) {
     '# API',
     fill(
       'Every export of every entry point. [Configuration](configuration.md) has the options of each call, [Errors](errors.md) has the error codes. ' +
-        'A call that returns no promise is synchronous: it computes, makes single system calls, or reads the state. A call that locks, commits or discovers returns a promise.',
+        'A call that returns no promise is synchronous: it computes, makes single system calls, or reads the state. A call that locks, commits or discovers returns a promise.\n\nA heading such as `grant.pin()` is a method of an object, `CpuSet.of()` one of the class. Types without a link are those of TypeScript, Node and other packages.',
     ),
     entries
       .map(({ name, introduction }) => {
@@ -51,101 +64,31 @@ function entrySection(source, { name, introduction, exports }, places) {
 }
 
 function section(source, described, places) {
-  const { kind, heading, doc } = described;
+  const { kind, heading, doc, name } = described;
   const texts = { page: PAGE, places };
-  const parts = [`### ${heading}`];
+  const code = (text) => fill(typed(text, PAGE, places, name));
+  const title = `### ${heading}`;
   if (kind === 'function') {
-    for (const node of source.overloadsOf(described)) {
-      const signature = `\`${source.signature(described.name, node)}\``;
-      const [own] = source.docsOf([node]);
-      parts.push(signature);
-      if (own) parts.push(...prose(own, texts));
-    }
-    return [...parts, ...typesLine(textsOf(source, described), described, places)];
+    const overloads = source.overloadsOf(described).flatMap((node) => {
+      const [own = ''] = source.docsOf([node]);
+      return [...signatureParts([source.signature(name, node)], PAGE, places), ...prose(own, texts)];
+    });
+    return [title, ...overloads];
   }
   if (kind === 'type') {
-    const text = textOf(described.node.type).replace(/^\| /, '');
-    return [...parts, `\`${text}\``, ...prose(doc, texts), ...typesLine([text], described, places, doc)];
+    const text = source.typeOfAlias(described);
+    return [title, ...(text.length > LONGEST_TYPE ? [] : [code(text)]), ...prose(doc, texts)];
   }
-  if (kind === 'constant') {
-    const type = source.typeOfConstant(described);
-    return [...parts, `\`${described.name}: ${type}\``, ...prose(doc, texts)];
-  }
-  return [
-    ...parts,
-    ...prose(doc, texts),
-    ...inherited(source, described, places),
-    members(source, described, places),
-  ];
+  if (kind === 'constant')
+    return [title, code(`${name}: ${source.typeOfConstant(described)}`), ...prose(doc, texts)];
+  return [title, ...prose(doc, texts), ...memberParts(source, described, texts)];
 }
 
 /** The paragraphs of a doc comment, and its errors. */
 function prose(doc, { page, places }) {
   const { text, throws, deprecated } = partsOfDoc(doc);
-  const md = (each) => fill(markdownOf(each, page, places));
-  return [
-    text && md(text),
-    deprecated && md(`Deprecated: ${deprecated}`),
-    throws && md(`Throws ${throws.replace(/\.$/, '')}.`),
-  ].filter(Boolean);
-}
-
-/** Links to the types that a signature names. */
-function typesLine(texts, { name }, places, ...alreadyLinked) {
-  const linked = new Set(alreadyLinked.flatMap((text) => Source.namesIn(text)));
-  const found = new Set(texts.flatMap((text) => Source.namesIn(text)));
-  const links = [...found].filter((each) => places.has(each) && each !== name && !linked.has(each));
-  return links.length === 0
-    ? []
-    : [fill(`Types: ${links.map((each) => link(each, PAGE, places)).join(', ')}.`)];
-}
-
-// Interfaces that are described themselves are named; of all others the members are shown.
-function inherited(source, { node, kind }, places) {
-  if (kind !== 'interface') return [];
-  const bases = source.basesOf({ node }).filter(({ name }) => places.has(name));
-  return bases.map(({ name, without, only }) => {
-    const which = only ? `the members ${only.join(', ')}` : 'every member';
-    return `Has ${which} of ${link(name, PAGE, places)}${without ? ` but ${without.join(', ')}` : ''}.`;
-  });
-}
-
-function members(source, described, places) {
-  const isNamed = source.basesOf(described).some(({ name }) => places.has(name));
-  // What stands in for another class is described there.
-  const standsIn = ({ doc }) => described.kind !== 'class' || !source.implementsAnother(described) || doc;
-  const all = (
-    described.kind === 'interface' && isNamed ? source.ownMembersOf(described) : source.membersOf(described)
-  ).filter(standsIn);
-  const own = [...all.filter(({ isMethod }) => !isMethod), ...all.filter(({ isMethod }) => isMethod)];
-  const context = { places, siblings: new Set(all.map(({ name }) => name)) };
-  const statics = described.kind === 'class' ? source.membersOf(described, true) : [];
-  return [
-    ...statics.map((each) => memberItem(each, described, context, `${described.name}.`)),
-    ...own.map((each) => memberItem(each, described, context)),
-  ].join(own.some(({ isMethod }) => isMethod) ? '\n\n' : '\n');
-}
-
-function memberItem(
-  { name, doc, isMethod, isOptional, signatures, type },
-  described,
-  { places, siblings },
-  before = '',
-) {
-  const shown = isMethod ? signatures : [`${name}${isOptional ? '?' : ''}: ${type}`];
-  const { text, throws, deprecated } = partsOfDoc(doc);
-  // A member that another one names is on this list.
-  const plain = (each) =>
-    each.replace(/\{@link\s+(\w+)\}/g, (all, other) => (siblings.has(other) ? `\`${other}\`` : all));
-  const md = (each) => markdownOf(plain(each), PAGE, places);
-  const words = md(text || (deprecated ? `Deprecated: ${deprecated}` : ''));
-  const errors = throws ? md(`Throws ${throws.replace(/\.$/, '')}.`) : '';
-  const [types = ''] = typesLine(shown, described, places, text, throws ?? '');
-  if (!isMethod) {
-    const rest = [words, errors, types].filter(Boolean).join(' ');
-    return fill(`- \`${before}${shown[0]}\`${rest ? `: ${rest}` : ''}`);
-  }
-  const [first, ...others] = shown.map((each) => `\`${before}${each}\``);
-  const paragraphs = [...others, words, errors, types].filter(Boolean);
-  return [`- ${first}`, ...paragraphs.map((each) => `  ${fill(each, '  ')}`)].join('\n\n');
+  const md = (each) => markdownOf(each, page, places);
+  return [md(text), deprecated && md(`Deprecated: ${deprecated}`), throwsLine(throws, md)]
+    .filter(Boolean)
+    .map((each) => fill(each));
 }

@@ -1,4 +1,6 @@
 // What the built package says of itself: its commands, and its metrics.
+const PREFIX = 'numalign_'.length;
+
 const dist = (path) => import(new URL(`../../dist/${path}`, import.meta.url));
 
 export async function commandLine() {
@@ -9,24 +11,51 @@ export async function commandLine() {
   return { createProgram, fillProse };
 }
 
-/** Every metric, as prom-client has it, of a machine that is simulated. */
+/**
+ * Every metric, as prom-client has it, of a machine that is simulated; with the name that it has in
+ * OpenTelemetry, if it is there too.
+ */
 export async function allMetrics() {
-  const [{ openManager }, { discover }, { collectMetrics }, { Registry }] = await Promise.all([
+  const [{ openManager }, { discover }, { collectMetrics }, otel, sink, { Registry }] = await Promise.all([
     dist('index.js'),
     dist('entries/topology.js'),
     dist('metrics/index.js'),
+    dist('metrics/opentelemetry.js'),
+    dist('metrics/sinks/meter-sink.js'),
     import('prom-client'),
   ]);
   const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });
   const register = new Registry();
   const { stop } = collectMetrics(manager, { register, watch: true, audit: true, grants: { memory: true } });
+  const instruments = instrumentsOf(otel, manager);
   const metrics = register.getMetricsAsArray().map((metric) => ({
     name: metric.name,
     help: metric.help,
     labels: metric.labelNames,
     type: metric.constructor.name.toLowerCase(),
+    buckets: metric.upperBounds,
+    instrument: instruments.find(({ name }) => name === sink.instrumentOf(metric.name.slice(PREFIX)).name),
   }));
   stop();
   manager.close();
   return metrics.sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The instruments that a meter is asked for. */
+function instrumentsOf({ registerMetrics }, manager) {
+  const found = [];
+  const create = (name, { unit }) => found.push({ name, unit });
+  const ignore = () => {};
+  const { stop } = registerMetrics(manager, {
+    meter: {
+      createObservableCounter: create,
+      createObservableGauge: create,
+      addBatchObservableCallback: ignore,
+      removeBatchObservableCallback: ignore,
+    },
+    audit: true,
+    grants: { memory: true },
+  });
+  stop();
+  return found;
 }

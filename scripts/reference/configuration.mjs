@@ -1,7 +1,6 @@
 // docs/reference/configuration.md: every option, the fields of a KubeletConfiguration, and the
 // variables of the environment.
-import { anchorOf, fill, link, markdownOf, names, partsOfDoc, table } from './prose.mjs';
-import { textOf } from './source.mjs';
+import { anchorOf, fill, link, markdownOf, names, partsOfDoc, table, typed } from './prose.mjs';
 
 const PAGE = 'configuration.md';
 
@@ -52,7 +51,7 @@ export function configurationPage(source, exported) {
       [
         contents('Opening a manager', OPENING),
         contents('Requests', REQUESTS),
-        `${contents('Functions and methods')}: the options of every other call, by name`,
+        contents('Functions and methods', methods),
         contents('KubeletConfiguration'),
         contents('Environment variables'),
       ].join('\n'),
@@ -68,16 +67,19 @@ export function configurationPage(source, exported) {
     '## Environment variables',
     ...documentSection(source, exported, 'children/program-variables.ts', 'PreloadVariables', 'variable'),
     ...documentSection(source, exported, 'children/child-variables.ts', 'ChildVariables', 'variable'),
+    fill(
+      'The commands also read `NUMALIGN_DEBUG` (`1` adds stack traces to errors), `NO_COLOR`, `FORCE_COLOR`, `TERM` and `COLUMNS`: see [Command line](command-line.md#output).',
+    ),
   ].join('\n\n');
 }
 
 function section(source, exported, described) {
-  const { name, doc, kind, node } = described;
+  const { name, doc, kind } = described;
   const parts = [`### ${name}`, ...takenBy(source, exported, name)];
   const { text } = partsOfDoc(doc);
   if (text) parts.push(fill(markdownOf(text, PAGE, exported.places)));
   if (kind === 'type') {
-    const alias = textOf(node.type);
+    const alias = source.typeOfAlias(described);
     return [
       ...parts,
       `The same as ${exported.places.has(alias) ? link(alias, PAGE, exported.places) : `\`${alias}\``}.`,
@@ -85,7 +87,7 @@ function section(source, exported, described) {
   }
   const bases = source.basesOf(described);
   const isShown = (base) => exported.places.get(base.name)?.startsWith('api.md') ?? false;
-  parts.push(...bases.filter((base) => !isShown(base)).map((base) => baseLine(base, exported)));
+  parts.push(...bases.filter((base) => !isShown(base)).map((base) => fill(baseLine(base, exported))));
   const shown = bases.filter(isShown).flatMap((base) => source.ownMembersOf(source.find(base.name)));
   const own = [...source.ownMembersOf(described), ...shown];
   if (own.length > 0) parts.push(optionTable(own, exported, 'option'));
@@ -102,7 +104,8 @@ function optionTable(members, { places }, head) {
   const rows = members.map(({ name, type, signatures, doc }) => {
     const said = partsOfDoc(doc);
     const md = (text = '') => markdownOf(text, PAGE, places).replace(/\n+/g, ' ');
-    return [`\`${name}\``, `\`${signatures[0] ?? type}\``, md(said.text), md(said.default)];
+    const code = typed(signatures[0] ?? type, PAGE, places);
+    return [`\`${name}\``, code, md(said.text), md(said.default)];
   });
   return table([head, 'type', 'meaning', 'default'], rows);
 }

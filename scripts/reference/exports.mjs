@@ -1,8 +1,9 @@
 // The entry points of the package, their exports, and where each of these is described.
 import { readFileSync } from 'node:fs';
 import { root } from '../steps.mjs';
+import { nameMethods } from './members.mjs';
 import { anchorOf } from './prose.mjs';
-import { Source, textOf } from './source.mjs';
+import { Source } from './source.mjs';
 
 const FILES = {
   numalign: 'index.ts',
@@ -44,6 +45,7 @@ export function publicExports(source) {
     for (const each of exports.filter(isOptions)) options.set(each.name, each);
     return { name, file, introduction: introductionOf(name, file), exports };
   });
+  source.markExported([...entries.flatMap(({ exports }) => exports), ...options.values()]);
   for (const each of hiddenOptions(source, entries, options)) options.set(each.name, each);
   const nameHeading = (each, entry) => {
     const other = each.kind === 'constant' ? `${each.name} of ${entry.name}` : `${each.name} (type)`;
@@ -57,6 +59,8 @@ export function publicExports(source) {
       for (const each of entry.exports)
         if (kinds.includes(each.kind) && !isOptions(each)) nameHeading(each, entry);
   for (const name of options.keys()) places.set(name, `configuration.md#${anchorOf(name)}`);
+  const described = entries.flatMap(({ exports }) => exports).filter((each) => !isOptions(each));
+  nameMethods(source, described, { anchors, places });
   return { entries, options: [...options.values()], places };
 }
 
@@ -66,7 +70,8 @@ function hiddenOptions(source, entries, known) {
   const look = (texts) => {
     for (const name of texts.flatMap((text) => Source.namesIn(text))) {
       if (known.has(name) || found.has(name)) continue;
-      const described = name.endsWith('Options') && source.find(name);
+      // `Options` alone is a parameter of a type.
+      const described = /\wOptions$/.test(name) && source.find(name);
       if (!described || !isOptions(described)) continue;
       found.set(name, described);
       look(textsOf(source, described));
@@ -80,7 +85,7 @@ function hiddenOptions(source, entries, known) {
 export function textsOf(source, described) {
   const { kind, node, name } = described;
   if (kind === 'function') return source.signaturesOf(described);
-  if (kind === 'type') return [textOf(node.type)];
+  if (kind === 'type') return [source.typeOfAlias(described)];
   if (kind === 'constant') return [];
   const members = source.membersOf(described).flatMap(({ signatures, type }) => [...signatures, type]);
   const heritage = (node.heritageClauses ?? []).map((clause) => clause.getText());

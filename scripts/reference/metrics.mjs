@@ -3,18 +3,26 @@ import { fill, link, markdownOf, partsOfDoc, table } from './prose.mjs';
 
 const PAGE = 'metrics.md';
 
+function isOfGrant(name) {
+  return name.startsWith('numalign_grant_');
+}
+
 const SECTIONS = [
   {
     title: "The kubelet's",
-    text: 'Names, types, labels and buckets are those of the kubelet v1.32 to v1.36.',
+    text: 'Names, types, labels and buckets are those of the kubelet v1.32 to v1.36. Values of labels: `scope` is `container` or `pod`; `boundary` is `numa_node`, `physical_cpu` or `uncore_cache`; `resource_name` is `cpu` or `memory`; `source` is `node`, or `pod` for a pod that is booked as a whole. OpenTelemetry has none of these.',
     has: (name) => /^(kubelet|resource_manager)_/.test(name),
+  },
+  {
+    title: "numalign's own",
+    text: 'Values of labels: `code` is an error code, empty for none; `outcome`, `action`, `kind`, `repaired` and `step` are as in the messages of the [channels](#channels); `enforcement` is the enforcement level, `numa_node` the id of the node, `type` the memory type.',
+    has: (name) => name.startsWith('numalign_') && !isOfGrant(name),
   },
   {
     title: 'Of each grant',
     text: 'With `audit`, for grants of living owners. The label `grant` is the name of the grant (of a pod `namespace/name`), else its uid. A value that is not known is left out. Counters begin at the first scrape of the grant.',
-    has: (name) => name.startsWith('numalign_grant_'),
+    has: isOfGrant,
   },
-  { title: "numalign's own", text: '', has: () => true },
 ];
 
 /** `metrics`: what a registry of prom-client has, with every option on. */
@@ -30,7 +38,7 @@ export function metricsPage(source, { places }, metrics) {
     '# Metrics and channels',
     fill(
       markdownOf(
-        'docs/metrics.md says how to collect them. Counters and histograms are of one manager: sum them over processes. Gauges and the metrics of grants are of the state, and the same in every process: do not sum them.',
+        'docs/metrics.md says how to collect them. Counters and histograms are of one manager: sum them over processes. Gauges and the metrics of grants are of the state, and the same in every process: do not sum them. Names that begin with `numalign_` or `kubelet_` follow the options of {@link MetricsOptions}.',
         PAGE,
         places,
       ),
@@ -45,14 +53,23 @@ export function metricsPage(source, { places }, metrics) {
 }
 
 function metricTable(metrics, places) {
-  const rows = metrics.map(({ name, type, labels, help }) => [
+  const hasInstruments = metrics.some(({ instrument }) => instrument);
+  const rows = metrics.map(({ name, type, labels, help, buckets, instrument }) => [
     `\`${name}\``,
     type,
     labels.map((label) => `\`${label}\``).join(', ') || 'none',
-    markdownOf(help, PAGE, places),
+    `${markdownOf(help, PAGE, places)}${buckets ? ` Buckets: ${bucketsText(buckets)}.` : ''}`,
+    ...(hasInstruments ? [instrumentText(instrument)] : []),
   ]);
-  return table(['metric', 'type', 'labels', 'meaning'], rows);
+  const heads = ['metric', 'type', 'labels', 'meaning', ...(hasInstruments ? ['in OpenTelemetry'] : [])];
+  return table(heads, rows);
 }
+
+const bucketsText = (bounds) =>
+  `${bounds.length} from ${bounds[0].toLocaleString('en')} to ${bounds.at(-1).toLocaleString('en')}`;
+
+const instrumentText = (instrument) =>
+  instrument ? `\`${instrument.name}\`${instrument.unit ? ` in \`${instrument.unit}\`` : ''}` : '';
 
 function channelTable(source, places) {
   const messages = source.declaration('admission/diagnostics.ts', 'DiagnosticsMessages');

@@ -51,12 +51,45 @@ export function markdownOf(text, page, places) {
 
 /** A link to the description of an export, or its name where there is none. */
 export function link(name, page, places) {
-  const target = places.get(name.split('.')[0]);
+  const target = places.get(name) ?? places.get(name.split('.')[0]);
   return target ? `[\`${name}\`](${targetOn(page, target)})` : `\`${name}\``;
 }
 
 export const targetOn = (page, target) =>
   target.startsWith(`${page}#`) ? target.slice(page.length) : target;
+
+/** A type as code, with a link for each export that it names, but not for `self`. */
+export function typed(text, page, places, self) {
+  // Spaces stay outside, where lines can break.
+  const code = (part) => part.replace(/\S(?:.*\S)?/, (inner) => `\`${inner}\``);
+  let [before, result] = ['', ''];
+  for (const part of text.split(/(?<!')\b([A-Z]\w+)\b/)) {
+    if (!places.has(part) || part === self) before += part;
+    else {
+      result += code(before) + link(part, page, places);
+      before = '';
+    }
+  }
+  return result + code(before);
+}
+
+// On every page of the reference: links to these would be everywhere.
+const BASIC = ['CpuSet', 'NodeSet'];
+
+/** Signatures as code, then links to the types that they name. */
+export function signatureParts(signatures, page, places, self) {
+  const types = new Set(
+    signatures.flatMap((each) => [...each.matchAll(/\b[A-Z]\w+/g)].map(([name]) => name)),
+  );
+  const links = [...types]
+    .filter((name) => places.has(name) && name !== self && !BASIC.includes(name))
+    .map((name) => link(name, page, places));
+  const line = links.length === 0 ? [] : [fill(`Types: ${links.join(', ')}.`)];
+  return [...signatures.map((each) => `\`${each}\``), ...line];
+}
+
+/** What a doc comment says about errors. */
+export const throwsLine = (throws, md) => (throws ? md(`Throws ${throws.replace(/\.$/, '')}.`) : '');
 
 const WIDTH = 100;
 

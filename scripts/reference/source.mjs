@@ -3,8 +3,7 @@ import { relative } from 'node:path';
 // The compiler that tsd uses. The API of `typescript` 7 has no type checker yet.
 import ts from '@tsd/typescript';
 import { root } from '../steps.mjs';
-
-const LIB = `${root}lib/`;
+import { isOfLib, LIB, TypeTexts } from './type-texts.mjs';
 
 /** `files`: paths below lib/. */
 export function openSource(files) {
@@ -24,15 +23,20 @@ export function openSource(files) {
   return new Source(program);
 }
 
-const isOfLib = (node) => node.getSourceFile().fileName.startsWith(LIB);
-
 export class Source {
   #program;
   #checker;
+  #types;
 
   constructor(program) {
     this.#program = program;
     this.#checker = program.getTypeChecker();
+    this.#types = new TypeTexts(this.#checker);
+  }
+
+  /** What the reference describes keeps its name in types. */
+  markExported(list) {
+    this.#types.markExported(list.map(({ symbol }) => symbol));
   }
 
   /** The exports of a file below lib/, by name, each as {@link describe} has it. */
@@ -107,7 +111,7 @@ export class Source {
       isMethod: overloads.length > 0,
       isOptional: nodes.some(({ questionToken }) => questionToken),
       signatures: overloads.map((node) => this.signature(node.questionToken ? `${name}?` : name, node)),
-      type: overloads.length > 0 ? '' : this.#typeOf(symbol, nodes),
+      type: overloads.length > 0 ? '' : this.#types.ofSymbol(symbol, nodes),
     };
   }
 
@@ -164,6 +168,19 @@ export class Source {
     );
   }
 
+  /** The exports in `places` whose members a class or an interface has too. */
+  basesAmong({ symbol, node, kind }, places) {
+    if (kind === 'interface')
+      return this.basesOf({ node })
+        .filter(({ name, isOfNode }) => places.has(name) && !isOfNode)
+        .map(({ name }) => this.find(name));
+    const [base] = this.#checker.getBaseTypes(this.#checker.getDeclaredTypeOfSymbol(symbol));
+    const declared = base?.symbol.declarations?.[0];
+    if (!declared || !ts.isClassDeclaration(declared) || !isOfLib(declared)) return [];
+    const described = this.#describe(base.symbol);
+    return places.has(described.name) ? [described] : this.basesAmong(described, places);
+  }
+
   /** Whether a class implements the members of another one of lib/. */
   implementsAnother({ node }) {
     const clauses = node.heritageClauses ?? [];
@@ -181,36 +198,18 @@ export class Source {
     return nodes.map(docOf).filter(Boolean);
   }
 
-  signature(name, node) {
-    const parameters = node.parameters.map((parameter) => {
-      const isOptional = parameter.initializer || parameter.questionToken;
-      const dots = parameter.dotDotDotToken ? '...' : '';
-      return `${dots}${parameterName(parameter)}${isOptional ? '?' : ''}: ${this.#typeText(parameter)}`;
-    });
-    const generics = node.typeParameters ? `<${node.typeParameters.map(textOf).join(', ')}>` : '';
-    return `${name}${generics}(${parameters.join(', ')}): ${this.#returnOf(node)}`;
-  }
-
-  #returnOf(node) {
-    if (node.type) return textOf(node.type);
-    const signature = this.#checker.getSignatureFromDeclaration(node);
-    return this.#checker.typeToString(this.#checker.getReturnTypeOfSignature(signature));
-  }
-
-  #typeText(node) {
-    if (node.type) return textOf(node.type);
-    return this.#checker.typeToString(this.#checker.getTypeAtLocation(node));
-  }
-
-  #typeOf(symbol, nodes) {
-    const typed = nodes.find(({ type }) => type);
-    if (typed) return textOf(typed.type);
-    return this.#checker.typeToString(this.#checker.getTypeOfSymbol(symbol));
-  }
-
   /** The type of a constant, as far as it fits on a line. */
   typeOfConstant({ symbol, node }) {
-    return node.type ? textOf(node.type) : this.#checker.typeToString(this.#checker.getTypeOfSymbol(symbol));
+    return this.#types.ofSymbol(symbol, [node]);
+  }
+
+  /** What a type is an alias of. */
+  typeOfAlias({ node }) {
+    return this.#types.of(node.type);
+  }
+
+  signature(name, node) {
+    return this.#types.signature(name, node);
   }
 
   /** The names of the types that a text of a declaration names. */
@@ -219,21 +218,9 @@ export class Source {
   }
 }
 
-export const textOf = (node) =>
-  node
-    .getText()
-    .replace(/\/\*[\s\S]*?\*\//g, '')
-    .replace(/\s+/g, ' ')
-    .replace(/;? \}/g, ' }');
-
 function nameOf(node) {
   const text = node.name.getText();
   return ts.isStringLiteral(node.name) ? node.name.text : text;
-}
-
-// A parameter that is taken apart has no name: it is named by its type.
-function parameterName({ name }) {
-  return ts.isIdentifier(name) ? name.text : 'options';
 }
 
 function isCallable(node) {

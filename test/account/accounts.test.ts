@@ -1,5 +1,5 @@
-// Whatever is admitted, started, released and reopened, on whatever machine: the account of memory
-// is right, and no device is given twice.
+// Any sequence of admissions, starts, releases and openings, on any machine: the memory account is
+// right, and no device is granted twice.
 import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -98,7 +98,7 @@ function checkMemory(manager: Manager): void {
     expect(free + reserved + systemReserved).toBe(total);
     expect(reserved).toBeLessThanOrEqual(allocatable);
     expect(group).toContain(node);
-    // Groups are disjoint: every node of one says the same.
+    // Groups are disjoint: every node of a group reports the same group.
     for (const other of manager.memory()) if (group.includes(other.node)) expect(other.group).toEqual(group);
     const held = blocks.filter((block) => block.type === type && block.nodes.includes(node));
     const onGroup = manager.memory().filter((other) => other.type === type && group.includes(other.node));
@@ -120,7 +120,7 @@ function checkDevices(manager: Manager, registered: readonly DeviceSpec[]): void
   }
 }
 
-// Each machine has a folder for the whole run: an open folder is kept for the life of the process.
+// Each machine has a folder for the whole run: an open folder stays for the life of the process.
 const MACHINES = 60;
 
 async function sampled() {

@@ -41,7 +41,7 @@ const POD: PodAssignment = {
 const STATE = addPod(emptyAssignments(DEFAULT_SETTINGS), POD, { 0: { memory: 96 } });
 
 describe('a pod that is booked as a whole', () => {
-  it('has what is booked once, whatever its containers have of it', () => {
+  it('is booked once, whatever the shares of its containers', () => {
     expect(holdingOf(POD)).toEqual({ cpus: CpuSet.parse('1-8'), memory: blocks(96), devices: {} });
     expect(runningCpus(POD)).toEqual(CpuSet.parse('1-4'));
   });
@@ -50,7 +50,7 @@ describe('a pod that is booked as a whole', () => {
     expect(removePods(STATE, new Set(['web']))).toMatchObject({ pods: [], memory: {} });
   });
 
-  it('keeps the memory of init containers that have ended, which have none any more', () => {
+  it('keeps the memory of ended init containers', () => {
     const { pods, memory } = startContainer(STATE, POD, 'own');
     expect(memory).toBe(STATE.memory);
     expect(pods[0]!.containers.map((each) => each.memory)).toEqual([[], blocks(32), blocks(64), blocks(64)]);
@@ -61,7 +61,7 @@ describe('a pod that is booked as a whole', () => {
     expect(decodePod(JSON.parse(podText(POD)), 'pod')).toEqual(POD);
   });
 
-  it('is counted right by versions that know no booking', () => {
+  it('is counted right by versions without booking', () => {
     const { booking: _, ...older } = JSON.parse(podText(POD));
     const pod = decodePod(older, 'pod');
     expect(pod.booking).toBeNull();
@@ -69,14 +69,14 @@ describe('a pod that is booked as a whole', () => {
     expect(removePods({ ...STATE, pods: [pod] }, new Set(['web'])).memory).toEqual({});
   });
 
-  it('is damaged where a container has CPUs that are not booked', () => {
+  it('is damaged if a container has CPUs that are not booked', () => {
     const text = podText(POD).replace('"cpus":"1-4"', '"cpus":"2-4"');
     expect(thrownBy(() => decodePod(JSON.parse(text), 'pod'))).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
   });
 });
 
 describe('a pod that is booked by containers', () => {
-  it('has a text without booking, and tells by its CPUs where each container runs', () => {
+  it('has a text without booking, and its CPUs show where each container runs', () => {
     const containers = [container('own', 'app', '1', 32), { ...container('rest', 'app', '', 0) }];
     const pod = { ...POD, booking: null, containers: containers.map(withoutPool) };
     expect(podText(pod)).not.toMatch(/booking|isolation/);

@@ -1,4 +1,4 @@
-// What is worked out of lists of pods follows what changes between them.
+// Results for lists of pods follow the changes between them.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { emptyAssignments, findPod, type MachineSettings } from '../../lib/account/assignments.js';
@@ -130,7 +130,7 @@ it('CPUs of partitions are the same object where other grants come and go', () =
   expect(cpusOfPartitions([...before, pod(7, 0)])).toBe(cpus);
 });
 
-it('sums over a list are the same, whichever lists were asked about before', () => {
+it('sums over a list do not depend on earlier lists', () => {
   fc.assert(
     fc.property(lists, (all) => {
       for (const each of all) {
@@ -161,7 +161,7 @@ it('sums over a list are the same, whichever lists were asked about before', () 
   );
 });
 
-it('a pod is found by its uid in each list, whichever lists were asked about before', () => {
+it('a pod is found by its uid in each list, independent of earlier lists', () => {
   fc.assert(
     fc.property(lists, (all) => {
       for (const pods of [...all, ...all.toReversed()])
@@ -173,7 +173,7 @@ it('a pod is found by its uid in each list, whichever lists were asked about bef
 
 const podsWithDevices = podsThat((each) => deviceKeysOf(each).size > 0);
 
-it('those pods of a list of which something holds are in its order, whichever lists were asked about before', () => {
+it('the pods that match a condition are in the order of their list, independent of earlier lists', () => {
   fc.assert(
     fc.property(lists, (all) => {
       for (const pods of all)
@@ -199,7 +199,7 @@ it('a list less some pods, or with one in another form, has the others in their 
   );
 });
 
-it('the owners that can die are the same list as long as the same have pods', () => {
+it('the list of mortal owners stays the same object as long as the same owners have pods', () => {
   const pods = [0, 1, 2, 3, 4, 5, 6, 7].map((id) => pod(id, 0));
   const owners = mortalOwners(pods);
   // One more of an owner that has some.
@@ -208,7 +208,7 @@ it('the owners that can die are the same list as long as the same have pods', ()
   expect(mortalOwners(more.slice(0, -1))).toBe(owners);
 });
 
-it('what two pods hold is free only once neither has it', () => {
+it('a CPU that two pods hold is free only once both have released it', () => {
   const [a, b] = [pod(1, 0), { ...pod(2, 0), containers: pod(1, 0).containers }];
   const others = Array.from({ length: 10 }, (_, i) => pod(10 + i, 0));
   const both = [a, b, ...others];

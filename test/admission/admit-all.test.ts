@@ -1,4 +1,5 @@
-// Several pods in one step: all of them or none, and pods that give way to what they ask for now.
+// Several pods in one step: all of them or none, and pods that are replaced by their changed
+// requests.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -10,7 +11,7 @@ import { guaranteed, simulate } from '../support/simulated.js';
 
 const newManager = (options = {}) => simulate('numa:2(memory=8GiB) core:2 pu:2', options);
 
-// What only decides: files take ten times as long.
+// Only the decision: files take ten times as long.
 const inMemory = () => newManager({ stateDir: undefined });
 
 const pod = (uid: string, cpu: number | string): PodSpec => ({
@@ -19,7 +20,7 @@ const pod = (uid: string, cpu: number | string): PodSpec => ({
   containers: [guaranteed('main', { cpu })],
 });
 
-// What is on record, but for what counts commits.
+// The record, without the counters of commits.
 const onRecord = (manager: Manager) => ({
   generation: manager.generation(),
   grants: manager.grants(),
@@ -28,7 +29,7 @@ const onRecord = (manager: Manager) => ({
 });
 
 describe('admitAll', () => {
-  it('places each pod as they would be one after the other, in one commit', async () => {
+  it('places pods like one after the other, in one commit', async () => {
     const sizes = fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 1, maxLength: 4 });
     await fc.assert(
       fc.asyncProperty(sizes, async (cpus) => {
@@ -61,7 +62,7 @@ describe('admitAll', () => {
     );
   });
 
-  it('changes nothing where one has no room, and says which', async () => {
+  it('changes nothing if one has no room, and names it', async () => {
     const manager = await newManager();
     await manager.admit(pod('early', 2));
     const before = onRecord(manager);
@@ -85,7 +86,7 @@ describe('admitAll', () => {
     expect(onRecord(manager)).toEqual(before);
   });
 
-  it('answers nothing for no pods, and refuses one pod twice, what is no list, and options it has not', async () => {
+  it('returns nothing for no pods, and refuses duplicates, values that are no list, and unknown options', async () => {
     const manager = await newManager();
     expect(await manager.admitAll([])).toEqual([]);
     const refused = async (pods: unknown, options?: object) => {
@@ -100,7 +101,7 @@ describe('admitAll', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('has custom providers give back what they allocated for those before the one that is rejected', async () => {
+  it('has custom providers release what they allocated for the pods before a rejected one', async () => {
     const manager = await newManager();
     const held: string[] = [];
     manager.addHintProvider({
@@ -119,7 +120,7 @@ describe('admitAll', () => {
 });
 
 describe('many persistent pods', () => {
-  it('have a file each as soon as they are admitted, and those that are replaced have none', async () => {
+  it('have a file each as soon as they are admitted, and replaced ones have none', async () => {
     const manager = await newManager();
     const many = (cpu: string) => Array.from({ length: 9 }, (_, i) => pod(`pod-${i}`, cpu));
     const files = () => readdirSync(join(manager.stateDir!, 'owners'));
@@ -132,8 +133,8 @@ describe('many persistent pods', () => {
   });
 });
 
-describe('a pod that asks for something else than is on record', () => {
-  it('is refused, and nothing of its list is admitted', async () => {
+describe('a pod with a changed request', () => {
+  it('is refused, and no pod of its list is admitted', async () => {
     const manager = await newManager();
     await manager.admit(pod('a', 2));
     const before = onRecord(manager);
@@ -146,7 +147,7 @@ describe('a pod that asks for something else than is on record', () => {
     const manager = await newManager();
     const [old] = await manager.admitAll([pod('a', 6), pod('b', 1)]);
     const before = manager.generation();
-    // One CPU is free beside what it has.
+    // One CPU is free besides its own.
     const [replaced] = await manager.admitAll([pod('a', 5)], { replace: true });
     expect([replaced!.replaced, replaced!.alreadyAdmitted]).toEqual([true, false]);
     const [had, has] = [old!, replaced!].map((each) => each.container('main').cpus!);
@@ -160,13 +161,13 @@ describe('a pod that asks for something else than is on record', () => {
     ).toEqual(['a', 'b']);
     const booked = manager.memory().reduce((sum, { reserved }) => sum + reserved, 0);
     expect(booked).toBe(2 * 64 * 2 ** 20);
-    // What the old one was is over: it cannot give back what the new one has.
+    // The old grant is over: it cannot give back CPUs of the new one.
     expect((await errorOf(() => old!.release())).code).toBe('ERR_UNKNOWN_GRANT');
     await replaced!.release();
     expect(manager.grants().map(({ uid }) => uid)).toEqual(['b']);
   });
 
-  it('leaves the old one where it was, where the new one or one after it has no room', async () => {
+  it('leaves the old one unchanged if the new one or one after it has no room', async () => {
     const manager = await newManager();
     await manager.admitAll([pod('a', 2), pod('b', 2)]);
     const before = onRecord(manager);
@@ -178,7 +179,7 @@ describe('a pod that asks for something else than is on record', () => {
     expect(onRecord(manager)).toEqual(before);
   });
 
-  it('stays with its CPUs and memory, where what they require shows only after the commit', async () => {
+  it('keeps its CPUs and memory if an unmet requirement shows only after the commit', async () => {
     const manager = await newManager();
     await manager.admitAll([pod('a', 2), pod('b', 2)]);
     const { generation: _, ...before } = onRecord(manager);
@@ -190,7 +191,7 @@ describe('a pod that asks for something else than is on record', () => {
     expect(onRecord(manager)).toMatchObject(before);
   });
 
-  it('is another than the one that it replaces, within the same millisecond too', async () => {
+  it('differs from the one that it replaces, even within the same millisecond', async () => {
     const manager = await newManager();
     const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now());
     onTestFinished(() => clock.mockRestore());
@@ -200,7 +201,7 @@ describe('a pod that asks for something else than is on record', () => {
     expect(manager.grants().map(({ uid }) => uid)).toEqual(['a']);
   });
 
-  it('can swap what two of them have, which one after the other could not', async () => {
+  it('can swap the CPUs of two pods, which one after the other could not', async () => {
     const manager = await newManager();
     await manager.admitAll([pod('a', 5), pod('b', 2)]);
     const order = [pod('a', 2), pod('b', 5)];
@@ -210,7 +211,7 @@ describe('a pod that asks for something else than is on record', () => {
 });
 
 describe('a planner with replace', () => {
-  it('plans a changed pod as admitAll places it, and keeps the old one in mind where there is no room', async () => {
+  it('plans a changed pod like admitAll places it, and counts the old one if there is no room', async () => {
     const manager = await newManager();
     await manager.admitAll([pod('a', 6), pod('b', 1)]);
     const planner = manager.planner();
@@ -230,7 +231,7 @@ describe('a planner with replace', () => {
 });
 
 describe('the uid of a name', () => {
-  // What Python's uuid.uuid5 makes of it, too.
+  // Python's uuid.uuid5 returns the same.
   it.each([
     ['gateway', '6c993d06-5755-5ca7-a2a6-b08ffd1d9024'],
     ['web-0', '9b2f7678-e329-5e1b-8a0b-7bc7a15eed42'],
@@ -239,7 +240,7 @@ describe('the uid of a name', () => {
     expect(nameUid('default', name)).toBe(uid);
   });
 
-  it('is no other pod: a living one of that name with another uid is in the way', async () => {
+  it('belongs to one pod: a living pod of that name with another uid blocks it', async () => {
     const manager = await newManager();
     const first = await manager.admit({ name: 'web', containers: [{ name: 'main' }] });
     const again = { uid: nameUid('default', 'web'), name: 'web', containers: [{ name: 'main' }] };

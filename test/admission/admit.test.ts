@@ -56,7 +56,7 @@ describe('a pod', () => {
       containers: [guaranteed('app', { cpu: 4 })],
     });
     const of = (name: string) => admitted.container(name).cpus!;
-    // prepare has ended when proxy starts, so its CPUs are used again; proxy stays.
+    // prepare has ended when proxy starts, so its CPUs are used again; proxy keeps its own.
     expect(String(of('prepare'))).toBe('0-3');
     expect(of('proxy').isSubsetOf(of('prepare'))).toBe(true);
     expect(of('app').intersects(of('proxy'))).toBe(false);
@@ -69,7 +69,7 @@ describe('a pod', () => {
     await admitted.release();
     expect(String(manager.sharedPool())).toBe('0-15');
     expect((await errorOf(() => admitted.release())).code).toBe('ERR_UNKNOWN_GRANT');
-    expect((await errorOf(() => admitted.container('nobody'))).code).toBe('ERR_UNKNOWN_CONTAINER');
+    expect((await errorOf(() => admitted.container('unknown'))).code).toBe('ERR_UNKNOWN_CONTAINER');
   });
 
   it('is admitted whole or not at all', async () => {
@@ -80,7 +80,7 @@ describe('a pod', () => {
     expect(String(manager.sharedPool())).toBe('0-15');
   });
 
-  it('stays where it is when admitted again, even after a restart and under other options', async () => {
+  it('keeps its place when admitted again, even after a restart and under other options', async () => {
     const stateDir = makeStateDir();
     const first = await simulate(MACHINE, { stateDir });
     const request = { uid: 'web', ...pod(4) };
@@ -107,7 +107,7 @@ describe('a pod', () => {
     expect(cpusOf(await again.admit({ uid: 'web', ...pod(2) }))).toEqual(['2-3']);
   });
 
-  it('without a uid has a name that no other of its namespace has', async () => {
+  it('without a uid needs a name that is unique in its namespace', async () => {
     const manager = await simulate(MACHINE);
     const named = (namespace: string) => ({
       ...{ apiVersion: 'v1', kind: 'Pod' as const, metadata: { name: 'web', namespace } },
@@ -158,7 +158,7 @@ describe('the text of a pod', () => {
 });
 
 describe('plan', () => {
-  it('decides as admit does, and changes nothing', async () => {
+  it('decides like admit, and changes nothing', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
     await manager.admit(pod(3));
     for (const cpu of [1, 5, 7, 9, 12, 13]) {
@@ -186,7 +186,7 @@ describe('plan', () => {
     manager.addHintProvider(gpus);
     const both = (name: string) => guaranteed(name, { cpu: 1, 'example.com/gpu': 1 });
     const { containers } = manager.plan({ containers: [both('a'), both('b')] });
-    // The second sees what the first took.
+    // The second provider sees what the first took.
     expect(containers.map(({ hint }) => hint.nodes?.toArray())).toEqual([[0], [1]]);
     expect(gpus.free().length).toBe(2);
   });
@@ -218,7 +218,7 @@ describe('plan', () => {
 });
 
 describe('a rejection', () => {
-  it('explains itself: what was asked, what is free and possible, the hints, the holders, and what would admit', async () => {
+  it('explains itself: the request, free and possible resources, the hints, the holders, and policies that would admit', async () => {
     const manager = await simulate(MACHINE, {
       topologyManagerPolicy: 'single-numa-node',
       reservedSystemCPUs: '0-1',
@@ -258,12 +258,12 @@ describe('a rejection', () => {
     expect(error.message).toContain('held by "database"');
   });
 
-  it('of a pod that would leave nothing to share says how many can be granted, and what is free before it', async () => {
+  it('of a pod that would leave no shared CPU says how many can be granted, and what is free before it', async () => {
     const manager = await simulate('package:1 core:2 pu:1');
     const error = await errorOf(() => manager.acquire({ cpu: 2 }));
     expect(error.message.split('; ')).toEqual([
       '2 exclusive CPUs asked for',
-      '1 can be granted: of the CPUs 0-1 one must stay shared',
+      '1 can be granted: one of the CPUs 0-1 must stay shared',
       'cpu: 2 asked for',
       'free by NUMA node: 0: 2 of 2',
       'hints offered: {0} preferred',
@@ -307,7 +307,7 @@ describe('a rejection', () => {
     expect(await reasons(16, 'none')).toEqual(['ERR_INSUFFICIENT_CPUS', 'UnexpectedAdmissionError']);
   });
 
-  it('tells what a custom provider has, if it says so, and what the pod has taken itself', async () => {
+  it('has the holders of a custom provider, if it reports them, and the pod’s own resources', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node' });
     manager.addHintProvider(new DeviceProvider('example.com/gpu', [1, 1]));
     manager.addHintProvider({
@@ -332,7 +332,7 @@ describe('a rejection', () => {
     expect(cpu!.holders).toEqual([{ uid: '', name: 'the pod itself', holds: '0-1', pid: null }]);
   });
 
-  it('names no policy where none would admit', async () => {
+  it('names no policy if none would admit', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
     const { explanation } = (await errorOf(() => manager.admit(pod(17)))).details as {
       explanation: Explanation;
@@ -347,7 +347,7 @@ describe('a rejection on a machine of many nodes', () => {
     ['64 nodes with CPUs', 'package:8 numa:8 core:2 pu:1', 80],
     ['34 nodes', 'package:2 numa:17 core:2 pu:1', 40],
     ['17 nodes', 'numa:17 core:2 pu:1', 30],
-  ])('is there at once, and can be printed: %s', async (_, synthetic, cpu) => {
+  ])('is fast, and can be printed: %s', async (_, synthetic, cpu) => {
     const manager = await simulate(synthetic, { topologyManagerPolicy: 'single-numa-node' });
     const time = cpuTimeOf(() => {
       const plan = manager.plan(pod(cpu));
@@ -360,7 +360,7 @@ describe('a rejection on a machine of many nodes', () => {
     expect(time).toBeLessThan(2000);
   });
 
-  it('is the kubelet’s answer for more CPUs than any machine has', async () => {
+  it('is the kubelet’s answer to more CPUs than any machine has', async () => {
     const manager = await simulate(MACHINE);
     const reason = (policy: 'none' | 'restricted') => manager.plan(pod(70_000), { policy }).reason;
     expect([reason('none'), reason('restricted')]).toEqual([
@@ -403,7 +403,7 @@ describe('full-pcpus-only', () => {
 });
 
 describe("smt: 'hold-sibling'", () => {
-  it('runs on one thread a core and holds the others', async () => {
+  it('runs on one thread per core and holds the others', async () => {
     const manager = await simulate(MACHINE);
     const [container] = (await manager.admit(pod(3), { smt: 'hold-sibling' })).containers;
     expect([String(container!.cpus), String(container!.held)]).toEqual(['0,2,4', '1,3,5']);
@@ -444,7 +444,7 @@ describe('the machine’s options', () => {
     maxPods: 110,
   };
 
-  it('may be a KubeletConfiguration, which the options beside it outweigh', async () => {
+  it('may be a KubeletConfiguration, with other options taking precedence', async () => {
     const manager = await simulate(MACHINE, { kubeletConfiguration: kubelet });
     expect(manager.settings()).toEqual({
       managedCPUs: CpuSet.parse('0-15'),
@@ -469,11 +469,11 @@ describe('the machine’s options', () => {
       reservedSystemCPUs: '15',
     });
     expect(String(lenient.settings().reservedSystemCPUs)).toBe('15');
-    // Not in whole cores: 14 is the sibling of the reserved CPU.
+    // No whole core: 14 is the sibling of the reserved CPU.
     expect(cpusOf(lenient.plan(pod(3)))).toEqual(['8-9,14']);
   });
 
-  it('beside a KubeletConfiguration replace what they name, and no more', async () => {
+  it('beside a KubeletConfiguration replace only the settings that they name', async () => {
     const document = {
       ...kubelet,
       reservedSystemCPUs: '3',
@@ -485,7 +485,7 @@ describe('the machine’s options', () => {
     };
     expect(await settingsWith({})).toEqual(['3', true]);
     expect(await settingsWith({ systemReserved: { memory: '1Gi' } })).toEqual(['3', true]);
-    // With the document's own 1200m, rounded up.
+    // The document's own 1200m, rounded up.
     expect(await settingsWith({ systemReserved: { cpu: 1 } })).toEqual(['0-2', true]);
     const without = { ...document, reservedSystemCPUs: undefined };
     const options = { kubeletConfiguration: without, systemReserved: { memory: '1Gi' } };
@@ -509,7 +509,7 @@ describe('the machine’s options', () => {
     expect(admitted.containers[0]).toMatchObject({ cpus: null, hint: { nodes: null, preferred: false } });
   });
 
-  it('reserve CPUs by amount, by best fit, and agree with as many that are recorded', async () => {
+  it('reserve CPUs by amount, by best fit, and agree with the same number on record', async () => {
     const stateDir = makeStateDir();
     const systemReserved = { cpu: '1500m' };
     const reserved = (manager: Manager) => String(manager.settings().reservedSystemCPUs);
@@ -578,7 +578,7 @@ describe('the machine’s options', () => {
     ['an unknown scope', { topologyManagerScope: 'node' as 'pod' }],
     ['a negative reservation', { systemReserved: { cpu: -1 } }],
     ['a KubeletConfiguration of another kind', { kubeletConfiguration: { kind: 'Pod' } }],
-  ])('are refused as the kubelet refuses them: %s', async (_, options) => {
+  ])('are refused with the kubelet’s errors: %s', async (_, options) => {
     const stateDir = makeStateDir();
     expect((await errorOf(() => simulate(MACHINE, { stateDir, ...options }))).code).toBe(
       'ERR_INVALID_OPTION',
@@ -586,7 +586,7 @@ describe('the machine’s options', () => {
     expect(() => readFileSync(join(stateDir, 'state.json'))).toThrow();
   });
 
-  it('must fit the machine: sockets within NUMA nodes for align-by-socket, and as many nodes as are allowed', async () => {
+  it('must fit the machine: sockets within NUMA nodes for align-by-socket, and at most the allowed number of nodes', async () => {
     const socketsInNode = 'numa:1 package:2 core:2 pu:1';
     const aligned: ManagerOptions = { cpuManagerPolicyOptions: { 'align-by-socket': true } };
     expect((await errorOf(() => simulate(socketsInNode, aligned))).message).toMatch(
@@ -681,7 +681,7 @@ describe('a custom hint provider', () => {
     expect([manager.grants(), String(manager.sharedPool())]).toEqual([[], '0-15']);
   });
 
-  it('is asked for the pod in scope pod, with what it needs at one time', async () => {
+  it('is asked for the pod in scope pod, with its peak needs', async () => {
     const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
     const asked: unknown[] = [];
     manager.addHintProvider({
@@ -711,18 +711,18 @@ describe('a custom hint provider', () => {
     ]);
   });
 
-  it('gives back what it took when the commit fails', async () => {
+  it('releases its allocation when the commit fails', async () => {
     const manager = await simulate(MACHINE);
     const gpus = new DeviceProvider('example.com/gpu', [1, 1]);
     manager.addHintProvider(gpus);
-    // It comes after the devices are allocated, and before the commit.
+    // After the devices are allocated, and before the commit.
     const removeFolder = () => rmSync(manager.stateDir, { recursive: true });
     manager.addHintProvider({ ...quiet, name: 'remover', allocate: removeFolder });
     await errorOf(() => manager.admit(pod(1, { 'example.com/gpu': 1 })));
     expect(gpus.free().length).toBe(2);
   });
 
-  it('may be an object of a class, but must be a provider under a name of its own', async () => {
+  it('may be an object of a class, but must be a provider under a unique name', async () => {
     const manager = await simulate(MACHINE);
     manager.addHintProvider(new DeviceProvider('example.com/gpu', [1, 1]));
     for (const provider of [
@@ -737,7 +737,7 @@ describe('a custom hint provider', () => {
     }
   });
 
-  it('loses nothing to a plan for the pod that is being admitted', async () => {
+  it('loses no allocation to a plan for the pod that is being admitted', async () => {
     const manager = await simulate(MACHINE, { stateDir: makeStateDir() });
     const held = new Set<string>();
     manager.addHintProvider({
@@ -753,7 +753,7 @@ describe('a custom hint provider', () => {
     expect([...held]).toEqual(['web']);
   });
 
-  it('learns that a pod went, whoever released it', async () => {
+  it('learns of the release of a pod, whichever process released it', async () => {
     const stateDir = makeStateDir();
     const [manager, other] = [await simulate(MACHINE, { stateDir }), await simulate(MACHINE, { stateDir })];
     const gpus = new DeviceProvider('example.com/gpu', [1, 1]);
@@ -769,7 +769,7 @@ describe('a custom hint provider', () => {
     expect(gpus.free().length).toBe(2);
   });
 
-  it('learns of the release of pods that another manager has admitted, or that came back', async () => {
+  it('learns of the release of pods of another manager, or of restored ones', async () => {
     const stateDir = makeStateDir();
     const released: string[] = [];
     const open = async () => {
@@ -789,7 +789,7 @@ describe('a custom hint provider', () => {
     expect(released).toEqual(['a', 'b']);
   });
 
-  it('whose release fails for somebody else does not fail an admission, and is asked again', async () => {
+  it('whose release fails for another pod does not fail an admission, and is asked again', async () => {
     const stateDir = makeStateDir();
     const [manager, other] = [await simulate(MACHINE, { stateDir }), await simulate(MACHINE, { stateDir })];
     let calls = 0;
@@ -808,7 +808,7 @@ describe('a custom hint provider', () => {
     expect(calls).toBe(2);
   });
 
-  it('gives back at once what it has allocated for a request whose quiet cannot be had', async () => {
+  it('releases at once its allocation for a request whose quiet is out of reach', async () => {
     const manager = await simulate(MACHINE);
     const releases: string[] = [];
     manager.addHintProvider({ ...quiet, release: ({ pod }) => void releases.push(pod.name) });
@@ -819,7 +819,7 @@ describe('a custom hint provider', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('whose release fails is heard of, and the pod is gone all the same', async () => {
+  it('whose release fails causes a warning, and the pod is released nevertheless', async () => {
     const manager = await simulate(MACHINE);
     const failing = () => {
       throw new Error('stuck');
@@ -834,7 +834,7 @@ describe('a custom hint provider', () => {
     expect(rejected.details.rollback).toMatchObject({ code: 'ERR_HINT_PROVIDER' });
   });
 
-  it('has its hints counted whatever it calls its resource', async () => {
+  it('has its hints counted whatever the name of its resource', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
     const named = (name: string, hints: HintProvider['hints']) =>
       manager.addHintProvider({ ...quiet, name, hints });
@@ -882,7 +882,7 @@ describe('a custom hint provider', () => {
     await new Promise(setImmediate);
   });
 
-  it('cannot change what is decided or recorded', async () => {
+  it('cannot change the decision or the record', async () => {
     const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
     manager.addHintProvider({
       ...quiet,

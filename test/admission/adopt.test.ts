@@ -1,4 +1,4 @@
-// What somebody has already, put on record where it is.
+// CPUs and devices that a pod has already, put on record where they are.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -47,8 +47,8 @@ const FULL = {
 const onNode = (manager: Manager, node: number, type: string) =>
   manager.memory().find((each) => each.node === node && each.type === type)!;
 
-describe('a pod that is adopted', () => {
-  it('has on record what it is said to have, by containers, and is persistent', async () => {
+describe('an adopted pod', () => {
+  it('has its given resources on record, by containers, and is persistent', async () => {
     const manager = await open();
     manager.registerDevices('example.com/nic', [{ id: 'eth0' }, { id: 'eth1', numaNodes: [1] }]);
     const pod = await manager.adopt(FULL);
@@ -77,12 +77,12 @@ describe('a pod that is adopted', () => {
     ]);
   });
 
-  it('keeps others off what it has, as a pod that was admitted', async () => {
+  it('keeps others off its CPUs, like an admitted pod', async () => {
     const manager = await open();
     manager.registerDevices('example.com/nic', [{ id: 'eth0' }, { id: 'eth1' }]);
     await manager.adopt(FULL);
     expect(String(manager.sharedPool())).toBe('0-3,8-11,13-15');
-    // From its nodes, each as far as it goes.
+    // From each of its nodes, as far as it goes.
     const [first, second] = [onNode(manager, 0, 'memory'), onNode(manager, 1, 'memory')];
     expect([first.free, first.reserved + second.reserved]).toEqual([0, 9 * GI]);
     expect(first.group).toEqual([0, 1]);
@@ -95,11 +95,11 @@ describe('a pod that is adopted', () => {
     expect(manager.sharedPool().size).toBe(16);
   });
 
-  it('is as it is on record where it is adopted again, without another commit', async () => {
+  it('matches its record if it is adopted again, without another commit', async () => {
     const manager = await open();
     await manager.adopt(FULL);
     const generation = manager.generation();
-    // In another order, and without what it asks for.
+    // In another order, and without its request.
     const { containers } = FULL;
     const main = { ...containers[0], limits: undefined, memory: containers[0]!.memory!.toReversed() };
     const again = await manager.adopt({ ...FULL, containers: [containers[1]!, main as never] });
@@ -108,7 +108,7 @@ describe('a pod that is adopted', () => {
     expect(manager.generation()).toBe(generation);
   });
 
-  it('is the pod that was admitted where it has what that was given', async () => {
+  it('is the same as the admitted pod if it has its resources', async () => {
     const manager = await open();
     const pod = {
       uid: 'p',
@@ -121,7 +121,7 @@ describe('a pod that is adopted', () => {
     expect(manager.grants()).toMatchObject([{ owner: { kind: 'process' } }]);
   });
 
-  it('stays where it is when it is admitted with what it asks for', async () => {
+  it('keeps its place when it is admitted with its request', async () => {
     const manager = await open();
     await manager.adopt({
       uid: 'p',
@@ -135,7 +135,7 @@ describe('a pod that is adopted', () => {
     expect((await errorOf(() => admit('q', { cpu: 2 }))).code).toBe('ERR_POD_CONFLICT');
   });
 
-  it('may have CPUs and devices of its init containers in those that run later', async () => {
+  it('may reuse CPUs and devices of its init containers in later containers', async () => {
     const manager = await open();
     const devices = { 'example.com/nic': ['eth0'] };
     const held = { cpus: '4-5', devices };
@@ -147,7 +147,7 @@ describe('a pod that is adopted', () => {
   });
 
   it.each([{ cpuManagerPolicy: 'none', memoryManagerPolicy: 'None' }, { policy: 'restricted' }] as const)(
-    'is so whatever the policy is: %j',
+    'does not depend on the policy: %j',
     async (options) => {
       const { policy, ...others } = { policy: undefined, ...options };
       const manager = await open({ ...others, ...(policy && { topologyManagerPolicy: policy }) });
@@ -163,7 +163,7 @@ describe('a pod that is adopted', () => {
     expect(String(manager.freeIsolatedCpus())).toBe('6-7');
   });
 
-  it('is told of on the channel of admissions', async () => {
+  it('is reported on the channel of admissions', async () => {
     const messages: AdmitMessage[] = [];
     const listen = (message: unknown) => void messages.push(message as AdmitMessage);
     subscribe('numalign:admit', listen);
@@ -180,7 +180,7 @@ describe('a pod that is adopted', () => {
   });
 });
 
-describe('what keeps others off a pod that is adopted', () => {
+describe('the enforcement of an adopted pod', () => {
   const usual = { enforcement: 'partition', require: 'recorded', unmovableMembers: 'fail' } as const;
 
   it('is no partition, which would take the CPUs from the pod’s own cgroups, unless asked for', () => {
@@ -193,14 +193,14 @@ describe('what keeps others off a pod that is adopted', () => {
     expect(level({ require: 'members' })).toBe('cpuset');
   });
 
-  it('is as the request says otherwise, and told where it is named', () => {
+  it('is that of the request otherwise, and is reported if the request names it', () => {
     const asked = { unmovableMembers: 'report', enforcement: 'members' } as const;
     expect(aimOfAdoption({ enforcement: usual }, asked)).toEqual({ ...usual, ...asked, isNamed: true });
     expect(aimOfAdoption({ enforcement: usual }).isNamed).toBe(false);
   });
 });
 
-describe('what cannot be adopted', () => {
+describe('a refused adoption', () => {
   const cpus = (list: string): AdoptedPod => ({ uid: 'p', containers: [{ name: 'main', cpus: list }] });
   const memory = (bytes: number, nodes = [0], type = 'memory'): AdoptedPod => ({
     uid: 'p',
@@ -246,7 +246,7 @@ describe('what cannot be adopted', () => {
       { uid: 'p', containers: ['a', 'b'].map((name) => ({ name, devices: { 'example.com/nic': ['x'] } })) },
       /^containers a and b of pod p both have device example.com\/nic x$/,
     ],
-  ])('%s: is refused, and nothing is put on record', async (_, pod, why) => {
+  ])('leaves nothing on record: %s', async (_, pod, why) => {
     const reservedMemory = [{ numaNode: 1, limits: { memory: '1Gi' } }];
     const manager = await open({
       reservedSystemCPUs: '15',
@@ -263,7 +263,7 @@ describe('what cannot be adopted', () => {
     expect([manager.generation(), manager.memory()]).toEqual(before);
   });
 
-  it('is told all of it at once', async () => {
+  it('reports all problems at once', async () => {
     const manager = await open({ reservedSystemCPUs: '15' });
     const { details, message } = await errorOf(() =>
       manager.adopt({
@@ -278,7 +278,7 @@ describe('what cannot be adopted', () => {
     for (const why of details.value as string[]) expect(message).toContain(why);
   });
 
-  it('another holding of a pod on record is one thing of it', async () => {
+  it('counts another holding of a pod on record as one problem', async () => {
     const manager = await open();
     await manager.adopt(FULL);
     for (const other of [
@@ -326,13 +326,13 @@ describe('what cannot be adopted', () => {
     [{ containers: [{ name: 'a' }] }, { policy: 'none' }, 'ERR_INVALID_OPTION'],
     [{ containers: [{ name: 'a' }] }, { enforcement: 'none' }, 'ERR_INVALID_OPTION'],
     [{ containers: [{ name: 'a' }] }, { signal: 1 }, 'ERR_INVALID_OPTION'],
-  ])('%j with %j is %s', async (pod, options, code) => {
+  ])('of %j with %j is %s', async (pod, options, code) => {
     const manager = await open();
     expect((await errorOf(() => manager.adopt(pod as never, options as never))).code).toBe(code);
     expect(manager.generation()).toBe(1);
   });
 
-  it('is not put on record once the signal is aborted', async () => {
+  it('leaves nothing on record once the signal is aborted', async () => {
     const manager = await open();
     const signal = AbortSignal.abort(new Error('enough'));
     expect((await errorOf(() => manager.adopt(FULL, { signal }))).message).toBe('enough');
@@ -348,8 +348,8 @@ const request = fc.record({
   nic: fc.integer({ min: 0, max: 2 }),
 });
 
-describe('whatever was admitted on one machine', () => {
-  it('can be adopted on another of the same kind, in any order, and is then the same there', async () => {
+describe('every admitted pod of one machine', () => {
+  it('can be adopted on another machine of the same kind, in any order, and is then the same there', async () => {
     const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' });
     const nics = Array.from({ length: 4 }, (_, i) => ({ id: `eth${i}`, numaNodes: [i % 2] }));
     await fc.assert(

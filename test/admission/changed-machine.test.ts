@@ -1,5 +1,5 @@
-// The machine, or its settings, are not what they were when the state was written: grants in force
-// stay and are flagged, and nothing is granted twice.
+// The machine, or its settings, have changed since the state was written: grants in force stay and
+// are flagged, and nothing is granted twice.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ import { canMount } from '../support/rights.js';
 import { guaranteed } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
-/** A manager of the machine as it is at a time. */
+/** A manager of the machine at a moment. */
 async function openAt(
   stateDir: string,
   state: MachineState = {},
@@ -36,14 +36,14 @@ const flagsIn = (manager: Manager) =>
 const cpusIn = (manager: Manager) =>
   Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
 
-/** A commit that changes nothing else: whatever is kept over commits must outlive it. */
+/** A commit that changes nothing else: records must outlive it. */
 async function commitAnything(manager: Manager): Promise<void> {
   const { strictCPUReservation } = manager.settings();
   await manager.configure({ strictCPUReservation });
 }
 
 describe('a first boot', () => {
-  it('begins a state of the machine as it is, with nothing to warn of', async () => {
+  it('begins a state of the current machine, without warnings', async () => {
     const stateDir = makeStateDir();
     const manager = await openAt(stateDir, { offline: '3' });
     expect([manager.generation(), manager.warnings, manager.grants()]).toEqual([1, [], []]);
@@ -70,7 +70,7 @@ describe('a first boot', () => {
 describe('a reboot', () => {
   const reboot = (stateDir: string, bootId: string) => rewrite(stateDir, (state) => ({ ...state, bootId }));
 
-  it('archives the state, tells which persistent grants were in it, and grants none of them again', async () => {
+  it('archives the state, lists the persistent grants in it, and grants none of them again', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir, {}, { reservedSystemCPUs: '0' });
     const keep = await before.acquire({ cpu: 2, memory: '1Gi', name: 'keep', owner: 'persistent' });
@@ -83,7 +83,7 @@ describe('a reboot', () => {
     expect(after.warnings).toEqual([
       {
         code: 'STATE_ARCHIVED',
-        message: expect.stringContaining('granted no more: keep'),
+        message: expect.stringContaining('persistent grants are void: keep'),
         file,
         generation,
         lapsed: [{ uid: keep.uid, name: 'keep', cpus: keep.cpus, memory: keep.memory, devices: {} }],
@@ -98,18 +98,18 @@ describe('a reboot', () => {
     expect(String(after.settings().reservedSystemCPUs)).toBe('0');
     expect(after.memory().every(({ reserved }) => reserved === 0)).toBe(true);
     expect(String((await after.acquire({ cpu: 2 })).cpus)).toBe(String(keep.cpus));
-    // Told once: it is the state of this boot now.
+    // Reported once: now it is the state of this boot.
     expect((await openAt(stateDir)).warnings).toEqual([]);
     expect(keep.flags()).toEqual([]);
     expect((await errorOf(() => after.release(keep.uid))).code).toBe('ERR_UNKNOWN_GRANT');
   });
 
-  it('keeps a state of every boot, and one that was archived before a crash only once', async () => {
+  it('keeps a state of every boot, and a state that was archived before a crash only once', async () => {
     const stateDir = makeStateDir();
     const before = makeStateDir();
     await openAt(before);
     reboot(before, 'boot-one');
-    // As a crash after the archiving leaves it.
+    // Like after a crash behind the archiving.
     mkdirSync(join(stateDir, 'archive'), { recursive: true, mode: 0o700 });
     const { generation } = checkpointOf(before);
     copyFileSync(join(before, 'state.json'), join(stateDir, 'archive', `boot-one-${generation}.json`));
@@ -123,7 +123,7 @@ describe('a reboot', () => {
     ]);
   });
 
-  it('is opened on whatever machine there is then', async () => {
+  it('is opened on any machine afterwards', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(
       stateDir,
@@ -141,7 +141,7 @@ describe('a reboot', () => {
 });
 
 describe('CPUs that are offline', () => {
-  it('stay with the grant that has them, are nobody’s meanwhile, and are its own again when they come back', async () => {
+  it('stay on record for their grant, are unusable meanwhile, and are its own again when they come back', async () => {
     const stateDir = makeStateDir();
     const whole = await openAt(stateDir, {}, { reservedSystemCPUs: '0' });
     const grant = await whole.acquire({ cpu: 4, name: 'kept', owner: 'persistent' });
@@ -159,7 +159,7 @@ describe('CPUs that are offline', () => {
     expect(part.grant(grant.uid).flags()).toEqual(part.grants()[0]!.flags);
     expect(part.pod(grant.uid).flags()).toEqual(part.grants()[0]!.flags);
     expect([part.freeCpus(), part.sharedPool()].map(String)).toEqual(['3-8,11-14', '0,3-8,11-14']);
-    // All that is left, but for what is shared.
+    // All remaining CPUs, except the shared ones.
     const rest = await part.acquire({ cpu: 10, name: 'rest', owner: 'persistent' });
     expect(String(rest.cpus)).toBe('3-8,11-14');
     expect((await errorOf(() => part.acquire({ cpu: 1 }))).code).toBe('ERR_INSUFFICIENT_CPUS');
@@ -172,12 +172,12 @@ describe('CPUs that are offline', () => {
     expect(String(again.freeCpus())).toBe('1-2,9-10,15');
   });
 
-  it('are flagged also after others have written the state, and do not look moved when they are back', async () => {
+  it('are flagged even after others have written the state, and do not look moved when they are back', async () => {
     const stateDir = makeStateDir();
     const whole = await openAt(stateDir);
     const grant = await whole.acquire({ cpu: 2, name: 'core', owner: 'persistent' });
     expect(String(grant.cpus)).toBe('0,8');
-    // Without CPU 0 the core is called 8.
+    // Without CPU 0 the core is named 8.
     for (const [offline, flags] of [
       ['0', ['CPU_OFFLINE']],
       ['0,8', ['CPU_OFFLINE']],
@@ -192,7 +192,7 @@ describe('CPUs that are offline', () => {
     }
   });
 
-  it('may be all of a grant’s, and all that are managed: it is opened and can be set right', async () => {
+  it('may be all CPUs of a grant, and all managed ones: the state opens and can be repaired', async () => {
     const stateDir = makeStateDir();
     const whole = await openAt(stateDir, {}, { managedCPUs: '0-1,8-9' });
     const grant = await whole.acquire({ cpu: 2, name: 'all', owner: 'persistent' });
@@ -214,7 +214,7 @@ describe('another numbering', () => {
     ['of the NUMA nodes', { nodes: [1, 0] }],
     ['of the cores, as their first threads are offline', { offline: '1,4-6' }],
     ['of everything', { packages: [4, 5], nodes: [7, 6], offline: '1,4-6' }],
-  ])('%s is no reason to flag a grant of CPUs, now or later', async (_, state) => {
+  ])('%s does not flag a grant of CPUs, now or later', async (_, state) => {
     const stateDir = makeStateDir();
     const whole = await openAt(stateDir, {}, { reservedSystemCPUs: '0-1,4-6' });
     await whole.acquire({ cpu: 1, name: 'thread', owner: 'persistent' });
@@ -230,7 +230,7 @@ describe('another numbering', () => {
     }
   });
 
-  it('of the NUMA nodes is one for a grant with memory, which is where it was', async () => {
+  it('of the NUMA nodes flags a grant with memory, which keeps its place', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir);
     const grant = await before.acquire({ cpu: 2, memory: '1Gi', name: 'near', owner: 'persistent' });
@@ -251,8 +251,8 @@ describe('another numbering', () => {
   });
 });
 
-describe('CPUs that are elsewhere', () => {
-  it('are flagged until they are back or released; who gets them there later is not', async () => {
+describe('CPUs at other places', () => {
+  it('are flagged until they are back or released; later grants of them are not', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir, {}, { reservedSystemCPUs: '7' });
     const grant = await before.acquire({ cpu: 8, name: 'package', owner: 'persistent' });
@@ -284,7 +284,7 @@ describe('CPUs that are elsewhere', () => {
     expect(flagsIn(await openAt(stateDir, moved))).toEqual({ beside: [], next: [], last: [] });
   });
 
-  it('are flagged too where the threads of a core have become cores of their own, or the other way round', async () => {
+  it('are flagged too if the threads of a core have become separate cores, or vice versa', async () => {
     for (const smt of [true, false]) {
       const stateDir = makeStateDir();
       const before = await openAt(stateDir, { smt });
@@ -300,7 +300,7 @@ describe('CPUs that are elsewhere', () => {
   });
 });
 
-// Whatever comes and goes, and whoever writes the state on the way.
+// Whatever grants come and go, and whichever process writes the state in between.
 const halves = fc.constantFrom([0, 1] as const, [1, 0] as const, [6, 3] as const);
 // One core of each package stays; a core loses its second thread, or both.
 const offline = fc
@@ -318,7 +318,7 @@ const times = fc.array(
 );
 
 describe('a machine that changes again and again', () => {
-  it('never has a CPU granted twice or taken away, and flags just what is offline', async () => {
+  it('never has a CPU granted twice or taken away, and flags exactly the offline CPUs', async () => {
     await fc.assert(
       fc.asyncProperty(times, async (list) => {
         const stateDir = makeStateDir('/dev/shm');
@@ -331,7 +331,7 @@ describe('a machine that changes again and again', () => {
           });
           expect(cpusIn(manager)).toEqual(held);
           for (const cpu of acquire) {
-            // CPUs alone: for memory another NUMA node is another place.
+            // Only CPUs: for memory another NUMA node is another place.
             await manager.acquire({ cpu, owner: 'persistent' }).catch((error) => {
               expect(error.code).toMatch(/ERR_INSUFFICIENT_CPUS|ERR_TOPOLOGY_AFFINITY/);
             });
@@ -359,7 +359,7 @@ describe('a machine that changes again and again', () => {
     );
   });
 
-  it('has every CPU on record where it is, or where it was when its grant got it', async () => {
+  it('has every CPU on record at its current place, or at its place when its grant got it', async () => {
     const [whole, part] = [await machineAt(), await machineAt({ offline: '2,10', moved: '3,11' })];
     const stateDir = makeStateDir();
     const manager = await openManager({ topology: whole, stateDir });
@@ -382,7 +382,7 @@ describe('a machine that changes again and again', () => {
 describe('memory', () => {
   const shared = { containers: [guaranteed('main', { cpu: 2, memory: '12Gi' })] };
 
-  it('that has become less is flagged for all who have some there; what is booked stays, and nothing more is', async () => {
+  it('that has shrunk is flagged for all grants with some there; bookings stay, and no more are made', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir);
     const one = await before.acquire({ cpu: 2, memory: '3Gi', name: 'one', owner: 'persistent' });
@@ -419,7 +419,7 @@ describe('memory', () => {
     expect(grant.flags()).toEqual([]);
   });
 
-  it('of nodes that are gone is flagged, given back in full, and had again when the node is back', async () => {
+  it('of missing nodes is flagged, given back in full, and available again when the node is back', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir);
     const { uid } = await before.admit(shared, { owner: 'persistent' });
@@ -434,7 +434,7 @@ describe('memory', () => {
         gone: [1],
       },
     ]);
-    // A group that has lost a node takes nothing more.
+    // A group that has lost a node takes no more.
     const small = { cpu: 1, memory: '64Mi' };
     expect((await errorOf(() => after.acquire(small))).code).toMatch(
       /ERR_INSUFFICIENT_MEMORY|ERR_TOPOLOGY_AFFINITY/,
@@ -448,7 +448,7 @@ describe('memory', () => {
     await (await openAt(stateDir, without)).use(small, () => {});
   });
 
-  it('is not missed where a machine says nothing of it', async () => {
+  it('is not missed if a machine does not report it', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir);
     await before.acquire({ cpu: 1, memory: '6Gi', name: 'some', owner: 'persistent' });
@@ -459,7 +459,7 @@ describe('memory', () => {
 describe('a device', () => {
   const nic = 'example.com/nic';
 
-  it('that is ill or not listed any more is flagged where somebody lists its resource', async () => {
+  it('that is unhealthy or no longer listed is flagged if its resource is listed', async () => {
     const stateDir = makeStateDir();
     const list = [{ id: 'a' }, { id: 'b' }, { id: 'c' }];
     const before = await openAt(stateDir, {}, { devices: { [nic]: list } });
@@ -477,12 +477,12 @@ describe('a device', () => {
     ];
     expect(grant.flags()).toEqual(flags);
     expect(flagsIn(before)).toEqual({ net: ['DEVICE_GONE'] });
-    // Who does not know the resource does not judge.
+    // A manager without the resource does not judge.
     const other = await openAt(stateDir);
     expect(flagsIn(other)).toEqual({ net: [] });
     const later = await openAt(stateDir, {}, { devices: { [nic]: [{ id: 'a' }] } });
     expect(later.warnings).toMatchObject([{ code: 'GRANT_FLAGGED', flags: [{ gone: ['b', 'c'], ill: [] }] }]);
-    // It comes back as the grant's own.
+    // It is still the grant's own when it is back.
     later.registerDevices(nic, list);
     expect((await errorOf(() => later.acquire({ cpu: 1, resources: { [nic]: 1 } }))).code).toBe(
       'ERR_INSUFFICIENT_DEVICES',
@@ -490,7 +490,7 @@ describe('a device', () => {
     await grant.release();
   });
 
-  it('on the PCI bus is missed by everybody, where the machine tells its devices', async () => {
+  it('on the PCI bus is missed by all managers if the machine reports its devices', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir, {}, { devices: { [nic]: { class: '0200' } } });
     await before.acquire({ cpu: 1, resources: { [nic]: 2 }, name: 'net', owner: 'persistent' });
@@ -502,7 +502,7 @@ describe('a device', () => {
 });
 
 describe('settings', () => {
-  it('that are changed leave every grant as it is, flagged where they do not cover it any more', async () => {
+  it('that change leave every grant unchanged, but flagged if they no longer cover it', async () => {
     const manager = await openAt(makeStateDir());
     const grant = await manager.acquire({ cpu: 4, name: 'four' });
     expect(String(grant.cpus)).toBe('0-1,8-9');
@@ -520,7 +520,7 @@ describe('settings', () => {
     expect([manager.freeCpus(), manager.sharedPool()].map(String)).toEqual(['1-7,9-15', '1-15']);
   });
 
-  it('that name what the machine has lost are no reason to refuse an opener who agrees; one who differs is told', async () => {
+  it('that name lost CPUs admit an opener that agrees; one that differs gets an error', async () => {
     const stateDir = makeStateDir();
     const options: ManagerOptions = {
       managedCPUs: '0-15',
@@ -555,7 +555,7 @@ describe('settings', () => {
     }
   });
 
-  it('keep by `configure` what the machine has lost, and get nothing new that it does not have', async () => {
+  it('keep lost CPUs in `configure`, and get no new CPUs that the machine lacks', async () => {
     const stateDir = makeStateDir();
     const reservedMemory = [{ numaNode: 1, limits: { memory: '2Gi' } }];
     await openAt(stateDir, {}, { reservedMemory });
@@ -573,7 +573,7 @@ describe('settings', () => {
     expect((await manager.configure({ reservedMemory: [] })).reservedMemory).toEqual({});
   });
 
-  it('by amount are met by as many CPUs as are recorded, whichever are left', async () => {
+  it('by amount are met by the recorded number of CPUs, whichever are left', async () => {
     const stateDir = makeStateDir();
     const options: ManagerOptions = { systemReserved: { cpu: '1500m' } };
     const before = await openAt(stateDir, {}, options);
@@ -583,8 +583,8 @@ describe('settings', () => {
 });
 
 describe.runIf(canMount && affinity().size > 1)('a manager that is open while a CPU goes offline', () => {
-  it('does not hand it out, flags who has it, and uses it again when it is back', async () => {
-    // The kernel's list, as this one process sees it.
+  it('does not grant it, flags its grant, and uses it again when it is back', async () => {
+    // The kernel's list, as this process sees it.
     const [first, ...rest] = [...affinity()];
     const list = join(makeStateDir('/tmp'), '..', 'online');
     const setOnline = (cpus: CpuSet) => writeFileSync(list, `${cpus}\n`);

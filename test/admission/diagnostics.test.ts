@@ -16,7 +16,7 @@ import { makeStateDir } from '../support/state-dir.js';
 
 const MACHINE = 'package:2 numa:1 core:4 pu:2';
 
-/** What is told on a channel during this test. */
+/** The messages on a channel during this test. */
 function messagesOf<S extends DiagnosticsStep>(step: S): DiagnosticsMessages[S][] {
   const messages: DiagnosticsMessages[S][] = [];
   const listener = (message: unknown) => void messages.push(message as DiagnosticsMessages[S]);
@@ -26,30 +26,32 @@ function messagesOf<S extends DiagnosticsStep>(step: S): DiagnosticsMessages[S][
 }
 
 describe('numalign:wait', () => {
-  it('tells once that a request queues, and nothing of one that finds room', async () => {
+  it('reports once that a request queues, and nothing for one that finds room', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
-    const told = messagesOf('wait');
+    const messages = messagesOf('wait');
     const [first, second] = [
       await manager.acquire({ cpu: 4, name: 'first', wait: true }),
       await manager.acquire({ cpu: 2, name: 'second', wait: true }),
     ];
-    expect(told).toEqual([]);
+    expect(messages).toEqual([]);
     const waiting = manager.acquire({ cpu: 14, name: 'third', wait: true });
-    await expect.poll(() => told.length).toBe(1);
-    // Tried again, in vain.
+    await expect.poll(() => messages.length).toBe(1);
+    // A second attempt, in vain.
     await first.release();
     await second.release();
     await (await waiting).release();
-    expect(told).toEqual([{ managerId: manager.id, stateDir: manager.stateDir, uid: null, name: 'third' }]);
+    expect(messages).toEqual([
+      { managerId: manager.id, stateDir: manager.stateDir, uid: null, name: 'third' },
+    ]);
   });
 });
 
 describe('numalign:admit', () => {
-  it('tells what was asked for, what was given, and how long it took', async () => {
+  it('reports the request, the grant, and the time it took', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
-    const told = messagesOf('admit');
+    const messages = messagesOf('admit');
     const grant = await manager.acquire({ cpu: 2, memory: 0, name: 'gateway', policy: 'restricted' });
-    expect(told).toEqual([
+    expect(messages).toEqual([
       {
         managerId: manager.id,
         stateDir: manager.stateDir,
@@ -76,19 +78,19 @@ describe('numalign:admit', () => {
         enforcement: 'recorded',
       },
     ]);
-    expect(told[0]!.durationMs).toBeGreaterThan(0);
+    expect(messages[0]!.durationMs).toBeGreaterThan(0);
   });
 
-  it('tells of a rejection where there was no room and why, and that is no error', async () => {
+  it('reports where a rejected request found no room and why, and that is no error', async () => {
     const manager = await simulate('package:2 [numa(memory=8GiB)] core:4 pu:2');
-    const [told, errors] = [messagesOf('admit'), messagesOf('error')];
+    const [messages, errors] = [messagesOf('admit'), messagesOf('error')];
     const containers = [
       guaranteed('small', { cpu: 2 }),
       guaranteed('large', { cpu: 20 }),
       guaranteed('part', { cpu: '500m' }),
     ];
     const error = await errorOf(() => manager.admit({ uid: 'pod-1', containers }));
-    expect(told).toMatchObject([
+    expect(messages).toMatchObject([
       {
         outcome: 'rejected',
         code: 'ERR_INSUFFICIENT_CPUS',
@@ -104,20 +106,20 @@ describe('numalign:admit', () => {
         ],
       },
     ]);
-    expect(told[0]!.error).toBe(error);
+    expect(messages[0]!.error).toBe(error);
     expect(errors).toEqual([]);
   });
 
-  it('tells what a pod asks for as a whole, and what its containers ask for of that', async () => {
+  it('reports the request of a pod as a whole, and the parts of its containers', async () => {
     const manager = await simulate('numa:1(memory=8GiB) l3:2 core:4 pu:1', {
       topologyManagerScope: 'pod',
       featureGates: { PodLevelResourceManagers: true },
     });
-    const told = messagesOf('admit');
+    const messages = messagesOf('admit');
     const containers = [guaranteed('own', { cpu: 2, memory: '1Gi' }), { name: 'shared' }];
     const whole = { cpu: 5, memory: '2Gi' };
     await manager.admit({ resources: { requests: whole, limits: whole }, containers });
-    expect(told).toMatchObject([
+    expect(messages).toMatchObject([
       {
         booking: { exclusiveCpus: 5, memoryTypes: ['memory'], l3Groups: 2 },
         containers: [
@@ -128,16 +130,16 @@ describe('numalign:admit', () => {
     ]);
   });
 
-  it('tells of no exclusive CPUs where the pod as a whole asks for no whole number', async () => {
+  it('reports no exclusive CPUs if the pod as a whole does not request a whole number', async () => {
     const manager = await simulate('numa:1(memory=8GiB) core:4 pu:1', {
       topologyManagerScope: 'pod',
       featureGates: { PodLevelResourceManagers: true },
     });
-    const told = messagesOf('admit');
+    const messages = messagesOf('admit');
     const whole = { cpu: '2500m', memory: '2Gi' };
     const containers = [guaranteed('own', { cpu: 2, memory: '1Gi' }), { name: 'shared' }];
     await manager.admit({ resources: { requests: whole, limits: whole }, containers });
-    expect(told).toMatchObject([
+    expect(messages).toMatchObject([
       {
         booking: { exclusiveCpus: 0, memoryTypes: ['memory'], l3Groups: null },
         containers: [
@@ -148,33 +150,33 @@ describe('numalign:admit', () => {
     ]);
   });
 
-  it('tells of all L3 groups of a grant, whatever parts it has', async () => {
+  it('reports all L3 groups of a grant, whatever its parts', async () => {
     const manager = await simulate('numa:1 l3:2 core:4 pu:1');
-    const told = messagesOf('admit');
+    const messages = messagesOf('admit');
     await manager.acquire({ cpu: 5, parts: { main: 1 } });
     await manager.acquire({ cpu: 2, parts: { io: 1 } });
-    expect(told.map(({ containers }) => containers[0]!.l3Groups)).toEqual([2, 1]);
+    expect(messages.map(({ containers }) => containers[0]!.l3Groups)).toEqual([2, 1]);
   });
 
-  it('tells of a pod that was there already', async () => {
+  it('reports a pod that was admitted already', async () => {
     const manager = await simulate(MACHINE);
     const pod = { uid: 'pod-1', containers: [guaranteed('main', { cpu: 2 })] };
     await manager.admit(pod);
-    const told = messagesOf('admit');
+    const messages = messagesOf('admit');
     const { containers } = await manager.admit(pod);
-    expect(told).toMatchObject([{ outcome: 'already', uid: 'pod-1', cpus: String(containers[0]!.cpus) }]);
+    expect(messages).toMatchObject([{ outcome: 'already', uid: 'pod-1', cpus: String(containers[0]!.cpus) }]);
   });
 
-  it('tells of a request that gave up waiting as failed, and on the channel of errors', async () => {
+  it('reports a request that gave up waiting as failed, and on the channel of errors', async () => {
     const manager = await simulate(MACHINE, { reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 15 });
-    const [told, errors] = [messagesOf('admit'), messagesOf('error')];
+    const [messages, errors] = [messagesOf('admit'), messagesOf('error')];
     const reason = new RangeError('enough');
     const abort = new AbortController();
     const waiting = manager.acquire({ cpu: 1, wait: true, signal: abort.signal });
     setImmediate(() => abort.abort(reason));
     expect(await errorOf(() => waiting)).toBe(reason);
-    expect(told).toMatchObject([{ outcome: 'failed', code: 'RangeError', wait: true, uid: null }]);
+    expect(messages).toMatchObject([{ outcome: 'failed', code: 'RangeError', wait: true, uid: null }]);
     expect(errors).toEqual([
       {
         managerId: manager.id,
@@ -189,9 +191,9 @@ describe('numalign:admit', () => {
 
   it('does not tell of input that is no request', async () => {
     const manager = await simulate(MACHINE);
-    const [told, errors] = [messagesOf('admit'), messagesOf('error')];
+    const [messages, errors] = [messagesOf('admit'), messagesOf('error')];
     await errorOf(() => manager.acquire({ cpu: 0 }));
-    expect([...told, ...errors]).toEqual([]);
+    expect([...messages, ...errors]).toEqual([]);
   });
 });
 
@@ -200,13 +202,13 @@ describe('numalign:release', () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
     const cpus = grant.cpus.toString();
-    const told = messagesOf('release');
+    const messages = messagesOf('release');
     if (by === 'the grant') await grant.release();
     else if (by === 'its id') await manager.release(grant.uid);
     else await manager.pod(grant.uid).release();
     // Twice is once.
     await grant.release();
-    expect(told[0]).toEqual({
+    expect(messages[0]).toEqual({
       managerId: manager.id,
       stateDir: manager.stateDir,
       durationMs: expect.any(Number),
@@ -224,9 +226,9 @@ describe('numalign:release', () => {
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
     const child = grant.spawn('sleep', ['60']);
-    const told = messagesOf('release');
+    const messages = messagesOf('release');
     expect(await grant.handOver()).toBe(true);
-    expect(told).toMatchObject([{ uid: grant.uid, handedOver: true }]);
+    expect(messages).toMatchObject([{ uid: grant.uid, handedOver: true }]);
     const ended = once(child, 'exit');
     child.kill('SIGKILL');
     await ended;
@@ -239,7 +241,7 @@ describe('numalign:apply', () => {
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => void (await grant.release()));
-    const told = messagesOf('apply');
+    const messages = messagesOf('apply');
     const pinned = grant.pin();
     const undone = await grant.unpin();
     const pool = await grant.prewarmPool();
@@ -252,7 +254,7 @@ describe('numalign:apply', () => {
       (sum, { moved }) => sum + moved.length,
       0,
     );
-    expect(told).toMatchObject([
+    expect(messages).toMatchObject([
       { ...same, action: 'pin', moved: pinned.moved.length, unmovable: pinned.unmovable.length, pid: null },
       { ...same, action: 'unpin', moved: undone.moved.length, unmovable: 0, pid: null },
       { ...same, action: 'prewarm', moved: pool.moved.length, unmovable: 0, pid: null },
@@ -266,10 +268,10 @@ describe('numalign:apply', () => {
   it('tells what a grant has after it was resized', async () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 2 });
-    const told = messagesOf('apply');
+    const messages = messagesOf('apply');
     await grant.resize({ cpu: 4, noticeMs: 0 });
     expect(grant.cpus.size).toBe(4);
-    expect(told).toMatchObject([{ action: 'resize', cpus: grant.cpus.toString(), moved: 0 }]);
+    expect(messages).toMatchObject([{ action: 'resize', cpus: grant.cpus.toString(), moved: 0 }]);
   });
 
   it('tells what went wrong, and on the channel of errors', async () => {
@@ -277,24 +279,26 @@ describe('numalign:apply', () => {
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => void (await grant.release()));
-    const [told, errors] = [messagesOf('apply'), messagesOf('error')];
+    const [messages, errors] = [messagesOf('apply'), messagesOf('error')];
     // No thread has this id.
     const error = await errorOf(() => grant.pin({ threads: 0x3fffffff }));
-    expect(told).toMatchObject([{ action: 'pin', error, code: error.code, moved: null, unmovable: null }]);
+    expect(messages).toMatchObject([
+      { action: 'pin', error, code: error.code, moved: null, unmovable: null },
+    ]);
     expect(errors).toMatchObject([{ step: 'apply', code: error.code, error }]);
   });
 });
 
 describe('numalign:error', () => {
-  it('tells that the state cannot be read, while somebody listens to changes', async () => {
+  it('reports an unreadable state, while there are listeners for changes', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
     const errors = messagesOf('error');
     manager.on('change', () => {});
     makeNewer(stateDir);
-    const [told] = await until(() => errors.length > 0 && errors, 'the error');
-    expect(told).toMatchObject({
+    const [messages] = await until(() => errors.length > 0 && errors, 'the error');
+    expect(messages).toMatchObject({
       step: 'watch',
       code: 'ERR_STATE_VERSION',
       managerId: manager.id,
@@ -304,25 +308,25 @@ describe('numalign:error', () => {
 });
 
 describe('the channels', () => {
-  it('have frozen messages that tell managers of one state apart', async () => {
+  it('have frozen messages that distinguish managers of one state', async () => {
     const stateDir = makeStateDir();
     const one = await openManager({ stateDir });
     const other = await openManager({ stateDir });
     onTestFinished(() => {
       for (const manager of [one, other]) manager.close();
     });
-    const told = messagesOf('admit');
+    const messages = messagesOf('admit');
     await (await other.acquire({ cpu: 1 })).release();
     expect(one.id).not.toBe(other.id);
-    expect(told).toMatchObject([{ managerId: other.id, stateDir: other.stateDir }]);
-    expect(told.every((message) => Object.isFrozen(message) && Object.isFrozen(message.containers))).toBe(
+    expect(messages).toMatchObject([{ managerId: other.id, stateDir: other.stateDir }]);
+    expect(messages.every((message) => Object.isFrozen(message) && Object.isFrozen(message.containers))).toBe(
       true,
     );
   });
 
   const source: Source = { managerId: 0, ledger: { scope: 'private', path: '/state' } as Source['ledger'] };
 
-  it('cost nothing where nobody subscribes: nothing is described, and promises are not wrapped', () => {
+  it('cost nothing without subscribers: nothing is described, and promises are not wrapped', () => {
     const describe = () => {
       throw new Error('described');
     };
@@ -331,7 +335,7 @@ describe('the channels', () => {
     publish('drift', source, describe);
   });
 
-  it('have what reconciling tells', async () => {
+  it('have the reports of reconciliation', async () => {
     const [rounds, drifts] = [messagesOf('reconcile'), messagesOf('drift')];
     publish('drift', source, () => ({
       kind: 'mask',

@@ -1,4 +1,4 @@
-// Hugepages of this machine: what the kernel has free of them is read, and the pool given back.
+// Hugepages of this machine: the kernel's free pages are read, and the pool is restored.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -17,14 +17,14 @@ const HUGE = 'hugepages-2Mi';
 const pages = (count: number) => count * HUGEPAGE;
 const ask = (count: number) => ({ cpu: 1, resources: { [HUGE]: pages(count) } });
 
-/** By the machine as it is now; the pool can become smaller later. */
+/** From the current machine; the pool can shrink later. */
 async function open(options: ManagerOptions = {}): Promise<Manager> {
   const manager = await openManager({ stateDir: makeStateDir(), topology: await discover(), ...options });
   onTestFinished(() => manager.close());
   return manager;
 }
 
-/** Has another process reserve some without touching them, until the test is over. */
+/** Makes another process reserve some without touching them, until the test is over. */
 async function mapHugepages(count: number): Promise<void> {
   const code = `import mmap, sys; m = mmap.mmap(-1, ${count} << 21, flags=0x40022); print("mapped", flush=True); sys.stdin.read()`;
   const child = spawn('python3', ['-c', code], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -37,8 +37,8 @@ async function mapHugepages(count: number): Promise<void> {
   expect(child.exitCode).toBe(null);
 }
 
-describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than are on record', () => {
-  it('a strict request is refused, another one is admitted with a warning', async () => {
+describe.skipIf(!canReserve())('fewer free hugepages in the kernel than on record', () => {
+  it('refuse a strict request, and admit another one with a warning', async () => {
     reserveHugepages(8);
     const manager = await open();
     reserveHugepages(3);
@@ -54,7 +54,7 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     await grant.release();
   });
 
-  it('a manager that is opened strict plans and admits so, unless a request says otherwise', async () => {
+  it('count for a strict manager in plans and admissions, unless a request says otherwise', async () => {
     reserveHugepages(8);
     const manager = await open({ strictHugepages: true });
     reserveHugepages(3);
@@ -62,12 +62,12 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     expect(manager.plan(pod)).toMatchObject({ admitted: false, code: 'ERR_INSUFFICIENT_MEMORY' });
     expect(manager.plan(pod, { strictHugepages: false }).admitted).toBe(true);
     expect((await errorOf(() => manager.admit(pod))).code).toBe('ERR_INSUFFICIENT_MEMORY');
-    // As soon as they are there again.
+    // As soon as they are free again.
     reserveHugepages(4);
     await (await manager.admit(pod)).release();
   });
 
-  it('what a process has mapped and not touched counts as free for no strict request', async () => {
+  it('do not include pages that a process has mapped but not touched, for a strict request', async () => {
     reserveHugepages(8);
     const manager = await open({ strictHugepages: true });
     await mapHugepages(5);
@@ -80,7 +80,7 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     await grant.release();
   });
 
-  it('a pod that asks for them as a whole is strict too', async () => {
+  it('count for a strict pod that requests them as a whole, too', async () => {
     reserveHugepages(8);
     const manager = await open({
       ...{ strictHugepages: true, topologyManagerScope: 'pod', topologyManagerPolicy: 'best-effort' },
@@ -95,7 +95,7 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     expect(manager.plan(whole(3)).admitted).toBe(true);
   });
 
-  it('a strict request that waits is not hopeless: the pages come back', async () => {
+  it('let a strict request wait: the pages come back', async () => {
     reserveHugepages(8);
     const manager = await open({ strictHugepages: true });
     const other = await manager.acquire(ask(1));
@@ -103,12 +103,12 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
     const second = manager.acquire({ ...ask(4), wait: true });
     await expect.poll(() => manager.status().waiting.length).toBe(1);
     reserveHugepages(4);
-    // It is tried again with each release.
+    // It is tried again at each release.
     await other.release();
     await (await second).release();
   });
 
-  it('a grant that has some there is flagged until the kernel has as many again', async () => {
+  it('flag a grant with pages there until the kernel has enough again', async () => {
     reserveHugepages(8);
     const manager = await open();
     const grant = await manager.acquire(ask(4));
@@ -133,7 +133,7 @@ describe.skipIf(!canReserve())('where the kernel has fewer hugepages free than a
   });
 });
 
-it.skipIf(!canReserve())('listeners hear of such a flag with the next change', async () => {
+it.skipIf(!canReserve())('give listeners such a flag with the next change', async () => {
   reserveHugepages(8);
   const manager = await open();
   const grant = await manager.acquire(ask(4));
@@ -157,7 +157,7 @@ it.skipIf(!canReserve())('listeners hear of such a flag with the next change', a
 describe.skipIf(!canReserve())(
   'the command line, while another process uses hugepages that it has not booked',
   () => {
-    it('refuses to run and to plan what the rest cannot serve, where it is told to be strict', () => {
+    it('refuses under --strict to run and to plan requests that the free pages cannot serve', () => {
       reserveHugepages(8);
       const stateDir = makeStateDir();
       const limits = { cpu: '500m', memory: '16Mi', [HUGE]: '8Mi' };
@@ -202,7 +202,7 @@ describe.skipIf(!canReserve())(
   },
 );
 
-it('of a described machine nothing is read, and what is on record counts', async () => {
+it('the record counts for a described machine, and nothing is read', async () => {
   const described = await machineOf([{ cpus: 2, memory: GI, hugepages: { 2048: 64 } }]);
   expect(freeNow(described, [HUGE]).size).toBe(0);
   const manager = await simulate(described, { strictHugepages: true });
@@ -210,12 +210,12 @@ it('of a described machine nothing is read, and what is on record counts', async
   expect(grant.flags()).toEqual([]);
 });
 
-it('nothing is read for what are no hugepages', async () => {
+it('nothing is read for other resources than hugepages', async () => {
   const topology = await discover();
   expect(freeNow(topology, ['cpu', 'memory', 'example.com/nic']).size).toBe(0);
 });
 
-it('it must be true or false', async () => {
+it('the option must be true or false', async () => {
   const manager = await simulate('numa:1 core:2 pu:1');
   expect(await errorOf(() => manager.acquire({ ...ask(1), strictHugepages: 'no' as never }))).toMatchObject({
     code: 'ERR_INVALID_OPTION',

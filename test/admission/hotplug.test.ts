@@ -1,5 +1,5 @@
-// CPUs that come and go while a machine is in use. What the kernel itself makes of threads then,
-// test/vm/guest/hotplug.test.mjs shows.
+// CPUs that come and go while a machine is in use. test/vm/guest/hotplug.test.mjs shows how the
+// kernel treats threads then.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findPod } from '../../lib/account/assignments.js';
@@ -34,7 +34,7 @@ import { makeStateDir } from '../support/state-dir.js';
 
 const { placement } = parseConfig({});
 
-/** What the threads of a grant were told, in order. */
+/** The notices to the threads of a grant, in order. */
 function recordedThreads(said: string[]): GrantThreads<string> {
   const say = (word: string) => (cpus: CpuSet) => {
     said.push(`${word} ${cpus}`);
@@ -64,7 +64,8 @@ class Machine {
 
   private constructor(manager: Manager, topology: Topology, stateDir: string) {
     this.manager = manager;
-    // As if we ran on it: whoever has seen a CPU knows where it is, also while it is offline.
+    // As if the process ran on it: a process that has seen a CPU knows its place, even while it is
+    // offline.
     this.#whole = new Topology('machine', topology.handle);
     this.#site = {
       ...{ topology: this.#whole, ledger: Ledger.open(stateDir), enforcer: NO_ENFORCER, quieter: NO_QUIETER },
@@ -73,7 +74,7 @@ class Machine {
     };
   }
 
-  /** `isForgotten`: their places too, as of a topology that was loaded since. */
+  /** `isForgotten`: without their places, like in a topology that was loaded since. */
   async take(offline: string, isForgotten = false): Promise<void> {
     this.#offline = CpuSet.parse(offline);
     this.#site.topology = isForgotten ? await machineAt({ offline }) : this.#whole;
@@ -103,7 +104,7 @@ const texts = (found: { lost: CpuSet; substitutes: CpuSet; revoked: CpuSet; retu
   found && [found.lost, found.substitutes, found.revoked, found.returned].map(String);
 
 describe('a grant whose CPUs go offline', () => {
-  it('gets as many others, near those that are left, and its threads follow', async () => {
+  it('gets the same number of others, near the remaining ones, and its threads follow', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
     const { uid } = await machine.manager.acquire({ cpu: 4, name: 'gateway' });
     expect(machine.cpusOf(uid)).toEqual([['1-2,9-10', '']]);
@@ -113,7 +114,7 @@ describe('a grant whose CPUs go offline', () => {
     const found = await machine.substitute(uid);
     expect(texts(found)).toEqual(['2,9', '3,11', '', '']);
     expect(found).toMatchObject({ error: null, isParked: false, followed: 'widen 1,3,10-11' });
-    // Nothing that is online was given up: nobody has to leave before the commit.
+    // No online CPU was given up: no thread has to leave before the commit.
     expect(machine.said).toEqual(['widen 1,3,10-11']);
     expect(machine.cpusOf(uid)).toEqual([['1,3,10-11', '']]);
     expect(machine.manager.generation()).toBe(generation + 1);
@@ -125,18 +126,15 @@ describe('a grant whose CPUs go offline', () => {
     expect(machine.manager.generation()).toBe(generation + 1);
   });
 
-  it.each([false, true])(
-    'gets them also where the machine has been looked at anew since: %s',
-    async (isForgotten) => {
-      const machine = await Machine.open();
-      const { uid } = await machine.manager.acquire({ cpu: 2 });
-      expect(machine.cpusOf(uid)).toEqual([['0,8', '']]);
-      await machine.take('0,8', isForgotten);
-      expect(texts(await machine.substitute(uid))).toEqual(['0,8', '1,9', '', '']);
-    },
-  );
+  it.each([false, true])('gets them even after a new discovery of the machine: %s', async (isForgotten) => {
+    const machine = await Machine.open();
+    const { uid } = await machine.manager.acquire({ cpu: 2 });
+    expect(machine.cpusOf(uid)).toEqual([['0,8', '']]);
+    await machine.take('0,8', isForgotten);
+    expect(texts(await machine.substitute(uid))).toEqual(['0,8', '1,9', '', '']);
+  });
 
-  it('keeps what it has on record where there is no room, and is told once until something changes', async () => {
+  it('keeps its record if there is no room, with one warning until something changes', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
     const { uid } = await machine.manager.acquire({ cpu: 3 });
     expect(machine.cpusOf(uid)).toEqual([['0-2', '']]);
@@ -161,7 +159,7 @@ describe('a grant whose CPUs go offline', () => {
     expect(machine.cpusOf(uid)).toEqual([['0-2', '']]);
   });
 
-  it('gets them in every container of a pod that shares them, and where they are booked', async () => {
+  it('gets them in every container of a pod that shares them, and in its bookings', async () => {
     const featureGates = { PodLevelResourceManagers: true };
     const machine = await Machine.open({ topologyManagerScope: 'pod', featureGates });
     const own = guaranteed('own', { cpu: 2, memory: '1Mi' });
@@ -180,7 +178,7 @@ describe('a grant whose CPUs go offline', () => {
     expect(booking()).toBe(String(machine.pod(uid).containers[0]!.cpus.union(CpuSet.parse('1-2,10'))));
   });
 
-  it('gets substitutes as soon as somebody makes room', async () => {
+  it('gets substitutes as soon as there is room', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
     const other = await machine.manager.acquire({ cpu: 1 });
     const { uid } = await machine.manager.acquire({ cpu: 2 });
@@ -188,14 +186,14 @@ describe('a grant whose CPUs go offline', () => {
     await machine.take('1-2');
     expect(await machine.substitute(uid)).toMatchObject({ isParked: true });
     await other.release();
-    // Of the two only one could be had: all or none.
+    // Only one of the two was free: all or none.
     expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('1');
     expect(texts(await machine.substitute(uid))).toEqual(['1', '0', '', '']);
     expect(machine.said).toEqual(['park 3', 'widen 0,2']);
   });
 
-  it('stays on the NUMA nodes of its hint where it was admitted as aligned', async () => {
+  it('stays on the NUMA nodes of its hint if it was admitted as aligned', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const acquire = (options: Partial<AcquireOptions>) => machine.manager.acquire({ cpu: 7, ...options });
     const aligned = await acquire({ policy: 'single-numa-node' });
@@ -209,14 +207,14 @@ describe('a grant whose CPUs go offline', () => {
     expect(texts(await machine.substitute(loose.uid))).toEqual(['1', '4', '', '']);
   });
 
-  it('holds the siblings of what it has, and lets go of those of what it has lost', async () => {
+  it('holds the siblings of its CPUs, and releases those of lost CPUs', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const { uid } = await machine.manager.acquire({ cpu: 2, smt: 'hold-sibling' });
     expect(machine.cpusOf(uid)).toEqual([['1-2', '9-10']]);
     await machine.take('1');
     expect(texts(await machine.substitute(uid))).toEqual(['1', '3', '', '']);
     expect(machine.cpusOf(uid)).toEqual([['2-3', '10-11']]);
-    // On 10 nothing runs: it is the grant's when it comes back.
+    // Nothing runs on 10: it is the grant's when it comes back.
     await machine.take('10');
     expect(await machine.substitute(uid)).toBeUndefined();
     await machine.take('10-11,3', true);
@@ -224,7 +222,7 @@ describe('a grant whose CPUs go offline', () => {
     expect(machine.cpusOf(uid)).toEqual([['1-2', '9-10']]);
   });
 
-  it('of whole cores gets whole cores, and its threads leave the half that is left before it is anybody’s', async () => {
+  it('of whole cores gets whole cores, and its threads leave the remaining half before it is free', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const options = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
     const { uid } = await machine.manager.acquire({ cpu: 4, ...options });
@@ -247,7 +245,7 @@ describe('a grant whose CPUs go offline', () => {
     expect(texts(await machine.substitute(uid))).toEqual(['3', '', '3', '']);
   });
 
-  it('stays as it is while a resize of it is announced', async () => {
+  it('stays unchanged while a resize of it is announced', async () => {
     const machine = await Machine.open();
     const grant = await machine.manager.acquire({ cpu: 2 });
     const signal = new AbortController();
@@ -260,7 +258,7 @@ describe('a grant whose CPUs go offline', () => {
     expect(texts(await machine.substitute(grant.uid))).toEqual(['0', '1', '', '']);
   });
 
-  it('keeps what it has where something runs that cannot leave what would be given up', async () => {
+  it('keeps its CPUs if a process cannot leave those that would be given up', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const options = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
     const { uid } = await machine.manager.acquire({ cpu: 4, ...options });
@@ -277,7 +275,7 @@ describe('a grant whose CPUs go offline', () => {
       await machine.take(offline);
       const found = await machine.substitute(uid, threads);
       expect(machine.said.splice(0)).toEqual([said]);
-      // Where nothing that is online has to be given up, nobody stands in the way.
+      // If no online CPU has to be given up, nothing is in the way.
       const isGiven = offline === '1-2,9-10';
       expect(found?.error).toBe(isGiven ? null : error);
       expect(String(found?.revoked)).toBe(isGiven ? '' : offline);
@@ -287,7 +285,7 @@ describe('a grant whose CPUs go offline', () => {
 });
 
 describe('a pod of several containers', () => {
-  it('gets substitutes for each; what its containers share they go on sharing', async () => {
+  it('gets substitutes for each; its containers still share their shared CPUs', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const pod: PodSpec = {
       uid: 'web',
@@ -327,7 +325,7 @@ describe('a pod of several containers', () => {
 });
 
 describe('a grant with parts', () => {
-  it('gets substitutes for the part that has lost CPUs, and for what no part has', async () => {
+  it('gets substitutes for the part that has lost CPUs, and for CPUs outside all parts', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
     const { uid } = await machine.manager.acquire({ cpu: 4, parts: { main: 1, io: 1 } });
     expect(machine.cpusOf(uid).map(([cpus]) => cpus)).toEqual(['1', '9', '2,10']);
@@ -339,7 +337,7 @@ describe('a grant with parts', () => {
   });
 });
 
-describe('whatever goes offline', () => {
+describe('whichever CPUs go offline', () => {
   const cpus = fc.uniqueArray(fc.nat(15), { maxLength: 12 }).map((ids) => CpuSet.from(ids));
   const request = fc.record({
     cpu: fc.integer({ min: 1, max: 5 }),
@@ -352,7 +350,7 @@ describe('whatever goes offline', () => {
     kind: fc.constantFrom('plain' as const, 'hold' as const, 'whole' as const),
   });
 
-  it('no CPU is given twice, every grant has as many as before, and all it lost has come back or is its own', async () => {
+  it('no CPU is granted twice, every grant keeps its number, and its lost CPUs have come back or are its own', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(request, { minLength: 1, maxLength: 4 }),
@@ -404,7 +402,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
     { namespace: 'default', name: 'web', containers: [{ name: 'main', cpus }] },
   ];
 
-  it('gets as many others by the policy it was placed under, and its threads leave before', async () => {
+  it('gets the same number of others under its policy, and its threads leave first', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
     const { uid } = await machine.manager.acquire({ cpu: 4, onTaken: 'move' });
     expect(machine.cpusOf(uid)).toEqual([['1-2,9-10', '']]);
@@ -420,7 +418,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
     expect(machine.cpusOf(uid)).toEqual([['1,3-4,10', '']]);
   });
 
-  it('stays flagged where there is no room, its threads leave what is taken, and it is tried again', async () => {
+  it('stays flagged if there is no room, its threads leave the lost CPUs, and it is tried again', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
     const { uid } = await machine.manager.acquire({ cpu: 2, onTaken: 'move' });
     expect(machine.cpusOf(uid)).toEqual([['0-1', '']]);
@@ -440,7 +438,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
     expect(machine.cpusOf(uid)).toEqual([['1-2', '']]);
   });
 
-  it('comes back to its CPUs where the kubelet gives them back before there is room', async () => {
+  it('comes back to its CPUs if the kubelet gives them back before there is room', async () => {
     const machine = await Machine.open({ managedCPUs: '0-3' });
     const { uid } = await machine.manager.acquire({ cpu: 3, onTaken: 'move' });
     await machine.manager.recordKubelet(pods('1'));
@@ -450,13 +448,13 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
     expect(machine.said).toEqual(['widen 0,2', 'widen 0-2']);
   });
 
-  it('stays as it is where it has not consented', async () => {
+  it('stays unchanged without consent', async () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0,8' });
     const { uid } = await machine.manager.acquire({ cpu: 2, onTaken: 'keep' });
     await machine.manager.recordKubelet(pods('1'));
     expect(await machine.substitute(uid)).toBeUndefined();
     expect(machine.manager.grants()[0]!.flags).toMatchObject([{ code: 'CPU_TAKEN', cpus: CpuSet.of(1) }]);
-    // Neither does it get one of the kubelet's for a CPU that goes offline.
+    // Nor does it get one of the kubelet's for a CPU that goes offline.
     await machine.take('9');
     await machine.manager.recordKubelet(pods('2-3,10-11'));
     expect(texts(await machine.substitute(uid))).toEqual(['9', '4', '', '']);
@@ -465,7 +463,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
   it.each<[string, AcquireOptions]>([
     ['a word that is none', { cpu: 1, onTaken: 'leave' as 'move' }],
     ['an owner that is no process', { cpu: 1, onTaken: 'move', owner: 'persistent' }],
-  ])('is asked for by no %s', async (_, options) => {
+  ])('is not available to %s', async (_, options) => {
     const machine = await Machine.open();
     await expect(machine.manager.acquire(options)).rejects.toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -473,7 +471,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
     });
   });
 
-  it('has in the end as many CPUs as before, none of the kubelet’s where there is room', async () => {
+  it('has the same number of CPUs in the end, none of the kubelet’s if there is room', async () => {
     const list = fc.uniqueArray(fc.nat(15), { maxLength: 6 }).map((ids) => CpuSet.from(ids));
     await fc.assert(
       fc.asyncProperty(
@@ -508,7 +506,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
 });
 
 describe('threads that wait in the shared pool', () => {
-  it('are pinned all the same, and come back to the grant', async () => {
+  it('still count as pinned, and come back to the grant', async () => {
     const all = affinity();
     const [first, second] = all;
     if (second === undefined) return;
@@ -527,7 +525,7 @@ describe('threads that wait in the shared pool', () => {
 });
 
 describe('CPUs that come online', () => {
-  // What this machine has, less its last CPU: as it was before that came.
+  // The CPUs of this machine without the last one: as before that came.
   async function earlier(): Promise<Topology | undefined> {
     const now = await discover();
     if (now.cpus.size < 2) return undefined;
@@ -539,7 +537,7 @@ describe('CPUs that come online', () => {
     return new Topology('machine', native.createTopology({ ...rest, cpus: rows, allowed }));
   }
 
-  it('are found by looking at the machine anew, and only then', async () => {
+  it('are found by a new discovery, and only then', async () => {
     const now = await discover();
     expect(await refreshTopology(now)).toBeUndefined();
     const old = await earlier();

@@ -13,7 +13,7 @@ function pod(cpu: number | string, name?: string, uid?: string) {
 const limits = (cpu: number | string) => ({ limits: { cpu: String(cpu), memory: '1Gi' } });
 
 describe('a planner', () => {
-  it('plans each pod on top of those before it, as they are admitted one after the other', async () => {
+  it('plans each pod on top of the earlier ones, like admissions one after the other', async () => {
     const manager = await newManager();
     const planner = manager.planner();
     const pods = [pod(3), pod(2), pod(1)];
@@ -26,7 +26,7 @@ describe('a planner', () => {
     expect(memory).toEqual(manager.memory());
   });
 
-  it('tells what would be left of CPUs, of what is shared, and of devices', async () => {
+  it('reports the rest of CPUs, of the shared pool, and of devices', async () => {
     const manager = await newManager({ reservedSystemCPUs: '0' });
     const ids = (ready: boolean) => [
       { id: 'a', numaNodes: [0] },
@@ -59,14 +59,14 @@ describe('a planner', () => {
     expect([manager.generation(), manager.freeCpus(), manager.memory()]).toEqual(before);
   });
 
-  it('takes nothing for a pod that is rejected', async () => {
+  it('takes nothing for a rejected pod', async () => {
     const planner = (await newManager()).planner();
     expect(planner.plan(pod(9))).toMatchObject({ admitted: false, devices: {}, memory: [] });
     expect(planner.plan(pod(9)).cpus.isEmpty).toBe(true);
     expect(planner.plan(pod(7))).toMatchObject({ admitted: true });
   });
 
-  it('goes on from what was on record when it was made', async () => {
+  it('starts from the record at its creation', async () => {
     const manager = await newManager();
     const planner = manager.planner();
     await manager.acquire({ cpu: 7 });
@@ -75,7 +75,7 @@ describe('a planner', () => {
     expect(manager.planner().plan(pod(7))).toMatchObject({ admitted: false });
   });
 
-  it('says that a pod is placed already, and what it keeps', async () => {
+  it('says that a pod is placed already, with its grant', async () => {
     const manager = await newManager({ topologyManagerPolicy: 'restricted' });
     const { containers } = await manager.admit(pod(2, 'web', 'some-uid'));
     const again = manager.planner().plan(pod(2, 'web', 'some-uid'), { policy: 'none' });
@@ -99,7 +99,7 @@ describe('a planner', () => {
     expect(thrownBy(() => planner.plan(pod(1, 'web')))).toMatchObject({ code: 'ERR_POD_CONFLICT' });
   });
 
-  it('asks custom providers to release what they were asked to allocate', async () => {
+  it('asks custom providers to release what they allocated', async () => {
     const manager = await newManager();
     const asked: string[] = [];
     manager.addHintProvider({
@@ -118,8 +118,8 @@ describe('a planner', () => {
   });
 });
 
-describe('why containers are shared', () => {
-  it('is told for each, in the order of the pod', async () => {
+describe('the reason why containers are shared', () => {
+  it('is reported for each, in the order of the pod', async () => {
     const manager = await newManager();
     const containers = [
       { name: 'main', ...limits(2) },

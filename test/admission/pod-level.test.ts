@@ -1,4 +1,4 @@
-// Pods with resources as a whole, as callers see them.
+// Pods with pod-level resources, as callers see them.
 import { describe, expect, it } from 'vitest';
 import { findPod } from '../../lib/account/assignments.js';
 import { resize } from '../../lib/admission/grants/resize.js';
@@ -38,7 +38,7 @@ const OWN = guaranteed('own', { cpu: 2, memory: '512Mi' });
 const SHARED = { name: 'shared' };
 const LIMITS = { cpu: 4, memory: '2Gi' };
 
-describe('a pod with resources as a whole', () => {
+describe('a pod with pod-level resources', () => {
   it('has them booked once, for its exclusive containers and a shared pool of its own', async () => {
     const manager = await newManager();
     const pod = await manager.admit(whole(LIMITS, [OWN, SHARED]), { owner: 'persistent' });
@@ -62,7 +62,7 @@ describe('a pod with resources as a whole', () => {
     expect(manager.memory()[0]!.free).toBe(8 * GI);
   });
 
-  it('runs init containers on all that the sidecars before them leave', async () => {
+  it('runs init containers on all CPUs that the sidecars before them leave', async () => {
     const manager = await newManager();
     const sidecar = { ...guaranteed('car', { cpu: 1, memory: '256Mi' }), restartPolicy: 'Always' };
     const first = guaranteed('first', { cpu: 4, memory: '1Gi' });
@@ -78,12 +78,12 @@ describe('a pod with resources as a whole', () => {
     expect(containers.map(({ memory }) => memory[0]!.bytes / MI)).toEqual([1024, 256, 1792, 512, 1280]);
     const pod = manager.pod('web');
     await pod.markStarted('shared');
-    // What has ended has none, and the pod keeps all.
+    // An ended container has none, and the pod keeps all.
     expect(pod.containers.map(({ memory }) => memory.length)).toEqual([0, 1, 0, 1, 1]);
     expect(manager.memory()[0]!.free).toBe(6 * GI);
   });
 
-  it('has its memory booked, and no CPU exclusive, where its CPUs are no whole number', async () => {
+  it('has its memory booked, and no exclusive CPU, if its CPUs are no whole number', async () => {
     const manager = await newManager();
     const spec = whole({ cpu: '4500m', memory: '2Gi' }, [OWN, SHARED]);
     const pod = await manager.admit(spec, { owner: 'persistent' });
@@ -120,7 +120,7 @@ describe('a pod with resources as a whole', () => {
     expect([manager.memory(), String(manager.sharedPool())]).toEqual(before);
   });
 
-  it('is rejected where exclusive containers ask for more than it has', async () => {
+  it('is rejected if exclusive containers request more than it has', async () => {
     const manager = await newManager();
     const spec = whole(LIMITS, [OWN, guaranteed('wide', { cpu: 3, memory: '1Gi' })]);
     expect(await errorOf(() => manager.admit(spec, { owner: 'persistent' }))).toMatchObject({
@@ -135,7 +135,7 @@ describe('a pod with resources as a whole', () => {
     expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
   });
 
-  it('holds the siblings of all its CPUs where it is asked to', async () => {
+  it('holds the siblings of all its CPUs on request', async () => {
     const manager = await newManager();
     const pod = await manager.admit(whole({ cpu: 3, memory: '2Gi' }, [OWN, SHARED]), {
       owner: 'persistent',
@@ -148,7 +148,7 @@ describe('a pod with resources as a whole', () => {
     ]);
   });
 
-  it('is planned as it is admitted', async () => {
+  it('is planned like it is admitted', async () => {
     const manager = await newManager();
     const spec = whole(LIMITS, [OWN, SHARED]);
     const { containers } = manager.plan(spec);
@@ -167,7 +167,7 @@ describe('a pod with resources as a whole', () => {
     ]);
   });
 
-  it('is told to hint providers as a whole, and by container where it is dealt out', async () => {
+  it('is passed to hint providers as a whole, and by container if it is dealt out', async () => {
     const manager = await newManager();
     const asked: [string, string | null, object][] = [];
     manager.addHintProvider({
@@ -194,7 +194,7 @@ describe('a pod with resources as a whole', () => {
     ['one container at a time', { ...MANAGED, topologyManagerScope: 'container' }],
     ['without the gate', { ...MANAGED, featureGates: { PodLevelResourceManagers: false } }],
   ] as const)(
-    'is known again by its amounts, also in a state that is opened anew: %s',
+    'is recognized by its amounts, even after the state is opened again: %s',
     async (_, options) => {
       const manager = await newManager(options);
       const spec = whole(LIMITS, [OWN, SHARED]);

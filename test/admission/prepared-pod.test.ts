@@ -12,7 +12,7 @@ const pod = (cpu: number, more = {}) => ({
 });
 
 describe('a prepared pod', () => {
-  it('is planned as one that is given each time, whatever else is admitted and released', async () => {
+  it('is planned like a new one each time, whatever else is admitted and released', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.record({ cpu: fc.integer({ min: 1, max: 4 }), isReleased: fc.boolean() }), {
@@ -46,7 +46,7 @@ describe('a prepared pod', () => {
     ]);
   });
 
-  it('is decided once more only where something has changed that it follows from', async () => {
+  it('is decided again only after a change that matters to it', async () => {
     const manager = await newManager();
     const prepared = manager.prepare(pod(1, { 'example.com/nic': 1 }));
     const containers = () => prepared.plan().containers;
@@ -63,7 +63,7 @@ describe('a prepared pod', () => {
     expect(containers()).toEqual(second);
   });
 
-  it('tells the generation that it is planned for, where it is decided as before too', async () => {
+  it('has the generation that it is planned for, even if the decision is an old one', async () => {
     const manager = await newManager();
     const prepared = manager.prepare(pod(1));
     prepared.plan();
@@ -72,7 +72,7 @@ describe('a prepared pod', () => {
     expect(prepared.plan().generation).toBe(manager.generation());
   });
 
-  it('asks who chooses devices, and custom providers, each time', async () => {
+  it('asks choosers of devices and custom providers each time', async () => {
     const manager = await newManager();
     let asked = 0;
     const preferredAllocation = () => {
@@ -104,7 +104,7 @@ describe('a prepared pod', () => {
     expect(hinted).toBe(2);
   });
 
-  it('stays as it was given', async () => {
+  it('does not change', async () => {
     const manager = await newManager();
     const given = pod(2);
     const prepared = manager.prepare(given);
@@ -112,7 +112,7 @@ describe('a prepared pod', () => {
     expect(prepared.plan().containers[0]!.cpus!.size).toBe(2);
   });
 
-  it('is refused where a plan would be, before it is planned', async () => {
+  it('is refused like a plan, before it is planned', async () => {
     const manager = await newManager();
     expect(thrownBy(() => manager.prepare({ containers: [] }))).toMatchObject({ code: 'ERR_INVALID_POD' });
     expect(thrownBy(() => manager.prepare(pod(1), { policy: 'strict' as 'none' }))).toMatchObject({
@@ -120,7 +120,7 @@ describe('a prepared pod', () => {
     });
   });
 
-  it('is planned no more once the manager is closed', async () => {
+  it('cannot be planned once the manager is closed', async () => {
     const manager = await newManager();
     const prepared = manager.prepare(pod(1));
     manager.close();
@@ -130,7 +130,7 @@ describe('a prepared pod', () => {
 
 describe('a plan', () => {
   it.each(['none', 'best-effort'] as const)(
-    'under %s has lists of its own, whatever is done to those of the one before',
+    'under %s has lists of its own, whatever happens to earlier ones',
     async (policy) => {
       const manager = await newManager();
       const plan = () => manager.plan(pod(1), { policy });

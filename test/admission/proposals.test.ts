@@ -1,5 +1,5 @@
-// The worked examples by which the proposals of Kubernetes' CPU, Memory and Topology Managers
-// explain themselves, with their numbers. test/conformance/README.md lists what else they promise.
+// The worked examples of the proposals of Kubernetes' CPU, Memory and Topology Managers, with their
+// numbers. test/conformance/README.md lists their other promises.
 import { describe, expect, it } from 'vitest';
 import { mergeHints } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NodeSet, type Pod } from '../../lib/index.js';
@@ -37,14 +37,14 @@ describe('the CPU Manager', () => {
     ],
     ['more as its limit than as its request', [{ name: 'a', ...burstable }], ['shared']],
     ['nothing', [{ name: 'a' }], ['shared']],
-  ])('shares or gives CPUs as its table of examples says: %s', async (_, containers, cpus) => {
+  ])('shares or grants CPUs by its table of examples: %s', async (_, containers, cpus) => {
     const manager = await simulate(WITH_SIBLINGS);
     expect(cpusOf(await admit(manager, containers))).toEqual(cpus);
     const exclusive = CpuSet.parse(cpus.filter((list) => list !== 'shared').join());
     expect(manager.sharedPool()).toEqual(CpuSet.parse('0-15').difference(exclusive));
   });
 
-  it('gives two cores of one socket where cores have no siblings', async () => {
+  it('gives two cores of one socket if cores have no siblings', async () => {
     const manager = await simulate('package:2 numa:1 core:3 pu:1');
     await admit(manager, [guaranteed('first', { cpu: 2 })]);
     // One CPU is left on the first socket.
@@ -60,18 +60,18 @@ describe('the CPU Manager', () => {
     expect(String(one.settings().reservedSystemCPUs)).toBe('0');
     const two = await simulate(WITH_SIBLINGS, { ...amounts, systemReserved: { cpu: '501m' } });
     expect(String(two.settings().reservedSystemCPUs)).toBe('0-1');
-    // They stay shared, and are nobody's own.
+    // They stay shared, and belong to no grant.
     expect(String(two.sharedPool())).toBe('0-15');
     expect(cpusOf(await admit(two, [guaranteed('a', { cpu: 14 })]))).toEqual(['2-15']);
   });
 
-  describe('of 24 CPUs of which the kernel isolates 4-23 and the system has 0-3', () => {
+  describe('with 24 CPUs, of which the kernel isolates 4-23 and the system has 0-3', () => {
     const machine = 'package:2 numa:1 core:6 pu:2';
     const reserved = { reservedSystemCPUs: '0-3', systemReserved: { cpu: 1 } };
 
-    it('gives out the isolated ones alone, to those who ask for them', async () => {
+    it('grants only the isolated ones, to requests for them', async () => {
       const manager = await simulate(machine, { ...reserved, isolatedCPUs: '4-23' });
-      // The list outweighs the amount.
+      // The list takes precedence over the amount.
       expect(String(manager.settings().reservedSystemCPUs)).toBe('0-3');
       expect(String(manager.sharedPool())).toBe('0-3');
       expect(String(manager.freeCpus())).toBe('');
@@ -79,7 +79,7 @@ describe('the CPU Manager', () => {
       expect(String(grant.cpus)).toBe('4-23');
     });
 
-    it('gives them to everybody as the kubelet does, where they are set to be like others', async () => {
+    it('grants them to all like the kubelet, if they are set to be like others', async () => {
       const manager = await simulate(machine, { ...reserved, isolatedCPUs: '' });
       expect(String(manager.sharedPool())).toBe('0-23');
       expect(cpusOf(await admit(manager, [guaranteed('a', { cpu: 20 })]))).toEqual(['4-23']);
@@ -87,7 +87,7 @@ describe('the CPU Manager', () => {
     });
   });
 
-  it('divides one CPU more than a NUMA node has between two nodes, where CPUs are distributed', async () => {
+  it('divides one CPU more than a NUMA node has between two nodes, under distribute-cpus-across-numa', async () => {
     const cpus = async (options: object, cpu: number) => {
       const manager = await simulate(WITH_SIBLINGS, { cpuManagerPolicyOptions: options });
       const [first] = (await admit(manager, [guaranteed('a', { cpu })])).containers;
@@ -97,11 +97,11 @@ describe('the CPU Manager', () => {
     const distribute = { 'distribute-cpus-across-numa': true };
     expect(await cpus(distribute, 9)).toEqual([5, 4]);
     expect(await cpus({ ...distribute, 'full-pcpus-only': true }, 10)).toEqual([6, 4]);
-    // What one node can hold is not divided.
+    // A request that one node can hold is not divided.
     expect(await cpus(distribute, 8)).toEqual([8, 0]);
   });
 
-  it('keeps three containers of four CPUs each in one L3 group, where CPUs are to be aligned by it', async () => {
+  it('keeps three containers of four CPUs each in one L3 group, under align-by-uncorecache', async () => {
     const cpus = async (options: object) => {
       const manager = await simulate('package:1 numa:1 l3:2 core:8 pu:1', {
         reservedSystemCPUs: '0-1',
@@ -115,20 +115,20 @@ describe('the CPU Manager', () => {
     expect(await cpus({ 'prefer-align-cpus-by-uncorecache': true })).toEqual(['2-5', '8-11', '12-15']);
   });
 
-  it('rejects five CPUs on cores of two threads, where only whole cores are given', async () => {
+  it('rejects five CPUs on cores of two threads, under full-pcpus-only', async () => {
     const manager = await simulate('package:1 core:16 pu:2', {
       cpuManagerPolicyOptions: { 'full-pcpus-only': true },
     });
     const containers = [guaranteed('app', { cpu: 5, memory: '128Mi' })];
     expect(await reasonOf(() => admit(manager, containers))).toBe('SMTAlignmentError');
     expect(cpusOf(await admit(manager, [guaranteed('app', { cpu: 6 })]))).toEqual(['0-5']);
-    // Three cores for five threads, of which the rest is left idle.
+    // Three cores for five threads; the sixth stays idle.
     const grant = await manager.acquire({ cpu: 3, smt: 'hold-sibling' });
     expect([grant.cpus, grant.held].map(String)).toEqual(['6,8,10', '7,9,11']);
   });
 
-  it('has a pod that needs four of eight NUMA nodes on both sockets, aligned by socket or not, beside one that left a part of its fourth', async () => {
-    // A mask across sockets that is as narrow as any is preferred too.
+  it('places a pod of four of eight NUMA nodes on both sockets, aligned by socket or not, beside one that left a part of its fourth', async () => {
+    // A mask across sockets of minimal width is preferred too.
     for (const aligned of [false, true]) {
       const manager = await simulate('package:2 numa:4 core:16 pu:1', {
         topologyManagerPolicy: 'restricted',
@@ -143,7 +143,7 @@ describe('the CPU Manager', () => {
 });
 
 describe('the Topology Manager', () => {
-  it('counts of a pod the greater of its largest init container and the sum of its containers', async () => {
+  it('counts for a pod the larger of its largest init container and the sum of its containers', async () => {
     const pod = {
       initContainers: [
         guaranteed('init-container-1', { cpu: 2, memory: '1G' }),
@@ -216,14 +216,14 @@ describe('the Topology Manager', () => {
   ];
   const closest = { 'prefer-closest-numa-nodes': true };
 
-  it('takes the closest NUMA nodes where it is to prefer them', async () => {
+  it('takes the closest NUMA nodes under prefer-closest-numa-nodes', async () => {
     const machine = await machineOf(QUARTER.map((distances) => ({ cpus: 4, memory: 8 * GI, distances })));
     const nodesOf = async (topologyManagerPolicyOptions: object) => {
       const manager = await simulate(machine, {
         topologyManagerPolicy: 'restricted',
         topologyManagerPolicyOptions,
       });
-      // Node 0 has nothing left.
+      // Node 0 is full.
       await admit(manager, [guaranteed('first', { cpu: 4, memory: '8Gi' })]);
       const [main] = (await admit(manager, [guaranteed('main', { cpu: 8, memory: '12Gi' })])).containers;
       return String(main!.hint!.nodes);
@@ -257,7 +257,7 @@ describe('the Memory Manager', () => {
   ];
   const placeOf = (pod: Pod) => pod.container('main').memory[0]!.nodes.join();
 
-  it('keeps a table for each NUMA node and type, of which free and reserved add up to what the system leaves', async () => {
+  it('keeps a table for each NUMA node and type, whose free and reserved memory add up to the allocatable', async () => {
     const machine: Machine = await nodes(2, { cpus: 4, memory: 10 * G + GI, hugepages: { 1048576: 1 } });
     const manager = await simulate(machine, {
       reservedMemory: [
@@ -302,7 +302,7 @@ describe('the Memory Manager', () => {
   });
 
   it.each(['restricted', 'single-numa-node'] as const)(
-    'has %s reject a pod for which a group of two nodes has room, as one node could hold it',
+    'makes %s reject a pod for which a group of two nodes has room, since one node could hold it',
     async (policy) => {
       const manager = await simulate(await nodes(2, { cpus: 4, memory: 10 * G }), {
         topologyManagerPolicy: 'restricted',
@@ -314,7 +314,7 @@ describe('the Memory Manager', () => {
     },
   );
 
-  it('offers the node that has both, memory and hugepages of 1 GiB', async () => {
+  it('offers the node with both memory and hugepages of 1 GiB', async () => {
     const node: NodeSpec = { cpus: 4, memory: 8 * GI };
     for (const huge of [0, 1]) {
       const machine = await machineOf(
@@ -334,7 +334,7 @@ describe('the Memory Manager', () => {
         kubeReserved: { cpu: '500m', memory: '50Mi' },
         systemReserved: { cpu: '123m', memory: '333Mi' },
         evictionHard: { 'memory.available': '500Mi' },
-        // 3 GiB, which the kubelet refuses: it asks for the 883 MiB of the sum.
+        // 3 GiB, which the kubelet refuses: it expects the 883 MiB of the sum.
         reservedMemory: [
           { numaNode: 0, limits: { memory: '1Gi' } },
           { numaNode: 1, limits: { memory: '2Gi' } },

@@ -16,7 +16,7 @@ async function rejected(request: AcquireOptions, options: ManagerOptions = {}): 
 }
 
 describe('a rejection', () => {
-  it('says by name what the details of the error say', async () => {
+  it('has the details of the error as named members', async () => {
     const { code, message, details, rejection } = await rejected({ cpu: 11 });
     const { facts, reason, holders, reserved, explanation } = rejection;
     expect(rejection).toMatchObject({ admitted: false, code, message, reserved: '0-1' });
@@ -35,7 +35,7 @@ describe('a rejection', () => {
     expect([error.code, error.isShortage]).toEqual([code, true]);
   });
 
-  it('of a callback that cannot choose is no shortage', async () => {
+  it('by a callback that cannot choose is no shortage', async () => {
     const manager = await simulate(MACHINE);
     const cause = new Error('broken');
     manager.addHintProvider({
@@ -51,7 +51,7 @@ describe('a rejection', () => {
     expect(error).toMatchObject({ code: 'ERR_HINT_PROVIDER', isShortage: false, cause });
   });
 
-  it('is no answer to a provider that cannot tell its hints', async () => {
+  it('is not the result of a provider without hints', async () => {
     const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
     manager.addHintProvider({
       name: 'broken',
@@ -66,7 +66,7 @@ describe('a rejection', () => {
     expect(error).toMatchObject({ code: 'ERR_HINT_PROVIDER' });
   });
 
-  it('is inspected and cloned as any error', async () => {
+  it('is inspected and cloned like any error', async () => {
     const error = await rejected({ cpu: 11 });
     expect(inspect(error)).toMatch(/^AdmissionError: exclusive CPUs asked for: 11/);
     expect(structuredClone(error).message).toBe(error.message);

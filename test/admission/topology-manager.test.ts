@@ -1,4 +1,4 @@
-// The examples by which Kubernetes explains its Topology Manager, with devices as custom hint
+// The examples in Kubernetes' documentation of its Topology Manager, with devices as custom hint
 // providers.
 import { describe, expect, it } from 'vitest';
 import type { TopologyManagerPolicy } from '../../lib/entries/kubelet.js';
@@ -47,7 +47,7 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
     },
   );
 
-  it('bring a container to the node whose GPU is free', async () => {
+  it('place a container on the node with the free GPU', async () => {
     const { manager, providers } = await machine('single-numa-node', { [GPU]: [1, 1], [NIC]: [1, 1] });
     providers[0]!.lose(`${GPU}-0.0`);
     const pod = await manager.admit({ containers: [guaranteed('main', all)] });
@@ -55,7 +55,7 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
     expect(manager.topology.nodesOf(pod.container('main').cpus!)).toEqual(NodeSet.of(1));
   });
 
-  it('align two containers one after the other, each on a node of its own, and reject the third', async () => {
+  it('align two containers one after the other, each on its own node, and reject the third', async () => {
     const { manager, providers } = await machine('single-numa-node', { [GPU]: [1, 1], [NIC]: [1, 1] });
     const two = { uid: 'two', containers: [guaranteed('first', all), guaranteed('second', all)] };
     const pod = await manager.admit(two);
@@ -64,11 +64,11 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
     expect(await rejection(manager, { containers: [guaranteed('third', all)] })).toBe(
       'TopologyAffinityError',
     );
-    // What is not asked for does not count.
+    // Devices that are not requested do not count.
     await manager.admit({ containers: [guaranteed('main', { cpu: 1 })] });
   });
 
-  it('cannot hold two such containers on one node, as the scope pod asks', async () => {
+  it('cannot hold two such containers on one node, as the scope pod requires', async () => {
     const { manager, providers } = await machine('single-numa-node', { [GPU]: [1, 1], [NIC]: [1, 1] });
     const pod = { uid: 'two', containers: [guaranteed('first', all), guaranteed('second', all)] };
     const error = (await manager.admit(pod, { scope: 'pod' }).catch((e) => e)) as NumalignError;
@@ -81,15 +81,15 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
   });
 });
 
-describe('three GPUs asked for where each of two nodes has two', () => {
-  // The least that could ever do is both nodes: preferred for the GPUs, but not for the CPU, which
-  // one node could give.
+describe('a request for three GPUs when each of two nodes has two', () => {
+  // The least that could ever suffice is both nodes: preferred for the GPUs, but not for the CPU,
+  // which one node could give.
   it.each<[TopologyManagerPolicy, string | undefined]>([
     ['none', undefined],
     ['best-effort', undefined],
     ['restricted', 'TopologyAffinityError'],
     ['single-numa-node', 'TopologyAffinityError'],
-  ])('with one CPU: %s answers %s', async (policy, reason) => {
+  ])('with one CPU leads %s to %s', async (policy, reason) => {
     const { manager, providers } = await machine(policy, { [GPU]: [2, 2] });
     const pod = { uid: 'a', containers: [guaranteed('main', { cpu: 1, [GPU]: 3 })] };
     expect(await rejection(manager, pod)).toBe(reason);
@@ -101,7 +101,7 @@ describe('three GPUs asked for where each of two nodes has two', () => {
     ['best-effort', undefined],
     ['restricted', undefined],
     ['single-numa-node', 'TopologyAffinityError'],
-  ])('with three CPUs, which also need both: %s answers %s', async (policy, reason) => {
+  ])('with three CPUs, which also need both, leads %s to %s', async (policy, reason) => {
     const { manager } = await machine(policy, { [GPU]: [2, 2] });
     const pod = { uid: 'a', containers: [guaranteed('main', { cpu: 3, [GPU]: 3 })] };
     expect(await rejection(manager, pod)).toBe(reason);
@@ -112,14 +112,14 @@ describe('three GPUs asked for where each of two nodes has two', () => {
   });
 });
 
-describe('two GPUs asked for where one of the two on each node is not available', () => {
+describe('a request for two GPUs when one of the two on each node is unavailable', () => {
   // One node could give them on the empty machine, so the hint of both nodes is not preferred.
   it.each<[TopologyManagerPolicy, string | undefined]>([
     ['none', undefined],
     ['best-effort', undefined],
     ['restricted', 'TopologyAffinityError'],
     ['single-numa-node', 'TopologyAffinityError'],
-  ])('%s answers %s', async (policy, reason) => {
+  ])('leads %s to %s', async (policy, reason) => {
     const { manager, providers } = await machine(policy, { [GPU]: [2, 2] });
     providers[0]!.lose(`${GPU}-0.0`);
     providers[0]!.lose(`${GPU}-1.0`);
@@ -128,7 +128,7 @@ describe('two GPUs asked for where one of the two on each node is not available'
     expect(providers[0]!.nodesOf('a', 'main')).toEqual(reason ? [] : [0, 1]);
   });
 
-  it('no policy helps where too few are left, and nothing stays booked', async () => {
+  it('no policy admits a request for more than is left, and nothing stays booked', async () => {
     for (const policy of ['none', 'best-effort', 'restricted', 'single-numa-node'] as const) {
       const { manager, providers } = await machine(policy, { [GPU]: [1, 1] });
       providers[0]!.lose(`${GPU}-0.0`);

@@ -63,14 +63,14 @@ function snapshot(seconds: number, more: Partial<Snapshot> = {}): Snapshot {
   };
 }
 
-/** The audit after the last of these looks, of which the first is the beginning. */
+/** The audit after the last of these looks; the first one is the start. */
 function audit(...[first, ...rest]: [Snapshot, ...Snapshot[]]) {
   return auditOf(rest.reduce(advance, openAccount(first)), 'a', 'recorded');
 }
 
 const foreignTids = (...looks: [Snapshot, ...Snapshot[]]) =>
   audit(...looks).cpus.flatMap(
-    ({ foreign }): (number | string)[] => foreign?.map(({ tid }) => tid) ?? ['nobody has looked'],
+    ({ foreign }): (number | string)[] => foreign?.map(({ tid }) => tid) ?? ['not looked at'],
   );
 
 describe('an account', () => {
@@ -86,7 +86,7 @@ describe('an account', () => {
     expect(totals).toMatchObject({ involuntarySwitches: 10, softirqs: 500, endedThreads: 0 });
   });
 
-  it('counts a thread from its birth, and one that came from elsewhere from when it was first seen', () => {
+  it('counts a thread from its birth, and one from elsewhere from the first look that finds it', () => {
     const { threads } = audit(
       snapshot(100),
       snapshot(110, {
@@ -96,7 +96,7 @@ describe('an account', () => {
     expect(threads.map(({ runTimeNs }) => runTimeNs)).toEqual([7, 0]);
   });
 
-  it('keeps in its totals what threads had done that have ended, and does not take a later thread with the same id for one of them', () => {
+  it('keeps the work of ended threads in its totals, and distinguishes them from later threads with the same id', () => {
     const { threads, totals } = audit(
       snapshot(100, { threads: [thread(1, 50)] }),
       snapshot(101, { threads: [thread(1, 58)] }),
@@ -106,7 +106,7 @@ describe('an account', () => {
     expect(totals).toMatchObject({ runTimeNs: 11, endedThreads: 1 });
   });
 
-  it('keeps in its totals what CPUs had done before the grant lost them', () => {
+  it('keeps the work of lost CPUs in its totals', () => {
     const { cpus, totals } = audit(
       snapshot(100, { cpus: [cpu(1, 50), cpu(2, 500)] }),
       snapshot(101, { cpus: [cpu(1, 53), cpu(2, 507)] }),
@@ -119,7 +119,7 @@ describe('an account', () => {
     expect(totals).toMatchObject({ interrupts: 13, stealNs: 13 });
   });
 
-  it('takes what a cgroup has throttled while processes were in it', () => {
+  it('includes the throttling of a cgroup while processes were in it', () => {
     const at = (groups: Record<string, number>) =>
       new Map(Object.entries(groups).map(([file, value]) => [file, counters(THROTTLING_COUNTERS, value)]));
     const looks = [{ a: 5 }, { a: 7, b: 100 }, { b: 104 }] as const;
@@ -128,7 +128,7 @@ describe('an account', () => {
     expect(audit(snapshot(0), snapshot(1)).throttling).toBeNull();
   });
 
-  it('never says 0 where it does not know', () => {
+  it('never reports 0 for an unknown figure', () => {
     const unknown = ['migrations', 'runDelayNs', 'interrupts', 'stealNs'] as const;
     const at = (seconds: number, value: number) =>
       snapshot(seconds, {
@@ -184,7 +184,7 @@ describe('an account', () => {
           for (const name of THREAD_COUNTERS) {
             const present = now.threads.reduce((total, row) => total + row[name]!, 0);
             expect(now.totals[name]).toBe(present + ended.counters[name]!);
-            // What has happened has happened.
+            // Past events stay counted.
             expect(now.totals[name]).toBeGreaterThanOrEqual(before.totals[name]!);
           }
           expect(now.totals.endedThreads).toBeGreaterThanOrEqual(before.totals.endedThreads);
@@ -196,7 +196,7 @@ describe('an account', () => {
     );
   });
 
-  it('says the same however often it looked, as long as nobody comes or goes', () => {
+  it('is independent of the number of looks, as long as no task comes or goes', () => {
     const values = fc.array(fc.nat(), { minLength: 2, maxLength: 10 });
     fc.assert(
       fc.property(values, (given) => {
@@ -210,7 +210,7 @@ describe('an account', () => {
   });
 });
 
-describe('the tasks of others', () => {
+describe('foreign tasks', () => {
   const at = (seconds: number, tasks: TaskSnapshot[] | null) =>
     snapshot(seconds, { cpus: [cpu(1, 0)], tasks });
 
@@ -220,7 +220,7 @@ describe('the tasks of others', () => {
     expect(foreignTids(at(100, [task(1, 500)]), at(101, now), at(102, []))).toEqual([]);
   });
 
-  it('have run as long as is known', () => {
+  it('have their known run time', () => {
     const looks = [
       at(100, [task(1, 500)]),
       at(101, [task(1, 530), task(2, 9, { startNs: 100.5 * SECOND }), task(3, 900)]),
@@ -245,13 +245,13 @@ describe('the tasks of others', () => {
     expect(audit(...(looks as unknown as [Snapshot, ...Snapshot[]])).totals.foreignTasks).toBe(2);
   });
 
-  it('are not known of a look that left them out, which is no look at them', () => {
+  it('are unknown after a look that left them out', () => {
     const looks = [at(100, [task(1, 500)]), at(101, null), at(102, [task(1, 600)])] as const;
-    expect(foreignTids(looks[0], looks[1])).toEqual(['nobody has looked']);
+    expect(foreignTids(looks[0], looks[1])).toEqual(['not looked at']);
     expect(audit(...looks).cpus[0]!.foreign).toMatchObject([{ tid: 1, runTimeNs: 100 }]);
   });
 
-  it('are told by the CPU that they are on', () => {
+  it('are listed by CPU', () => {
     const cpus = [cpu(1, 0), cpu(5, 0)];
     const tasks = [task(1, 1, { isRunnable: true, processor: 5 })];
     const found = audit(snapshot(0, { cpus, tasks: [] }), snapshot(1, { cpus, tasks })).cpus;
@@ -260,7 +260,7 @@ describe('the tasks of others', () => {
 });
 
 describe('counters', () => {
-  it('are null where one of the two is, in sums and differences', () => {
+  it('are null in sums and differences if one of the two is', () => {
     const [known, unknown] = [{ a: 3 }, { a: null }];
     expect(difference(['a'], known, unknown)).toEqual({ a: null });
     expect(difference(['a'], unknown, known)).toEqual({ a: null });

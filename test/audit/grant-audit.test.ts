@@ -26,7 +26,7 @@ function spin(milliseconds: number): void {
   for (const end = Date.now() + milliseconds; Date.now() < end; );
 }
 
-/** Spins between two looks, until the second has what is looked for. */
+/** Spins between two looks, until the second finds the expected result. */
 function spinUntil(grant: Grant, found: (audit: GrantAudit) => boolean): GrantAudit {
   for (const deadline = Date.now() + 20_000; ; ) {
     spin(50);
@@ -45,12 +45,12 @@ function schedstat(): number[] {
 }
 
 describe('grant.audit', () => {
-  it('tells how a thread had to wait for a competitor on its CPU, who that is, and when he is gone', async () => {
+  it('reports the wait of a thread for a competitor on its CPU, the competitor, and its end', async () => {
     const { grant } = await acquire();
     grant.pin();
     const competitor = spinningOrphan(grant.cpus);
     const competitorIn = (now: GrantAudit) => foreignOf(now).find(({ pid }) => pid === competitor.pid);
-    // Others may make the thread wait too, before the competitor is what it is to be.
+    // Other tasks may make the thread wait too, before the competitor does.
     const audit = spinUntil(
       grant,
       (now) =>
@@ -78,7 +78,7 @@ describe('grant.audit', () => {
     expect(foreignOf(grant.audit()).map(({ pid }) => pid)).not.toContain(competitor.pid);
   });
 
-  it('says what the kernel says, since the pin', async () => {
+  it('reports the kernel’s figures since the pin', async () => {
     const { grant } = await acquire();
     const before = schedstat();
     grant.pin();
@@ -93,7 +93,7 @@ describe('grant.audit', () => {
     });
   });
 
-  it('tells of the CPUs what is to be read, null where there is nothing', async () => {
+  it('reports the readable figures of the CPUs, and null for others', async () => {
     const { grant } = await acquire();
     grant.pin();
     const { cpus, totals, enforcement, since, elapsedMs } = spinUntil(grant, (now) => {
@@ -113,7 +113,7 @@ describe('grant.audit', () => {
     expect(elapsedMs).toBeGreaterThan(0);
   });
 
-  it('leaves out what is not wanted, and looks at memory only where it is', async () => {
+  it('leaves out parts that are not requested, and reads memory only on request', async () => {
     const { grant } = await acquire();
     grant.pin();
     const little = grant.audit({ foreign: false, interrupts: false });
@@ -130,7 +130,7 @@ describe('grant.audit', () => {
     expect(grant.audit({ memory: true }).offNodePages !== null).toBe(hasNumaMaps);
   });
 
-  it('begins anew where it is told to', async () => {
+  it('starts again on request', async () => {
     const { grant } = await acquire();
     grant.pin();
     spin(30);
@@ -140,7 +140,7 @@ describe('grant.audit', () => {
     expect(grant.audit().since).toBe(fresh.since);
   });
 
-  it("counts a child of the owner among the grant's threads, and what it did when it has ended", async () => {
+  it("counts a child of the owner among the grant's threads, and its work after its end", async () => {
     const { grant } = await acquire();
     grant.pin();
     const child = grant.spawn('sh', ['-c', 'while :; do :; done'], { stdio: 'ignore' });
@@ -157,14 +157,14 @@ describe('grant.audit', () => {
     expect(after.totals.runTimeNs).toBeGreaterThanOrEqual(audit.totals.runTimeNs!);
   });
 
-  it('is of no thread of a shared member, which has left the CPUs, until it is pinned', async () => {
+  it('covers no thread of a shared member, which has left the CPUs, until it is pinned', async () => {
     const { grant } = await acquire();
     expect(grant.audit().threads).toEqual([]);
     grant.pin({ threads: 'current' });
     expect(grant.audit().threads.map(({ tid }) => tid)).toEqual([threadId()]);
   });
 
-  it('is of the threads that are confined to the CPUs, or where there are none of the whole process', async () => {
+  it('covers the threads that are confined to the CPUs, or else the whole process', async () => {
     const { grant } = await acquire({ sharedMember: false });
     const { threads } = grant.audit();
     expect(mainOf(grant.audit()).cpus).toEqual(affinity());
@@ -173,7 +173,7 @@ describe('grant.audit', () => {
     expect(grant.audit().threads.map(({ tid }) => tid)).toEqual([threadId()]);
   });
 
-  it('refuses what it does not know, a grant that was released and a machine that is not', async () => {
+  it('refuses unknown options, a released grant and a simulated machine', async () => {
     const { manager, grant } = await acquire();
     expect(thrownBy(() => grant.audit({ foreing: true } as object))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -191,7 +191,7 @@ describe('grant.audit', () => {
 
 // The agent's answer is JSON, in which NaN would look like null: so what is not null is looked at
 // too.
-describe.runIf(canUnshare)('an audit where not everything is to be seen', () => {
+describe.runIf(canUnshare)('an audit with a restricted view', () => {
   async function auditUnder(prefix: string[]) {
     const agent = new Agent(prefix);
     await agent.tell('open', { stateDir: makeStateDir() });
@@ -200,7 +200,7 @@ describe.runIf(canUnshare)('an audit where not everything is to be seen', () => 
     return agent.tell('audit', { uid });
   }
 
-  it('has null for what cannot be read', async () => {
+  it('has null for unreadable figures', async () => {
     const hide =
       'for file in interrupts stat; do mount --bind /dev/null /proc/$file || exit; done; exec "$@"';
     const { cpus, totals, threads } = await auditUnder(['unshare', '--mount', 'sh', '-c', hide, 'sh']);
@@ -223,7 +223,7 @@ describe.runIf(canUnshare)('an audit where not everything is to be seen', () => 
 });
 
 describe('manager.audit', () => {
-  it('tells of the grant of another process, since the first look', async () => {
+  it('reports the grant of another process, since the first look', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     const pid = await agent.tell('open', { stateDir });
@@ -250,7 +250,7 @@ const scan = scanTasks(all);
 const tasks = scan.on(all);
 
 describe('the scan', () => {
-  it.skipIf(!scan.seesAll)('tells kernel threads, and which of them belong to their CPU', () => {
+  it.skipIf(!scan.seesAll)('marks kernel threads, and those of them that are bound to their CPU', () => {
     const named = (pattern: RegExp) => tasks.filter(({ command }) => pattern.test(command));
     expect(named(/^migration\/\d+$/).length).toBeGreaterThan(0);
     expect(named(/^migration\/\d+$/).every(({ isKernel, isBound }) => isKernel === 1 && isBound === 1)).toBe(
@@ -259,7 +259,7 @@ describe('the scan', () => {
     expect(named(/^kthreadd$/)).toMatchObject([{ pid: 2, isKernel: 1, isBound: 0 }]);
   });
 
-  it('finds this process, and that it is below whoever started it', () => {
+  it('finds this process below the one that started it', () => {
     expect(tasks.find(({ tid }) => tid === process.pid)).toMatchObject({
       pid: process.pid,
       isKernel: 0,
@@ -267,11 +267,11 @@ describe('the scan', () => {
     expect(scan.below([process.pid])).toContain(process.pid);
     expect(scan.below([process.ppid])).toContain(process.pid);
     expect(scan.below([process.pid])).not.toContain(process.ppid);
-    // Where all CPUs are looked at, everybody is confined to them.
+    // If all CPUs are scanned, every task is confined to them.
     expect(scan.isConfined(process.pid)).toBe(true);
   });
 
-  it('comes to an end where processes seem to have started each other', () => {
+  it('ends even if processes seem to have started each other', () => {
     // A parent's id may be given to a child of its child while /proc is read.
     const parents = Float64Array.of(10, 11, 11, 10, 12, 11);
     const odd = new TaskScan({ rows: new Float64Array(), commands: [], parents, seesAll: true });

@@ -5,7 +5,7 @@ import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
 
 describe('takeSnapshot', () => {
-  it('has of the CPUs that were looked at those of the grant', () => {
+  it('has the scanned CPUs of the grant', () => {
     const all = affinity();
     const cpus = CpuSet.of([...all].at(-1)!);
     const subject = { cpus, roots: [], knownPids: [], isOwn: false, memoryNodes: NodeSet.EMPTY };

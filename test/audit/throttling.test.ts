@@ -11,14 +11,14 @@ describe('cpu.stat', () => {
     expect(parseCpuStat(v2)).toEqual({ nrThrottled: 3, throttledNs: 12_000 });
   });
 
-  it('tells nothing where no quota is accounted', () => {
+  it('is null if no quota is accounted', () => {
     for (const text of ['', 'usage_usec 9\nuser_usec 5\n']) expect(parseCpuStat(text)).toBeUndefined();
     expect(parseCpuStat('nr_throttled 3\n')).toEqual({ nrThrottled: 3, throttledNs: null });
   });
 });
 
 describe('throttling', () => {
-  it('of a process that is not is not known', () => {
+  it('of a missing process is unknown', () => {
     expect(readThrottling([2 ** 30])).toEqual(new Map());
   });
 

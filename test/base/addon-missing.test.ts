@@ -1,4 +1,4 @@
-// What a program is told that imports numalign where its addon cannot be loaded.
+// The error of a program that imports numalign when its addon cannot be loaded.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A project that has numalign as its dependency; answers its program. */
+/** A project with numalign as its dependency; returns its program. */
 function newProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));

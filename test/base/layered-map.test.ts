@@ -1,11 +1,11 @@
-// A map of which others with changes are made.
+// A map from which changed copies are made.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { LayeredMap } from '../../lib/base/collections/layered-map.js';
 
 const KEYS = 60;
 
-it('each has what it was made of, however many come after it', () => {
+it('each keeps its content, however many copies follow', () => {
   const changes = fc.array(fc.tuple(fc.nat(KEYS), fc.option(fc.nat(), { nil: undefined })), {
     maxLength: 12,
   });

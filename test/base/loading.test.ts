@@ -1,5 +1,5 @@
-// What a program loads, and when: V8 takes longer to read the code of the package than most of it
-// takes to run.
+// The modules that a program loads, and when: V8 needs longer to read most of the package's code
+// than to run it.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** What a program prints that runs in this package, whose name is its own there. */
+/** The output of a program in this package, which knows the package by its own name. */
 function run<Printed>(program: string, type: 'module' | 'commonjs' = 'module'): Printed {
   const { stdout, stderr } = spawnSync(process.execPath, [`--input-type=${type}`, '-e', program], {
     cwd: ROOT,
@@ -57,7 +57,7 @@ describe('the package', () => {
     });
   });
 
-  it('loads next to nothing by the import of numalign/cluster, which workers do too', () => {
+  it('loads next to nothing with numalign/cluster, which workers import too', () => {
     const report = run(`${RECORD}
       await import('numalign/cluster');
       record('import');
@@ -65,7 +65,7 @@ describe('the package', () => {
     expect(report).toMatchObject({ import: ['cluster', 'entries/cluster'] });
   });
 
-  it('loads nothing that grants where it opens or shows a state in which somebody has grants', () => {
+  it('loads no code for admission when it opens or shows a state with grants', () => {
     const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
     onTestFinished(() => rmSync(stateDir, { recursive: true }));
     const options = JSON.stringify({ stateDir });
@@ -94,7 +94,7 @@ describe('the package', () => {
     expect(shown).toMatchObject({ status: ['opening', 'rare'] });
   });
 
-  it('can be removed below a process that holds a grant, which gives it back', () => {
+  it('can be removed while a process holds a grant, which it can still release', () => {
     const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     for (const name of ['dist', 'build/Release', 'package.json'])
@@ -116,7 +116,7 @@ describe('the package', () => {
     expect(free[1]).toBe(free[0]);
   });
 
-  it('can begin with any of its files: none needs another at its start that waits for it', () => {
+  it('can start with any of its files: no two files need each other at their start', () => {
     const files = readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' });
     const shared = files.filter((file) => file.endsWith('.cjs'));
     expect(shared.length).toBeGreaterThan(10);
@@ -146,7 +146,7 @@ describe('the package', () => {
     expect(waiting).toEqual(Object.fromEntries(shared.map((file) => [file, []])));
   });
 
-  it('loads no part of Node at its import that takes long', () => {
+  it('loads no slow part of Node at its import', () => {
     const loaded = run<string[]>(
       `
         const before = new Set(process.moduleLoadList);

@@ -1,4 +1,4 @@
-// What is kept in memory for an owner, and objects by name that nobody need keep.
+// Values in memory for an owner, and weakly held objects by name.
 import { describe, expect, it } from 'vitest';
 import { WeakValues } from '../../lib/base/collections/weak-values.js';
 import { Registry } from '../../lib/base/registry.js';
@@ -11,7 +11,7 @@ describe('a registry', () => {
     expect(registry.of(make)).toBe(registry.of(make));
   });
 
-  it('makes nothing a second time that is nothing', () => {
+  it('makes no value a second time, even if it is undefined', () => {
     let made = 0;
     const registry = new Registry(undefined);
     const make = () => void made++;
@@ -20,7 +20,7 @@ describe('a registry', () => {
     expect(made).toBe(1);
   });
 
-  it('keeps apart what different functions make, and different owners', () => {
+  it('separates the values of different functions and owners', () => {
     const registry = new Registry(undefined);
     const [one, two] = [() => new Set(), () => new Set()];
     expect(registry.of(one)).not.toBe(registry.of(two));
@@ -41,7 +41,7 @@ describe('a registry', () => {
 });
 
 describe('weak values', () => {
-  it('are found by their names while somebody has them', () => {
+  it('are found by their names while they are referenced', () => {
     const values = new WeakValues<object>();
     const value = {};
     values.add('a', value);
@@ -49,7 +49,7 @@ describe('weak values', () => {
     expect(values.get('b')).toBeUndefined();
   });
 
-  it('give way to others of the same name', () => {
+  it('are replaced by others with the same name', () => {
     const values = new WeakValues<object>();
     const [first, second] = [{}, {}];
     values.add('a', first);

@@ -12,14 +12,14 @@ function* sum(numbers: readonly number[]): Steps<number> {
   return total;
 }
 
-it('comes to the same in one go and in slices', async () => {
+it('has the same result in one go and in slices', async () => {
   expect(inOneGo(sum([1, 2, 3]))).toBe(6);
   expect(await inSlices(sum([1, 2, 3]))).toBe(6);
   expect(() => inOneGo(sum([1, -2]))).toThrow(RangeError);
   await expect(inSlices(sum([1, -2]))).rejects.toThrow(RangeError);
 });
 
-it('in slices leaves turns of the event loop to others', async () => {
+it('leaves turns of the event loop to others between slices', async () => {
   let isTurned = false;
   setTimeout(() => {
     isTurned = true;

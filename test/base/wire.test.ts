@@ -6,7 +6,7 @@ import { CpuSet } from '../../lib/index.js';
 
 const words = (list: string) => CpuSet.parse(list).words;
 
-it('is one for all who evaluate the module in an environment', async () => {
+it('is one object for all copies of the module in an environment', async () => {
   const first = (await import('../../lib/base/native.js')).native;
   vi.resetModules();
   const second = (await import('../../lib/base/native.js')).native;
@@ -26,7 +26,7 @@ it('is one for all who evaluate the module in an environment', async () => {
   expect(String(new CpuSet(taken))).toBe('12-13');
 });
 
-it('keeps what is on it when it grows', () => {
+it('keeps its members when it grows', () => {
   let wire: { words: Uint32Array; amounts: Float64Array } | undefined;
   const seen: number[][] = [];
   const addon = {
@@ -72,7 +72,7 @@ describe('a question to the addon', () => {
     ]),
   );
 
-  it.each(parts)('%s without %s is refused by the name of that', (name, part) => {
+  it.each(parts)('%s without %s is refused, and the error names it', (name, part) => {
     const ask = native[name] as (question: unknown) => unknown;
     const { [part]: _, ...rest } = questions[name] as Record<string, unknown>;
     for (const wrong of [rest, { ...rest, [part]: Symbol('wrong') }]) {

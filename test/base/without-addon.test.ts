@@ -1,5 +1,6 @@
-// A program on a system that numalign cannot work on. There is only Linux here: `process.platform` is
-// set to another system's before anything is loaded, which is what the package goes by.
+// A program on a system where numalign cannot work. The tests run on Linux only: they set
+// `process.platform` to another system's before anything is loaded, which is all that the package
+// checks.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -61,7 +62,7 @@ describe('where numalign cannot work', () => {
     expect(status).toBe(0);
   });
 
-  it('forks optional workers of a cluster, which run as any process', () => {
+  it('forks optional workers of a cluster, which run like any process', () => {
     const folder = newFolder();
     const file = join(folder, 'cluster.mjs');
     const entry = pathToFileURL(join(ROOT, 'dist/entries/cluster.js'));
@@ -84,13 +85,13 @@ describe('where numalign cannot work', () => {
     expect([stdout.split('\n').sort(), stderr, status]).toEqual([lines.sort(), '', 0]);
   });
 
-  it('is supported here, and not on Linux without the addon', () => {
+  it('is supported here, but not on Linux without the addon', () => {
     expect(run(SUPPORT, { nodeOptions: [] }).printed).toEqual([[true, null, null]]);
     const { printed } = run(SUPPORT, { nodeOptions: [], cwd: withoutAddon() });
     expect(printed).toEqual([[false, 'ERR_ADDON_MISSING', expect.stringContaining('npm rebuild numalign')]]);
   });
 
-  it('gives an empty grant by pin() and by acquire(), where these are optional', () => {
+  it('returns an empty grant from optional calls of pin() and acquire()', () => {
     const { printed } = run(`
       import { openManager, pin } from 'numalign';
       const manager = await openManager({ optional: true });
@@ -107,7 +108,7 @@ describe('where numalign cannot work', () => {
     expect(printed).toEqual([empty, empty, true]);
   });
 
-  it('refuses what is not optional, with the reason', () => {
+  it('refuses requests that are not optional, with the reason', () => {
     const { printed } = run(`
       import { openManager, pin } from 'numalign';
       const manager = await openManager({ optional: true });
@@ -119,7 +120,7 @@ describe('where numalign cannot work', () => {
     expect(printed).toEqual(Array(4).fill('ERR_ADDON_MISSING'));
   });
 
-  it('refuses mistakes all the same', () => {
+  it('still refuses mistakes', () => {
     const { printed } = run(`
       import { openManager, pin } from 'numalign';
       const manager = await openManager({ optional: true });
@@ -133,7 +134,7 @@ describe('where numalign cannot work', () => {
     expect(printed).toEqual([...Array(4).fill('ERR_INVALID_OPTION'), 'ERR_INVALID_QUANTITY']);
   });
 
-  it('starts Workers and children of an empty grant, as without numalign', () => {
+  it('starts Workers and children of an empty grant like without numalign', () => {
     const { printed } = run(`
       import { once } from 'node:events';
       import { pin } from 'numalign';
@@ -158,12 +159,14 @@ describe('where numalign cannot work', () => {
     ];
     const optional = run(text, { nodeOptions, env: { NUMALIGN_ACQUIRE: '{"cpu": 1, "optional": true}' } });
     expect(optional.printed).toEqual([[true, true, null]]);
-    expect(optional.stderr).toMatch(/^numalign\/preload: no CPUs .*darwin.* \[ERR_ADDON_MISSING\]\n$/);
+    expect(optional.stderr).toMatch(
+      /^numalign\/preload: no exclusive CPUs,.*darwin.* \[ERR_ADDON_MISSING\]\n$/,
+    );
     const required = run(text, { nodeOptions, env: { NUMALIGN_ACQUIRE: '{"cpu": 1}' } });
     expect(required).toMatchObject({ status: 1, printed: [] });
   });
 
-  it('is installed by its script, which says what there is not', () => {
+  it('is installed by its script, which reports the missing parts', () => {
     const folder = newFolder();
     mkdirSync(join(folder, 'scripts'));
     for (const name of ['scripts', 'native/sources.txt', 'package.json'])

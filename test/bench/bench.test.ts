@@ -1,5 +1,5 @@
-// The benchmarks' program: what it is asked, what it answers, and that one damaged input is no harm
-// to others. Not how fast anything is.
+// The benchmarks' program: its options, its output, and that one damaged input does not affect
+// others. Not how fast anything is.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ function bench(...args: string[]) {
   return spawnSync(process.execPath, ['--expose-gc', 'bench/run.mjs', ...args], {
     cwd: ROOT,
     encoding: 'utf8',
-    // Nobody looks at the figures.
+    // The figures do not matter.
     env: { ...process.env, NUMALIGN_BENCH_ROUNDS: '2' },
   });
 }
@@ -48,7 +48,7 @@ function ownInput(name: string): unknown {
 }
 
 describe('A folder of inputs', () => {
-  it('is measured by name, and one that is damaged is told with a code', () => {
+  it('is measured by name, and a damaged one is reported with a code', () => {
     const good = 'cpu-take-packed-2s128-2';
     writeFileSync(join(folder, `${good}.json.gz`), gzipSync(JSON.stringify(ownInput(good))));
     writeFileSync(join(folder, 'a-cut.json'), '{"bench": "cpu-take", ');
@@ -68,7 +68,7 @@ describe('A folder of inputs', () => {
       expect(row[member]).toBeGreaterThan(0);
   });
 
-  it('has no part of the kubelet where the input of a name is another one', () => {
+  it('has no part of the kubelet if the input of that name is another one', () => {
     const name = 'cpu-take-packed-2s128-2';
     writeFileSync(join(folder, `${name}.json`), JSON.stringify({ ...(ownInput(name) as object), count: 3 }));
     const file = join(folder, 'rows');
@@ -78,7 +78,7 @@ describe('A folder of inputs', () => {
     expect(row).not.toHaveProperty('kubeletPart');
   });
 
-  it('has to be there', () => {
+  it('must exist', () => {
     const { status, stderr } = bench('--inputs', join(folder, 'none'));
     expect(status).toBe(2);
     expect(stderr).toContain('there is no such folder');
@@ -86,7 +86,7 @@ describe('A folder of inputs', () => {
 });
 
 describe('A package', () => {
-  it('that is named is measured, and fails alone where it does', () => {
+  it('that is named is measured, and fails alone', () => {
     mkdirSync(join(folder, 'dist'));
     writeFileSync(join(folder, 'dist/index.js'), 'export {};');
     const file = join(folder, 'rows');
@@ -105,7 +105,7 @@ describe('A package', () => {
 });
 
 describe('A name', () => {
-  it('that is no scenario and no input is refused with those there are', () => {
+  it('that is neither a scenario nor an input is refused with the valid ones', () => {
     const { status, stderr } = bench('tkae');
     expect(status).toBe(2);
     for (const valid of ['no scenario and no input tkae', 'isolation', 'merge', 'hint-merge-n8-r4-k4']) {
@@ -168,14 +168,14 @@ describe('A target', () => {
     expect(judge({ name: 'row', ratio: Number.NaN, calls: 1 })).toMatchObject({ missed: ['ratio'] });
   });
 
-  it('is met by a little more in a check, but for what is counted', () => {
+  it('is met by a little more in a check, except for counts', () => {
     expect(judge({ name: 'row', ratio: 2.5, calls: 90 }, true)).toMatchObject({ met: true });
     expect(judge({ name: 'row', ratio: 2.51, calls: 91 }, true)).toMatchObject({
       missed: ['ratio', 'calls'],
     });
   });
 
-  it('is the least where it says so, of the mean of an estimate', () => {
+  it('is a minimum if it says so, for the mean of an estimate', () => {
     const atLeast = { scene: { row: { gainShare: { least: 0.03 } } } };
     const gain = (mean: number) =>
       judged('scene', { name: 'row', gainShare: { mean, plusMinus: 1 } }, { targets: atLeast });
@@ -194,13 +194,13 @@ describe('A target', () => {
     }
   });
 
-  it('that has no row is told, unless the scenario was skipped', () => {
+  it('without a row is reported, unless the scenario was skipped', () => {
     expect(unmeasuredRows('scene', [{ name: 'other' }], targets)).toEqual(['row']);
     expect(unmeasuredRows('scene', [{ name: 'row' }], targets)).toEqual([]);
     expect(unmeasuredRows('scene', [{ name: 'all', skipped: 'why' }], targets)).toEqual([]);
   });
 
-  it('is of a scenario that there is', () => {
+  it('belongs to an existing scenario', () => {
     for (const scenario of Object.keys(TARGETS))
       expect([scenario, existsSync(`${ROOT}bench/${scenario}.mjs`)]).toEqual([scenario, true]);
   });
@@ -250,7 +250,7 @@ describe('A comparison', () => {
 });
 
 describe('A trace of system calls', () => {
-  it('is counted between marks, on threads of the process, but for what Node does for itself', () => {
+  it('is counted between marks, on threads of the process, except for Node’s own calls', () => {
     const text = [
       '10 openat(AT_FDCWD, "/before", O_RDONLY) = 3',
       '10 clone3({flags=CLONE_VM|CLONE_THREAD}, 88) = 11',
@@ -346,7 +346,7 @@ describe('Locality', () => {
 });
 
 describe('Tables', () => {
-  it('leave out columns in which nothing is said, and tell times apart from the rest', () => {
+  it('leave out empty columns, and separate times from the rest', () => {
     const tables = tablesOf([
       { ...ROW, target: 200, met: true },
       { name: 'c', level: 'x|y' },
@@ -400,7 +400,7 @@ describe('A picture of percentiles', () => {
     for (const heights of lines) expect(heights).toEqual([...heights].sort((a, b) => b - a));
   });
 
-  it('tells each way and its p99 in its title, as text', () => {
+  it('has each way and its p99 in its title, as text', () => {
     const picture: string = percentilePicture(ways);
     expect(picture).toContain('a &amp; b 990 µs at p99; &lt;c> 2 ms at p99');
   });

@@ -1,4 +1,4 @@
-// The simulator of `npm run bench -- packing`: that what it counts is what happens.
+// The simulator of `npm run bench -- packing`: its counts are the events.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ const KUBELET = { topologyManagerPolicy: 'single-numa-node' };
 const [BOTH, ONE, EIGHT] = MACHINES;
 const request = (cpu: number, gpu = 0) => ({ cpu, memory: GIB, gpu });
 
-/** Counts CPUs, and has so many. */
+/** Counts CPUs, up to this many. */
 class CountingNode {
   readonly #cpus: number;
   readonly held = new Map<string, number>();
@@ -107,7 +107,7 @@ const ofMix = (load: number, seed: number, machine = BOTH): Arrival[] => [
 ];
 
 describe('A simulation', () => {
-  it('has as many grants as were admitted and have not departed, and the CPU time that was asked for', async () => {
+  it('has as many grants as were admitted and have not departed, and the requested CPU time', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom(...MACHINES),
@@ -135,7 +135,7 @@ describe('A simulation', () => {
     expect(sums.present).toBe(1);
   });
 
-  it('rejects what the Erlang B formula says', () => {
+  it('rejects by the Erlang B formula', () => {
     const [servers, erlangs] = [8, 6];
     // Erlang's recursion.
     let blocked = 1;
@@ -152,7 +152,7 @@ describe('A simulation', () => {
   });
 
   it.each(MACHINES as { name: string }[])(
-    'of the kubelet on $name finds what first fit by amounts finds',
+    'of the kubelet on $name equals first fit by amounts',
     async (machine) => {
       const all = ofMix(0.9, 5, machine);
       const { distance: _, avoidable: __, ...sums } = simulate(await PackedNode.of(machine, KUBELET), all, 2);
@@ -183,7 +183,7 @@ describe('A simulation', () => {
 });
 
 describe('A workload', () => {
-  it.each(mixes.map(({ name }: { name: string }) => name) as string[])('%s asks for the load', (name) => {
+  it.each(mixes.map(({ name }: { name: string }) => name) as string[])('%s requests the load', (name) => {
     const { sizes } = mixes.find((mix: { name: string }) => mix.name === name);
     const all: Arrival[] = [...arrivals({ sizes, cpus: 96, load: 0.9, span: 5000, seed: 1 })];
     const cpuTime = all.reduce((sum, { cpu, duration }) => sum + cpu * duration, 0);
@@ -195,7 +195,7 @@ describe('A workload', () => {
     expect(ofMix(0.9, 1)).not.toEqual(ofMix(0.9, 2));
   });
 
-  it('with times of its own is brought to the load', () => {
+  it('with its own times is scaled to the load', () => {
     const own = ofMix(0.3, 1).map((each) => ({ ...each, time: 100 + each.time, duration: each.duration }));
     const all: Arrival[] = atLoad(own, { cpus: 96, load: 0.9 });
     const cpuTime = all.reduce((sum, { cpu, duration }) => sum + cpu * duration, 0);
@@ -203,13 +203,13 @@ describe('A workload', () => {
     expect(cpuTime / (96 * all.at(-1)!.time)).toBeCloseTo(0.9, 9);
   });
 
-  it('of which all come at once has no load', () => {
+  it('with simultaneous arrivals has no load', () => {
     expect(() => atLoad([ofMix(0.3, 1)[0]!], { cpus: 96, load: 0.9 })).toThrow(
       expect.objectContaining({ code: 'ERR_TRACE' }),
     );
   });
 
-  it('is cut into parts that have all of it', () => {
+  it('is cut into parts that make up all of it', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer(), { minLength: 1 }),
@@ -233,7 +233,7 @@ describe('A rejection', () => {
     return node;
   };
 
-  it('is by fragmentation alone where what is free in sum would do', async () => {
+  it('is caused only by fragmentation if enough is free in total', async () => {
     const node = await filled(BOTH, request(25), request(25));
     const scarce = { admitted: false, isFragmented: false, isAvoidable: false };
     expect(node.admit(request(47), 'next')).toEqual(scarce);
@@ -241,13 +241,13 @@ describe('A rejection', () => {
     expect(node.admit(request(23), 'next')).toMatchObject({ admitted: true });
   });
 
-  it('is avoidable where some arrangement of the grants has room', async () => {
+  it('is avoidable if some arrangement of the grants has room', async () => {
     const node = await filled(BOTH, request(20), request(28), request(10));
     node.release('pod-0');
     expect(node.admit(request(40), 'next')).toMatchObject({ isFragmented: true, isAvoidable: true });
   });
 
-  it('does not come where as many moves as may be make room', async () => {
+  it('does not happen if the allowed moves make room', async () => {
     const options = { ...KUBELET, placement: 'joint' };
     const moved = async (maxMoves: number) => {
       const node = await PackedNode.of(BOTH, options, maxMoves);
@@ -261,7 +261,7 @@ describe('A rejection', () => {
     ]);
   });
 
-  it('is not avoidable where grants with GPUs are in the way, which stay', async () => {
+  it('is not avoidable if grants with GPUs are in the way, which stay', async () => {
     const node = await filled(ONE, request(40, 1));
     expect(node.admit(request(12, 1), 'next')).toMatchObject({ isFragmented: true, isAvoidable: false });
     const free = await filled(ONE, request(40), request(8, 1));
@@ -294,7 +294,7 @@ describe('An arrangement', () => {
     );
   }
 
-  it('is found where one of all arrangements has room', () => {
+  it('is found if one of all arrangements has room', () => {
     const nodes = fc.array(amounts(12), { minLength: 1, maxLength: 3 });
     const requests = fc.array(amounts(6), { minLength: 1, maxLength: 6 });
     let possible = 0;
@@ -309,7 +309,7 @@ describe('An arrangement', () => {
     expect(possible).toBeGreaterThan(100);
   });
 
-  it('that takes too long is not told', () => {
+  it('that takes too long is unknown', () => {
     expect(canArrange([request(9), request(9)], [request(5), request(5), request(4)], 1)).toBeUndefined();
   });
 });
@@ -344,7 +344,7 @@ describe('A trace', () => {
     ]);
   });
 
-  it('may have sizes alone', () => {
+  it('may have only sizes', () => {
     expect(readTrace(traceOf('cpu', '2'))).toEqual([{ cpu: 2, memory: 0, gpu: 0 }]);
   });
 

@@ -1,4 +1,4 @@
-// What is started while a birth is open, and what this thread has afterwards.
+// Tasks that start while a birth is open, and the state of this thread afterwards.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -16,7 +16,7 @@ const maskOfChild = () =>
 describe.runIf(ALL.size > 1)('a birth', () => {
   const [low, high] = ALL.toArray().map((cpu) => CpuSet.of(cpu)) as [CpuSet, CpuSet];
 
-  it('has what is started on its CPUs, and this thread as it was', () => {
+  it('starts tasks on its CPUs, and restores this thread', () => {
     const before = mine();
     const { value, tid } = bornOn(EVERYTHING, high, maskOfChild);
     expect([value, tid]).toEqual([String(high), 0]);
@@ -34,14 +34,14 @@ describe.runIf(ALL.size > 1)('a birth', () => {
     expect(mine()).toEqual(before);
   });
 
-  it('goes on where one in it has ended', () => {
+  it('continues after an inner one has ended', () => {
     const outer = openBirth(EVERYTHING, low);
     openBirth(EVERYTHING, high)();
     expect(maskOfChild()).toBe(String(low));
     outer();
   });
 
-  it('of something that may fail ends where another is opened', () => {
+  it('of something that may fail ends when another is opened', () => {
     const before = mine();
     const trial = openTrial(EVERYTHING, low);
     expect(maskOfChild()).toBe(String(low));
@@ -52,7 +52,7 @@ describe.runIf(ALL.size > 1)('a birth', () => {
     expect([mine(), isBirthOpen()]).toEqual([before, false]);
   });
 
-  it('ends where what it was for fails', () => {
+  it('ends if its task fails', () => {
     const before = mine();
     const fail = () => {
       throw new Error('no');

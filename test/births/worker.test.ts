@@ -12,7 +12,7 @@ import { acquireCpu, firstMessage, PLAIN } from './workers.js';
 
 const mineName = () => readFileSync('/proc/thread-self/comm', 'utf8');
 
-async function told(worker: Worker): Promise<{ tid: number; mask: string; workerData: unknown }> {
+async function reportOf(worker: Worker): Promise<{ tid: number; mask: string; workerData: unknown }> {
   onTestFinished(async () => void (await worker.terminate()));
   return firstMessage(worker);
 }
@@ -29,7 +29,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
     const shared = String(ALL.difference(grant.cpus));
     expect(String(affinity())).toBe(shared);
     expect(mineName()).toBe(name);
-    const { tid, mask, workerData } = await told(worker);
+    const { tid, mask, workerData } = await reportOf(worker);
     expect([mask, workerData]).toEqual([String(grant.cpus), 'for it']);
     expect(threadOf(tid)?.role).toBe('worker');
     for (const thread of threads()) if (thread.tid !== tid) expect(String(thread.cpus)).toBe(shared);
@@ -37,7 +37,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
 
   it('has it leave when the grant is released, though nothing else was pinned', async () => {
     const grant = await acquireCpu();
-    const { tid } = await told(grant.worker(PLAIN, { eval: true }));
+    const { tid } = await reportOf(grant.worker(PLAIN, { eval: true }));
     const { moved } = await grant.release();
     expect(moved.map((thread) => thread.tid)).toEqual([tid]);
     expect(String(affinity(tid))).toBe(String(ALL));
@@ -55,7 +55,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
     onTestFinished(async () => void (await breeder.terminate()));
     await once(breeder, 'online');
     for (let i = 0; i < 10; i++) {
-      const { tid } = await told(grant.worker(PLAIN, { eval: true }));
+      const { tid } = await reportOf(grant.worker(PLAIN, { eval: true }));
       // Where threads name themselves it may be unknown, but never mistaken.
       const known = threads().filter(({ role }) => role === 'worker');
       if (process.versions.node.startsWith('20.')) expect(known.map((thread) => thread.tid)).toContain(tid);
@@ -66,7 +66,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   it('forgets it when it has ended', async () => {
     const grant = await acquireCpu();
     const worker = grant.worker(PLAIN, { eval: true });
-    const { tid } = await told(worker);
+    const { tid } = await reportOf(worker);
     await worker.terminate();
     expect(threadOf(tid)).toBeUndefined();
     expect((await grant.release()).moved).toEqual([]);
@@ -91,7 +91,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
   it('puts it where the Workers were placed', async () => {
     const grant = await acquireCpu();
     await grant.placeThreads({ workers: 'one-to-one' });
-    const { mask } = await told(grant.worker(PLAIN, { eval: true }));
+    const { mask } = await reportOf(grant.worker(PLAIN, { eval: true }));
     expect(mask).toBe(String(grant.cpus));
   });
 });
@@ -99,7 +99,7 @@ describe.runIf(ALL.size > 1)('grant.worker', () => {
 describe.runIf(ALL.size > 1)('Workers on several CPUs', () => {
   giveEverythingBack();
   const start = (oneToOne: boolean, placed?: string) =>
-    told(startWorker({ ...EVERYTHING, oneToOne }, placed, PLAIN, { eval: true }));
+    reportOf(startWorker({ ...EVERYTHING, oneToOne }, placed, PLAIN, { eval: true }));
 
   it('get all of them, or those that were placed, or one each of isolated ones', async () => {
     expect((await start(false)).mask).toBe(String(ALL));
@@ -113,7 +113,7 @@ describe.runIf(ALL.size > 1)('Workers on several CPUs', () => {
   it('get all of them where the grant has lost those that were placed', async () => {
     const last = CpuSet.of(ALL.toArray().at(-1)!);
     const left = { ...EVERYTHING, cpus: ALL.difference(last) };
-    const { mask } = await told(startWorker(left, String(last), PLAIN, { eval: true }));
+    const { mask } = await reportOf(startWorker(left, String(last), PLAIN, { eval: true }));
     expect(mask).toBe(String(left.cpus));
   });
 });

@@ -1,4 +1,4 @@
-// Children of grants in tests: what they tell, and their end.
+// Children of grants in tests: their messages, and their end.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -7,15 +7,15 @@ import { onTestFinished } from 'vitest';
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 export const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
 
-/** What the child of `child.mjs` tells first. */
-export interface Told {
+/** The first message of `child.mjs`. */
+export interface Report {
   readonly mask: string;
   readonly env: NodeJS.ProcessEnv;
   readonly args: readonly string[];
   readonly pid: number;
 }
 
-export async function told<T = Told>(child: ChildProcess): Promise<T> {
+export async function reportOf<T = Report>(child: ChildProcess): Promise<T> {
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`the child has ended with ${code}`);
   });

@@ -13,7 +13,7 @@ const PACKAGE = fileURLToPath(new URL('../../dist', import.meta.url));
 // With the same pipe as stdout and stderr.
 const ON_ONE_PIPE = ['sh', '-c', 'exec "$0" "$@" 2>&1', process.execPath];
 
-/** Has a command line of Node run `body` as a program that has a manager and a grant of one CPU. */
+/** Makes a command line of Node run `body` in a program with a manager and a grant of one CPU. */
 function run(body: string, [program, ...before]: readonly string[] = [process.execPath]) {
   const stateDir = makeStateDir();
   const script = `
@@ -32,7 +32,7 @@ function run(body: string, [program, ...before]: readonly string[] = [process.ex
 }
 
 describe.runIf(affinity().size > 1)('grant.exec', () => {
-  it('has the program run on the grant, in its environment, under the name that it is given', async () => {
+  it('runs the program on the grant, in its environment, under its given name', async () => {
     const { status, lines } = run(`
       print(process.pid); print(String(grant.cpus));
       grant.exec('sh', ['-c', 'echo $$; grep Cpus_allowed_list /proc/$$/status; echo $NUMALIGN_CPUS $INNER$OUTER; head -c 5 /proc/$$/cmdline; echo; exit 4'],
@@ -42,7 +42,7 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
     expect(rest).toEqual([pid, `Cpus_allowed_list:\t${cpus}`, `${cpus} inner`, 'other']);
   });
 
-  it('has the grant end with the program', async () => {
+  it('ends the grant with the program', async () => {
     const { stateDir, status } = run(`grant.exec('true');`);
     expect(status).toBe(0);
     const manager = await openManager({ stateDir });
@@ -50,7 +50,7 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
     expect([manager.grants(), `${manager.sharedPool()}`]).toEqual([[], `${affinity()}`]);
   });
 
-  it('leaves the process as it was where there is no such program', async () => {
+  it('leaves the process unchanged if there is no such program', async () => {
     const { status, lines, stderr } = run(`
       const look = () => readFileSync('/proc/thread-self/status', 'utf8').match(/Sig(Blk|Ign).*|Cpus_allowed_list.*/g).join() + affinity();
       const before = look();
@@ -65,7 +65,7 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
     expect(lines).toEqual(['ERR_SYSCALL ENOENT', 'true', 'spawned', '1']);
   });
 
-  it('leaves streams as they were where there is no such program, also several of one pipe', () => {
+  it('leaves streams unchanged if there is no such program, even several of one pipe', () => {
     const { status, lines } = run(
       `
       const look = () => [0, 1, 2].map((fd) => readFileSync('/proc/self/fdinfo/' + fd, 'utf8').match(/flags:.*/)[0]).join();
@@ -83,7 +83,7 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
     expect([status, lines]).toEqual([0, ['begun', 'ENOENT', 'same', 'true']]);
   });
 
-  it('is refused for what is no name, argument or option of a program, and for a simulated machine', async () => {
+  it('is refused for invalid names, arguments and options of a program, and for a simulated machine', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });

@@ -5,7 +5,7 @@ import { affinity } from '../../lib/entries/diagnostics.js';
 import { type Grant, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { CHILD, end, mortal, told } from './children.js';
+import { CHILD, end, mortal, reportOf } from './children.js';
 
 const ALL = affinity();
 
@@ -16,16 +16,16 @@ async function acquired(): Promise<Grant> {
 }
 
 describe('grant.fork', () => {
-  it('has the child on the CPUs from its first line of code, and leaves this process where it is', async () => {
+  it('runs the child on the CPUs from its first line of code, and does not move this process', async () => {
     const grant = await acquired();
-    const { mask } = await told(mortal(grant.fork(CHILD)));
+    const { mask } = await reportOf(mortal(grant.fork(CHILD)));
     expect(mask).toBe(String(grant.cpus));
     expect(affinity().equals(ALL.difference(grant.cpus))).toBe(true);
   });
 
   it('names grant, CPUs, nodes, devices and state folder in any environment of the child', async () => {
     const grant = await acquired();
-    const { env } = await told(
+    const { env } = await reportOf(
       mortal(grant.fork(CHILD, [], { env: { NUMALIGN_CPUS: 'others', OTHER: '1' } })),
     );
     const { NUMALIGN_STATE_DIR: stateDir, ...rest } = env;
@@ -44,9 +44,9 @@ describe('grant.fork', () => {
 
   it('passes messages both ways', async () => {
     const child = mortal((await acquired()).fork(CHILD));
-    await told(child);
+    await reportOf(child);
     child.send({ question: 1 });
-    expect(await told(child)).toEqual({ heard: { question: 1 } });
+    expect(await reportOf(child)).toEqual({ heard: { question: 1 } });
   });
 
   it.each([
@@ -57,12 +57,12 @@ describe('grant.fork', () => {
   ] as const)('takes %s, as Node does', async (_what, given, args) => {
     const grant = await acquired();
     const child = mortal(grant.fork(CHILD, ...(given as unknown as [])));
-    const first = await told(child);
+    const first = await reportOf(child);
     expect([first.args, first.env.NUMALIGN_GRANT]).toEqual([args, grant.uid]);
     expect(child.stdout).not.toBeNull();
   });
 
-  it('fails as Node does for a module that does not exist, after which the grant can be released', async () => {
+  it('fails like Node for a missing module, after which the grant can be released', async () => {
     const grant = await acquired();
     const child = grant.fork(`${CHILD}.none`, { silent: true });
     const texts: string[] = [];
@@ -84,7 +84,7 @@ describe('grant.fork', () => {
   it('keeps the grant from being released until the child has ended', async () => {
     const grant = await acquired();
     const child = mortal(grant.fork(CHILD));
-    await told(child);
+    await reportOf(child);
     expect(await errorOf(() => grant.release())).toMatchObject({
       code: 'ERR_CHILD_ALIVE',
       details: { pid: child.pid },
@@ -99,7 +99,7 @@ describe('grant.fork', () => {
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
     const child = mortal(grant.fork(CHILD));
-    await told(child);
+    await reportOf(child);
     expect(await grant.handOver()).toBe(true);
     expect(manager.grants()).toMatchObject([{ uid: grant.uid, alive: true }]);
     await end(child);
@@ -108,11 +108,11 @@ describe('grant.fork', () => {
 });
 
 describe("threadCounts: 'auto'", () => {
-  it('tells the child how many threads to start, where its environment does not', async () => {
+  it('tells the child how many threads to start, if its environment does not', async () => {
     const grant = await acquired();
     const env = { OMP_NUM_THREADS: '7' };
     const child = mortal(grant.fork(CHILD, [], { env, threadCounts: 'auto' }));
-    expect((await told(child)).env).toMatchObject({
+    expect((await reportOf(child)).env).toMatchObject({
       OMP_NUM_THREADS: '7',
       MKL_NUM_THREADS: '1',
       GOMAXPROCS: '1',
@@ -120,13 +120,13 @@ describe("threadCounts: 'auto'", () => {
     });
   });
 
-  it('is not set unless it is asked for', async () => {
+  it('is not set by default', async () => {
     const grant = await acquired();
-    const { env } = await told(mortal(grant.fork(CHILD, [], { env: {} })));
+    const { env } = await reportOf(mortal(grant.fork(CHILD, [], { env: {} })));
     expect(Object.keys(env).filter((name) => /THREADS|GOMAXPROCS/.test(name))).toEqual([]);
   });
 
-  it('is an option of grant.spawn too, which takes options alone, as Node does', async () => {
+  it('is an option of grant.spawn too, which takes options without arguments, like Node', async () => {
     const grant = await acquired();
     const child = grant.spawn('env', { env: { PATH: process.env.PATH }, threadCounts: 'auto' });
     const [[said]] = await Promise.all([once(child.stdout!, 'data'), once(child, 'exit')]);

@@ -1,4 +1,4 @@
-// Who keeps the CPUs of a grant whose children live on.
+// The processes that keep the CPUs of a grant whose children live on.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { CHILD, end, mortal, ROOT, told } from './children.js';
+import { CHILD, end, mortal, ROOT, reportOf } from './children.js';
 
 const HOLDER = fileURLToPath(new URL('holder.mjs', import.meta.url));
 
@@ -31,7 +31,7 @@ describe('a process that pinned itself and is killed', () => {
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
     const holder = mortal(fork(HOLDER, [stateDir, CHILD], { cwd: ROOT }));
-    const { uid, cpus, mask, pid } = await told<Holding>(holder);
+    const { uid, cpus, mask, pid } = await reportOf<Holding>(holder);
     onTestFinished(() => ending(pid));
     expect(mask).toBe(cpus);
     await end(holder);
@@ -41,7 +41,7 @@ describe('a process that pinned itself and is killed', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
-  it('leaves them to what a child has started on the grant, too', async () => {
+  it('leaves them to processes that a child has started on the grant, too', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());

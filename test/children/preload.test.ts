@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { openManager } from '../../lib/index.js';
 import { makeStateDir } from '../support/state-dir.js';
-import { mortal, ROOT, told } from './children.js';
+import { mortal, ROOT, reportOf } from './children.js';
 
 const TENANT = fileURLToPath(new URL('tenant.mjs', import.meta.url));
 const ALL = affinity();
@@ -49,7 +49,7 @@ describe('numalign/preload in a child of a grant', () => {
   it('finds the grant, on which the child can run threads and programs, and change nothing', async () => {
     const grant = await acquired();
     const child = mortal(grant.fork(TENANT, [], { cwd: ROOT, execArgv: ['--import', 'numalign/preload'] }));
-    const [first, exit] = await Promise.all([told<any>(child), once(child, 'exit')]);
+    const [first, exit] = await Promise.all([reportOf<any>(child), once(child, 'exit')]);
     const done = ['pin', 'placeThreads', 'worker', 'spawn', 'fork', 'buffer'];
     const refused = ['resize', 'transfer', 'handOver', 'unpin', 'release'];
     expect(first).toEqual({
@@ -66,7 +66,7 @@ describe('numalign/preload in a child of a grant', () => {
     await grant.release();
   });
 
-  it('runs the program without a grant where that has ended meanwhile', async () => {
+  it('runs the program without a grant if that has ended meanwhile', async () => {
     const grant = await acquired();
     const { uid } = grant;
     const { stateDir } = await openManager({ stateDir: makeStateDir() });
@@ -94,12 +94,12 @@ describe('numalign/preload that is inherited by NODE_OPTIONS', () => {
     expect(JSON.parse(parent!)[2]).toBe(true);
   });
 
-  it('says what to do where there is no room for a worker of node:cluster', async () => {
+  it('says what to do if there is no room for a worker of node:cluster', async () => {
     const { stderr } = await run(
       `import cluster from 'node:cluster';
        if (cluster.isPrimary) cluster.fork().once('exit', (code) => console.log(code));
        else console.log('it runs');`,
-      // One must be left to be shared.
+      // One CPU must stay shared.
       { cpu: ALL.size - 1 },
     );
     expect(stderr).toMatch(

@@ -15,7 +15,7 @@ describe('the variables of a program', () => {
     expect([variable('NUMALIGN_ACQUIRE'), variable('NUMALIGN_THREADS')]).toEqual(['{"cpu": 1}', undefined]);
   });
 
-  it('are the app’s, not the daemon’s, where PM2 hands them over as JSON', () => {
+  it('are the app’s, not the daemon’s, if PM2 hands them over as JSON', () => {
     const pm2_env = JSON.stringify({ NUMALIGN_ACQUIRE: { cpu: 2 }, NODE_APP_INSTANCE: 3 });
     environment({ NUMALIGN_ACQUIRE: '{"cpu": 1}', NUMALIGN_THREADS: '{}', pm2_env });
     expect(['NUMALIGN_ACQUIRE', 'NUMALIGN_THREADS', 'NODE_APP_INSTANCE'].map(variable)).toEqual([
@@ -25,24 +25,24 @@ describe('the variables of a program', () => {
     ]);
   });
 
-  it.each(['not JSON', '1', 'null'])('are those of the environment where pm2_env is %s', (pm2_env) => {
+  it.each(['not JSON', '1', 'null'])('are those of the environment if pm2_env is %s', (pm2_env) => {
     environment({ NUMALIGN_ACQUIRE: '{}', pm2_env });
     expect(variable('NUMALIGN_ACQUIRE')).toBe('{}');
   });
 });
 
 describe('the name of a request', () => {
-  it('has the values of variables, each as it is', () => {
+  it('has the unchanged values of variables', () => {
     environment({ APP: '$' + '{INSTANCE}', INSTANCE: '3' });
     const request = { cpu: 1, name: '$' + '{APP}-$' + '{INSTANCE}-$INSTANCE' };
     expect(withName(request)).toEqual({ cpu: 1, name: '$' + '{INSTANCE}-3-$INSTANCE' });
   });
 
-  it.each([{ cpu: 1 }, { cpu: 1, name: 'api' }, { cpu: 1, name: 5 }])('stays as it is: %j', (request) => {
+  it.each([{ cpu: 1 }, { cpu: 1, name: 'api' }, { cpu: 1, name: 5 }])('stays unchanged: %j', (request) => {
     expect(withName(request)).toEqual(request);
   });
 
-  it('is refused where a variable is not set, which is named', () => {
+  it('is refused if a variable is not set, and the error names it', () => {
     environment({});
     const name = 'api-$' + '{NO_SUCH_VARIABLE}';
     expect(() => withName({ name })).toThrow(

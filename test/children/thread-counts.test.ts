@@ -1,4 +1,4 @@
-// The numbers of threads that a child is told.
+// The numbers of threads for a child.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { threadCounts } from '../../lib/children/thread-counts.js';
@@ -6,14 +6,14 @@ import { threadCounts } from '../../lib/children/thread-counts.js';
 const ALL = Object.keys(threadCounts(1, {}));
 
 describe('threadCounts', () => {
-  it('are the number of CPUs, but that libuv keeps its own four', () => {
+  it('are the number of CPUs, except that libuv keeps its four', () => {
     const { UV_THREADPOOL_SIZE, ...computing } = threadCounts(2, {});
     expect(new Set(Object.values(computing))).toEqual(new Set(['2']));
     expect(UV_THREADPOOL_SIZE).toBe('4');
     expect(threadCounts(6, {}).UV_THREADPOOL_SIZE).toBe('6');
   });
 
-  it('leave what the environment says, empty texts too, and set all else', () => {
+  it('keep variables of the environment, even empty ones, and set all others', () => {
     fc.assert(
       fc.property(
         fc.subarray(ALL),

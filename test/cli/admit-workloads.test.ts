@@ -1,4 +1,4 @@
-// numalign admit of workloads, and pods that ask for something else than they did.
+// numalign admit of workloads, and of pods with changed requests.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
@@ -6,7 +6,7 @@ import { idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { newFolder, numalign, start } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
-// A state in which one CPU can be had, on any machine.
+// A state with one CPU to grant, on any machine.
 async function newState(...flags: string[]): Promise<string> {
   const folder = newFolder();
   await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder, ...flags]);
@@ -50,7 +50,7 @@ describe('numalign admit of a workload', () => {
     ]);
   });
 
-  it('changes nothing where it is admitted again', async () => {
+  it('changes nothing if it is admitted again', async () => {
     const folder = await newState();
     await admit(folder, documents(deployment(2), pod('one', 1)));
     const before = await grants(folder);
@@ -60,13 +60,13 @@ describe('numalign admit of a workload', () => {
     expect(await grants(folder)).toEqual(before);
   });
 
-  it('says so of one that asks for no pods', async () => {
+  it('says so if a workload has no pods', async () => {
     const folder = await newState();
     const { code, stdout } = await admit(folder, deployment(0));
     expect([code, stdout]).toEqual([0, 'Deployment web asks for no pods\n']);
   });
 
-  it('admits none where one document is wrong, and names it', async () => {
+  it('admits none if one document is wrong, and names it', async () => {
     const folder = await newState();
     const wrong = deployment(1, 'api').replace('name: main', 'name: MAIN');
     const { code, stderr } = await admit(folder, documents(deployment(1), wrong));
@@ -98,7 +98,7 @@ describe('numalign admit of a workload', () => {
   });
 });
 
-describe('a pod that asks for something else than it did', () => {
+describe('a pod with a changed request', () => {
   it('is refused, with the way to replace it', async () => {
     const folder = await newState();
     await admit(folder, deployment(1));
@@ -111,7 +111,7 @@ describe('a pod that asks for something else than it did', () => {
     expect(await grants(folder)).toEqual(before);
   });
 
-  it('gets the CPU that it has itself with --replace, though no other is free', async () => {
+  it('gets its own CPU again with --replace, even if no other is free', async () => {
     const folder = await newState();
     await admit(folder, pod('one', 1));
     const [before] = (await grants(folder)).grants;
@@ -126,7 +126,7 @@ describe('a pod that asks for something else than it did', () => {
     expect(JSON.parse(again.stdout).pods).toMatchObject([{ alreadyAdmitted: true, replaced: false }]);
   });
 
-  it('stays what it was where the new one, or another of the file, has no room', async () => {
+  it('stays unchanged if the new one, or another of the file, has no room', async () => {
     const folder = await newState();
     await admit(folder, pod('one', 1));
     const before = await grants(folder);
@@ -140,7 +140,7 @@ describe('a pod that asks for something else than it did', () => {
   });
 
   it.runIf(isUsable)(
-    'leaves what was attached to it in the shared pool, and on its CPU where it is refused',
+    'leaves its attached process in the shared pool, or on its CPU if it is refused',
     async () => {
       ownRoot();
       const folder = await newState('--cgroup-root', ROOT);
@@ -161,7 +161,7 @@ describe('a pod that asks for something else than it did', () => {
     },
   );
 
-  it("stays where it is another process's, which lives", async () => {
+  it('stays if a living process owns it', async () => {
     const folder = await newState();
     const manager = await openManager({ stateDir: folder });
     onTestFinished(() => manager.close());

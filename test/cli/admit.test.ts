@@ -7,7 +7,7 @@ import { NodeSet } from '../../lib/index.js';
 import { newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
-// A state in which one CPU can be had, on any machine.
+// A state with one CPU to grant, on any machine.
 async function newState(): Promise<string> {
   const folder = newFolder();
   await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
@@ -34,10 +34,10 @@ spec:
     - {name: log, resources: {limits: {cpu: 100m, memory: 16Mi}}}
 `;
 
-// So many that a signal arrives before they are committed, however late.
+// So many pods that a signal arrives before they are committed, however late.
 const MANY = documents(...Array.from({ length: 2_000 }, (_, i) => SHARED.replace('web', `web-${i}`)));
 
-// The lock of a state, held by somebody else.
+// The lock of a state, held by another process.
 class HeldLock {
   readonly #folder: NativeFolder;
   readonly #waiter: RegExp;
@@ -45,18 +45,21 @@ class HeldLock {
 
   constructor(folder: string) {
     this.#folder = native.Folder.open(folder, false, 0o700, -1);
-    this.#lock = this.#folder.tryLock('lock', '4711 somebody else\n')!;
+    this.#lock = this.#folder.tryLock('lock', '4711 another process\n')!;
     this.#waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `);
   }
 
   async isWaitedFor(): Promise<void> {
-    await until(() => this.#waiter.test(readFileSync('/proc/locks', 'latin1')), 'who waits for the lock');
+    await until(
+      () => this.#waiter.test(readFileSync('/proc/locks', 'latin1')),
+      'a process that waits for the lock',
+    );
   }
 
   async letOnePass(): Promise<void> {
     await this.isWaitedFor();
     const again = new Promise<NativeLock>((resolve) => {
-      this.#folder.waitLock('lock', '4711 somebody else\n', (_, lock) => resolve(lock!));
+      this.#folder.waitLock('lock', '4711 another process\n', (_, lock) => resolve(lock!));
     });
     this.#lock.release();
     this.#lock = await again;
@@ -68,7 +71,7 @@ class HeldLock {
 }
 
 describe('numalign admit', () => {
-  it('admits a pod that stays, prints its uid and containers, and status shows them', async () => {
+  it('admits a persistent pod, prints its uid and containers, and status shows them', async () => {
     const folder = await newState();
     const { code, stdout, stderr } = await admit(folder, documents(SEVERAL, SHARED));
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -119,7 +122,7 @@ describe('numalign admit', () => {
       { maxPerHour: null, noticeMs: 1000, exclude: [0] },
     ],
     ['or does not', '"false"', [], null],
-  ])('consents to be moved %s', async (_, annotation, args, movable) => {
+  ])('consents to moves %s', async (_, annotation, args, movable) => {
     const folder = await newState();
     const metadata = `, annotations: {numalign.io/movable: ${annotation}}`;
     expect((await admit(folder, pod('one', 1, metadata), ...args)).code).toBe(0);
@@ -140,7 +143,7 @@ describe('numalign admit', () => {
     expect((await status(folder)).grants).toEqual([]);
   });
 
-  it('prints what a pod has that is admitted again, and does not change it', async () => {
+  it('prints the grant of a pod that is admitted again, and does not change it', async () => {
     const folder = await newState();
     const first = await admit(folder, pod('one', 1, ', uid: u-1'), '--output', 'json');
     expect(JSON.parse(first.stdout)).toEqual({
@@ -186,7 +189,7 @@ describe('numalign admit', () => {
     expect(other.stderr).toMatch(/^numalign: pod one is not admitted: .* \[ERR_POD_CONFLICT\]\n$/);
   });
 
-  it('knows a pod without a uid by its namespace and name, and has another uid for each other name', async () => {
+  it('identifies a pod without a uid by its namespace and name', async () => {
     const folder = await newState();
     await admit(folder, pod('one', 1, ', namespace: prod'));
     const [first] = (await status(folder)).grants;
@@ -208,7 +211,7 @@ describe('numalign admit', () => {
     for (const { uid } of grants) expect(message).toContain(uid);
   });
 
-  it('has a uid of its own for each pod whose name is to be generated', async () => {
+  it('gives each pod with a generated name its own uid', async () => {
     const folder = await newState();
     const generated = SHARED.replace('name: web', 'generateName: web-');
     await admit(folder, documents(generated, generated));
@@ -217,7 +220,7 @@ describe('numalign admit', () => {
     expect(new Set(uids).size).toBe(3);
   });
 
-  it('refuses a pod of the name of a living one that has another uid, and names that', async () => {
+  it('refuses a pod with the name of a living one but another uid, and names that one', async () => {
     const folder = await newState();
     await admit(folder, SHARED.replace('name: web', 'name: web, uid: two'));
     const other = await admit(folder, SHARED);
@@ -235,7 +238,7 @@ describe('numalign admit', () => {
     );
   });
 
-  it('explains a rejection, and keeps none of the pods that came before', async () => {
+  it('explains a rejection, and keeps none of the earlier pods', async () => {
     const folder = await newState();
     await admit(
       folder,
@@ -253,38 +256,35 @@ describe('numalign admit', () => {
     expect(lines[0]).toMatch(/^numalign: pod two is not admitted: \w+: container main: /);
     expect(lines).toContain('  held by "one": 1');
     expect(lines.at(-2)).toMatch(/^nothing of 4 pods is admitted \[ERR_\w+\]$/);
-    // That one was not of this call.
+    // An earlier call admitted that one.
     expect((await status(folder)).grants).toMatchObject([{ uid: 'before' }]);
   });
 
-  it('admits all or none where it is killed in the middle', async () => {
+  it('admits all or none if it is killed in the middle', async () => {
     const folder = await newState();
     const run = start(['admit', '-f', newFile(MANY), '--state-dir', folder]);
-    // They claim what they will have before it is committed.
+    // Owner files claim grants before the commit.
     await until(() => readdirSync(join(folder, 'owners')).length > 1, 'the first owners');
     run.process.kill('SIGKILL');
     expect((await run.ended).signal).toBe('SIGKILL');
     expect((await status(folder)).grants).toEqual([]);
   });
 
-  it.each(['SIGTERM', 'SIGINT'] as const)(
-    'admits none where %s ends it before, and says so',
-    async (name) => {
-      const folder = await newState();
-      const lock = new HeldLock(folder);
-      onTestFinished(() => lock.release());
-      const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder]);
-      await lock.isWaitedFor();
-      // It has opened the state once it is a member.
-      while (readdirSync(join(folder, 'members')).length === 0) await lock.letOnePass();
-      await lock.isWaitedFor();
-      run.process.kill(name);
-      const stderr = `numalign: ended by ${name}: nothing is admitted\n`;
-      expect(await run.ended).toMatchObject({ signal: name, stdout: '', stderr });
-      lock.release();
-      expect((await status(folder)).grants).toEqual([]);
-    },
-  );
+  it.each(['SIGTERM', 'SIGINT'] as const)('admits none if %s ends it before, and says so', async (name) => {
+    const folder = await newState();
+    const lock = new HeldLock(folder);
+    onTestFinished(() => lock.release());
+    const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder]);
+    await lock.isWaitedFor();
+    // It has opened the state once it is a member.
+    while (readdirSync(join(folder, 'members')).length === 0) await lock.letOnePass();
+    await lock.isWaitedFor();
+    run.process.kill(name);
+    const stderr = `numalign: ended by ${name}: nothing is admitted\n`;
+    expect(await run.ended).toMatchObject({ signal: name, stdout: '', stderr });
+    lock.release();
+    expect((await status(folder)).grants).toEqual([]);
+  });
 
   it('checks all pods before it makes the folder', async () => {
     const folder = join(newFolder(), 'state');
@@ -294,7 +294,7 @@ describe('numalign admit', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it('is not for described machines', async () => {
+  it('refuses described machines', async () => {
     const { code, stderr } = await numalign(['admit', '-f', 'x', '--synthetic', 'core:2']);
     expect(code).toBe(2);
     expect(stderr).toContain("unknown option '--synthetic'");

@@ -60,7 +60,7 @@ describe('numalign agent', () => {
       stateDir: folder,
       scope: 'private',
     });
-    // Only there.
+    // It listens only on that address.
     await expect(fetch(`http://127.0.0.2:${served.ready.port}/metrics`)).rejects.toThrow('fetch failed');
     const before = await scrape(served);
     const other = new Agent();
@@ -80,7 +80,7 @@ describe('numalign agent', () => {
     expect(difference('numalign_shared_pool_cpus')).toBe(-1);
     expect(difference('numalign_state_generation')).toBe(1);
     expect(difference('numalign_grants', { enforcement: 'members' })).toBe(1);
-    // It admits nothing itself, and rejections of others leave no trace.
+    // It admits nothing itself, and other processes' rejections leave no trace.
     expect(page.types).not.toHaveProperty('kubelet_topology_manager_admission_requests_total');
     expect(page.types).not.toHaveProperty('numalign_admissions_total');
     expect(page.value('numalign_grant_interrupts_total', { grant: 'gateway' })).toBeGreaterThanOrEqual(0);
@@ -89,7 +89,7 @@ describe('numalign agent', () => {
     expect((await scrape(served)).value(EXCLUSIVE)).toBe(0);
   });
 
-  it('names so many grants as it is told to, and measures memory elsewhere where it is', async () => {
+  it('names as many grants as its option says, and measures memory elsewhere on request', async () => {
     const folder = makeStateDir();
     const more = ['--max-grants', '1', '--memory-elsewhere'];
     const served = await agent(['--state-dir', folder, ...more]);
@@ -113,7 +113,7 @@ describe('numalign agent', () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('a number from 0 to 10000')]);
   });
 
-  it('takes back what a dead process had', async () => {
+  it('takes back the grants of a dead process', async () => {
     const folder = newFolder();
     const served = await agent(['--reserved', '0', '--state-dir', folder]);
     const other = new Agent();
@@ -126,7 +126,7 @@ describe('numalign agent', () => {
     expect([page.value(EXCLUSIVE), page.value('numalign_dead_grants')]).toEqual([0, 0]);
   });
 
-  it('is healthy while its state can be read and changed, and else says what is wrong', async () => {
+  it('is healthy while its state can be read and changed, else says what is wrong', async () => {
     const folder = newFolder();
     const served = await agent(['--state-dir', folder]);
     expect(await healthOf(served)).toEqual([200, 'ok\n']);
@@ -143,7 +143,7 @@ describe('numalign agent', () => {
     expect((await scrape(served)).value('numalign_state_usable')).toBe(0);
   });
 
-  it('says that its folder is gone, and is well again when it is back', async () => {
+  it('reports a removed folder, and is healthy again when it is back', async () => {
     const folder = newFolder();
     const stateDir = join(folder, 'state');
     const served = await agent(['--state-dir', stateDir]);
@@ -157,7 +157,7 @@ describe('numalign agent', () => {
     expect(await healthOf(served)).toEqual([200, 'ok\n']);
   });
 
-  it('is not healthy after a round of reconciling that failed', async () => {
+  it('is not healthy after a failed round of reconciliation', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     expect(ailments(manager, undefined)).toEqual([]);
@@ -166,7 +166,7 @@ describe('numalign agent', () => {
     ]);
   });
 
-  it('has nothing but what is to be read', async () => {
+  it('serves read-only pages and nothing else', async () => {
     const { ready } = await agent(['--state-dir', newFolder()]);
     const ask = async (path: string, method: string) => {
       const response = await fetch(`${ready.url}${path}`, { method });
@@ -182,14 +182,14 @@ describe('numalign agent', () => {
   });
 
   it.each(firstAndAnother(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const))(
-    'ends with 0 at %s, also while somebody stays connected, and leaves grants as they are',
+    'ends with 0 at %s, even with an open connection, and leaves grants unchanged',
     async (name) => {
       const folder = newFolder();
       const served = await agent(['--state-dir', folder]);
       const other = new Agent();
       await other.tell('open', { stateDir: folder });
       await other.tell('acquire', { cpu: 1 });
-      // fetch keeps its connection alive; the other stands in the middle of a request.
+      // fetch keeps its connection alive; the other one is in the middle of a request.
       await scrape(served);
       const half = connect(served.ready.port, served.ready.host).on('error', () => {});
       onTestFinished(() => void half.destroy());
@@ -198,7 +198,7 @@ describe('numalign agent', () => {
       served.process.kill(name);
       expect(await served.ended).toMatchObject({ code: 0, signal: null, stderr: '' });
       expect(await other.tell('grants')).toMatchObject([{ alive: true }]);
-      // A living owner would write its files again while the folder is being removed.
+      // A living owner would rewrite its files while the folder is being removed.
       await other.kill();
     },
   );
@@ -219,16 +219,18 @@ describe('numalign agent', () => {
     expect(stderr).toBe(`numalign: cannot listen on 127.0.0.1:${port}: the port is in use [ERR_SYSCALL]\n`);
   });
 
-  it('goes on where a connection cannot be taken', async () => {
-    const told: string[] = [];
-    const { server } = await listen({ host: '127.0.0.1', port: 0 }, {}, ({ message }) => told.push(message));
+  it('continues if a connection cannot be accepted', async () => {
+    const messages: string[] = [];
+    const { server } = await listen({ host: '127.0.0.1', port: 0 }, {}, ({ message }) =>
+      messages.push(message),
+    );
     onTestFinished(() => end(server));
     for (const message of ['accept EMFILE', 'accept ENFILE']) server.emit('error', new Error(message));
-    expect(told).toEqual(['accept EMFILE', 'accept ENFILE']);
+    expect(messages).toEqual(['accept EMFILE', 'accept ENFILE']);
     expect(server.listening).toBe(true);
   });
 
-  it('tells in words where it listens', async () => {
+  it('prints the address where it listens', async () => {
     const folder = newFolder();
     const running = start(['agent', '--listen', '127.0.0.2:0', '--state-dir', folder]);
     const line = await until(() => /^(.*)\n/.exec(running.output.stdout)?.[1], 'the line');
@@ -271,8 +273,8 @@ describe('numalign agent', () => {
   });
 });
 
-describe('its rounds of reconciling', () => {
-  it('are one at a time, and one more where something has changed meanwhile', async () => {
+describe('its rounds of reconciliation', () => {
+  it('run one at a time, and once more if something changed meanwhile', async () => {
     const ends: (() => void)[] = [];
     const rounds = new Rounds({ reconcile: () => new Promise<void>((resolve) => ends.push(resolve)) });
     onTestFinished(() => rounds.stop());
@@ -289,7 +291,7 @@ describe('its rounds of reconciling', () => {
     expect(ends).toHaveLength(2);
   });
 
-  it('tell of a failure until one has succeeded', async () => {
+  it('report a failure until one succeeds', async () => {
     const failures = [new Error('no such cgroup')];
     const rounds = new Rounds({
       reconcile: async () => {

@@ -13,7 +13,7 @@ import { newFolder, numalign } from './numalign.js';
 
 const TREE = commandTree(createProgram());
 
-/** What bash offers for the last of these words, which are as bash splits them. */
+/** Bash's suggestions for the last of these words, which are as bash splits them. */
 function offered(script: string, ...words: string[]): string[] {
   const ask = `${script}
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
@@ -28,8 +28,8 @@ printf '%s\\n' "\${COMPREPLY[@]}"`;
 
 const has = (shell: string) => spawnSync(shell, ['--version']).status === 0;
 
-describe('what can be completed', () => {
-  it('is every command of the program, with every option that its help shows', () => {
+describe('completion', () => {
+  it('covers every command of the program, with every option in its help', () => {
     const check = (command: Command, completed: CompletedCommand) => {
       const help = command.helpInformation();
       const shown = [...help.slice(help.indexOf('\nOptions:')).matchAll(/^ {2}(?:(-\w), )?(--[\w-]+)/gm)];
@@ -47,7 +47,7 @@ describe('what can be completed', () => {
     );
   });
 
-  it('is what a value can be: choices, files, folders, programs, or any text', () => {
+  it('knows the kinds of values: choices, files, folders, programs, or any text', () => {
     const command = new Command('x')
       .addOption(new Option('-c, --color <when>', '').choices(['always', 'never']))
       .option('--config <file>', '')
@@ -102,14 +102,14 @@ describe('in bash', () => {
     expect(offers('nonsense', '')).toEqual(offers('-'));
   });
 
-  it('options of the command are offered, and where there is nothing else', () => {
+  it('options of the command are offered, even without a dash if nothing else fits', () => {
     expect(offers('--v')).toEqual(['--version']);
     expect(offers('state', 'export', '--')).toEqual(['--kubelet', '--state-dir', '--output', '--help']);
     expect(offers('release', '')).toContain('--state-dir');
     expect(offers('topology', '--kub')).toEqual(['']);
   });
 
-  it('choices are offered for options and arguments, also behind =, where bash splits words', () => {
+  it('choices are offered for options and arguments, also after =, where bash splits words', () => {
     expect(offers('topology', '--output', '')).toEqual(['text', 'json']);
     expect(offers('topology', '--output', '=')).toEqual(['text', 'json']);
     expect(offers('topology', '--output', '=', 'j')).toEqual(['json']);
@@ -118,7 +118,7 @@ describe('in bash', () => {
     expect(offers('completion', 'zsh', '')).toEqual(['-h', '--help']);
   });
 
-  it('what an option may have for a value is offered behind it, and taken for one only where it is', () => {
+  it('values are offered after an option that takes one, and only there', () => {
     expect(offers('run', '--quiet', 'i')).toEqual(['interrupts', 'idle']);
     expect(offers('run', '--quiet', '--na')).toEqual(['--name']);
     expect(offers('run', '--quiet', '--', 'bas')).toContain('bash');
@@ -127,7 +127,7 @@ describe('in bash', () => {
     expect(offers('run', '--require-quiet', 'work')).toEqual(['workqueues']);
   });
 
-  it('files and folders are offered where they are meant', () => {
+  it('files and folders are offered where they fit', () => {
     const folder = newFolder();
     writeFileSync(join(folder, 'pod.yaml'), '');
     expect(offers('plan', '--file', join(folder, 'p'))).toEqual([join(folder, 'pod.yaml')]);
@@ -136,7 +136,7 @@ describe('in bash', () => {
     expect(offers('run', '--cpus', '')).toEqual(['']);
   });
 
-  it('ids and names of grants are offered where one is meant, and none that the shell would expand', () => {
+  it('ids and names of grants are offered where they fit, except names that the shell would expand', () => {
     const [folder, id] = [newFolder(), '3f2a9c1e-0d1b-4c55-9a8e-6f1f0a7d2b34'];
     const grants = [id, 'pod.of-kubernetes', '$(touch expanded)', 'two words', '`ls`'].map((each) => ({
       uid: each,
@@ -150,7 +150,7 @@ describe('in bash', () => {
     expect(readdirSync(folder)).not.toContain('expanded');
   });
 
-  it('programs are offered to run, then files, and options no more', () => {
+  it('programs are offered to run, then files, and no more options', () => {
     expect(offers('run', '--cpus', '2', 'bas')).toContain('bash');
     expect(offers('run', '--cpus', '2', '--', 'bas')).toContain('bash');
     expect(offers('run', '--device', 'a', '=', 'class', ':', '02', '--qui')).toEqual(['--quiet']);
@@ -162,7 +162,7 @@ describe('in bash', () => {
 });
 
 describe('the scripts of other shells', () => {
-  it.runIf(has('zsh'))('are taken by zsh', () => {
+  it.runIf(has('zsh'))('are accepted by zsh', () => {
     const { status, stderr } = spawnSync('zsh', ['-n'], {
       input: zshCompletion('numalign', TREE),
       encoding: 'utf8',
@@ -170,7 +170,7 @@ describe('the scripts of other shells', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it.runIf(has('fish'))('are taken by fish, which offers the same', () => {
+  it.runIf(has('fish'))('are accepted by fish, which offers the same', () => {
     const offers = (line: string) => {
       const ask = `${fishCompletion('numalign', TREE)}\ncomplete -C '${line}'`;
       const { stdout, stderr } = spawnSync('fish', ['-c', ask], { encoding: 'utf8' });
@@ -181,7 +181,7 @@ describe('the scripts of other shells', () => {
     expect(offers('numalign run --cpus 2 -- bas')).toMatch(/^bash\b/m);
   });
 
-  it('quote what descriptions have in them', () => {
+  it('quote special characters of descriptions', () => {
     const program = new Command('x').description("it's").option('--a <b>', "it's [this]: that");
     const tree = commandTree(program);
     expect(zshCompletion('x', tree)).toContain("'*--a=[it'\\''s \\[this\\]\\: that]:value: '");

@@ -6,13 +6,13 @@ import { CpuSet, NodeSet } from '../../lib/index.js';
 import { newFolder, numalign } from './numalign.js';
 
 describe('numalign defragment', () => {
-  it('says so where nothing can be gained, and what each node has room for', async () => {
+  it('says so if nothing can be gained, with the room of each node', async () => {
     const { code, stdout } = await numalign(['defragment', '--state-dir', newFolder()]);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^nothing to be gained by moves of grants that consent\n(NUMA node \d+: .*\n)+$/);
+    expect(stdout).toMatch(/^no move of a grant that consents would help\n(NUMA node \d+: .*\n)+$/);
   });
 
-  it('answers as JSON', async () => {
+  it('prints JSON', async () => {
     const args = ['defragment', '--dry-run', '--output', 'json', '--state-dir', newFolder()];
     const { stdout } = await numalign(args);
     const { nodes, ...rest } = JSON.parse(stdout);
@@ -27,7 +27,7 @@ describe('numalign defragment', () => {
     expect(existsSync(stateDir)).toBe(false);
   });
 
-  it('says who moved, who would, and who did not', () => {
+  it('lists the grants that moved, would move, and did not move', () => {
     const move = {
       ...{ uid: 'u', name: 'web', before: CpuSet.of(0, 1), cpus: CpuSet.of(6, 7), nodes: NodeSet.of(1) },
     };

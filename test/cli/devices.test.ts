@@ -44,7 +44,7 @@ describe('--device', () => {
     expect(refusal('--device', text)).toContain(message);
   });
 
-  it('refuses a resource that is given twice', () => {
+  it('refuses a resource that occurs twice', () => {
     const nic = 'example.com/nic=class:0200';
     expect(refusal('--device', nic, '--device', nic)).toContain(
       'The devices of example.com/nic are given twice.',

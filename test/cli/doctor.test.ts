@@ -34,7 +34,7 @@ async function diagnose(args: readonly string[], program: readonly [string, ...s
 }
 
 describe('numalign doctor', () => {
-  it('judges this machine by every check, and exits with 1 where there is a problem', async () => {
+  it('checks this machine in every way, and exits with 1 if there is a problem', async () => {
     const { code, healthy, findings } = await diagnose(['--state-dir', newFolder()]);
     expect(findings.map(({ check }) => check)).toEqual(CHECKS);
     expect(findings.filter(({ found }) => found === '')).toEqual([]);
@@ -42,7 +42,7 @@ describe('numalign doctor', () => {
     expect(code).toBe(healthy ? 0 : 1);
   });
 
-  it('makes nothing where there is no state', async () => {
+  it('makes no folder if there is no state', async () => {
     const folder = newFolder();
     const stateDir = join(folder, 'state');
     const { of } = await diagnose(['--state-dir', stateDir]);
@@ -51,16 +51,16 @@ describe('numalign doctor', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('looks at the settings on record, and changes nothing of them', async () => {
+  it('checks the recorded settings, and changes none of them', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
     const before = statSync(join(folder, 'state.json'), { bigint: true }).mtimeNs;
     const { of } = await diagnose(['--state-dir', folder]);
-    // What there is of it is on the CPU that is not reserved.
+    // What exists of it is on the CPU that is not reserved.
     expect(`${of('interrupts').found}${of('workqueues').found}`).toMatch(/CPU 1\b/);
     const quiet = 'numalign run --quiet interrupts';
     expect(of('interrupts').advice ?? quiet).toContain(quiet);
-    // A private folder has no cgroups by itself.
+    // A private folder has no cgroups by default.
     expect(of('cgroups').status).toBe('warning');
     expect(statSync(join(folder, 'state.json'), { bigint: true }).mtimeNs).toBe(before);
   });
@@ -68,9 +68,9 @@ describe('numalign doctor', () => {
   it.each([
     ['no folder', 'file', 'it is a link or not a folder'],
     ['below a file', 'file/state', 'file, which is not a folder'],
-    ['open to everybody', 'open', 'every user may write to it'],
+    ['open to all users', 'open', 'every user may write to it'],
     ['nowhere', 'missing/state', 'the folder above it does not exist'],
-  ])('finds a state folder that is %s, and says what would do', async (_, name, found) => {
+  ])('finds a state folder that is %s, and says what would help', async (_, name, found) => {
     const folder = newFolder();
     writeFileSync(join(folder, 'file'), '');
     mkdirSync(join(folder, 'open'));
@@ -84,7 +84,7 @@ describe('numalign doctor', () => {
     });
   });
 
-  it.runIf(canBeStranger)('works for an ordinary user, and says what he cannot do', async () => {
+  it.runIf(canBeStranger)('works for an ordinary user, and says what that user cannot do', async () => {
     const user = ['setpriv', '--reuid', '4242', '--regid', '4242', '--clear-groups'] as const;
     const { code, findings, of } = await diagnose(
       [],
@@ -107,7 +107,7 @@ describe('numalign doctor', () => {
   });
 
   it.runIf(canUnshare)(
-    'works in namespaces of its own, and tells that not everybody can be seen',
+    'works in its own namespaces, and reports that some processes are invisible',
     async () => {
       const container = ['unshare', '--pid', '--fork', '--mount-proc', '--cgroup'] as const;
       const { findings, of } = await diagnose(['--state-dir', newFolder()], [...container, ...NODE]);
@@ -116,7 +116,7 @@ describe('numalign doctor', () => {
     },
   );
 
-  it.runIf(canUnshare)('tells what it cannot see from what is not there', async () => {
+  it.runIf(canUnshare)('distinguishes what it cannot see from what does not exist', async () => {
     const folder = newFolder();
     const [empty, none] = [join(folder, 'empty'), join(folder, 'none')];
     mkdirSync(empty);
@@ -137,7 +137,7 @@ describe('numalign doctor', () => {
     }
   });
 
-  it('finds a seccomp filter, and what it denies', async () => {
+  it('finds a seccomp filter, and the calls that it denies', async () => {
     const { of } = await diagnose(
       ['--state-dir', newFolder()],
       ['python3', SECCOMP, 'EPERM=get_mempolicy', '--', ...NODE],
@@ -152,8 +152,8 @@ describe('numalign doctor', () => {
     expect(of('allowed-cpus')).toMatchObject({ status: affinity().size > 1 ? 'warning' : 'ok' });
   });
 
-  it.runIf(isRoot)('finds who moves interrupts', async () => {
-    // By the name of its main thread, as of any program.
+  it.runIf(isRoot)('finds the program that moves interrupts', async () => {
+    // It finds any program by the name of its main thread.
     const script = "process.title = 'irqbalance'; console.log('named'); setInterval(() => {}, 1000)";
     const { process: child, output } = start([], { program: [process.execPath, '-e', script] });
     while (!output.stdout.includes('named')) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -216,12 +216,12 @@ describe('the page of the doctor', () => {
       ].join('\n'),
     );
     const narrow = doctorText(findings, { width: 40 }).split('\n');
-    // A command is not broken.
+    // A command is not broken into lines.
     expect(narrow).toContain('         `type this command`');
     expect(Math.max(...narrow.map((line) => line.length))).toBeLessThanOrEqual(50);
   });
 
-  it('shows by colour how it stands', () => {
+  it('shows results by colour', () => {
     const colors = pc.createColors(true);
     const text = doctorText(findings, { width: 80, colors });
     expect(text).toContain(colors.green('ok     '));

@@ -35,7 +35,7 @@ async function status(folder: string): Promise<StatusJson> {
   return JSON.parse((await numalign(['status', '--output', 'json', '--state-dir', folder])).stdout);
 }
 
-// One CPU to give, on any machine.
+// One CPU to grant, on any machine.
 async function configured(cgroupRoot: string): Promise<string> {
   const folder = newFolder();
   const flags = ['--managed', '0-1', '--reserved', '0', '--cgroup-root', cgroupRoot, '--state-dir', folder];
@@ -43,7 +43,7 @@ async function configured(cgroupRoot: string): Promise<string> {
   return folder;
 }
 
-/** A process that has chosen CPUs that are all managed: others it would keep. */
+/** A process that has chosen only managed CPUs: it would keep others. */
 function member(): number {
   const pid = idler();
   choose(pid, '0-1');
@@ -103,7 +103,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect([existsSync(grant!.cgroup!), (await status(folder)).grants]).toEqual([false, []]);
   });
 
-  it('leaves no cgroup where the kernel refuses the command as it is executed', async () => {
+  it('leaves no cgroup if the kernel refuses to execute the command', async () => {
     const { tree } = ownRoot();
     const folder = await configured(ROOT);
     const file = join(folder, 'script');
@@ -119,7 +119,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect((await numalign([...RUN, newFolder(), '--', 'sh', '-c', 'exit 7'])).code).toBe(7);
   });
 
-  it('keeps the cgroup for the command when it is killed itself; whoever comes next removes both', async () => {
+  it('keeps the cgroup for the command when it is killed itself; the next opener removes both', async () => {
     ownRoot();
     const folder = await configured(ROOT);
     const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
@@ -135,7 +135,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
   });
 
-  it('gives the command its cgroup also where another shared member is kept off by its mask only', async () => {
+  it('gives the command its cgroup even if another shared member is kept off only by its mask', async () => {
     ownRoot();
     const folder = await configured(ROOT);
     const pid = idler();
@@ -150,7 +150,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     );
   });
 
-  it('falls back to affinity where cgroups may not be written, with a word about why', async () => {
+  it('falls back to affinity if cgroups may not be written, and says why', async () => {
     const folder = await configured(ROOT);
     const mount = hierarchy!.mount.point;
     const readOnly = `mount --bind ${mount} ${mount} && mount -o remount,bind,ro ${mount} && exec "$@"`;
@@ -167,7 +167,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     expect([needs.code, needs.stderr]).toEqual([1, expect.stringContaining('[ERR_ENFORCEMENT]')]);
   });
 
-  it('leaves the CPUs of the command also where a shared member cannot leave them', async () => {
+  it('leaves the CPUs of the command even if a shared member cannot leave them', async () => {
     const folder = await configured('none');
     const group = strangeGroup('1');
     const member = idler();
@@ -192,7 +192,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
     await run.ended;
   });
 
-  it('waits on the CPUs of the command where it is kept on them itself', async () => {
+  it('waits on the CPUs of the command if it cannot leave them', async () => {
     const folder = await configured('none');
     const group = strangeGroup('1');
     const line = [
@@ -218,7 +218,7 @@ describe.runIf(isUsable)('numalign run, with cgroups', () => {
 });
 
 describe('numalign run, without cgroups', () => {
-  it('leaves the CPUs of the command, though it was started on just these', async () => {
+  it('leaves the CPUs of the command, even if it was started on exactly these', async () => {
     const folder = await configured('none');
     const line = [
       'run',
@@ -240,7 +240,7 @@ describe('numalign run, without cgroups', () => {
     await run.ended;
   });
 
-  it('says why a level is not reached that was asked for, and does not run below one that is required', async () => {
+  it('says why a requested level is not reached, and does not run below a required one', async () => {
     const folder = await configured('none');
     const own = ['run', '--cpus', '1', '--state-dir', folder];
     const usual = await numalign([...own, '--', 'true']);
@@ -295,7 +295,7 @@ describe('numalign admit and attach', () => {
       expect(admitted.code).toBe(0);
       const { grants, sharedMembers } = await status(folder);
       expect(grants).toMatchObject([{ enforcement: 'cpuset' }]);
-      // Of numalign admit, which has ended.
+      // From numalign admit, which has ended.
       expect(sharedMembers).toEqual([]);
       const pid = idler();
       const moved = await numalign([
@@ -321,7 +321,7 @@ describe('numalign admit and attach', () => {
     },
   );
 
-  it.runIf(isUsable)('are to be seen in status by container, with the cgroups that there are', async () => {
+  it.runIf(isUsable)('appear in status by container, with their cgroups', async () => {
     ownRoot();
     const folder = await configured(ROOT);
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
@@ -364,7 +364,7 @@ describe('numalign admit and attach', () => {
     await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
-  it('move it by its masks where there are no cgroups, and into the shared pool for a container without CPUs', async () => {
+  it('move it by its masks without cgroups, and into the shared pool for a container without CPUs', async () => {
     const folder = await configured('none');
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     const [pid, other] = [idler(), idler()];
@@ -387,14 +387,14 @@ describe('numalign admit and attach', () => {
     await numalign(['release', 'gateway', '--state-dir', folder]);
   });
 
-  it('name what is not there', async () => {
+  it('name what does not exist', async () => {
     const folder = await configured('none');
     await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
     const attach = async (...args: string[]) => {
       const { code, stderr } = await numalign(['attach', ...args, '--state-dir', folder]);
       return [code, /\[(\w+)\]/.exec(stderr)?.[1]];
     };
-    expect(await attach('nobody', `${process.pid}`)).toEqual([1, 'ERR_UNKNOWN_GRANT']);
+    expect(await attach('unknown', `${process.pid}`)).toEqual([1, 'ERR_UNKNOWN_GRANT']);
     expect(await attach('gateway', '4194304')).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
     expect(await attach('gateway', `${process.pid}`, '--container', 'web')).toEqual([
       1,
@@ -428,7 +428,7 @@ describe('numalign run --wait', () => {
     expect(await status(folder)).toMatchObject({ waiting: [] });
   });
 
-  it('does not say that it waits where there is room', async () => {
+  it('does not say that it waits if there is room', async () => {
     const folder = await configured('none');
     const run = start(['run', '--cpus', '1', '--wait', '--state-dir', folder, '--', 'true']);
     expect(await run.ended).toMatchObject({ code: 0, stderr: expect.stringMatching(/^numalign: CPU .*\n$/) });
@@ -436,7 +436,7 @@ describe('numalign run --wait', () => {
 });
 
 describe('a grant whose owner was killed', () => {
-  it('names who still runs on it, in status and where it is to be released', async () => {
+  it('names the processes that still run on it, in status and on release', async () => {
     const folder = await configured('none');
     const run = start([
       'run',
@@ -465,7 +465,7 @@ describe('a grant whose owner was killed', () => {
     // Wide enough for any process ids.
     const wide = { env: { COLUMNS: '200' } };
     const text = (await numalign(['status', '--state-dir', folder], wide)).stdout;
-    expect(text).toContain(`pid ${run.process.pid} gone: ${pid} sleep`);
+    expect(text).toContain(`pid ${run.process.pid} ended: ${pid} sleep`);
     const release = await numalign(['release', grants[0]!.uid, '--state-dir', folder]);
     expect([release.code, release.stderr]).toEqual([1, expect.stringContaining('[ERR_OWNER_ALIVE]')]);
     expect(release.stderr).toMatch(
@@ -480,7 +480,7 @@ describe('a grant whose owner was killed', () => {
 });
 
 describe('numalign share', () => {
-  it('has a process leave CPUs that are granted and come back, until it is removed', async () => {
+  it('makes a process leave granted CPUs and come back, until it is removed', async () => {
     const folder = await configured('none');
     const pid = member();
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
@@ -504,31 +504,28 @@ describe('numalign share', () => {
     expect([again.code, JSON.parse(again.stderr).error.code]).toEqual([1, 'ERR_UNKNOWN_MEMBER']);
   });
 
-  it.runIf(isUsable)(
-    'puts a process that is removed back to its cgroup, or says how it comes there',
-    async () => {
-      ownRoot();
-      const folder = await configured(ROOT);
-      const pid = idler();
-      const share = async (...args: string[]) =>
-        (await numalign(['share', `${pid}`, ...args, '--state-dir', folder])).stdout;
-      await share();
-      expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
-      expect(await share('--remove')).toBe(`process ${pid} is no shared member any more\n`);
-      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', `${affinity()}`]);
-      await share();
-      await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
-      const told = await share('--remove');
-      expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0']);
-      expect(told).toContain(`is no shared member any more, but stays in the cgroup ${ROOT}/shared`);
-      const [, command] = /`(.*)`/.exec(told)!;
-      execFileSync('sh', ['-c', command!]);
-      expect(cpusetOf(pid)).toBe('/');
-      await numalign(['release', 'gateway', '--state-dir', folder]);
-    },
-  );
+  it.runIf(isUsable)('moves a removed process back to its cgroup, or says how to move it', async () => {
+    ownRoot();
+    const folder = await configured(ROOT);
+    const pid = idler();
+    const share = async (...args: string[]) =>
+      (await numalign(['share', `${pid}`, ...args, '--state-dir', folder])).stdout;
+    await share();
+    expect(cpusetOf(pid)).toBe(`${ROOT}/shared`);
+    expect(await share('--remove')).toBe(`process ${pid} is no longer a shared member\n`);
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual(['/', `${affinity()}`]);
+    await share();
+    await numalign(['admit', '-f', podFile(), '--state-dir', folder]);
+    const notice = await share('--remove');
+    expect([cpusetOf(pid), `${allowed(pid)}`]).toEqual([`${ROOT}/shared`, '0']);
+    expect(notice).toContain(`is no longer a shared member, but stays in the cgroup ${ROOT}/shared`);
+    const [, command] = /`(.*)`/.exec(notice)!;
+    execFileSync('sh', ['-c', command!]);
+    expect(cpusetOf(pid)).toBe('/');
+    await numalign(['release', 'gateway', '--state-dir', folder]);
+  });
 
-  it('says where a process runs that stays on the CPUs of a grant, or refuses it', async () => {
+  it('reports a process that stays on the CPUs of a grant, or refuses it', async () => {
     const folder = await configured('none');
     const run = start([
       'run',
@@ -543,7 +540,7 @@ describe('numalign share', () => {
     ]);
     const pid = await printedPid(run);
     const shared = await numalign(['share', `${pid}`, '--state-dir', folder]);
-    const stays = `process ${pid} is a shared member, but stays on CPUs 1 as long as the grant lasts that it runs for\n`;
+    const stays = `process ${pid} is a shared member, but stays on CPUs 1 until the grant that it runs for ends\n`;
     expect([shared.code, shared.stdout, `${allowed(pid)}`]).toEqual([0, stays, '1']);
     run.process.kill('SIGTERM');
     await run.ended;
@@ -563,7 +560,7 @@ describe('numalign share', () => {
   });
 
   it.runIf(isUsable)(
-    'takes a cgroup, however its path is written; commands from it stay on their own CPUs',
+    'accepts a cgroup, however its path is written; commands from it stay on their own CPUs',
     async () => {
       const folder = await configured('none');
       const group = strangeGroup('0-1');
@@ -584,7 +581,7 @@ describe('numalign share', () => {
       const script = `echo $$ > ${group}/cgroup.procs; ${line} sh -c 'echo $$; exec sleep 1000'`;
       const run = start([], { program: ['sh', '-c', script] });
       const pid = await printedPid(run);
-      // Somebody else's transaction looks at all members anew.
+      // Another process's transaction checks all members again.
       expect((await numalign(['share', `${idler()}`, '--state-dir', folder])).code).toBe(0);
       expect([`${allowed(pid)}`, `${allowed(run.process.pid!)}`]).toEqual(['1', '0']);
       run.process.kill('SIGTERM');
@@ -595,7 +592,7 @@ describe('numalign share', () => {
 });
 
 describe('numalign agent', () => {
-  it('is a shared member as long as it runs, with the cgroup root that it is given', async () => {
+  it('is a shared member as long as it runs, with the cgroup root of its options', async () => {
     const folder = await configured('none');
     const wrong = await numalign(['agent', '--port', '0', '--cgroup-root', ROOT, '--state-dir', folder]);
     expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining('cgroupRoot is none, not')]);
@@ -608,7 +605,7 @@ describe('numalign agent', () => {
   });
 });
 
-describe('settings and looking', () => {
+describe('settings and read-only commands', () => {
   it.runIf(isUsable)('numalign configure keeps the cgroup root while CPUs are exclusive', async () => {
     ownRoot();
     const folder = await configured(ROOT);
@@ -624,7 +621,7 @@ describe('settings and looking', () => {
     ]);
   });
 
-  it('numalign status and topology register nobody, and forget nobody', async () => {
+  it('numalign status and topology register and forget no process', async () => {
     const folder = await configured('none');
     const pid = idler();
     await numalign(['share', `${pid}`, '--state-dir', folder]);

@@ -1,5 +1,4 @@
-// Names and paths of others, with what steers terminals and forges lines, in a state that several
-// share.
+// Foreign names and paths, with sequences that steer terminals and forge lines, in a shared state.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,7 +14,7 @@ const evil = (name: string) => `${name}${CONTROLS}`;
 
 type Json = Record<string, unknown>;
 
-/** Writes a state with its members changed, and the checksum that it needs. */
+/** Writes a state with changed members and a correct checksum. */
 function rewrite(file: string, change: (state: Json) => Json): void {
   writeFileSync(file, encodeMembers(change(decodeMembers(readFileSync(file)))));
 }
@@ -68,7 +67,7 @@ const COMMANDS = [
   ['doctor'],
   ['plan', '-f', 'POD'],
   ['admit', '-f', 'POD'],
-  ['release', 'nobody'],
+  ['release', 'unknown'],
   ['release', evil('web')],
   ['attach', evil('web'), '999999999'],
   ['run', '--cpus', '1000', '--', 'true'],
@@ -80,7 +79,7 @@ const COMMANDS = [
 describe('hostile names', () => {
   for (const [name, ...args] of COMMANDS) {
     for (const output of ['text', 'json']) {
-      it(`reach nobody’s terminal as ${output} of numalign ${name} ${/^[\w -]*/.exec(args.join(' '))![0].trim()}`, async () => {
+      it(`never reach a terminal in ${output} of numalign ${name} ${/^[\w -]*/.exec(args.join(' '))![0].trim()}`, async () => {
         const stateDir = await hostileState();
         const words = args.map(
           (word) => ({ POD: newFile(pod('big', 1000)), FOLDER: newFolder() })[word] ?? word,

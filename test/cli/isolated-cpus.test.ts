@@ -8,7 +8,7 @@ const { cpus } = await discover();
 const last = String([...cpus].at(-1));
 
 describe('isolated CPUs on this machine', () => {
-  it('are configured, shown, and given to a command that asks for them', async () => {
+  it('are configured, shown, and granted to a command that asks for them', async () => {
     if (cpus.size < 2) return;
     const folder = ['--state-dir', newFolder()];
     const configured = await numalign(['configure', '--isolated', last, ...folder]);

@@ -37,7 +37,7 @@ function failingRenames(...codes: (string | null)[]): void {
 
 const ORIGINAL = await vi.importActual<typeof import('node:fs/promises')>('node:fs/promises');
 
-it('puts the files back also where they cannot be linked', async () => {
+it('puts the files back even if they cannot be linked', async () => {
   const folder = folderOfKubelet();
   vi.mocked(link).mockRejectedValue(failure('EPERM'));
   failingRenames(null, 'EIO');
@@ -52,7 +52,7 @@ it('keeps a file that cannot be put back, and says where', async () => {
   const folder = folderOfKubelet();
   failingRenames(null, 'EIO', 'EIO');
   const { message } = await errorOf(() => writeKubeletFolder(folder, FILES));
-  const [, kept] = /the file that was there is (\S+) now$/.exec(message) ?? [];
+  const [, kept] = /the previous file is now (\S+)$/.exec(message) ?? [];
   expect(readFileSync(kept!, 'utf8')).toBe('old cpu_manager_state');
   expect(texts(folder)).toEqual(['new cpus', 'old memory_manager_state']);
 });

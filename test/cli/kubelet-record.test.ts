@@ -1,4 +1,4 @@
-// What the command line says of what the kubelet has given out.
+// The command line's output about the kubelet's record.
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/open-manager.js';
@@ -22,7 +22,7 @@ async function keeperOf(folder: string) {
 }
 
 describe('numalign status', () => {
-  it('shows what each pod of the kubelet’s has, and who keeps the record', async () => {
+  it('shows the CPUs of each kubelet’s pod, and the keeper of the record', async () => {
     const folder = newFolder();
     const manager = await keeperOf(folder);
     const status = async (...more: string[]) =>
@@ -39,7 +39,7 @@ describe('numalign status', () => {
     );
   });
 
-  it('says that nobody keeps it, since when, and who did', async () => {
+  it('says that it has no keeper, since when, and the last keeper', async () => {
     const folder = newFolder();
     const manager = await keeperOf(folder);
     const { updatedAt } = manager.kubelet()!;
@@ -49,7 +49,7 @@ describe('numalign status', () => {
     expect(stdout).toContain('default/web of the kubelet: CPUs 1');
   });
 
-  it('shows the flag of a grant that the kubelet has taken CPUs of', async () => {
+  it('shows the flag of a grant that lost CPUs to the kubelet', async () => {
     const folder = newFolder();
     const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', sharedMember: false });
     onTestFinished(() => manager.close());
@@ -62,7 +62,7 @@ describe('numalign status', () => {
   });
 });
 
-it('numalign state show says when the record has changed', async () => {
+it('numalign state show has the changes of the record', async () => {
   const folder = newFolder();
   const manager = await keeperOf(folder);
   await manager.recordKubelet(pods.slice(1));
@@ -72,7 +72,7 @@ it('numalign state show says when the record has changed', async () => {
   expect(stdout).toContain("new record of the kubelet's pods");
 });
 
-it('numalign topology counts the CPUs as exclusive, and its picture says whose they are', async () => {
+it('numalign topology counts the CPUs as exclusive, and its picture names their pods', async () => {
   const folder = newFolder();
   await keeperOf(folder);
   const { stdout } = await numalign(['topology', '--state-dir', folder, '--svg', `${folder}.svg`]);

@@ -1,11 +1,11 @@
-// Which kubelet decides, on the command line.
+// The version of the kubelet that decides, on the command line.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newFolder, numalign } from './numalign.js';
 
 describe('numalign configure --kubelet-version, --feature-gates', () => {
-  it('changes who decides, and the gates that are named', async () => {
+  it('changes the version, and the gates that are named', async () => {
     const folder = ['--state-dir', newFolder()];
     const gates = ['--feature-gates', 'PodLevelResourceManagers=true,DRAExtendedResource=false'];
     const configured = await numalign(['configure', ...gates, ...folder]);

@@ -27,7 +27,7 @@ describe('--movable', () => {
     expect(() => movableTerms(text)).toThrow(InvalidArgumentError);
   });
 
-  it('is refused by numalign run where nobody would stay to answer', async () => {
+  it('is refused by numalign run if no process would stay to answer', async () => {
     const args = ['run', '--cpus', '1', '--movable', '--no-supervise', '--', 'true'];
     const { code, stderr } = await numalign(args);
     expect(code).toBe(2);

@@ -1,4 +1,4 @@
-// The built command line as a child process, with private state folders, and nothing left behind.
+// The built command line as a child process, with private state folders that are removed.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ export interface Result {
 /** A command line that runs. */
 export interface Running {
   readonly process: ChildProcess;
-  /** What it has printed so far. */
+  /** Its output so far. */
   readonly output: { stdout: string; stderr: string };
   readonly ended: Promise<Result>;
 }
@@ -38,7 +38,7 @@ export function newFolder(): string {
 
 export interface StartOptions {
   env?: NodeJS.ProcessEnv;
-  /** Instead of `node dist/cli/main.js`. */
+  /** In place of `node dist/cli/main.js`. */
   program?: readonly [string, ...string[]];
 }
 
@@ -49,7 +49,7 @@ async function end(child: ChildProcess): Promise<void> {
   await hasEnded;
 }
 
-/** Starts it in a session of its own, so that no terminal is near. */
+/** Starts it in its own session, so that it has no terminal. */
 export function start(
   args: readonly string[],
   { env = {}, program = [process.execPath, MAIN] }: StartOptions = {},
@@ -72,8 +72,8 @@ export function start(
     child.once('error', reject);
     child.once('exit', (code, signal) => {
       const end = () => resolve({ code, signal, ...output });
-      // All has been read when its streams are closed. A process that it leaves running may hold
-      // them: a moment later all that it wrote itself has been read.
+      // Closed streams are read completely. A process that it leaves running may hold them open: a
+      // moment later its own output is complete.
       child.once('close', end);
       setTimeout(end, 50);
     });
@@ -81,8 +81,8 @@ export function start(
   return { process: child, output, ended };
 }
 
-// Commands that end by themselves, but for `status --watch`, and leave to others what they have
-// done. What this process holds is their own there: another must be refused by `start`.
+// Commands that end by themselves, except `status --watch`, and leave their results to other
+// processes. Grants of this process count as their own there: use `start` if they must be refused.
 const PASSING = [
   'topology',
   'plan',
@@ -108,7 +108,7 @@ function inTurn<T>(action: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Runs it here, alone: a process takes twenty times as long. */
+/** Runs it in this process: a child process takes twenty times as long. */
 export const runHere = (args: readonly string[]): Promise<Result> => inTurn(() => runAlone(args));
 
 async function runAlone(args: readonly string[]): Promise<Result> {
@@ -134,8 +134,8 @@ async function runAlone(args: readonly string[]): Promise<Result> {
 }
 
 /**
- * Runs it to its end, without input: the built program as a process, or, where nothing is said of its
- * environment and the command is one of those, the same program in this process.
+ * Runs it to its end, without input: as a process, or in this process if it is one of those
+ * commands and has no environment of its own.
  */
 export function numalign(args: readonly string[], options: StartOptions = {}): Promise<Result> {
   const own = args.includes('--') ? args.slice(0, args.indexOf('--')) : args;
@@ -146,7 +146,7 @@ export function numalign(args: readonly string[], options: StartOptions = {}): P
   return ended;
 }
 
-/** Waits until `condition` gives something. */
+/** Waits until `condition` returns a value. */
 export async function until<T>(
   condition: () => T | undefined | false | Promise<T | undefined | false>,
   what: string,
@@ -159,10 +159,7 @@ export async function until<T>(
   }
 }
 
-/**
- * Ends a process when the test is over, if it is still the one that carries `mark` in its
- * environment.
- */
+/** Ends a process when the test is over, if it still carries `mark` in its environment. */
 export function endLater(pid: number, mark: string): void {
   onTestFinished(() => {
     if (environOf(pid).includes(mark)) process.kill(pid, 'SIGKILL');
@@ -177,7 +174,7 @@ function environOf(pid: number): string {
   }
 }
 
-/** Whether a process runs (a zombie does not). */
+/** True if a process runs (a zombie does not). */
 export function isRunning(pid: number): boolean {
   return environOf(pid) !== '';
 }

@@ -1,4 +1,4 @@
-// numalign plan of workloads, and of what the command line itself asks for.
+// numalign plan of workloads, and of pods in options of the command line.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openManager } from '../../lib/index.js';
@@ -30,7 +30,7 @@ async function planJson(...args: string[]) {
 }
 
 describe('numalign plan of a workload', () => {
-  it('plans as many pods as it has replicas, a row each', async () => {
+  it('plans as many pods as it has replicas, with a row each', async () => {
     const { code, stdout, stderr } = await plan(deployment('replicas: 3'), ...MACHINE);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n')).toEqual([
@@ -45,7 +45,7 @@ describe('numalign plan of a workload', () => {
     ]);
   });
 
-  it('says how many of --replicas fit, and why the first that does not is rejected', async () => {
+  it('says how many of --replicas fit, and why the first rejected one does not', async () => {
     const { code, stdout } = await plan(deployment('replicas: 3'), ...MACHINE, '--replicas', '10');
     expect(code).toBe(1);
     const lines = stdout.split('\n');
@@ -53,12 +53,12 @@ describe('numalign plan of a workload', () => {
     expect(lines.find((line) => line.startsWith('web-6 '))).toMatch(/^web-6 +12-13 +1 /);
     const why = lines.findIndex((line) => line.startsWith('rejected: '));
     expect(lines[why]).toMatch(
-      /^rejected: web-7 and 2 more: UnexpectedAdmissionError: .*of the CPUs 14-15 one must stay shared$/,
+      /^rejected: web-7 and 2 more: UnexpectedAdmissionError: .*one of the CPUs 14-15 must stay shared$/,
     );
     expect(lines.slice(why)).toContain('  held by "web-6": 12-13');
   });
 
-  it('gives each pod as JSON, and how many of each workload fit', async () => {
+  it('prints each pod as JSON, and how many of each workload fit', async () => {
     const file = newFile(
       documents(deployment('replicas: 2'), pod('one', 1), deployment('replicas: 0', 1, 'none')),
     );
@@ -77,7 +77,7 @@ describe('numalign plan of a workload', () => {
     });
   });
 
-  it('says so of one that asks for no pods, and shows the containers of a single one', async () => {
+  it('says so if it has no pods, and shows the containers of a single pod', async () => {
     const { code, stdout } = await plan(
       documents(deployment('replicas: 0'), deployment('', 2, 'api')),
       ...MACHINE,
@@ -91,7 +91,7 @@ describe('numalign plan of a workload', () => {
     ]);
   });
 
-  it('answers each of the replicas as it would have alone, one on top of the other', async () => {
+  it('plans each of the replicas as if alone, one on top of the other', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 9 }), async (cpu, count) => {
         const each = documents(...Array.from({ length: count }, (_, i) => pod(`a-${i}`, cpu)));
@@ -115,7 +115,7 @@ describe('numalign plan of a workload', () => {
     expect(answer.pods.map(({ name }: { name: string }) => name)).toEqual(['a', 'b']);
   });
 
-  it('skips what has no pods, and names it on stderr', async () => {
+  it('skips documents without pods, and names them on stderr', async () => {
     const other = (kind: string, i = 0) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: web-${i}}\n`;
     const chart = documents('\ufeff', other('Service'), deployment(''), other('Secret', 1)).replaceAll(
       '\n',
@@ -131,7 +131,7 @@ describe('numalign plan of a workload', () => {
     expect(JSON.parse(more.stdout).workloads).toHaveLength(1);
   });
 
-  it('plans the pods of several files, and refuses those in which there is none', async () => {
+  it('plans the pods of several files, and refuses files without any', async () => {
     const files = [pod('a', 1), 'kind: Service\nmetadata: {name: web}\n', pod('b', 1)].map((text) =>
       newFile(text),
     );
@@ -147,7 +147,7 @@ describe('numalign plan of a workload', () => {
     ]);
   });
 
-  it('knows what is admitted already, and what would be replaced', async () => {
+  it('marks pods that are admitted already, and those that would be replaced', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
     const file = newFile(deployment('replicas: 1', 1));
@@ -179,7 +179,7 @@ describe('numalign plan of a workload', () => {
     );
   });
 
-  it('shows a pod that is admitted already behind one that has no room', async () => {
+  it('shows an admitted pod after one that has no room', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
     await numalign(['admit', '-f', newFile(pod('web-1', 1)), '--state-dir', folder]);
@@ -216,7 +216,7 @@ describe('numalign plan of pods without a name', () => {
     expect(stdout).toMatch(/held by "pod 1": .*\n.*"pod 2": .*\n.*"pod 3": /);
   });
 
-  it('does not take one for a pod that is on record', async () => {
+  it('does not mistake one for a pod on record', async () => {
     const folder = newFolder();
     const manager = await openManager({ stateDir: folder });
     onTestFinished(() => manager.close());
@@ -231,7 +231,7 @@ describe('numalign plan of pods without a name', () => {
 });
 
 describe('numalign plan without a file', () => {
-  it('plans a Guaranteed pod of one container, as run would place it', async () => {
+  it('plans a Guaranteed pod of one container, placed like by run', async () => {
     const { code, stdout } = await numalign([
       'plan',
       '--cpus',
@@ -253,7 +253,7 @@ describe('numalign plan without a file', () => {
     expect(none.pods).toMatchObject([{ qosClass: 'Guaranteed', containers: [{ cpus: '0-3', memory: [] }] }]);
   });
 
-  it('says how many of it fit', async () => {
+  it('says how many of these pods fit', async () => {
     const nic = ['--device', 'example.com/nic=class:0200', '--resource', 'example.com/nic=1'];
     const { code, stdout } = await numalign(['plan', '--cpus', '4', '--replicas', '5', ...MACHINE]);
     expect([code, stdout.split('\n')[0]]).toEqual([1, 'Pod without a name (Guaranteed): 3 of 5 pods fit']);

@@ -40,7 +40,7 @@ async function planJson(text: string, ...args: string[]) {
 }
 
 describe('numalign plan on a described machine', () => {
-  it('shows a line for each container, and under what the pod is admitted', async () => {
+  it('shows a line for each container, and the result of the pod', async () => {
     const { code, stdout, stderr } = await plan(SEVERAL_CONTAINERS, ...MACHINE);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n')).toEqual([
@@ -56,7 +56,7 @@ describe('numalign plan on a described machine', () => {
     ]);
   });
 
-  it('says why NUMA nodes were chosen jointly, where they are to be', async () => {
+  it('says why NUMA nodes were chosen jointly, under that option', async () => {
     const asked = ['plan', '--cpus', '12', '--placement', 'joint', ...MACHINE];
     const { code, stdout } = await numalign(asked);
     expect(code).toBe(0);
@@ -65,7 +65,7 @@ describe('numalign plan on a described machine', () => {
     );
   });
 
-  it('places init containers with the whole pod in sight, where it is told to', async () => {
+  it('places init containers with the whole pod in sight, under that option', async () => {
     const text = documents(
       pod('other', 2),
       `
@@ -83,7 +83,7 @@ spec:
     expect(await admitted('--init-container-lookahead')).toEqual([true, true]);
   });
 
-  it('aligns a GPU and a NIC with CPUs, memory and hugepages, and says which they are', async () => {
+  it('aligns a GPU and a NIC with CPUs, memory and hugepages, and names them', async () => {
     const devices = newFile(`
 example.com/gpu: [{id: gpu0, numaNodes: [0]}, {id: gpu1, numaNodes: [1]}, {id: gpu2, numaNodes: [1]}]
 example.com/nic: [{id: eth0, numaNodes: [0]}, {id: eth1, numaNodes: [1]}]
@@ -134,7 +134,7 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
     });
   });
 
-  it('gives whole CPUs of a fraction with --mixed, and says what is booked of the shared pool', async () => {
+  it('grants the whole CPUs of a fraction with --mixed, and shows the booking of the shared pool', async () => {
     const text = documents(pod('one', 2.5), pod('two', 0.5));
     const { stdout } = await plan(text, ...MACHINE, '--mixed');
     expect(stdout).toMatch(/^main +app +0-1 \+ 0\.5 shared +none +0$/m);
@@ -146,7 +146,7 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
     ]);
   });
 
-  it('plans several pods one on top of the other, and says which is rejected, and why', async () => {
+  it('plans several pods one on top of the other, and says which is rejected and why', async () => {
     const text = documents(pod('one', 6), pod('two', 6), pod('three', 21), pod('four', 8));
     const { code, stdout, stderr } = await plan(text, ...MACHINE, '--policy', 'single-numa-node');
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
@@ -159,7 +159,7 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
       expect.stringMatching(/^rejected: \w+: container main: /),
     ]);
     expect(blocks[2]).toContain('  held by "one": 0-5');
-    // As though the third had never asked.
+    // As if the third had never been requested.
     expect(blocks[3]![2]).toMatch(/^main +app +16-23 +none +2$/);
   });
 
@@ -177,7 +177,7 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
     expect(pods[0].containers).toMatchObject([{ cpus: null, whyShared: why }]);
   }); // biome-ignore format: a table
 
-  it('gives the same as JSON, hints and explanation included', async () => {
+  it('prints the same as JSON, hints and explanation included', async () => {
     const answer = await planJson(
       documents(pod('one', 6, ', uid: u-1'), pod('two', 12)),
       ...MACHINE,
@@ -257,7 +257,7 @@ kubeReserved: {cpu: 1500m}
       scope: 'container',
       containers: [{ cpus: '0-7' }],
     });
-    // Whole cores by the document, balanced by the flag.
+    // Whole cores from the document, balanced from the flag.
     const both = ['--policy', 'none', '--reserved', 'none', '--cpu-option', 'distribute-cpus-across-numa'];
     const third = await planJson(pod('one', 12), ...MACHINE, '--config', config, ...both);
     expect(third.pods[0].containers).toMatchObject([{ cpus: '0-5,8-13' }]);
@@ -274,7 +274,7 @@ kubeReserved: {cpu: 1500m}
     expect(off.code).toBe(0);
   });
 
-  it("says so where Kubernetes' defaults give nobody exclusive CPUs", async () => {
+  it("says so if Kubernetes' defaults give no container exclusive CPUs", async () => {
     const config = newFile('kind: KubeletConfiguration\n');
     const { stdout } = await plan(pod('one', 2), ...MACHINE, '--config', config);
     expect(stdout).toMatch(/^main +app +shared pool +none +any$/m);
@@ -341,7 +341,7 @@ describe('numalign plan on this machine', () => {
     expect(taken.code).toBe(1);
     expect(taken.stdout).toContain(`held by "job" of process ${holder.process.pid}: 1`);
 
-    // Dead, and not yet taken back: its CPU is free for whoever asks.
+    // Dead, and not yet taken back: its CPU is free for the next request.
     holder.process.kill('SIGKILL');
     await holder.ended;
     const files = () =>
@@ -360,7 +360,7 @@ describe('numalign plan on this machine', () => {
     expect(readdirSync(join(folder, 'owners'))).toHaveLength(1);
   });
 
-  it('shows what a pod that is admitted already has, and refuses another request of its uid', async () => {
+  it('shows the grant of an admitted pod, and refuses another request with its uid', async () => {
     const folder = newFolder();
     const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', reservedSystemCPUs: '0' });
     const limits = { cpu: 1, memory: '16Mi' };
@@ -379,7 +379,7 @@ describe('numalign plan on this machine', () => {
     manager.close();
   });
 
-  it('plans nothing on a state on which nothing is granted, as admit does', async () => {
+  it('plans nothing on a state that grants nothing, like admit', async () => {
     const folder = newFolder();
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
     makeNewer(folder, true);
@@ -396,7 +396,7 @@ describe('numalign plan on this machine', () => {
     }
   });
 
-  it('does not take what the grant of a dead owner has isolated for CPUs that the kernel isolates', async () => {
+  it('does not mistake CPUs that a dead owner’s grant isolates for CPUs that the kernel isolates', async () => {
     const folder = newFolder();
     const manager = await openManager({ stateDir: folder, managedCPUs: '0-1', reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 1, owner: 'persistent' });
@@ -418,11 +418,11 @@ describe('numalign plan on this machine', () => {
     }
   });
 
-  it.runIf(canUnshare)("plans as if nothing were granted where the machine's state is closed", async () => {
+  it.runIf(canUnshare)("plans as if nothing were granted if the machine's state is closed", async () => {
     const hide = 'mount -t tmpfs tmpfs /run; touch /run/numalign; exec "$@"';
     const program = ['unshare', '--mount', 'sh', '-ec', hide, 'sh', process.execPath, MAIN] as const;
     const { code, stdout, stderr } = await numalign(['plan', '-f', newFile(pod('one', 1))], { program });
-    expect(stderr).toContain('planned as if nothing were granted, which is not known: ');
+    expect(stderr).toContain('planned as if nothing were granted, since the state cannot be read: ');
     expect([code, stdout.split('\n').at(-2)]).toEqual([0, 'admitted under best-effort, scope container']);
   });
 
@@ -456,7 +456,7 @@ describe('files and command lines that plan refuses', () => {
     expect(stderr.split('\n')).toHaveLength(2);
   }); // biome-ignore format: a table
 
-  it('a file that is not there, has no end or is no text', async () => {
+  it('a file that is missing, has no end or is no text', async () => {
     const missing = await numalign(['plan', '-f', '/nonexistent.yaml', ...MACHINE]);
     expect(missing.code).toBe(1);
     expect(missing.stderr).toBe('numalign: /nonexistent.yaml: no such file [ERR_INVALID_ARGUMENT]\n');
@@ -467,7 +467,7 @@ describe('files and command lines that plan refuses', () => {
     expect((await numalign(['plan', '-f', file, ...MACHINE])).stderr).toContain('it is not UTF-8 text');
   });
 
-  it('a configuration that is none', async () => {
+  it('a file that is no configuration', async () => {
     const wrong = await plan(pod('a', 1), ...MACHINE, '--config', newFile(pod('a', 1), 'kubelet.yaml'));
     expect(wrong.code).toBe(1);
     expect(wrong.stderr).toContain(

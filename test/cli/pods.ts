@@ -10,7 +10,7 @@ export function newFile(text: string, name = 'pods.yaml'): string {
   return file;
 }
 
-/** A Guaranteed pod of one container: that many CPUs, and memory that any machine has. */
+/** A Guaranteed pod of one container with this many CPUs, and memory that any machine has. */
 export function pod(name: string, cpu: number | string, metadata = ''): string {
   return `
 apiVersion: v1

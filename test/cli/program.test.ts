@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const ESCAPE = '\u001b[';
 
 describe('the command line', () => {
-  it('fits its help on one screen, which starts with what people do', async () => {
+  it('fits its help on one screen, which starts with the main tasks', async () => {
     const program = ['env', 'COLUMNS=100', process.execPath, MAIN] as const;
     const { stdout } = await numalign(['--help'], { program });
     const lines = stdout.trimEnd().split('\n');
@@ -40,10 +40,10 @@ describe('the command line', () => {
     ['share'],
     ['doctor'],
     ['completion'],
-  ])('%s --help has examples, and says what it exits with', async (...command) => {
+  ])('%s --help has examples, and lists the exit codes', async (...command) => {
     const { code, stdout, stderr } = await numalign([...command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    // Its commands do.
+    // Its commands have them.
     if (command.join() !== 'state') expect(stdout).toMatch(/\nExit code: /);
     expect(stdout).toMatch(/\nExamples:\n {2}\$ numalign /);
   });
@@ -62,17 +62,17 @@ describe('the command line', () => {
     expect(await numalign(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` });
   });
 
-  it('prints JSON by every command that prints what it did or found', () => {
+  it('prints JSON in every command that reports results', () => {
     const leaves = (command: Command): Command[] =>
       command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
     const without = leaves(createProgram()).filter(
       ({ options }) => !options.some(({ long }) => long === '--output'),
     );
-    // A script is what it prints.
+    // The output of completion is a script.
     expect(without.map((command) => command.name())).toEqual(['completion']);
   });
 
-  it('knows of a command that is made alone what it knows of it among all', () => {
+  it('knows the same of a command that is made alone as of one among all', () => {
     const helps = (command: Command): string[] => [
       command.helpInformation(),
       ...command.commands.flatMap(helps),
@@ -117,7 +117,7 @@ describe('the command line', () => {
     ['doctor', '--output', 'yaml'],
     ['completion', 'bash'],
     ['status', '--help'],
-  ])('does as a program what its tests have %s do in their own process', async (...args) => {
+  ])('does the same for %s as a program and in the process of a test', async (...args) => {
     const isOfFolder = ['status', 'configure', 'state'].includes(args[0]!) && !args.includes('--help');
     const folder = () => (isOfFolder ? ['--state-dir', join(newFolder(), 'state')] : []);
     const withoutFolder = ({ code, stdout, stderr }: Result) => ({
@@ -145,14 +145,14 @@ describe('the command line', () => {
     const prose = stdout.split('\n').filter((line) => !line.startsWith(' '));
     expect(prose.length).toBeGreaterThan(8);
     expect(prose.filter((line) => line.length > 70)).toEqual([]);
-    // Without a command too, where it goes to stderr.
+    // Also without a command, on stderr.
     const bare = await numalign([], { env: { COLUMNS: '70' } });
     const lines = bare.stderr.split('\n').filter((line) => !line.startsWith(' '));
     expect([bare.code, bare.stdout, lines.length > 8]).toEqual([2, '', true]);
     expect(lines.filter((line) => line.length > 70)).toEqual([]);
   });
 
-  it('tells an error as a line of JSON where JSON is asked for', async () => {
+  it('prints an error as a line of JSON if JSON is requested', async () => {
     const json = ['--output', 'json', '--state-dir', newFolder()];
     const errorOf = async (...args: string[]) => {
       const { code, stdout, stderr } = await numalign(args);
@@ -160,11 +160,11 @@ describe('the command line', () => {
       expect(stderr.trimEnd()).not.toContain('\n');
       return { exit: code, ...(JSON.parse(stderr) as { error: object }).error };
     };
-    expect(await errorOf('release', 'nobody', ...json)).toEqual({
+    expect(await errorOf('release', 'unknown', ...json)).toEqual({
       exit: 1,
       code: 'ERR_UNKNOWN_GRANT',
-      message: expect.stringContaining('"nobody"'),
-      details: { value: 'nobody', valid: [] },
+      message: expect.stringContaining('"unknown"'),
+      details: { value: 'unknown', valid: [] },
     });
     expect(await errorOf('run', '--cpus', '1000', ...json, '--', 'true')).toMatchObject({
       exit: 1,
@@ -179,7 +179,7 @@ describe('the command line', () => {
     });
   });
 
-  it('says how to build the addon where there is none', async () => {
+  it('says how to build a missing addon', async () => {
     const folder = newFolder();
     cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
     cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));

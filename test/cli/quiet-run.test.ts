@@ -17,7 +17,9 @@ const hasCache = existsSync('/sys/fs/resctrl/schemata');
 const workqueues = () => readFileSync(WORKQUEUES, 'utf8');
 const disturbs = (cpu: number) => parseCpuMask(workqueues())!.has(cpu);
 
-/** Has the machine's CPUs do such work, whatever has been set before; as it was when the test is over. */
+/**
+ * Gives the machine's CPUs such work, whatever the setting was before; restores it after the test.
+ */
 function allWork(): void {
   const before = workqueues();
   onTestFinished(() => {
@@ -26,7 +28,7 @@ function allWork(): void {
   writeFileSync(WORKQUEUES, '3');
 }
 
-/** A folder in which CPU 1 alone can be granted. */
+/** A folder in which only CPU 1 can be granted. */
 async function folderOfTwo(): Promise<string> {
   const folder = newFolder();
   await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
@@ -41,7 +43,7 @@ async function quietIn(folder: string): Promise<(QuietOutcome | null)[]> {
 }
 
 describe('numalign run --quiet', () => {
-  it.runIf(canSet)('keeps kernel work off the CPU of its command, and puts it back after it', async () => {
+  it.runIf(canSet)('keeps kernel work off the CPU of its command, and restores it afterwards', async () => {
     allWork();
     const folder = await folderOfTwo();
     const run = start([...RUN, folder, '--quiet', 'workqueues', '--', 'sh', '-c', 'echo started; read line']);
@@ -62,7 +64,7 @@ describe('numalign run --quiet', () => {
     expect(disturbs(1)).toBe(true);
   });
 
-  it.runIf(canSet)('is put back where the command line is killed, by the next who opens', async () => {
+  it.runIf(canSet)('is undone by the next opener if the command line is killed', async () => {
     allWork();
     const folder = await folderOfTwo();
     const run = start([...RUN, folder, '--quiet', 'workqueues', '--', 'sh', '-c', 'echo $$; read line']);
@@ -70,13 +72,13 @@ describe('numalign run --quiet', () => {
     await until(() => run.output.stderr.includes('grant'), 'the line of numalign');
     run.process.kill('SIGKILL');
     await run.ended;
-    // It keeps its grant while it runs.
+    // The command keeps its grant while it runs.
     await until(() => !existsSync(`/proc/${pid}`), 'the end of the command');
     const next = await numalign([...RUN, folder, '--', 'true']);
     expect([next.code, disturbs(1)]).toEqual([0, true]);
   });
 
-  it.runIf(!hasCache)('prints a part that it has not reached in a line, and in the status', async () => {
+  it.runIf(!hasCache)('prints a part that it has not reached in a line, and in status', async () => {
     const folder = await folderOfTwo();
     const script = 'echo started; read line';
     const run = start([...RUN, folder, '--quiet=cache=25%', '--', 'sh', '-c', script]);
@@ -92,19 +94,16 @@ describe('numalign run --quiet', () => {
     await run.ended;
   });
 
-  it.runIf(!hasCache)(
-    'is refused where a part that it requires cannot be had, and grants nothing',
-    async () => {
-      const folder = await folderOfTwo();
-      const flags = ['--quiet', 'cache=4', '--require-quiet', 'cache', '--output', 'json'];
-      const { code, stderr } = await numalign([...RUN, folder, ...flags, '--', 'true']);
-      const { error } = JSON.parse(stderr) as { error: { code: string; details: { value: string[] } } };
-      expect([code, error.code, error.details.value]).toEqual([1, 'ERR_QUIET', ['cache']]);
-      expect(await quietIn(folder)).toEqual([]);
-    },
-  );
+  it.runIf(!hasCache)('is refused if a required part is out of reach, and grants nothing', async () => {
+    const folder = await folderOfTwo();
+    const flags = ['--quiet', 'cache=4', '--require-quiet', 'cache', '--output', 'json'];
+    const { code, stderr } = await numalign([...RUN, folder, ...flags, '--', 'true']);
+    const { error } = JSON.parse(stderr) as { error: { code: string; details: { value: string[] } } };
+    expect([code, error.code, error.details.value]).toEqual([1, 'ERR_QUIET', ['cache']]);
+    expect(await quietIn(folder)).toEqual([]);
+  });
 
-  it.runIf(canBeStranger && canSet)('tells an ordinary user that it takes root', async () => {
+  it.runIf(canBeStranger && canSet)('tells an ordinary user that it needs root', async () => {
     allWork();
     const before = workqueues();
     const user = ['setpriv', '--reuid', '4242', '--regid', '4242', '--clear-groups'] as const;

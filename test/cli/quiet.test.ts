@@ -29,7 +29,7 @@ describe('--quiet', () => {
         ...{ idle: { maxLatency: 5 }, cache: { ways: 1 } },
       },
     ],
-  ])('%s asks for these parts', (text, parts) => {
+  ])('%s requests these parts', (text, parts) => {
     expect(quietParts(text)).toEqual(parts);
   });
 
@@ -44,7 +44,7 @@ describe('--quiet', () => {
     'packets=3',
     'all=3',
     'a b',
-  ])('%j is refused, and told what it takes', (text) => {
+  ])('%j is refused, with the valid parts', (text) => {
     const message = refusal(() => quietParts(text));
     expect(message).toContain(`"${text.split(',').at(-1)}" is none of interrupts, `);
     expect(message).toContain('cache=WAYS, cache=PERCENT%, or all');
@@ -54,11 +54,11 @@ describe('--quiet', () => {
     ['cache=100%', 'quiet.cache.percent must be a whole number from 1 to 99'],
     ['cache=0', 'quiet.cache.ways must be a whole number from 1 to 32, not 0'],
     ['idle=1000001', 'quiet.idle.maxLatency must be a whole number from 0 to 1000000, not 1000001'],
-  ])('%s is refused as the API refuses it', (text, message) => {
+  ])('%s is refused with the error of the API', (text, message) => {
     expect(refusal(() => quietParts(text))).toContain(message);
   });
 
-  it('without parts takes no word that begins with a dash, and a program only behind it', async () => {
+  it('without parts takes no word that begins with a dash, and a program only after it', async () => {
     const { code, stderr } = await numalign(['run', '--cpus', '1', '--quiet', 'sh', '-c', 'true']);
     expect([code, stderr]).toEqual([
       2,
@@ -66,7 +66,7 @@ describe('--quiet', () => {
     ]);
   });
 
-  it('goes into the request as it is given', () => {
+  it('goes into the request unchanged', () => {
     expect(enforcementRequest({ quiet: true })).toEqual({ quiet: true });
     expect(enforcementRequest({ quiet: { packets: true } })).toEqual({ quiet: { packets: true } });
   });
@@ -84,25 +84,25 @@ describe('--require-quiet', () => {
     });
   });
 
-  it('leaves the level of --require as it is where it is not given', () => {
+  it('does not change the level of --require without parts', () => {
     expect(enforcementRequest({ require: 'members' })).toEqual({ require: 'members' });
   });
 
-  it('refuses what is no part, and names those that are', () => {
+  it('refuses unknown parts, and names the valid ones', () => {
     expect(refusal(() => partNames('interrupts,idle=20'))).toBe(
       '"idle=20" is no part of quiet: interrupts, workqueues, packets, idle, frequency, cache.',
     );
   });
 });
 
-describe('what is printed about quiet', () => {
+describe('the output about quiet', () => {
   const yes = { reached: 'yes', reasons: [] } as const;
 
-  it('is nothing of a grant without', () => {
+  it('is empty for a grant without quiet', () => {
     expect([quietText(null), quietLines(null)]).toEqual(['', []]);
   });
 
-  it('is which parts are reached, and of the others a line each with the reasons', () => {
+  it('lists the reached parts, and has a line with the reasons for each other part', () => {
     const parts = {
       interrupts: { reached: 'partly', reasons: ['IRQ 1 is still on CPUs 1', 'IRQ 2 is still on CPUs 1'] },
       workqueues: yes,
@@ -117,18 +117,18 @@ describe('what is printed about quiet', () => {
     ]);
   });
 
-  it('is four reasons at most, and how many more there are', () => {
+  it('has at most four reasons, and the number of further ones', () => {
     const reasons = ['a', 'b', 'c', 'd', 'e', 'f'];
-    const told = (count: number) =>
+    const linesOf = (count: number) =>
       quietLines({
         parts: { interrupts: { reached: 'no', reasons: reasons.slice(0, count) } },
         unchanged: [],
       });
-    expect(told(4)).toEqual(['quiet interrupts: no: a; b; c; d']);
-    expect(told(6)).toEqual(['quiet interrupts: no: a; b; c; d; and 2 more']);
+    expect(linesOf(4)).toEqual(['quiet interrupts: no: a; b; c; d']);
+    expect(linesOf(6)).toEqual(['quiet interrupts: no: a; b; c; d; and 2 more']);
   });
 
-  it('cannot steer a terminal by the names of devices', () => {
+  it('cannot steer a terminal through the names of devices', () => {
     const reasons = ['IRQ 7 (\u001b[2J) is still on CPUs 1'];
     const [line] = quietLines({ parts: { interrupts: { reached: 'no', reasons } }, unchanged: [] });
     expect(line).not.toContain('\u001b');

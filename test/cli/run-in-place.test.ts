@@ -21,9 +21,10 @@ async function status(folder: string): Promise<StatusJson> {
   return JSON.parse((await numalign(['status', '--output', 'json', '--state-dir', folder])).stdout);
 }
 
-/** A folder in which CPU 1 alone can be granted. */
+/** A folder in which only CPU 1 can be granted. */
 async function folderOfOne(): Promise<string> {
-  // Not one that newFolder() removes: a manager that is closed may be about to make its folder again.
+  // Not from newFolder(), which removes it: a manager that is closed may be about to make its
+  // folder again.
   const folder = makeStateDir();
   await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
   return folder;
@@ -34,7 +35,9 @@ const printed = (run: Running, text: string) => until(() => run.output.stdout.in
 
 const read = (pid: number | undefined, file: string) => readFileSync(`/proc/${pid}/${file}`, 'utf8');
 
-/** What a shell finds in /proc of itself, and of what it starts: how it was started decides it. */
+/**
+ * What a shell finds in /proc of itself and of its children, which depends on how it was started.
+ */
 const LOOK = `exec 2>&1
 grep -E '^(Sig(Blk|Ign)|Umask)' /proc/self/status
 for fd in 0 1 2; do echo "$fd $(( 0$(sed -n 's/^flags:[^0-9]*//p' /proc/$$/fdinfo/$fd) & 04000 ))"; done
@@ -42,7 +45,7 @@ for fd in /proc/$$/fd/*; do echo "open \${fd##*/} $(readlink $fd)"; done
 cat /proc/$$/oom_score_adj; pwd; sleep 0`;
 
 describe('numalign run, in place', () => {
-  it('is its command: one process, of the same id, which owns the grant', async () => {
+  it('is its command: one process with the same id, which owns the grant', async () => {
     const folder = await folderOfOne();
     const run = start([...RUN, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
     const { pid } = run.process;
@@ -60,14 +63,14 @@ describe('numalign run, in place', () => {
     expect(await status(folder)).toMatchObject({ grants: [{ alive: false }] });
   });
 
-  it('leaves the command what it was started with, and the lock of its grant', async () => {
+  it('leaves the command its own descriptors and signals, and the lock of its grant', async () => {
     const folder = await folderOfOne();
     const inPlace = await numalign([...RUN, folder, '--silent', '--', 'sh', '-c', LOOK]);
     const plain = await start(['-c', LOOK], { program: ['sh'] }).ended;
     const linesOf = (text: string) =>
       text.split('\n').map((line) => line.replace(/(pipe|socket):\[\d+\]/, '$1'));
     const [expected, found] = [linesOf(plain.stdout), linesOf(inPlace.stdout)];
-    // Node has these closed in what it starts: numalign has not got them.
+    // Node closes these in its children: numalign does not get them.
     const isPassed = (line: string) => !/^open (\d{2,}|[3-9]) /.test(line);
     expect(found.filter((line) => !line.includes('/owners/'))).toEqual(
       expected.filter((line) => isPassed(line) || found.includes(line)),
@@ -80,7 +83,7 @@ describe('numalign run, in place', () => {
     expect(found).toEqual(expect.arrayContaining(['0 0', '1 0', '2 0']));
   });
 
-  it('passes on the sockets that were opened for it, as systemd does', async () => {
+  it('passes on the sockets that were opened for it, like systemd', async () => {
     const folder = await folderOfOne();
     const file = join(folder, 'file');
     writeFileSync(file, 'passed');
@@ -92,7 +95,7 @@ describe('numalign run, in place', () => {
     expect([code, stdout]).toEqual([0, '1\npassed']);
   });
 
-  it('passes on nothing where sockets were opened for another process', async () => {
+  it('passes on nothing if sockets were opened for another process', async () => {
     const folder = await folderOfOne();
     const line = `exec env LISTEN_PID=1 LISTEN_FDS=13 "$@" 3</dev/null`;
     const { code, stdout } = await start(
@@ -103,7 +106,7 @@ describe('numalign run, in place', () => {
     expect([code, others]).toEqual([0, [expect.stringContaining('/owners/')]]);
   });
 
-  it('is the main process that a service manager waits for a word from', async () => {
+  it('is the main process, whose notification a service manager awaits', async () => {
     const folder = await folderOfOne();
     const socket = join(folder, 'notify');
     const listening = `import socket, struct, sys
@@ -117,7 +120,7 @@ print(struct.unpack('3i', ancillary[0][2])[0], data.decode())`;
 socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['NOTIFY_SOCKET'])`;
     const listener = start(['-c', listening, socket], { program: ['python3'] });
     await printed(listener, 'listens\n');
-    // systemd takes it from the main process only, which is the one that it has started.
+    // systemd accepts it only from the main process, which is the one that it has started.
     const run = start([...RUN, folder, '--', 'python3', '-c', telling], { env: { NOTIFY_SOCKET: socket } });
     expect((await run.ended).code).toBe(0);
     expect((await listener.ended).stdout).toBe(`listens\n${run.process.pid} READY=1\n`);
@@ -133,7 +136,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     expect(await status(folder)).toMatchObject({ grants: [{ cpus: '1', alive: false }] });
   });
 
-  it('tells its command how many threads to start, where it is asked to, in place and beside it', async () => {
+  it('tells its command how many threads to start on request, in place and beside it', async () => {
     const folder = await folderOfOne();
     const script = 'echo "$OMP_NUM_THREADS $GOMAXPROCS"';
     const counts = (...options: string[]) =>
@@ -143,7 +146,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     expect((await counts('--thread-counts', 'auto', '--supervise')).stdout).toBe('1 1\n');
   });
 
-  it('keeps the CPUs for what its command leaves running', async () => {
+  it('keeps the CPUs for processes that its command leaves running', async () => {
     const folder = await folderOfOne();
     const run = start([...RUN, folder, '--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $!']);
     expect((await run.ended).code).toBe(0);
@@ -157,7 +160,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
   });
 
-  it('gives the CPUs back to the shared pool of a process that has the state open, when its command ends', async () => {
+  it('gives the CPUs back to the shared pool of a process with an open state when its command ends', async () => {
     const folder = await folderOfOne();
     const manager = await openManager({ stateDir: folder });
     const pools: string[] = [];
@@ -171,7 +174,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     }
   });
 
-  it('has printed its grant before its command begins, however late that is read', async () => {
+  it('prints its grant before its command begins, however late that is read', async () => {
     const folder = await folderOfOne();
     const door = join(folder, 'door');
     execFileSync('mkfifo', [door]);
@@ -188,7 +191,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     });
   });
 
-  it('prints its grant, and releases it, where the kernel refuses the command only when it is executed', async () => {
+  it('prints its grant, and releases it if the kernel refuses to execute the command', async () => {
     const folder = await folderOfOne();
     const file = join(folder, 'script');
     writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o700 });
@@ -196,7 +199,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     expect(code).toBe(127);
     expect(stderr).toMatch(/^numalign: CPU 1 on .*\nnumalign: .*: not found \(it, or the interpreter/);
     expect((await status(folder)).grants).toEqual([]);
-    // Of what is no program at all a shell makes one, as execvp(3) does.
+    // A file that is no program runs in a shell, as with execvp(3).
     writeFileSync(file, 'echo "$0" ran\n');
     expect(await numalign([...RUN, folder, '--silent', '--', file])).toMatchObject({
       code: 0,
@@ -204,7 +207,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     });
   });
 
-  it('lets go of CPUs that its command lets go of, which does not happen with --supervise', async () => {
+  it('releases CPUs together with its command, unlike --supervise', async () => {
     const folder = await folderOfOne();
     const script = 'import os; os.closerange(3, 1000); print("closed", flush=True); os.read(0, 1)';
     const isAlive = async (options: string[]) => {
@@ -231,7 +234,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
     for (let round = 0; round < ROUNDS; round++) {
       begin();
       const up = await until(() => running.find(isUp), 'a command with the CPU');
-      // At any moment of the other's start, or as it waits.
+      // At any moment of the other's start, or while it waits.
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 300));
       expect(running.filter(isUp)).toEqual([up]);
       running.splice(running.indexOf(up), 1);
@@ -252,7 +255,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
 });
 
 describe('numalign run --no-supervise', () => {
-  it('is its command though settings of the machine may be changed for it', async () => {
+  it('is its command even if it may change settings of the machine', async () => {
     const folder = await folderOfOne();
     const options = ['--quiet', 'packets', '--no-supervise'];
     const run = start(['run', ...options, ...RUN.slice(1), folder, '--', 'sh', '-c', 'echo $$']);

@@ -15,7 +15,7 @@ import {
   until,
 } from './numalign.js';
 
-// With CPU 0 reserved, a machine of two CPUs has one to give.
+// With CPU 0 reserved, a machine of two CPUs has one to grant.
 const RUN = ['run', '--cpus', '1', '--reserved', '0', '--state-dir'];
 const SUPERVISE = ['run', '--supervise', ...RUN.slice(1)];
 
@@ -30,7 +30,7 @@ async function grants(folder: string): Promise<StatusJson['grants']> {
   return (JSON.parse(stdout) as StatusJson).grants;
 }
 
-// Takes all CPUs but one, so that on any machine a second run finds none.
+// Takes all CPUs except one, so that on any machine a second run finds none.
 async function leaveOneFree(folder: string): Promise<void> {
   await numalign(['configure', '--managed', '0-1', '--reserved', '0', '--state-dir', folder]);
 }
@@ -44,7 +44,7 @@ async function printedPid({ output }: Running): Promise<number> {
 }
 
 describe('numalign run', () => {
-  it('runs the command on the granted CPU, tells it which in its environment, and gives it back', async () => {
+  it('runs the command on the granted CPU, names it in the environment, and gives it back', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_GRANT"';
@@ -63,14 +63,14 @@ describe('numalign run', () => {
     expect(cpus).toBe('1');
     expect(code).toBe(0);
     expect(stdout).toBe(`Cpus_allowed_list:\t1\n1 ${id}\n`);
-    // Taken back by the next who opens the state.
+    // The next opener of the state takes it back.
     expect(await grants(folder)).toMatchObject([{ uid: id, alive: false }]);
     expect(
       (await numalign([...RUN, folder, '--silent', '--', 'sh', '-c', 'echo $NUMALIGN_CPUS'])).stdout,
     ).toBe('1\n');
   });
 
-  it('books memory and takes devices, tells the command which, and lets its memory come from the grant’s NUMA nodes', async () => {
+  it('books memory and takes devices, names them to the command, and binds its memory to the grant’s NUMA nodes', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const devices = join(newFolder(), 'devices.json');
@@ -96,7 +96,7 @@ describe('numalign run', () => {
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('hugepages-2Mi=64Mi')]);
   });
 
-  it('tells the grant as a line of JSON on stderr, and nothing with --silent', async () => {
+  it('prints the grant as a line of JSON on stderr, and nothing with --silent', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const args = ['--output', 'json', '--name', 'job', '--', 'sh', '-c', 'echo $NUMALIGN_GRANT'];
@@ -112,7 +112,7 @@ describe('numalign run', () => {
     expect(await numalign([...RUN, folder, '--silent', ...args])).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('leaves the granted CPU itself where it stays beside the command', async () => {
+  it('leaves the granted CPU itself if it stays beside the command', async () => {
     const folder = newFolder();
     await leaveOneFree(folder);
     const run = start([...SUPERVISE, folder, '--', 'sh', '-c', 'echo $$; exec sleep 1000']);
@@ -122,13 +122,13 @@ describe('numalign run', () => {
       readdirSync(tasks).map(
         (tid) => /Cpus_allowed_list:\t(.*)/.exec(readFileSync(`${tasks}/${tid}/status`, 'utf8'))?.[1],
       );
-    // A moment after the command's birth: its mask is that of the thread that starts it.
+    // A moment after the command's birth, whose first mask is that of the thread that starts it.
     await until(() => allowed().every((cpus) => cpus === '0'), 'all threads on the shared pool');
     run.process.kill('SIGTERM');
     await run.ended;
   });
 
-  it('passes on everything after the command as it is', async () => {
+  it('passes on everything after the command unchanged', async () => {
     const args = [
       ...RUN,
       newFolder(),
@@ -262,7 +262,7 @@ describe('numalign run', () => {
       await until(() => run.output.stdout.includes('ready'), 'the command');
       run.process.stdin?.write('\u0003');
       await until(() => run.output.stdout.includes('interrupts: 1'), 'the interrupt');
-      // One that only numalign gets is taken for a typed one too: it cannot be told apart.
+      // A signal that only numalign gets counts as a typed one too: the two look the same.
       const { pid } = (await grants(folder))[0]!.owner;
       process.kill(pid, 'SIGINT');
       process.kill(pid, 'SIGUSR1');
@@ -277,7 +277,7 @@ describe('numalign run', () => {
     await printedPid(first);
     const second = await numalign([...RUN, folder, '--', 'true']);
     expect(second.code).toBe(1);
-    // In several lines, as plan and admit have them.
+    // On several lines, like in plan and admit.
     expect(second.stderr).toMatch(
       /^numalign: exclusive CPUs asked for: 1, free: 0\ncpu: 1 asked for\n {2}free by NUMA node: .* \[ERR_INSUFFICIENT_CPUS\]\n$/s,
     );
@@ -325,9 +325,9 @@ describe('numalign run', () => {
     expect((await numalign([...RUN, folder, '--', 'true'])).code).toBe(0);
   });
 
-  it.skipIf(!another)('takes a policy, and holds the other threads of its cores', async () => {
+  it.skipIf(!another)('accepts a policy, and holds the other threads of its cores', async () => {
     const folder = newFolder();
-    // A whole core beside one that is reserved.
+    // A whole core beside a reserved one.
     const managed = `${core!.cpus.union(another!.cpus)}`;
     await numalign(['configure', '--managed', managed, '--reserved', `${core!.cpus}`, '--state-dir', folder]);
     const flags = ['--policy', 'single-numa-node', '--smt', 'hold-sibling'];
@@ -347,7 +347,7 @@ describe('numalign run', () => {
     expect(stderr).toContain('[ERR_CONFIG_CONFLICT]');
   });
 
-  it('asks which devices they are where nobody gives them out', async () => {
+  it('asks which devices are meant if no manager gives them out', async () => {
     const { code, stderr } = await numalign([
       ...RUN,
       newFolder(),
@@ -375,7 +375,7 @@ describe('numalign run', () => {
     expect(await grants(folder)).toMatchObject([{ cpus: cpu, mixed: 0.25 }]);
   });
 
-  it('stays beside a command that may be moved, and answers for it', async () => {
+  it('stays beside a movable command, and answers for it', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
     const script = `console.log(require('fs').readFileSync('/proc/' + process.ppid + '/cmdline', 'utf8'))`;
@@ -385,7 +385,7 @@ describe('numalign run', () => {
     expect(await grants(folder)).toEqual([]);
   });
 
-  it('has as many CPUs of a range as there is room for, and stays beside the command', async () => {
+  it('gets as many CPUs of a range as there is room for, and stays beside the command', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
     const run = [
@@ -407,7 +407,7 @@ describe('numalign run', () => {
     expect(stderr).toMatch(/^numalign: CPU \d of 1\.\.2 on NUMA node/);
   });
 
-  it('suggests another folder where the one it should use is closed', async () => {
+  it('suggests another folder if its own is closed', async () => {
     const file = join(newFolder(), 'file');
     writeFileSync(file, '');
     const { code, stderr } = await numalign(['run', '--cpus', '1', '--state-dir', file, '--', 'true']);
@@ -428,7 +428,7 @@ describe('numalign run', () => {
     [['--cpus', '1', '--resource', 'hugepages-2Mi=many', '--', 'true'], 'It must be a quantity'],
     [['--cpus', '4..2', '--', 'true'], 'from the least to the most CPUs, such as 2..8'],
     [['--cpus', '0..2', '--', 'true'], 'whole number of CPUs'],
-    [['--cpus', '2', '--weight', '7', '--', 'true'], "'--weight <n>' goes with a range of CPUs only"],
+    [['--cpus', '2', '--weight', '7', '--', 'true'], "'--weight <n>' requires a range of CPUs"],
     [['--cpus', '1..2', '--weight', '0', '--', 'true'], 'whole number from 1 to 10000'],
     [['--cpus', '1..2', '--mixed', '--', 'true'], "'--mixed' cannot be used with a range of CPUs"],
     [['--cpus', '1..2', '--no-supervise', '--', 'true'], 'cannot be used with a range of CPUs'],
@@ -443,7 +443,7 @@ describe('numalign run', () => {
     [['--cpus', '1', '--policy', 'strict', '--', 'true'], 'Allowed choices are none, best-effort'],
     [['--cpus', '1', '--smt', 'off', '--', 'true'], 'Allowed choices are hold-sibling.'],
   ])('calls %j a wrong command line', async (args, message) => {
-    // Refused before it does anything, as a program and here.
+    // Refused before it does anything, as a program and in this process.
     const { code, stderr } = await runHere(['run', ...args]);
     expect(code).toBe(2);
     expect(stderr).toContain(message);

@@ -1,4 +1,4 @@
-// Below a root of the test's own: nothing of this machine is set up.
+// Below a root of the test's own: the machine stays unchanged.
 import {
   appendFileSync,
   chmodSync,
@@ -33,7 +33,7 @@ function newRoot(): string {
   return root;
 }
 
-/** All files with what is in them, but for what programs keep beside their own. */
+/** All files with their content, except backups of other programs. */
 const filesOf = (root: string) =>
   Object.fromEntries(
     readdirSync(root, { recursive: true, withFileTypes: true, encoding: 'utf8' })
@@ -55,7 +55,7 @@ const startOf = (root: string) =>
   /^ExecStart=(.*)$/m.exec(readFileSync(join(root, FILES.bootUnit), 'utf8'))![1];
 
 describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
-  it('makes group, folder, slice and a boot unit that is enabled, as the programs of systemd have them', async () => {
+  it('makes group, folder, slice and an enabled boot unit, like the programs of systemd', async () => {
     const root = newRoot();
     const lines = await done(root, '--reserved', '0', '--strict');
     expect(lines.slice(0, 4)).toEqual(PATHS.map((path) => `made ${root}/${path}`));
@@ -72,7 +72,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     );
   });
 
-  it('makes no boot unit where no settings are given, and makes it later with them', async () => {
+  it('makes no boot unit without settings, and makes it later with them', async () => {
     const root = newRoot();
     const lines = await done(root);
     expect(lines.slice(0, 3)).toEqual(PATHS.slice(0, 3).map((path) => `made ${root}/${path}`));
@@ -82,7 +82,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(startOf(root)).toMatch(/ configure --no-strict$/);
   });
 
-  it('changes nothing when it is called again, and keeps the settings where none are given', async () => {
+  it('changes nothing when it is called again, and keeps the settings if there are no new ones', async () => {
     const root = newRoot();
     await done(root, '--reserved', '0');
     const before = filesOf(root);
@@ -93,7 +93,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(startOf(root)).toMatch(/ --reserved 1$/);
   });
 
-  it('makes files that everybody can read, whatever the umask', async () => {
+  it('makes files that all users can read, whatever the umask', async () => {
     const root = newRoot();
     const umask = process.umask(0o077);
     try {
@@ -104,7 +104,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(PATHS.map((path) => statSync(join(root, path)).mode & 0o777)).toEqual(PATHS.map(() => 0o644));
   });
 
-  it('takes away what a call that was killed has left beside a file', async () => {
+  it('removes temporary files of a killed call', async () => {
     const root = newRoot();
     const beside = join(root, `${FILES.slice}.new`);
     mkdirSync(dirname(beside), { recursive: true });
@@ -124,7 +124,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect((await done(root, '--reserved', '0')).slice(4)).toEqual(
       shown.slice(4).map((line) => line.replace('run', 'ran')),
     );
-    // What it has shown is what is there then.
+    // The files are those that it showed.
     for (const path of PATHS) {
       const at = lines.indexOf(`make ${root}/${path}`) + 1;
       const text = readFileSync(join(root, path), 'utf8').trimEnd().split('\n');
@@ -132,7 +132,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     }
   });
 
-  it('takes away by --remove all that it has made, and nothing else', async () => {
+  it('removes with --remove all that it has made, and nothing else', async () => {
     const root = newRoot();
     const before = filesOf(root);
     await done(root, '--reserved', '0');
@@ -144,22 +144,22 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(filesOf(root)).toEqual(before);
     expect(readdirSync(join(root, 'run'))).toEqual([]);
     expect(await done(root, '--remove')).toEqual(
-      expect.arrayContaining(PATHS.map((path) => `not there: ${root}/${path}`)),
+      expect.arrayContaining(PATHS.map((path) => `missing: ${root}/${path}`)),
     );
   });
 
-  it('leaves a file that somebody has edited, and says so', async () => {
+  it('leaves an edited file, and says so', async () => {
     const root = newRoot();
     await done(root, '--reserved', '0');
     appendFileSync(join(root, FILES.bootUnit), '# mine\n');
     const edited = readFileSync(join(root, FILES.bootUnit), 'utf8');
-    expect(await done(root)).toContain(`left, for it was edited: ${root}/${FILES.bootUnit}`);
+    expect(await done(root)).toContain(`kept, because it was edited: ${root}/${FILES.bootUnit}`);
     const { code, stdout } = await setup(root, '--reserved', '1');
     expect([code, stdout]).toEqual([
       1,
-      expect.stringContaining(`left, for it was edited: ${root}/${FILES.bootUnit}\n`),
+      expect.stringContaining(`kept, because it was edited: ${root}/${FILES.bootUnit}\n`),
     ]);
-    expect(await done(root, '--remove')).toContain(`left, for it was edited: ${root}/${FILES.bootUnit}`);
+    expect(await done(root, '--remove')).toContain(`kept, because it was edited: ${root}/${FILES.bootUnit}`);
     expect(Object.entries(filesOf(root)).filter(([path]) => PATHS.includes(path))).toEqual([
       [FILES.bootUnit, edited],
     ]);
@@ -181,7 +181,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(groupsOf(root)).toMatch(/^numalign:/m);
   });
 
-  it('leaves a group that was there before, however often it was called', async () => {
+  it('leaves a group that existed before, however often it was called', async () => {
     const root = newRoot();
     appendFileSync(join(root, 'etc/group'), 'numalign:x:1002:\n');
     await done(root);
@@ -191,7 +191,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(groupsOf(root)).toContain('numalign:x:1002:\n');
   });
 
-  it('leaves a folder with a state in it to root alone', async () => {
+  it('leaves a folder with a state in it to root', async () => {
     const root = newRoot();
     await done(root);
     writeFileSync(join(root, 'run/numalign/state.json'), '');
@@ -205,28 +205,28 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(groupsOf(root)).not.toContain('numalign');
   });
 
-  it('is one JSON document on request, with the keys that the documents have', async () => {
+  it('prints one JSON document on request, with the documented keys', async () => {
     const [, help] = read('docs/reference/command-line.md').split('\n## numalign setup\n');
     const [, keys] = /\nJSON: ([^(]*)/.exec(help!)!;
     const root = newRoot();
     const { stdout } = await setup(root, '--reserved', '0', '--dry-run', '--output', 'json');
-    const told = JSON.parse(stdout);
-    expect(Object.keys(told)).toEqual(keys!.match(/\w+/g));
-    expect(told.files.map(({ path, action }: Record<string, string>) => [path, action])).toEqual(
+    const report = JSON.parse(stdout);
+    expect(Object.keys(report)).toEqual(keys!.match(/\w+/g));
+    expect(report.files.map(({ path, action }: Record<string, string>) => [path, action])).toEqual(
       PATHS.map((path) => [`${root}/${path}`, 'write']),
     );
   });
 });
 
 describe.runIf(hasSystemd && isRoot)('numalign setup changes nothing, and says why, where', () => {
-  const nobody = ['setpriv', '--reuid', '65534', '--clear-groups'] as const;
+  const unprivileged = ['setpriv', '--reuid', '65534', '--clear-groups'] as const;
   const program = (...words: string[]) => [words[0]!, ...words.slice(1), process.execPath, MAIN] as const;
 
   it('this user may not write', async () => {
     const root = newRoot();
     chmodSync(root, 0o755);
     const before = filesOf(root);
-    const { code, stderr } = await numalign(['setup', '--root', root], { program: program(...nobody) });
+    const { code, stderr } = await numalign(['setup', '--root', root], { program: program(...unprivileged) });
     expect(code).toBe(1);
     expect(stderr).toMatch(
       /cannot change .*sysusers\.d\/numalign\.conf .*EACCES.*run it as root.*\[ERR_SYSCALL\]/,
@@ -274,13 +274,13 @@ describe.runIf(hasSystemd && isRoot)('numalign setup changes nothing, and says w
 
 describe.runIf(hasSystemd && isRoot)('numalign setup, where a program of systemd fails,', () => {
   it.each([
-    ['etc/.pwd.lock', mkdirSync, /systemd-sysusers .*: .*lock.*; when that is mended, call it again/],
+    ['etc/.pwd.lock', mkdirSync, /systemd-sysusers .*: .*lock.*; correct this, then run setup again/],
     [
       'run/numalign',
       (path: string) => writeFileSync(path, ''),
       /systemd-tmpfiles has not made \S+\/run\/numalign/,
     ],
-  ])('says which and why, and is done when it is called again: %s', async (path, put, message) => {
+  ])('names it with the reason, and finishes when it is called again: %s', async (path, put, message) => {
     const root = newRoot();
     put(join(root, path));
     const { code, stderr } = await setup(root, '--reserved', '0');

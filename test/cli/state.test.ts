@@ -22,7 +22,7 @@ import { newFolder, numalign } from './numalign.js';
 
 const NAMES = ['cpu_manager_state', 'memory_manager_state'];
 
-/** A folder whose state has one persistent pod, with the one CPU that can be had on any machine. */
+/** A folder whose state has one persistent pod, with the only free CPU of any machine. */
 async function stateWithPod() {
   const stateDir = newFolder();
   const manager = await openManager({ stateDir, managedCPUs: '0-1', reservedSystemCPUs: '0' });
@@ -33,7 +33,7 @@ async function stateWithPod() {
   return { stateDir, files };
 }
 
-/** A folder whose state has nothing yet, and manages the same CPUs. */
+/** A folder whose state has no grants yet, and manages the same CPUs. */
 async function stateWithout(): Promise<string> {
   const stateDir = newFolder();
   await numalign(['configure', '--managed', '0-1', '--state-dir', stateDir]);
@@ -50,7 +50,7 @@ function cpuFile(cpus: string, uid = 'pod-a'): string {
   return formatCpuManagerState({ policyName: 'static', defaultCpuSet: CpuSet.EMPTY, entries });
 }
 
-/** A folder whose state has a grant that has come, one that was resized, and one that has ended. */
+/** A folder whose state has an added, a resized and an ended grant. */
 async function stateWithHistory() {
   const stateDir = newFolder();
   const topology = await discover({ synthetic: 'core:8 pu:1' });
@@ -70,7 +70,7 @@ const shown = (stateDir: string, ...more: string[]) =>
 const shownJson = async (stateDir: string) => JSON.parse((await shown(stateDir, '--output', 'json')).stdout);
 
 describe('numalign state show', () => {
-  it('has a line for each commit: what has come, changed and ended', async () => {
+  it('has a line for each commit: added, changed and ended grants', async () => {
     const { stateDir } = await stateWithHistory();
     const { stdout, code } = await shown(stateDir);
     expect(stdout).toMatch(/the whole state: 0 grants/);
@@ -84,7 +84,7 @@ describe('numalign state show', () => {
     expect(code).toBe(0);
   });
 
-  it('says in JSON what every line of the file says, and where it is', async () => {
+  it('has the content of every line of the file in JSON, and its place', async () => {
     const { stateDir, file, generation } = await stateWithHistory();
     const journal = await shownJson(stateDir);
     const bytes = readFileSync(file);
@@ -95,7 +95,7 @@ describe('numalign state show', () => {
     expect(journal.lines.at(-1)).toMatchObject({ kind: 'change', generation });
   });
 
-  it('shows no more lines than it is asked for, the last ones', async () => {
+  it('shows at most as many lines as its option says, the last ones', async () => {
     const { stateDir } = await stateWithHistory();
     const { stdout } = await shown(stateDir, '--last', '1');
     expect(stdout).toContain('- growing');
@@ -111,7 +111,7 @@ describe('numalign state show', () => {
     expect(stdout).toContain('CPUs 6-7, to leave 0-1');
   });
 
-  it('shows what is good of a damaged file, and which line is not, and ends with 1', async () => {
+  it('shows the good lines of a damaged file and marks the others, and ends with 1', async () => {
     const { stateDir, file } = await stateWithHistory();
     const text = readFileSync(file, 'utf8');
     const lines = text.split('\n');
@@ -126,7 +126,7 @@ describe('numalign state show', () => {
     expect(kinds[2]).toBe('damaged');
   });
 
-  it('tells a line that was not finished from a damaged one', async () => {
+  it('distinguishes an unfinished line from a damaged one', async () => {
     const { stateDir, file } = await stateWithHistory();
     const before = readFileSync(file).length;
     appendFileSync(file, '{"line":"chan');
@@ -135,7 +135,7 @@ describe('numalign state show', () => {
     expect(damage).toBeNull();
   });
 
-  it('shows the lines of a newer version as far as they are lines of JSON', async () => {
+  it('shows the lines of a newer version as far as they are JSON', async () => {
     const { stateDir } = await stateWithHistory();
     makeNewer(stateDir);
     const { version, lines } = await shownJson(stateDir);
@@ -143,13 +143,13 @@ describe('numalign state show', () => {
     expect(lines.every(({ record }: { record: unknown }) => record !== null)).toBe(true);
   });
 
-  it('says that there is none, and makes none', async () => {
+  it('reports a missing state, and makes none', async () => {
     const stateDir = join(newFolder(), 'none');
     const { stdout, code } = await shown(stateDir);
     expect([stdout, code, existsSync(stateDir)]).toEqual([`no state in ${stateDir}\n`, 0, false]);
   });
 
-  it('steers no terminal by what a file says', async () => {
+  it('steers no terminal through the content of a file', async () => {
     const { stateDir, file } = await stateWithHistory();
     const members = { ...decodeMembers(readFileSync(file)), generation: 99 };
     members.pods[0].name = 'evil\u001b[31m\nname';
@@ -162,7 +162,7 @@ describe('numalign state show', () => {
 });
 
 describe('numalign state export', () => {
-  it('writes both files for their user alone, and changes nothing else', async () => {
+  it('writes both files for their user only, and changes nothing else', async () => {
     const { stateDir, files } = await stateWithPod();
     const folder = join(newFolder(), 'kubelet');
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
@@ -182,7 +182,7 @@ describe('numalign state export', () => {
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
   });
 
-  it('replaces the files that there are, and does not write through links', async () => {
+  it('replaces existing files, and does not write through links', async () => {
     const { stateDir, files } = await stateWithPod();
     const folder = newFolder();
     const other = join(newFolder(), 'other');
@@ -212,7 +212,7 @@ describe('numalign state export', () => {
     expect(statSync(join(folder, NAMES[1]!)).mode & 0o777).toBe(0o600);
   });
 
-  it('leaves what was there where one of the files cannot be replaced', async () => {
+  it('leaves the old files if one of them cannot be replaced', async () => {
     const { stateDir } = await stateWithPod();
     const folder = newFolder();
     writeFileSync(join(folder, NAMES[0]!), 'old');
@@ -231,7 +231,7 @@ describe('numalign state export', () => {
     expect(readdirSync(folder).sort()).toEqual(NAMES);
   });
 
-  it('writes nothing of a state that may hold more than is known, nor of a simulated machine', async () => {
+  it('writes nothing from a state with unknown grants, nor from a simulated machine', async () => {
     const { stateDir } = await stateWithPod();
     makeNewer(stateDir, true);
     const simulated = newFolder();
@@ -249,7 +249,7 @@ describe('numalign state export', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('says what is missing: the folder above, the state, the option', async () => {
+  it('says what is missing: the parent folder, the state, the option', async () => {
     const { stateDir } = await stateWithPod();
     const nowhere = join(newFolder(), 'a', 'b');
     const above = await numalign(['state', 'export', '--kubelet', nowhere, '--state-dir', stateDir]);
@@ -272,7 +272,7 @@ describe('numalign state import', () => {
   const importFrom = (folder: string, stateDir: string, ...more: string[]) =>
     numalign(['state', 'import', '--kubelet', folder, '--state-dir', stateDir, ...more]);
 
-  it('takes over what was exported, and what is then exported is the same', async () => {
+  it('takes over an export, and exports the same again', async () => {
     const { stateDir } = await stateWithPod();
     const [folder, again] = [newFolder(), newFolder()];
     await numalign(['state', 'export', '--kubelet', folder, '--state-dir', stateDir]);
@@ -293,7 +293,7 @@ describe('numalign state import', () => {
     expect(twice.stderr).toContain('[ERR_POD_CONFLICT]');
   });
 
-  it('gives the pods as JSON, from one file alone too', async () => {
+  it('prints the pods as JSON, also from one file alone', async () => {
     const folder = newFolder();
     writeFileSync(join(folder, NAMES[0]!), cpuFile('1'));
     const { stdout } = await importFrom(folder, await stateWithout(), '--output', 'json');
@@ -304,7 +304,7 @@ describe('numalign state import', () => {
     });
   });
 
-  it('reads a file without a checksum only when asked to, and says so', async () => {
+  it('reads a file without a checksum only on request, and says so', async () => {
     const [folder, stateDir] = [newFolder(), await stateWithout()];
     writeFileSync(join(folder, NAMES[0]!), cpuFile('1').replace(/,"checksum":\d+/, ''));
     const refused = await importFrom(folder, stateDir);
@@ -316,7 +316,7 @@ describe('numalign state import', () => {
     expect(read.stdout).toMatch(/\nunverified: the CPU file has no checksum\n$/);
   });
 
-  it('takes over nothing where it cannot take over all', async () => {
+  it('takes over nothing if it cannot take over everything', async () => {
     const { stateDir } = await stateWithPod();
     const folder = newFolder();
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
@@ -338,7 +338,7 @@ describe('numalign state import', () => {
       /has neither cpu_manager_state nor memory_manager_state \[ERR_KUBELET_STATE\]/,
     );
     writeFileSync(join(folder, NAMES[0]!), Buffer.from([0x7b, 0xff]));
-    expect((await importFrom(folder, stateDir)).stderr).toContain('no UTF-8 [ERR_KUBELET_STATE]');
+    expect((await importFrom(folder, stateDir)).stderr).toContain('not UTF-8 text [ERR_KUBELET_STATE]');
     expect(existsSync(stateDir)).toBe(false);
   });
 });

@@ -24,11 +24,10 @@ const TERMINAL = fileURLToPath(new URL('../support/terminal.py', import.meta.url
 const watch = (stateDir: string, ...more: string[]) =>
   start(['status', '--watch', '--interval', '0.2', '--state-dir', stateDir, ...more]);
 
-// After everything has been started: a child would be born on the grant's CPUs, and be one of its
-// own.
+// After all starts: a later child would be born on the grant's CPUs, and count as one of its own.
 const pinMain = (grant: Grant) => grant.pin({ threads: 'current' });
 
-/** All that it has printed when `count` lines match. */
+/** Its output once `count` lines match. */
 const printed = ({ output }: Running, pattern: RegExp, count: number) =>
   until(() => output.stdout.split('\n').filter((line) => pattern.test(line)).length >= count, `${pattern}`);
 
@@ -38,7 +37,7 @@ async function interrupt({ process: child, ended }: Running, signal: NodeJS.Sign
 }
 
 describe('numalign status --watch', () => {
-  it('prints a page for each look until it is interrupted, changes nothing and ends cleanly', async () => {
+  it('prints a page for each round until it is interrupted, changes nothing and ends cleanly', async () => {
     const { stateDir, grant } = await acquire('gateway');
     const before = readFileSync(join(stateDir, 'state.json'), 'utf8');
     const running = watch(stateDir);
@@ -52,12 +51,12 @@ describe('numalign status --watch', () => {
     );
     const row = `^${grant.uid.slice(0, 8)} +gateway +${grant.cpus} +members +1 +\\d+% +\\S+( ms/s)? +\\d+/s +\\d`;
     expect(stdout).toMatch(new RegExp(row, 'm'));
-    // Nobody draws on what is no screen.
+    // Without a terminal there is nothing to draw on.
     expect(stdout).not.toContain('\u001b');
     expect(readFileSync(join(stateDir, 'state.json'), 'utf8')).toBe(before);
   });
 
-  it('draws on a terminal in place and to its size, and leaves it as it was', async () => {
+  it('draws on a terminal in place and to its size, and restores it', async () => {
     const { stateDir } = await acquire('gateway');
     const program = ['python3', TERMINAL, '120', '20', '--', process.execPath, MAIN] as const;
     const running = start(['status', '--watch', '--interval', '60', '--state-dir', stateDir], {
@@ -84,7 +83,7 @@ describe('numalign status --watch', () => {
     running.process.stdin!.write('type 3\n');
     const { code, stdout } = await running.ended;
     expect(code).toBe(0);
-    // The cursor is there again, and what was known last stays to be read.
+    // The cursor is visible again, and the last page stays.
     const after = stdout.split('\u001b[?25h\u001b[?1049l')[1];
     expect(after).toMatch(/^NAME +gateway\r$/m);
     expect(after).not.toContain('\u001b');
@@ -93,7 +92,7 @@ describe('numalign status --watch', () => {
   it.each([
     ['Ctrl-\\', 'type 28'],
     ['a terminal that is closed', 'close'],
-  ])('ends at %s too, without a word', async (_, order) => {
+  ])('ends silently at %s too', async (_, order) => {
     const program = ['python3', TERMINAL, '80', '20', '--', process.execPath, MAIN] as const;
     const args = ['status', '--watch', '--interval', '60', '--state-dir', join(newFolder(), 'state')];
     const running = start(args, { program, env: { TERM: 'xterm' } });
@@ -105,7 +104,7 @@ describe('numalign status --watch', () => {
       expect(stdout).toMatch(/\[\?25h\S*\[\?1049l.*\r\n\r\nNo state: nothing is granted\.\r\n$/);
   });
 
-  it('names who else runs there', async () => {
+  it('names other processes that run there', async () => {
     const { stateDir, grant } = await acquire('gateway');
     const { pid } = spinningOrphan(grant.cpus);
     const running = watch(stateDir);
@@ -113,7 +112,7 @@ describe('numalign status --watch', () => {
     expect((await interrupt(running, 'SIGTERM')).code).toBe(0);
   });
 
-  it('gives one JSON document a line, of what has happened since the one before', async () => {
+  it('prints one JSON document a line, with the changes since the one before', async () => {
     const { stateDir, grant } = await acquire('gateway');
     const running = watch(stateDir, '--output', 'json');
     pinMain(grant);
@@ -142,7 +141,7 @@ describe('numalign status --watch', () => {
     }
   });
 
-  it("takes what `numalign run` runs for the grant's", async () => {
+  it("counts processes of `numalign run` as the grant's", async () => {
     const stateDir = newFolder();
     const run = start([
       'run',
@@ -163,7 +162,7 @@ describe('numalign status --watch', () => {
     expect((await interrupt(run, 'SIGTERM')).signal).toBe('SIGTERM');
   });
 
-  it('waits for grants where there are none yet, and makes no folder', async () => {
+  it('waits for the first grants, and makes no folder', async () => {
     const folder = join(newFolder(), 'state');
     const running = watch(folder);
     await printed(running, /^No state: nothing is granted\.$/, 1);
@@ -177,7 +176,7 @@ describe('numalign status --watch', () => {
     expect((await interrupt(running)).code).toBe(0);
   });
 
-  it('refuses the state of a simulated machine, and orders that make no sense', async () => {
+  it('refuses the state of a simulated machine, and options that make no sense', async () => {
     const stateDir = newFolder();
     const topology = await discover({ synthetic: 'core:4 pu:1' });
     (await openManager({ topology, stateDir })).close();

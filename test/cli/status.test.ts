@@ -9,7 +9,7 @@ import { hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
 import { newFolder, numalign, start } from './numalign.js';
 import { newFile, pod } from './pods.js';
 
-// A grant that outlives this test's manager, as a service manager would make one.
+// A grant that outlives this test's manager, like one of a service manager.
 async function persistentGrant(stateDir: string, name: string) {
   const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
   const grant = await manager.acquire({ cpu: 1, name, owner: 'persistent' });
@@ -26,7 +26,7 @@ async function persistentPod(stateDir: string) {
 }
 
 describe('numalign status', () => {
-  it('says that nothing is granted where there is no folder, and makes none', async () => {
+  it('says that nothing is granted if there is no folder, and makes none', async () => {
     const folder = join(newFolder(), 'state');
     const { code, stdout } = await numalign(['status', '--state-dir', folder]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: `no state in ${folder}: nothing is granted\n` });
@@ -42,7 +42,7 @@ describe('numalign status', () => {
     });
   });
 
-  it('says that one of the free CPUs stays shared where nothing else is', async () => {
+  it('says that one of the free CPUs stays shared if no other is shared', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
     const freeLine = async () =>
@@ -61,7 +61,7 @@ describe('numalign status', () => {
     expect(stdout).toContain(`${folder} (private), generation 2`);
     expect(stdout).toMatch(/^reserved: +CPU 0 \(shared, never exclusive\)$/m);
     expect(stdout).toMatch(/^shared: +CPUs? 0/m);
-    // Something else is shared.
+    // Another CPU is shared.
     expect(stdout).not.toContain('stays shared');
     expect(stdout).toMatch(/^ID {8}NAME {5}CPUS {2}NUMA {2}OWNER {7}STATE {2}ENFORCEMENT {2}SINCE$/m);
     expect(stdout).toMatch(
@@ -73,7 +73,7 @@ describe('numalign status', () => {
     expect(readFileSync(join(folder, 'state.json'), 'utf8')).toBe(before);
   });
 
-  it('gives the same as JSON', async () => {
+  it('prints the same as JSON', async () => {
     const folder = newFolder();
     const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const status = JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout);
@@ -97,7 +97,7 @@ describe('numalign status', () => {
     });
   });
 
-  it.each(hierarchies())('says that a grant belongs to a cgroup (%s) by now', async (_, mount) => {
+  it.each(hierarchies())('says that a grant belongs to a cgroup (%s)', async (_, mount) => {
     const folder = newFolder();
     const { uid } = await persistentGrant(folder, 'gateway');
     const cgroup = makeCgroup(mount);
@@ -110,7 +110,7 @@ describe('numalign status', () => {
     expect(json.grants).toMatchObject([{ uid, owner: { kind: 'cgroup', cgroup } }]);
   });
 
-  it('shows what can be told of a damaged state, says so, and changes nothing', async () => {
+  it('shows the readable part of a damaged state, says so, and changes nothing', async () => {
     const folder = newFolder();
     const { uid } = await persistentGrant(folder, 'gateway');
     const file = join(folder, 'state.json');
@@ -131,7 +131,7 @@ describe('numalign status', () => {
     expect(readFileSync(file, 'utf8')).toBe(damaged);
   });
 
-  it('refuses a folder that is none', async () => {
+  it('refuses a file in place of a folder', async () => {
     const folder = newFolder();
     await persistentGrant(folder, 'gateway');
     const none = await numalign(['status', '--state-dir', join(folder, 'state.json')]);
@@ -140,7 +140,7 @@ describe('numalign status', () => {
   });
 });
 
-describe('numalign status, of a machine or settings that have changed', () => {
+describe('numalign status, after changes of the machine or the settings', () => {
   const status = async (folder: string, output: 'text' | 'json') =>
     (await numalign(['status', '--state-dir', folder, '--output', output])).stdout;
 
@@ -158,7 +158,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
     ]);
   });
 
-  it('numalign configure prints the settings before and after as JSON, as status does, and what it has flagged', async () => {
+  it('numalign configure prints the settings before and after as JSON, like status, and the new flags', async () => {
     const folder = newFolder();
     const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const configured = ['configure', '--reserved', `${cpus}`, '--state-dir', folder, '--output', 'json'];
@@ -168,11 +168,11 @@ describe('numalign status, of a machine or settings that have changed', () => {
     expect(flagged).toMatchObject([{ uid, name: 'gateway', flags: [{ code: 'CPU_RESERVED' }] }]);
   });
 
-  it('shows which CPUs are offline or elsewhere now, and which settings name what is not there', async () => {
+  it('shows CPUs that are offline or elsewhere now, and settings that name missing CPUs', async () => {
     const folder = newFolder();
     const { uid } = await persistentGrant(folder, 'gateway');
     const online = CpuSet.from((await discover()).cpus);
-    // As the state would be of a machine with more CPUs, of which some are gone.
+    // Like the state of a machine that had more CPUs.
     rewrite(folder, (state) => ({
       ...state,
       pods: state.pods.map((pod) => ({
@@ -190,7 +190,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
     expect(json.free).toBe(String(online.difference(CpuSet.of(0))));
   });
 
-  it('says which persistent grants have ended with an earlier boot, before and after it is archived', async () => {
+  it('lists persistent grants that ended with an earlier boot, before and after it is archived', async () => {
     const folder = newFolder();
     const { uid, cpus } = await persistentGrant(folder, 'gateway');
     rewrite(folder, (state) => ({ ...state, bootId: 'another-boot' }));
@@ -220,7 +220,7 @@ describe('numalign status, of a machine or settings that have changed', () => {
     ]);
   });
 
-  it('lists what was put aside, and archives that cannot be read, whatever is in them', async () => {
+  it('lists quarantined states, and unreadable archives, whatever is in them', async () => {
     const folder = newFolder();
     await persistentGrant(folder, 'gateway');
     for (const [sub, name] of [
@@ -260,7 +260,7 @@ describe('numalign release', () => {
     expect((await numalign(['status', '--state-dir', folder])).stdout).toContain('No grants.');
   });
 
-  it('tells as JSON what was released', async () => {
+  it('prints the released grants as JSON', async () => {
     const folder = newFolder();
     const { uid, cpus } = await persistentGrant(folder, 'gateway');
     const { code, stdout } = await numalign([
@@ -281,7 +281,7 @@ describe('numalign release', () => {
     });
   });
 
-  it('lists what there is where the grant is unknown', async () => {
+  it('lists the grants if the requested one is unknown', async () => {
     const folder = newFolder();
     const { uid } = await persistentGrant(folder, 'gateway');
     const { code, stderr } = await numalign(['release', uid.slice(0, 3), '--state-dir', folder]);
@@ -289,7 +289,7 @@ describe('numalign release', () => {
     expect(stderr).toContain(`there is ${uid} (gateway) [ERR_UNKNOWN_GRANT]`);
   });
 
-  it('makes no folder where there is none', async () => {
+  it('makes no folder if there is none', async () => {
     const folder = join(newFolder(), 'state');
     const { code, stderr } = await numalign(['release', 'gateway', '--state-dir', folder]);
     expect(code).toBe(1);
@@ -297,7 +297,7 @@ describe('numalign release', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it('releases with --dead what dead owners had, and nothing else', async () => {
+  it('releases with --dead the grants of dead owners, and nothing else', async () => {
     const folder = newFolder();
     const dead = ['release', '--dead', '--state-dir', folder];
     const grants = async () =>
@@ -314,7 +314,7 @@ describe('numalign release', () => {
     expect(JSON.parse(stdout)).toEqual({ stateDir: folder, grants: [] });
   });
 
-  it('makes no folder with --dead, where there is nothing to release', async () => {
+  it('makes no folder with --dead if there is nothing to release', async () => {
     const folder = join(newFolder(), 'state');
     expect(await numalign(['release', '--dead', '--state-dir', folder])).toMatchObject({
       code: 0,
@@ -326,7 +326,7 @@ describe('numalign release', () => {
   it.each([
     [[], /missing required argument 'id'/],
     [['--dead', 'gateway'], /'gateway' cannot be used with option '--dead'/],
-  ])('is told either a grant or --dead: %s', async (args, message) => {
+  ])('takes either a grant or --dead: %s', async (args, message) => {
     const { code, stderr } = await numalign(['release', ...args]);
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
   });
@@ -340,16 +340,14 @@ describe('numalign release', () => {
     expect(stderr).toContain('[ERR_OWNER_ALIVE]');
     const attached = await start(['attach', 'mine', String(process.pid), '--state-dir', folder]).ended;
     expect(attached.code).toBe(1);
-    expect(attached.stderr).toMatch(
-      / and takes nobody in: that process starts others .* \[ERR_OWNER_ALIVE\]\n$/,
-    );
+    expect(attached.stderr).toMatch(/: only that process starts others on its CPUs \[ERR_OWNER_ALIVE\]\n$/);
     await grant.release();
     manager.close();
   });
 });
 
 describe('numalign configure', () => {
-  it('warns where its settings leave no CPU that could be granted', async () => {
+  it('warns if its settings leave no CPU to grant', async () => {
     const folder = newFolder();
     const warningOf = async (...args: string[]) =>
       (await numalign(['configure', ...args, '--state-dir', folder])).stderr;
@@ -394,7 +392,7 @@ describe('numalign configure', () => {
     expect(second.stdout).toMatch(/^strict: +yes +no$/m);
   });
 
-  it('reserves memory, which status then shows beside what is free and held', async () => {
+  it('reserves memory, which status shows beside free and held memory', async () => {
     const folder = newFolder();
     const reserve = ['--reserved-memory', '0:memory=64Mi', '--state-dir', folder];
     const first = await numalign(['configure', ...reserve]);
@@ -417,7 +415,7 @@ describe('numalign configure', () => {
     expect(none.stdout).toMatch(/^reserved memory: +64 MiB on 0 +none$/m);
   });
 
-  it('refuses CPUs that the machine does not have, and an order to change nothing', async () => {
+  it('refuses CPUs that the machine does not have, and a call without a change', async () => {
     const folder = newFolder();
     const beyond = await numalign(['configure', '--reserved', '60000', '--state-dir', folder]);
     expect(beyond.code).toBe(1);

@@ -7,7 +7,7 @@ import { documents, newFile, pod } from './pods.js';
 
 const MACHINE = ['--synthetic', 'package:2 [numa(memory=8GB)] core:2 pu:2'];
 
-/** The class of each CPU, and all that is written. */
+/** The class of each CPU, and all texts. */
 function pictureOf(svg: string) {
   const all = allOf(parseXml(svg));
   const cpus = all.filter(({ attributes }) => attributes['data-cpu'] !== undefined);
@@ -20,7 +20,7 @@ function pictureOf(svg: string) {
 }
 
 describe('numalign topology --svg', () => {
-  it('draws a described machine beside its tree, and nobody holds anything', async () => {
+  it('draws a described machine beside its tree, without holders', async () => {
     const file = join(newFolder(), 'machine.svg');
     const { code, stdout, stderr } = await numalign(['topology', ...MACHINE, '--svg', file]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -30,7 +30,7 @@ describe('numalign topology --svg', () => {
     expect(texts).toContain('NUMA node 1');
   });
 
-  it('prints the picture alone for "-"', async () => {
+  it('prints only the picture for "-"', async () => {
     const file = join(newFolder(), 'machine.svg');
     await numalign(['topology', ...MACHINE, '--svg', file]);
     const { code, stdout } = await numalign(['topology', ...MACHINE, '--svg', '-']);
@@ -38,7 +38,7 @@ describe('numalign topology --svg', () => {
     expect(stdout).toBe(readFileSync(file, 'utf8'));
   });
 
-  it('draws this machine with who holds what in the state folder, which it leaves as it is', async () => {
+  it('draws this machine with the grants of the state folder, which it does not change', async () => {
     const folder = newFolder();
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
     await numalign(['admit', '-f', newFile(pod('a <b> & "c"', '500m')), '--state-dir', folder]);
@@ -58,7 +58,7 @@ describe('numalign topology --svg', () => {
     expect(readdirSync(folder)).toEqual(files);
   });
 
-  it('says where there is no state, and makes none', async () => {
+  it('reports a missing state, and makes none', async () => {
     const folder = join(newFolder(), 'state');
     const { stdout } = await numalign(['topology', '--svg', '-', '--state-dir', folder]);
     expect(pictureOf(stdout).texts.join(' ')).toContain(`no state in ${folder}: nothing is granted`);
@@ -90,7 +90,7 @@ describe('numalign topology --svg', () => {
 });
 
 describe('numalign plan --svg', () => {
-  it('draws what a pod with --replace would have, and not what it has', async () => {
+  it('draws what a pod with --replace would get, not what it has', async () => {
     const folder = newFolder();
     const state = ['--state-dir', folder];
     await numalign(['configure', '--managed', '0-1', '--reserved', '0', ...state]);
@@ -100,7 +100,7 @@ describe('numalign plan --svg', () => {
     expect(pictureOf(stdout).cpus[1]).toBe('free');
   });
 
-  it('outlines what each pod would get, on a machine that is otherwise empty', async () => {
+  it('outlines what each pod would get on an otherwise empty machine', async () => {
     const file = join(newFolder(), 'plan.svg');
     const pods = newFile(documents(pod('one', 2), pod('two', 3)));
     const args = ['plan', '-f', pods, ...MACHINE, '--reserved', '0', '--policy', 'single-numa-node'];
@@ -121,7 +121,7 @@ describe('numalign plan --svg', () => {
     );
   });
 
-  it('draws a pod that is rejected as not there, and says so', async () => {
+  it('leaves a rejected pod out of the picture, and says so', async () => {
     const file = newFile(documents(pod('small', 1), pod('large', 20)));
     const { code, stdout } = await numalign(['plan', '-f', file, ...MACHINE, '--svg', '-']);
     expect(code).toBe(1);
@@ -131,7 +131,7 @@ describe('numalign plan --svg', () => {
     expect(texts.some((text) => text.startsWith('pod large'))).toBe(false);
   });
 
-  it('shows who holds what on this machine already, and a pod that is there as admitted', async () => {
+  it('shows the grants on this machine, and an admitted pod as such', async () => {
     const folder = newFolder();
     const named = (name: string) => newFile(pod(name, 1, `, uid: uid-of-${name}`));
     const files = newFile(
@@ -190,6 +190,6 @@ spec:
   const args = ['plan', '-f', newFile(pods), '--synthetic', machine, '--reserved', '0,16', '--svg', '-'];
   const { code, stdout } = await numalign(args);
   expect(code).toBe(0);
-  // Another picture on purpose: vitest run -u test/cli/svg-file.test.ts
+  // To change the picture on purpose: vitest run -u test/cli/svg-file.test.ts
   await expect(stdout).toMatchFileSnapshot('../../docs/plan.svg');
 });

@@ -15,7 +15,7 @@ const settings = (unit: string, key: string) =>
   [...unit.matchAll(new RegExp(`^${key}=(.*)$`, 'gm'))].map(([, value]) => value);
 
 describe('numalign systemd-unit', () => {
-  it('has a help of one screen, which names the options of run that it does not show', async () => {
+  it('has a help of one screen, which names the options of run without explaining them', async () => {
     const { stdout } = await numalign(['systemd-unit', '--help'], { env: { COLUMNS: '80' } });
     expect(stdout.trimEnd().split('\n').length).toBeLessThanOrEqual(40);
     expect(stdout).toContain('every option of "numalign run"');
@@ -33,7 +33,7 @@ describe('numalign systemd-unit', () => {
     expect(example).toBe(read('examples/systemd/gateway.service'));
   });
 
-  it('has the options of run word for word, in their order, and paths from here', async () => {
+  it('has the options of run word for word, in their order, with absolute paths', async () => {
     const unit = await unitOf(
       ...['--resource', 'hugepages-2Mi=64Mi', '--quiet', '--cpus', '1', '--wait', '--quiet=idle=20'],
       ...['--devices', 'devices.yaml', '--name', 'a', '--', './server', '--wait'],
@@ -45,13 +45,13 @@ describe('numalign systemd-unit', () => {
     expect(settings(unit, 'WorkingDirectory')).toEqual([process.cwd()]);
   });
 
-  it('is named after the program where nothing else is said, so that it gets the same CPUs again', async () => {
+  it('is named after the program by default, so that it gets the same CPUs again', async () => {
     const unit = await unitOf('--cpus', '1', '--', 'node', 'app.mjs');
     expect(unit).toMatch(/^# \/etc\/systemd\/system\/node\.service\n/);
     expect(unit).toMatch(/ --cpus 1 --name node -- \/\S+\/node app\.mjs$/m);
   });
 
-  it('has a description as it is given', async () => {
+  it('has its description unchanged', async () => {
     const unit = await unitOf('--cpus', '1', '--description', 'a 100 % server', '--', '/srv/api');
     expect(settings(unit, 'Description')).toEqual(['a 100 %% server']);
   });
@@ -62,13 +62,13 @@ describe('numalign systemd-unit', () => {
     expect(settings(unit, 'Description')).toEqual(['api %i on its own CPUs']);
   });
 
-  it('needs neither boot unit nor group where the state is a private one', async () => {
+  it('needs neither boot unit nor group for a private state', async () => {
     const unit = await unitOf('--cpus', '1', '--state-dir', 'state', '--user', 'web', '--', '/srv/api');
     expect(unit).not.toMatch(/^(Wants|After|SupplementaryGroups)=/m);
     expect(unit).toContain(` --state-dir ${process.cwd()}/state `);
   });
 
-  it('gives back what the program has left in the state that it used', async () => {
+  it('gives back grants of the program in the state that it used', async () => {
     const command = ['--cpus', '1', '--name', 'api@', '--', '/srv/api'];
     const release = `-${process.execPath} ${MAIN} release --dead`;
     expect(settings(await unitOf(...command), 'ExecStopPost')).toEqual([release]);
@@ -77,7 +77,7 @@ describe('numalign systemd-unit', () => {
     ]);
   });
 
-  it('has a name with a backslash as it was given', async () => {
+  it('keeps a backslash in a name', async () => {
     const unit = await unitOf('--name', 'a\\x2db@', '--cpus', '1', '--', '/srv/api');
     expect(unit).toContain(' --name "a\\\\x2db@%i" -- /srv/api\n');
   });
@@ -87,7 +87,7 @@ describe('numalign systemd-unit', () => {
     expect(settings(unit, 'User')).toEqual([user]);
   });
 
-  it('says that a program is not found here', async () => {
+  it('reports a program that is not found here', async () => {
     const { code, stdout, stderr } = await numalign(['systemd-unit', '--cpus', '1', '--', 'no-such-program']);
     expect([code, stderr]).toEqual([
       0,
@@ -96,7 +96,7 @@ describe('numalign systemd-unit', () => {
     expect(stdout).toContain(' -- no-such-program\n');
   });
 
-  it('is one JSON document on request', async () => {
+  it('prints one JSON document on request', async () => {
     const unit = JSON.parse(await unitOf('--cpus', '1', '--output', 'json', '--name', 'a', '--', '/srv/a'));
     expect(unit).toEqual({
       name: 'a.service',
@@ -152,7 +152,7 @@ async function grantsIn(folder: string): Promise<object[]> {
 }
 
 describe.runIf(hasSystemd)('systemd', () => {
-  it('accepts units with all there can be in them', async () => {
+  it('accepts units with every possible line', async () => {
     const words = ['$HOME', '%i', '"', "'", '\\', ' ', '', ';', '\n', 'é', '\u2028', '$' + '{A}', '-', '@x'];
     const units = {
       'gateway.service': await unitOf(
@@ -175,7 +175,7 @@ describe.runIf(hasSystemd)('systemd', () => {
     ).toMatch(/kill mode/);
   });
 
-  it.runIf(canRunUnits)('starts the program on its CPU, with the arguments as they were given', async () => {
+  it.runIf(canRunUnits)('starts the program on its CPU, with its arguments unchanged', async () => {
     const folder = newFolder();
     const out = join(folder, 'out');
     // No system call takes a NUL.
@@ -196,14 +196,14 @@ describe.runIf(hasSystemd)('systemd', () => {
     );
     runUnit('gateway.service', unit);
     await until(() => existsSync(out), 'what the program writes');
-    const told = JSON.parse(readFileSync(out, 'utf8'));
-    expect(told.words).toEqual(words);
-    expect(told.cpus).toBe(told.name);
-    expect(told.cpus).not.toBe('0');
+    const report = JSON.parse(readFileSync(out, 'utf8'));
+    expect(report.words).toEqual(words);
+    expect(report.cpus).toBe(report.name);
+    expect(report.cpus).not.toBe('0');
     await until(async () => (await grantsIn(join(folder, 'state'))).length === 0, 'the end of its grant');
   });
 
-  it.runIf(canRunUnits)('has it up when the program says so, with --type notify', async () => {
+  it.runIf(canRunUnits)('counts it as started when the program says so, with --type notify', async () => {
     const folder = newFolder();
     const at = (name: string) => join(folder, name);
     const script = `: > start; while [ ! -e go ]; do sleep 0.05; done; systemd-notify --ready; exec sleep 1000`;
@@ -211,7 +211,7 @@ describe.runIf(hasSystemd)('systemd', () => {
       ...['--cpus', '1', '--reserved', '0', '--state-dir', at('state'), '--type', 'notify'],
       ...['--working-directory', folder, '--name', 'gateway', '--', 'sh', '-c', script],
     );
-    // What runs as soon as it is up.
+    // A program that runs as soon as the unit is started.
     const post = `ExecStartPost=/bin/touch ${at('up')}`;
     runUnit('gateway.service', unit.replace('\n[Install]', `${post}\n\n[Install]`));
     await until(() => existsSync(at('start')), 'the start of the program');

@@ -1,5 +1,4 @@
-// systemd as far as it is there without being the machine's: its programs, and an instance of it in
-// namespaces.
+// systemd without the machine's own instance: its programs, and an instance in namespaces.
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,16 +6,16 @@ import { onTestFinished } from 'vitest';
 import { newFolder, until } from './numalign.js';
 
 const SYSTEMD = '/lib/systemd/systemd';
-// Of cgroup v1, where the machine was not booted with systemd.
+// In cgroup v1, if the machine was not booted with systemd.
 const CGROUPS = '/sys/fs/cgroup/systemd';
 
 export const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
-/** It takes namespaces, and groups are root's to make. */
+/** It needs namespaces, and root must be able to make groups. */
 export const isRoot = process.getuid!() === 0;
 export const canRunUnits =
   isRoot && existsSync(SYSTEMD) && existsSync(CGROUPS) && !existsSync('/run/systemd/system');
 
-/** What systemd has to say against units, by the names of their files. */
+/** systemd's complaints about units, by the names of their files. */
 export function verify(units: Readonly<Record<string, string>>): string {
   const folder = newFolder();
   for (const [name, text] of Object.entries(units)) writeFileSync(join(folder, name), text);
@@ -28,14 +27,14 @@ export function verify(units: Readonly<Record<string, string>>): string {
   return status === 0 ? stderr : `${status}: ${stderr}`;
 }
 
-/** Has an instance of systemd run a unit, until the test is over. */
+/** Runs a unit in an instance of systemd until the test is over. */
 export function runUnit(name: string, text: string): void {
   const folder = newFolder();
   const units = join(folder, 'systemd/user');
   mkdirSync(units, { recursive: true });
   writeFileSync(join(units, name), text);
-  // It only runs where the machine looks as if it had booted with it, and as no namespace's first
-  // process, which it takes for a machine's.
+  // It only runs if the machine looks as if it had booted with it, and not as the first process of
+  // a namespace, which it takes for a machine's.
   const boot = `mount -t tmpfs none /run/systemd && mkdir /run/systemd/system && ${SYSTEMD} --user --unit=${name}; true`;
   const before = cgroups();
   const child = spawn(
@@ -46,7 +45,7 @@ export function runUnit(name: string, text: string): void {
         PATH: process.env.PATH,
         XDG_RUNTIME_DIR: folder,
         XDG_CONFIG_HOME: folder,
-        // Nothing of the machine's is generated.
+        // No generated units of the machine.
         SYSTEMD_GENERATOR_PATH: folder,
         SYSTEMD_ENVIRONMENT_GENERATOR_PATH: folder,
       },
@@ -73,7 +72,7 @@ function isRemoved(cgroup: string): boolean {
   }
 }
 
-/** Of systemd's own hierarchy, the inner ones first. */
+/** Groups of systemd's own hierarchy, the inner ones first. */
 function cgroups(): string[] {
   return readdirSync(CGROUPS, { recursive: true, withFileTypes: true, encoding: 'utf8' })
     .flatMap((entry) => (entry.isDirectory() ? [join(entry.parentPath, entry.name)] : []))

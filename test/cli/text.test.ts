@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { findGrant } from '../../lib/cli/arguments/find-grant.js';
-import { grantTable, shownIdLength } from '../../lib/cli/pages/status/grant-table.js';
+import { grantTable, idLength } from '../../lib/cli/pages/status/grant-table.js';
 import { errorJson } from '../../lib/cli/terminal/report-error.js';
 import { table } from '../../lib/cli/terminal/table.js';
-import { colorsWanted, givenWidth } from '../../lib/cli/terminal/terminal.js';
-import { fillProse, fitted, formatBytes, formatJson, labelled } from '../../lib/cli/terminal/text.js';
+import { pageWidth, wantsColors } from '../../lib/cli/terminal/terminal.js';
+import { fillProse, fitPage, formatBytes, formatJson, labelRows } from '../../lib/cli/terminal/text.js';
 import { CpuSet, NodeSet } from '../../lib/machine/cpu-set.js';
 
 describe('text on the command line', () => {
@@ -26,16 +26,16 @@ describe('text on the command line', () => {
     expect(JSON.parse(formatJson(value))).toEqual(value);
   });
 
-  it('tells an error as JSON whatever its details are', () => {
+  it('prints an error as JSON whatever its details', () => {
     const value: { self?: unknown } = {};
     value.self = value;
-    const told = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
-    expect(told).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
+    const json = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
+    expect(json).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
   });
 
   it('fills long rows under their label', () => {
     expect(
-      labelled(
+      labelRows(
         [
           ['a:', 'one two three four five six'],
           ['long:', 'x'],
@@ -45,7 +45,7 @@ describe('text on the command line', () => {
     ).toEqual(['a:     one two three four', '       five six', 'long:  x']);
   });
 
-  it('shortens only the flexible column, and only where the table is too wide', () => {
+  it('shortens only the flexible column, and only if the table is too wide', () => {
     const columns = [{ title: 'ID' }, { title: 'OWNER', flexible: true }, { title: 'STATE' }];
     const rows = [['1', 'a command of some length', 'alive']];
     expect(table(columns, rows, { width: 100 })[1]).toBe('1   a command of some length  alive');
@@ -53,7 +53,7 @@ describe('text on the command line', () => {
     expect(table(columns, rows, { width: 5 })[1]).toBe('1   a command o…  alive');
   });
 
-  it('has a block for each row where a page is too narrow for the table, less what says nothing', () => {
+  it('has a block for each row if a page is too narrow for the table, without empty cells', () => {
     const columns = [{ title: 'ID' }, { title: 'OWNER', flexible: true }, { title: 'STATE' }];
     const rows = [
       ['1', 'a command of some length', 'alive, flagged and isolated'],
@@ -90,15 +90,15 @@ describe('text on the command line', () => {
   });
 
   it('has the width of the terminal before that of COLUMNS', () => {
-    expect(givenWidth({ COLUMNS: '60' }, 80)).toBe(80);
-    // Some terminals do not know their own.
-    expect(givenWidth({ COLUMNS: '60' }, 0)).toBe(60);
-    expect(givenWidth({ COLUMNS: '60' }, undefined)).toBe(60);
+    expect(pageWidth({ COLUMNS: '60' }, 80)).toBe(80);
+    // Some terminals do not know their own width.
+    expect(pageWidth({ COLUMNS: '60' }, 0)).toBe(60);
+    expect(pageWidth({ COLUMNS: '60' }, undefined)).toBe(60);
     for (const COLUMNS of ['', '0', '-1', 'x', '6e1', undefined])
-      expect(givenWidth({ COLUMNS }, undefined)).toBeUndefined();
+      expect(pageWidth({ COLUMNS }, undefined)).toBeUndefined();
   });
 
-  it('fills paragraphs of a help anew, and leaves what is indented', () => {
+  it('refills paragraphs of a help text, and leaves indented lines', () => {
     const text = 'One two\nthree four.\n\nExamples:\n  $ a command that is longer\n';
     expect(fillProse(text, 13)).toBe('One two three\nfour.\n\nExamples:\n  $ a command that is longer\n');
     expect(fillProse(text, 80)).toBe('One two three four.\n\nExamples:\n  $ a command that is longer\n');
@@ -106,25 +106,25 @@ describe('text on the command line', () => {
 
   it('folds plain lines that are longer than a narrow page below their indent', () => {
     const text = 'rejected: one two three\n  held by "x": 0-3\n\n\u001b[1mcoloured and long\u001b[22m\n';
-    expect(fitted(text, { width: 14, isNarrow: true })).toBe(
+    expect(fitPage(text, { width: 14, isNarrow: true })).toBe(
       'rejected:\n  one two\n  three\n  held by\n    "x": 0-3\n\n\u001b[1mcoloured and long\u001b[22m\n',
     );
-    expect(fitted(text, { width: 14 })).toBe(text);
+    expect(fitPage(text, { width: 14 })).toBe(text);
   });
 
   it('obeys NO_COLOR before FORCE_COLOR before the terminal', () => {
-    expect(colorsWanted({ NO_COLOR: '1', FORCE_COLOR: '1' }, true)).toBe(false);
-    expect(colorsWanted({ FORCE_COLOR: '1' }, false)).toBe(true);
-    expect(colorsWanted({ FORCE_COLOR: '0' }, true)).toBe(false);
-    expect(colorsWanted({ CI: '1' }, false)).toBe(false);
-    expect(colorsWanted({ TERM: 'dumb' }, true)).toBe(false);
-    expect(colorsWanted({ TERM: 'xterm' }, true)).toBe(true);
+    expect(wantsColors({ NO_COLOR: '1', FORCE_COLOR: '1' }, true)).toBe(false);
+    expect(wantsColors({ FORCE_COLOR: '1' }, false)).toBe(true);
+    expect(wantsColors({ FORCE_COLOR: '0' }, true)).toBe(false);
+    expect(wantsColors({ CI: '1' }, false)).toBe(false);
+    expect(wantsColors({ TERM: 'dumb' }, true)).toBe(false);
+    expect(wantsColors({ TERM: 'xterm' }, true)).toBe(true);
   });
 
   it('shows ids at a length at which they differ', () => {
-    expect(shownIdLength([])).toBe(8);
-    expect(shownIdLength(['12345678-aa', '12345678-ab'])).toBe(11);
-    expect(shownIdLength(['abcdefgh-1', 'bbcdefgh-1'])).toBe(8);
+    expect(idLength([])).toBe(8);
+    expect(idLength(['12345678-aa', '12345678-ab'])).toBe(11);
+    expect(idLength(['abcdefgh-1', 'bbcdefgh-1'])).toBe(8);
   });
 });
 
@@ -187,11 +187,11 @@ describe('finding a grant', () => {
     expect(find('job')).toBe('abcd1111-0');
   });
 
-  it('refuses what may mean several, a name and an id too', () => {
+  it('refuses ambiguous text, even between a name and an id', () => {
     for (const text of ['abcd', 'twin', 'abcd1111']) expect(() => find(text)).toThrow(/may mean/);
   });
 
-  it('refuses what is too short or unknown, and lists what there is', () => {
+  it('refuses short or unknown text, and lists the grants', () => {
     for (const text of ['fff', 'nothing', '']) {
       expect(() => find(text)).toThrow(/there is abcd1111-0 \(job\), abcd2222-0 \(other\)/);
     }

@@ -115,7 +115,7 @@ describe('the tree of a machine', () => {
     expect(topologyTree(topology, { width: 100 })).toContain('└─ NUMA node 3  memory only  3.7 GiB\n');
   });
 
-  it('shows memory and hugepages, and tells which part of an L3 group is in a node', async () => {
+  it('shows memory and hugepages, and which part of an L3 group is in a node', async () => {
     const topology = await discover({
       json: {
         columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
@@ -144,7 +144,7 @@ describe('the tree of a machine', () => {
     expect(text).toContain('L3 1 (part)  2 cores  2 3\n');
   });
 
-  it('says whose the CPUs are in words', async () => {
+  it('names the holders of CPUs in words', async () => {
     const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
     const state = {
       status: status({
@@ -171,7 +171,7 @@ describe('the tree of a machine', () => {
     ]);
   });
 
-  it('claims nothing to be free where nothing is granted, and says why', async () => {
+  it('shows no CPU as free if nothing can be granted, and says why', async () => {
     const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
     const refusal = new NumalignError('ERR_STATE_VERSION', 'it is of version 99');
     const state = {
@@ -190,7 +190,7 @@ describe('the tree of a machine', () => {
     ]);
   });
 
-  it('colours CPUs by their state, with a legend, and pads by what is seen', async () => {
+  it('colours CPUs by their state, with a legend, and pads by visible width', async () => {
     const topology = await discover({ synthetic: 'package:1 l3:2 core:2 pu:2' });
     const colors = pc.createColors(true);
     const state = {
@@ -278,7 +278,7 @@ describe('the devices of a machine', () => {
     ]);
   });
 
-  it('that belong to no single node have a block of their own, those of other kinds a count', async () => {
+  it('that belong to no single node have their own block, those of other kinds a count', async () => {
     const topology = await withDevices([
       { id: address(1), class: '0106', names: ['sda'] },
       { id: address(2), class: '0200', numaNodes: [0, 1] },
@@ -294,7 +294,7 @@ describe('the devices of a machine', () => {
     expect(text).not.toContain('0000:03:00.0');
   });
 
-  it('keep within the width and on a page at two hundred of them', async () => {
+  it('keep within the width and on a page even if there are two hundred', async () => {
     const topology = await withDevices(
       Array.from({ length: 200 }, (_, i) => ({
         id: address(i),
@@ -311,7 +311,7 @@ describe('the devices of a machine', () => {
     }
   });
 
-  it('cannot steer a terminal by their names', async () => {
+  it('cannot steer a terminal through their names', async () => {
     const topology = await withDevices([
       { id: address(1), class: '0200', names: ['eth\u001b[2J0'], driver: 'x\ny', numaNodes: [0] },
     ]);

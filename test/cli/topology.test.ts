@@ -39,7 +39,7 @@ describe('numalign topology', () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  it.runIf(canUnshare)("shows the tree also where the machine's state cannot be read, and why", async () => {
+  it.runIf(canUnshare)("shows the tree even if the machine's state cannot be read, and why", async () => {
     const { stateDir } = await simulate('core:2 pu:1');
     const put = `mount -t tmpfs tmpfs /run; cp -r ${stateDir} /run/numalign; exec "$@"`;
     const program = ['unshare', '--mount', 'sh', '-ec', put, 'sh', process.execPath, MAIN] as const;
@@ -49,7 +49,7 @@ describe('numalign topology', () => {
     expect(stdout).toContain('[ERR_SIMULATED_MACHINE]');
   });
 
-  it('leaves a folder without a state as it is', async () => {
+  it('does not change a folder without a state', async () => {
     const folder = newFolder();
     expect((await numalign(['topology', '--state-dir', folder])).stdout).toContain('nothing is granted');
     expect(readdirSync(folder)).toEqual([]);
@@ -94,7 +94,7 @@ describe('numalign topology', () => {
     expect(first.stdout).toContain('[0, 0, 0, 0, 0, 0]');
   });
 
-  it('adds what the state says to the JSON of this machine', async () => {
+  it('adds the content of the state to the JSON of this machine', async () => {
     const folder = newFolder();
     await numalign(['configure', '--reserved', '0', '--state-dir', folder]);
     const before = readFileSync(join(folder, 'state.json'), 'utf8');

@@ -18,17 +18,17 @@ describe('YAML', () => {
     expect(document?.value).toEqual({ x: { cpu: 2 }, y: { cpu: 2, m: 8 }, z: [1000, 16, 8, '010'] });
   });
 
-  it('has aliases of what an anchor names at last', () => {
+  it('resolves an alias to the last anchor of its name', () => {
     expect(read('a: &a {b: &a [1], c: *a}\nd: *a\n')[0]?.value).toEqual({ a: { b: [1], c: [1] }, d: [1] });
   });
 
-  it('says in which line and column something is wrong', () => {
+  it('names the line and column of an error', () => {
     for (const [text, message] of [
       ['a: [1,\nb: 2', /^f, line 2, column 1: Flow sequence/],
       ['a:\n\t- b', /^f, line 2, column 1: Tabs/],
-      ['x: 1\ny: {a: 1, a: 2}', /^f, line 2, column 11: "a" is there twice$/],
+      ['x: 1\ny: {a: 1, a: 2}', /^f, line 2, column 11: "a" is a duplicate key$/],
       ['a: *b', /^f, line 1, column 4: no &b comes before this alias$/],
-      ['a: &a {b: *a}', /^f, line 1, column 11: this alias is inside of &a, which has no end$/],
+      ['a: &a {b: *a}', /^f, line 1, column 11: this alias is inside of &a: it would never end$/],
       ['a: !!js/function "x"', /^f, line 1, column 4: Unresolved tag/],
       ['a: !!binary aGk=', /^f, line 1, column 4: Unresolved tag/],
       ['b: 1\n? [a]\n: c', /^f, line 2, column 3: /],
@@ -37,7 +37,7 @@ describe('YAML', () => {
     }
   });
 
-  it('cannot be made to exhaust us', () => {
+  it('cannot exhaust the process', () => {
     const levels = Array.from(
       { length: 9 },
       (_, i) => `a${i + 1}: &a${i + 1} [${Array(9).fill(`*a${i}`).join(',')}]`,
@@ -48,7 +48,7 @@ describe('YAML', () => {
         /^f, line 1, column \d+: nested deeper than 200 levels$/,
       );
     }
-    // The time taken grows with the number of keys, not with its square.
+    // The time grows with the number of keys, not with its square.
     const keys = Array.from({ length: 20_000 }, (_, i) => `k${i}: 1`);
     expect(Object.keys(read(keys.join('\n'))[0]!.value as object)).toHaveLength(20_000);
     expect(read('__proto__: {x: 1}')[0]!.value).not.toHaveProperty('x');

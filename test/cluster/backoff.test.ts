@@ -1,4 +1,4 @@
-// How long a worker that dies again and again is waited for.
+// The delay before the next fork of a worker that dies again and again.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { Backoff, STEADY_MS } from '../../lib/cluster/backoff.js';
@@ -14,7 +14,7 @@ it('has the first short life followed at once, then after 100 ms and twice as lo
   ]);
 });
 
-it('depends on the short lives since the last long one alone', () => {
+it('depends only on the short lives since the last long one', () => {
   const short = fc.double({ min: 0, max: STEADY_MS, maxExcluded: true, noNaN: true });
   const long = fc.double({ min: STEADY_MS, max: 1e9, noNaN: true });
   const before = fc.array(fc.oneof(short, long));

@@ -1,4 +1,4 @@
-// Workers that are forked onto CPUs of their own, by this process.
+// Workers that this process forks onto their own CPUs.
 import { spawn } from 'node:child_process';
 import nodeCluster from 'node:cluster';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ const maskOf = (pid: number) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
 
 describe('a worker', () => {
-  it('is on the CPUs of its grant in its first line, and knows them, and nobody else is', async () => {
+  it('is alone on the CPUs of its grant in its first line, and knows them', async () => {
     const manager = await setUp();
     const { worker, line } = await fork({ name: 'server', env: { MARK: 'its own' } });
     const { uid, cpus } = worker.grant!;
@@ -30,7 +30,7 @@ describe('a worker', () => {
     expect([cpus.size, worker.refusal, cluster.workers![worker.id]]).toEqual([1, null, worker]);
   });
 
-  it('knows the CPUs of its grant, whatever variables it is to have', async () => {
+  it('knows the CPUs of its grant, whatever its variables', async () => {
     await setUp();
     const { worker, line } = await fork({ env: { NUMALIGN_CPUS: '7', NUMALIGN_GRANT: 'none' } });
     expect(line).toMatchObject({ granted: `${worker.grant!.cpus}`, grant: worker.grant!.uid });
@@ -56,7 +56,7 @@ describe('a worker', () => {
     expect(seen.sort()).toEqual(['disconnect 1', 'exit 1', 'fork 1', 'online 1']);
   });
 
-  it('has the streams that the settings say, and the lock of its grant’s owner behind them', async () => {
+  it('has the streams of the settings, followed by the lock of its grant’s owner', async () => {
     await setUp();
     const setups: object[] = [];
     const note = (settings: object) => void setups.push({ ...settings });
@@ -89,7 +89,7 @@ describe('a worker', () => {
     expect(cluster.settings.stdio).toBeUndefined();
   });
 
-  it('is none, and nothing is granted, where node:cluster does not fork it', async () => {
+  it('does not exist, and nothing is granted, if node:cluster does not fork it', async () => {
     const manager = await setUp();
     cluster.setupPrimary({ stdio: ['ignore', 'ignore', 'ignore'] });
     onTestFinished(() => cluster.setupPrimary({ stdio: undefined }));
@@ -98,7 +98,7 @@ describe('a worker', () => {
     expect(Object.values(cluster.workers!)).toEqual([]);
   });
 
-  it('is none, and nothing is granted, where the kernel does not start it', async () => {
+  it('does not exist, and nothing is granted, if the kernel does not start it', async () => {
     const manager = await setUp();
     cluster.setupPrimary({ cwd: '/no/such/folder' });
     onTestFinished(() => cluster.setupPrimary({ cwd: undefined }));
@@ -109,14 +109,14 @@ describe('a worker', () => {
     }
   });
 
-  it('is none where its CPUs are not to be had', async () => {
+  it('does not exist if its CPUs are taken', async () => {
     await setUp();
     const error = await errorOf(() => cluster.fork({ cpu: ALL.size }));
     expect(error).toBeInstanceOf(AdmissionError);
     expect(Object.values(cluster.workers!)).toEqual([]);
   });
 
-  it('is none with options that cannot be meant', async () => {
+  it('does not exist with invalid options', async () => {
     const manager = await setUp();
     const wrong: [options: object, value: unknown][] = [
       [{ owner: 'persistent' }, 'owner'],
@@ -155,13 +155,13 @@ describe('a manager that could not be opened', () => {
 });
 
 describe('an optional worker', () => {
-  it('has CPUs of its own where there are some', async () => {
+  it('has its own CPUs if there are any', async () => {
     await setUp();
     const { worker, line } = await fork({ optional: true });
     expect([line.cpus, worker.refusal]).toEqual([`${worker.grant!.cpus}`, null]);
   });
 
-  it('runs in the shared pool where there are none, says so, and leaves CPUs that are granted later', async () => {
+  it('runs in the shared pool if there are none, says so, and leaves CPUs that are granted later', async () => {
     const manager = await setUp();
     const first = await manager.acquire({ cpu: ALL.size - 1 });
     const { worker, line } = await fork({ optional: true });
@@ -178,7 +178,7 @@ describe('an optional worker', () => {
     await second.release();
   });
 
-  it('runs as any process where there is no manager, and says why', async () => {
+  it('runs like any process if there is no manager, and says why', async () => {
     await setUp();
     const config = { stateDir: '/proc/no-such-folder' };
     const empty = await openManager({ ...config, optional: true });
@@ -191,7 +191,7 @@ describe('an optional worker', () => {
     }
   });
 
-  it('is in the shared pool also where the primary runs on CPUs of its own', async () => {
+  it('is in the shared pool even if the primary runs on its own CPUs', async () => {
     const manager = await setUp();
     const own = await manager.acquire({ cpu: ALL.size - 1 });
     own.pin();
@@ -226,7 +226,7 @@ describe('a worker whose primary has acquired by numalign/preload', () => {
 });
 
 describe('the cluster of a primary', () => {
-  it('is node:cluster in all but what it does itself', () => {
+  it('is node:cluster in everything that it does not replace', () => {
     expect(cluster.isPrimary && cluster.isMaster && !cluster.isWorker).toBe(true);
     for (const name of [
       'workers',
@@ -249,7 +249,7 @@ describe('the cluster of a primary', () => {
     expect('fork' in cluster && 'restart' in cluster && 'on' in cluster).toBe(true);
   });
 
-  it('gives by name what node:cluster does', () => {
+  it('has the named exports of node:cluster', () => {
     const names = Object.keys(nodeCluster).filter((key) => !key.startsWith('_'));
     expect(Object.keys(required)).toEqual(expect.arrayContaining(names));
     expect(required).toMatchObject({ fork: cluster.fork, restart: cluster.restart, default: cluster });

@@ -1,4 +1,4 @@
-// Primaries and workers that are killed: no CPU is lost, and none is somebody's twice.
+// Primaries and workers that are killed: no CPU is lost, and none is granted twice.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ function kill(pid: number): void {
   }
 }
 
-/** Another process as the primary of such workers, as they are once they run. */
+/** Another process as the primary of such workers, once they run. */
 async function startPrimary(stateDir: string, forks: readonly ForkOptions[]) {
   const env = { ...process.env, STATE_DIR: stateDir, FORKS: JSON.stringify(forks) };
   const primary = spawn(process.execPath, [PRIMARY], { env, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -98,7 +98,7 @@ describe('a primary that is killed', () => {
 });
 
 describe('workers that are killed', () => {
-  it(`are followed on their CPUs, ${TIMES} times, which nobody else can have meanwhile`, async () => {
+  it(`have successors on their CPUs, ${TIMES} times, which stay theirs meanwhile`, async () => {
     const manager = await setUp();
     const all = `${manager.freeCpus()}`;
     for (let i = 0; i < TIMES; i++) {

@@ -1,11 +1,11 @@
-// What becomes of a worker that ends, and of its CPUs.
+// The end of a worker, and its CPUs afterwards.
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ForkOptions, GrantedWorker } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
 import { ALL, cluster, firstLine, fork, nextWorker, setUp } from './this-primary.js';
 
-/** What is warned of while a test runs. */
+/** Warnings during a test. */
 function warnings(): string[] {
   const seen: string[] = [];
   const note = ({ message }: Error) => void seen.push(message);
@@ -32,7 +32,7 @@ describe('a worker that dies', () => {
     expect(manager.grants()).toMatchObject([{ uid }]);
   });
 
-  it('is not forked again after as many short lives as the limit says, which is told', async () => {
+  it('is not forked again after the limit of short lives, with a warning', async () => {
     const manager = await setUp();
     const seen = warnings();
     let forks = 0;
@@ -45,19 +45,19 @@ describe('a worker that dies', () => {
     await expect.poll(() => seen).toEqual([expect.stringMatching(/^worker \d+ is not forked again/)]);
   });
 
-  it('is not forked again where it has no CPUs and the manager was closed, which is told', async () => {
+  it('is not forked again if it has no CPUs and the manager was closed, with a warning', async () => {
     const manager = await setUp();
     const seen = warnings();
     const { worker } = await fork({ cpu: 4096, optional: true });
     manager.close();
     process.kill(worker.process.pid!, 'SIGTERM');
-    const told = `worker ${worker.id} is not forked again: the manager has been closed`;
-    await expect.poll(() => seen).toEqual([told]);
-    // It has no place any more.
+    const message = `worker ${worker.id} is not forked again: the manager has been closed`;
+    await expect.poll(() => seen).toEqual([message]);
+    // It has lost its place.
     expect(await cluster.restart()).toEqual([]);
   });
 
-  it('is forked again whatever the limit where it has lived for ten seconds', async () => {
+  it('is forked again whatever the limit if it has lived for ten seconds', async () => {
     await setUp();
     const { worker } = await fork({ respawn: { limit: 1 } });
     const now = performance.now.bind(performance);
@@ -68,7 +68,7 @@ describe('a worker that dies', () => {
     expect((await next).grant).toBe(worker.grant);
   });
 
-  it('takes CPUs again where they were released meanwhile', async () => {
+  it('takes CPUs again if they were released meanwhile', async () => {
     const manager = await setUp();
     const seen = warnings();
     const { worker } = await fork({ env: { TASK: 'exit', MARK: '1' } });
@@ -85,7 +85,7 @@ describe('a worker that dies', () => {
     expect(seen).toEqual([]);
   });
 
-  it('gets CPUs where it had none and there are some by now', async () => {
+  it('gets CPUs if it had none and there are some now', async () => {
     const manager = await setUp();
     const other = await manager.acquire({ cpu: ALL.size - 1 });
     const { worker } = await fork({ optional: true });
@@ -99,7 +99,7 @@ describe('a worker that dies', () => {
   it.each<[what: string, settings: object, before: object]>([
     ['node:cluster refuses', { stdio: ['ignore', 'ignore', 'ignore'] }, { stdio: undefined }],
     ['the kernel refuses', { cwd: '/no/such/folder' }, { cwd: undefined }],
-  ])('is tried again where %s to fork it, which is told', async (_, settings, before) => {
+  ])('is tried again if %s to fork it, with a warning', async (_, settings, before) => {
     await setUp();
     const seen = warnings();
     const { worker } = await fork();
@@ -113,7 +113,7 @@ describe('a worker that dies', () => {
     expect(again.grant).toBe(worker.grant);
   });
 
-  it('is no worker that a later fork answers', async () => {
+  it('is not the worker of a later fork', async () => {
     const manager = await setUp();
     const { worker } = await fork({ optional: true });
     const next = nextWorker();
@@ -126,7 +126,7 @@ describe('a worker that dies', () => {
 });
 
 describe('a listener of exit that forks', () => {
-  /** What the listener forks with is answered, and how many workers are forked. */
+  /** The result of the listener's fork, and the number of workers that are forked. */
   function forkAtExit(options?: ForkOptions) {
     let forks = 0;
     const count = () => void forks++;
@@ -138,7 +138,7 @@ describe('a listener of exit that forks', () => {
     return { forked, forks: () => forks };
   }
 
-  it('gets the worker that comes after the one that died, with the environment that it asks for', async () => {
+  it('gets the successor of the dead worker, with the environment that it requests', async () => {
     const manager = await setUp();
     const { worker } = await fork({ env: { MARK: 'old' } });
     const { forked, forks } = forkAtExit({ env: { MARK: 'new' } });
@@ -149,7 +149,7 @@ describe('a listener of exit that forks', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it('gets what it asks for in place of what the worker had', async () => {
+  it('gets its own request in place of the worker’s', async () => {
     const manager = await setUp();
     const { worker } = await fork();
     const { forked, forks } = forkAtExit({ name: 'other' });
@@ -160,7 +160,7 @@ describe('a listener of exit that forks', () => {
     expect([forks(), Object.values(cluster.workers!)]).toEqual([1, [again]]);
   });
 
-  it('forks another where the worker is not forked again', async () => {
+  it('forks another if the worker is not forked again', async () => {
     await setUp();
     const { worker } = await fork({ optional: true });
     const { forked } = forkAtExit({ optional: true });
@@ -168,7 +168,7 @@ describe('a listener of exit that forks', () => {
     expect((await forked).id).toBe(worker.id + 1);
   });
 
-  it('forks one alone that is not to be forked again', async () => {
+  it('forks a single worker that is not forked again', async () => {
     const manager = await setUp();
     const { worker } = await fork({ optional: true });
     const { forked, forks } = forkAtExit({ optional: true, respawn: false });
@@ -180,7 +180,7 @@ describe('a listener of exit that forks', () => {
     await expect.poll(() => manager.grants().map(({ uid }) => uid)).toEqual(its);
   });
 
-  it('forks another beside the one that comes where it forks twice', async () => {
+  it('forks another beside the successor if it forks twice', async () => {
     await setUp();
     const { worker } = await fork({ optional: true });
     const both = new Promise<GrantedWorker[]>((resolve, reject) => {
@@ -193,7 +193,7 @@ describe('a listener of exit that forks', () => {
     expect([next!.grant, other!.grant]).toEqual([worker.grant, null]);
   });
 
-  it('is refused where no worker comes, which is no error that nobody has handled', async () => {
+  it('is refused if no worker comes, without an unhandled error', async () => {
     await setUp();
     const options = { env: { TASK: 'exit', MARK: '1' }, respawn: { limit: 1 } };
     await cluster.fork(options);
@@ -245,7 +245,7 @@ describe('a worker that ends by choice', () => {
     expect(tries).toBe(2);
   });
 
-  it('ends no primary by the error of a message that a dead worker cannot get', async () => {
+  it('does not end its primary by the error of a message that it cannot get', async () => {
     const manager = await setUp();
     const { worker } = await fork();
     const disconnected = new Promise<void>((resolve) => cluster.disconnect(resolve));
@@ -254,7 +254,7 @@ describe('a worker that ends by choice', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
-  it('has none come after it that was waited for when the cluster is disconnected', async () => {
+  it('has no delayed successor once the cluster is disconnected', async () => {
     const manager = await setUp();
     await fork({ env: { TASK: 'exit', MARK: '1' } });
     await nextWorker();

@@ -14,7 +14,7 @@ const shown = ({ before, worker, overlapped, killed }: Replacement) => ({
   killed,
 });
 
-/** A port that nobody listens on. */
+/** A free port. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -30,7 +30,7 @@ async function serve(port: number, options: object = {}): Promise<GrantedWorker>
   return worker;
 }
 
-/** Who answers, each time over a connection of its own. */
+/** The workers that answer, each time over a new connection. */
 const ask = (port: number) =>
   new Promise<number>((resolve, reject) => {
     get({ port, host: '127.0.0.1', agent: false }, (response) => {
@@ -43,7 +43,7 @@ const ask = (port: number) =>
   });
 
 describe('a rolling restart', () => {
-  it('replaces every worker, at once where there are CPUs for both, and refuses no connection', async () => {
+  it('replaces every worker, at once if there are CPUs for both, and refuses no connection', async () => {
     const manager = await setUp();
     const port = await freePort();
     const whole = { cpu: ALL.size - 1 };
@@ -81,7 +81,7 @@ describe('a rolling restart', () => {
     expect([replaced!.worker.grant, replaced!.worker.isDead()]).toEqual([worker.grant, false]);
   });
 
-  it('keeps a worker in the shared pool whose successor does not serve, and ends that', async () => {
+  it('keeps a worker in the shared pool whose successor does not serve, and ends the successor', async () => {
     const manager = await setUp();
     const all = await manager.acquire({ cpu: ALL.size - 1 });
     const port = await freePort();
@@ -97,7 +97,7 @@ describe('a rolling restart', () => {
     await all.release();
   });
 
-  it('tells where a worker does not serve that came after another had ended, and goes on forking it', async () => {
+  it('reports a successor that does not serve after its predecessor has ended, and keeps forking it', async () => {
     await setUp();
     const port = await freePort();
     const worker = await serve(port);
@@ -122,7 +122,7 @@ describe('a rolling restart', () => {
   });
 
   it.each(['acquire', 'startChild'] as const)(
-    'ends where the cluster is disconnected at %s, and leaves no worker',
+    'ends if the cluster is disconnected at %s, and leaves no worker',
     async (method) => {
       const manager = await setUp();
       await manager.acquire({ cpu: ALL.size - 1 });
@@ -141,7 +141,7 @@ describe('a rolling restart', () => {
     },
   );
 
-  it('gives a worker that has CPUs no successor without, nor waits for more CPUs', async () => {
+  it('gives a worker with CPUs no successor without, nor waits for more CPUs', async () => {
     const manager = await setUp();
     const whole = { cpu: ALL.size - 1, wait: true, optional: true };
     const { worker } = await fork(whole);
@@ -151,7 +151,7 @@ describe('a rolling restart', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it('waits until a worker listens that takes the place of one that did', async () => {
+  it('waits until the successor of a listening worker listens', async () => {
     await setUp();
     const worker = await serve(await freePort());
     const listening: GrantedWorker[] = [];
@@ -163,7 +163,7 @@ describe('a rolling restart', () => {
     expect(listening).toEqual([replaced!.worker]);
   });
 
-  it('forks one worker in place of one that was waited for', async () => {
+  it('forks one worker in place of a delayed one', async () => {
     await setUp();
     const workers: GrantedWorker[] = [];
     const note = (worker: GrantedWorker) => void workers.push(worker);
@@ -182,7 +182,7 @@ describe('a rolling restart', () => {
   });
 
   it.each([true, false])(
-    'answers the new worker to a listener of exit that forks, with respawn: %s',
+    'returns the new worker to a listener of exit that forks, with respawn: %s',
     async (respawn) => {
       await setUp();
       const { worker } = await fork({ optional: true });
@@ -196,7 +196,7 @@ describe('a rolling restart', () => {
     },
   );
 
-  it('gives CPUs back where the cluster is disconnected before the next worker is forked', async () => {
+  it('gives CPUs back if the cluster is disconnected before the next worker is forked', async () => {
     const manager = await setUp();
     await fork();
     cluster.once('exit', () => cluster.disconnect());
@@ -205,7 +205,7 @@ describe('a rolling restart', () => {
     expect(Object.values(cluster.workers!)).toEqual([]);
   });
 
-  it('is refused where the next worker cannot be forked, which is tried again, and lets others follow', async () => {
+  it('is refused if the next worker cannot be forked, which is tried again, and allows later restarts', async () => {
     await setUp();
     const { worker } = await fork();
     cluster.setupPrimary({ stdio: ['ignore', 'ignore', 'ignore'] });
@@ -219,7 +219,7 @@ describe('a rolling restart', () => {
     expect(await cluster.restart()).toMatchObject([{ before: again }]);
   });
 
-  it('waits for one that is under way', async () => {
+  it('waits for another restart that is under way', async () => {
     await setUp();
     const { worker } = await fork();
     const [first, second] = await Promise.all([cluster.restart(), cluster.restart()]);
@@ -229,7 +229,7 @@ describe('a rolling restart', () => {
     ]);
   });
 
-  it('ends between two workers where its signal says so, and has nothing to do without workers', async () => {
+  it('ends between two workers at its signal, and has nothing to do without workers', async () => {
     await setUp();
     expect(await cluster.restart()).toEqual([]);
     const { worker } = await fork();
@@ -238,7 +238,7 @@ describe('a rolling restart', () => {
     expect(Object.values(cluster.workers!)).toEqual([worker]);
   });
 
-  it('refuses options that cannot be meant', async () => {
+  it('refuses invalid options', async () => {
     for (const options of [
       { deadlineMs: -1 },
       { startDeadlineMs: 'soon' },

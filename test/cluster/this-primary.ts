@@ -18,7 +18,7 @@ export const { cluster } = required;
 export const EXEC = fileURLToPath(new URL('worker.mjs', import.meta.url));
 export const ALL = affinity();
 
-/** What a worker says in its first line. */
+/** A worker's report in its first line. */
 export interface FirstLine {
   readonly cpus: string;
   readonly grant?: string;
@@ -28,25 +28,25 @@ export interface FirstLine {
 
 const isAlive = (worker: Worker | undefined) => worker?.process.pid !== undefined && !worker.isDead();
 
-/** A manager of a folder of its own, of which the workers have their CPUs; they end with the test. */
+/** A manager of a folder of its own, which gives the workers their CPUs; they end with the test. */
 export async function setUp(): Promise<Manager> {
   const manager = await openManager({ stateDir: makeStateDir() });
   cluster.setupPrimary({ manager, exec: EXEC, args: [], silent: false });
   onTestFinished(async () => {
     const living = Object.values(cluster.workers!).filter(isAlive) as GrantedWorker[];
-    // Not once() of node:events: it rejects where a dead worker cannot be told to end.
+    // Not once() of node:events: it rejects if a dead worker cannot get its command to end.
     const ends = living.map((worker) => new Promise((resolve) => worker.process.once('exit', resolve)));
     cluster.disconnect();
     for (const worker of living) worker.process.kill('SIGKILL');
     await Promise.all(ends);
     manager.close();
-    // What it was confined to is no choice of its own.
+    // Its confinement is not its own choice.
     pin(ALL);
   });
   return manager;
 }
 
-/** Forks a worker, and answers it with its first line. */
+/** Forks a worker, and returns it with its first line. */
 export async function fork(options: ForkOptions = {}) {
   const worker = await cluster.fork(options);
   return { worker, line: await firstLine(worker) };

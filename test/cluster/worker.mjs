@@ -1,5 +1,5 @@
-// A worker that needs nothing of numalign: it tells where it runs in its first line, and then does what
-// TASK says.
+// A worker that does not use numalign: it reports where it runs in its first line, and then does
+// its TASK.
 import { readFileSync } from 'node:fs';
 
 const [, cpus] = /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync('/proc/self/status', 'utf8'));
@@ -12,7 +12,7 @@ const tasks = {
   exit: () => process.exit(Number(MARK)),
   // Goes on after it is disconnected.
   linger: () => setInterval(() => {}, 1000),
-  // Hears of nothing, its primary's end included, while the file MARK is there.
+  // Receives nothing, not even its primary's end, while the file MARK exists.
   deaf: () => {
     const still = new Int32Array(new SharedArrayBuffer(4));
     const isThere = () => {

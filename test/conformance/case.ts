@@ -1,5 +1,5 @@
-// What the parts of the runner tell each other: a recorded case, how its replay came out, what a
-// replay may use.
+// The types that parts of the runner share: a recorded case, the result of its replay, and the
+// means of a replay.
 import type * as numalign from '../support/package.js';
 
 /**
@@ -71,7 +71,7 @@ export function describeError(error: unknown): string {
   return `${error.name}${code} (${error.message})`;
 }
 
-/** What an action came to: its value, or what it threw. */
+/** The outcome of an action: its value, or its error. */
 export type Attempt<Value> = { readonly value: Value } | { readonly error: unknown };
 
 export function attempt<Value>(action: () => Value): Attempt<Value> {
@@ -83,8 +83,7 @@ export function attempt<Value>(action: () => Value): Attempt<Value> {
 }
 
 /**
- * Passed where every field of `got` is as the case records it; a field that the case leaves out is
- * not compared.
+ * Passed if every field of `got` equals the case's; a field that the case omits is not compared.
  */
 export function compareFields(vector: Case, got: Readonly<Record<string, unknown>>): Result {
   const fields = Object.keys(got).filter((field) => vector[field] !== undefined);

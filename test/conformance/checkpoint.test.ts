@@ -9,7 +9,7 @@ const { cases, kind, path } = readCases(vectors('checkpoint'))!;
 const context = contextOf(path, numalign);
 
 describe('the recorded cases of checkpoint', () => {
-  it('fail where any of their answers is altered', async () => {
+  it('fail if any of their answers is altered', async () => {
     const notNoticed: string[] = [];
     for (const { error, loaded, state, ...asked } of cases) {
       const wrong: object[] = [{ error: 'refused' }];
@@ -39,12 +39,12 @@ describe('a checkpoint case of a CPU file without a checksum', () => {
     }),
   });
 
-  it('counts as D10 where it is refused, and read as unverified when that is asked for', async () => {
+  it('counts as D10 if it is refused, and read as unverified on request', async () => {
     expect(await outcomeOf(vector)).toBe('D10');
     expect(await outcomeOf({ ...vector, text: text.replace(',"checksum":0', '') })).toBe('D10');
   });
 
-  it('fails where it is trusted unasked, never read, read wrongly or called verified', async () => {
+  it('fails if it is trusted by default, never read, read wrongly or called verified', async () => {
     expect(await outcomeOf(vector, parsing({ allowUnverified: true }))).toBe('failed');
     expect(await outcomeOf(vector, parsing({ allowUnverified: false }))).toBe('failed');
     expect(await outcomeOf(vector, parsing({}, { entries: new Map() }))).toBe('failed');

@@ -132,7 +132,7 @@ describe('the recorded cases', () => {
   it.each<[string, string[]]>([
     ['cpuset', ['id', 'op', 'input', 'a', 'b', 'error']],
     ['bitmask', ['id', 'op', 'bits', 'a', 'b', 'remove', 'query', 'error']],
-  ])('of %s fail where any of their answers is altered', async (name, inputs) => {
+  ])('of %s fail if any of their answers is altered', async (name, inputs) => {
     const file = readCases(vectors(name))!;
     const context = contextOf(file.path, numalign);
     const notNoticed: string[] = [];

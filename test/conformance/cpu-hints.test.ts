@@ -27,7 +27,7 @@ const answering = (hints: readonly RecordedHint[]) =>
   );
 
 describe('the recorded cases of cpu-hints', () => {
-  it('fail where their answer is altered and none of the known differences can explain it', async () => {
+  it('fail if their answer is altered and none of the known differences explains it', async () => {
     const context = contextOf(file.path, numalign);
     const irregular = ['2s-6c2t-offline', 'uneven-numa', 'hybrid-8p8e', 'harvested-l3'];
     const notNoticed: string[] = [];

@@ -1,5 +1,5 @@
-// The list form of CPU sets, read and written. Here once more, because what is judged must not
-// judge itself.
+// The list form of CPU sets, read and written. A second implementation, because the code under test
+// must not judge itself.
 
 export function idsOf(list: string): Set<number> {
   const ids = new Set<number>();

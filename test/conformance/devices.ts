@@ -1,5 +1,5 @@
-// The devices of a scenario: the plugin that stands behind them, how they are counted, and which
-// ones recorded containers can have had.
+// The devices of a scenario: their plugin, their counts, and which ones recorded containers can
+// have.
 
 import type { PreferredAllocationRequest } from '../../lib/entries/topology.js';
 import type { DeviceAssignment } from '../../lib/index.js';
@@ -13,7 +13,7 @@ export interface RecordedResource {
   readonly devices: readonly { readonly id: string; readonly numaNodes: readonly number[] | null }[];
 }
 
-/** The NUMA nodes of every registered device (null: it tells none), by resource and id. */
+/** The NUMA nodes of every registered device (null: none reported), by resource and id. */
 export type Inventory = ReadonlyMap<string, ReadonlyMap<string, readonly number[] | null>>;
 
 export function inventoryOf(resources: readonly RecordedResource[]): Inventory {
@@ -43,17 +43,14 @@ export function countByPlace(devices: readonly DeviceAssignment[]): Record<strin
   return counts;
 }
 
-/**
- * Which ids a recorded container is known to have; undefined where equal devices were picked at
- * random.
- */
+/** The known ids of a recorded container; undefined if equal devices were picked at random. */
 const givenIds = (holdings: RecordedHoldings, container: string, resource: string) =>
   holdings[container]?.devices[resource]?.ids ?? undefined;
 
 /**
- * Recorded pods with every device by its id: the recorded one, or where that is not known any that
- * fits: of the recorded NUMA nodes, left by an init container of the pod or nobody's. Undefined
- * where there are not enough.
+ * Recorded pods with every device by its id: the recorded one, or else any that fits: on the
+ * recorded NUMA nodes, free or left by an init container of the pod. Undefined if there are not
+ * enough.
  */
 export function withDevices(
   pods: ReadonlyMap<string, RecordedHoldings>,

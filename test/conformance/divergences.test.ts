@@ -1,5 +1,5 @@
-// Where numalign does not follow the kubelet, each by its smallest example. The letters are those
-// of the recorded cases' list of divergences.
+// The divergences of numalign from the kubelet, each by its smallest example. The letters are those
+// of the recorded cases' list.
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import {
@@ -33,7 +33,7 @@ async function reopened(manager: Manager, options: ManagerOptions = {}): Promise
   return simulate(topology, { ...options, stateDir });
 }
 
-/** Admits a pod, reopens with the same options and admits it again: it must have what it had. */
+/** Admits a pod, reopens with the same options and admits it again: its grant must be the same. */
 async function expectStays(
   manager: Manager,
   options: ManagerOptions,
@@ -145,7 +145,7 @@ describe('B: running pods that the kubelet rejects after a restart stay as they 
     await expectStays(manager, options, spec);
   });
 
-  it('B3: though the memory of their init containers is somebody else’s by now', async () => {
+  it('B3: even if the memory of their init containers belongs to another pod by now', async () => {
     const topology = await machineOf([{ cpus: 4, memory: 8 * GI }]);
     const manager = await simulate(topology);
     const spec = {

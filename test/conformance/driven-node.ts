@@ -1,4 +1,4 @@
-// A node driven through the operations of a scenario, and what can be seen of it.
+// A node driven through the operations of a scenario, and its observable state.
 import type { Manager, ManagerOptions, PodContainer } from '../../lib/index.js';
 import { attempt, type Numalign } from './case.js';
 import { lowestIds, type RecordedResource } from './devices.js';
@@ -111,21 +111,23 @@ export class DrivenNode {
   observe(): Placement {
     const { pods, bookings, memory: recorded } = readRecord(this.#options.stateDir);
     for (const [uid, holdings] of pods) {
-      const told = this.#manager.pod(uid).containers.map((container) => {
+      const reported = this.#manager.pod(uid).containers.map((container) => {
         const hint = recordedHint(this.#manager.getAffinity(uid, container.name));
         return [container.name, { ...holdingOf(container), hint }];
       });
-      if (!isSameHoldings(Object.fromEntries(told), holdings)) {
-        throw new Error(`the manager says of ${uid} what its state file does not: ${JSON.stringify(told)}`);
+      if (!isSameHoldings(Object.fromEntries(reported), holdings)) {
+        throw new Error(
+          `the manager says of ${uid} what its state file does not: ${JSON.stringify(reported)}`,
+        );
       }
     }
     const memory = this.#manager.memory();
     const sharedPool = this.#manager.sharedPool();
-    const told = bookedOf(memory);
+    const reportedMemory = bookedOf(memory);
     const booked = sorted(recorded);
-    if (JSON.stringify(told) !== JSON.stringify(booked)) {
+    if (JSON.stringify(reportedMemory) !== JSON.stringify(booked)) {
       throw new Error(
-        `the manager says ${JSON.stringify(told)} is booked, its state file ${JSON.stringify(booked)}`,
+        `the manager says ${JSON.stringify(reportedMemory)} is booked, its state file ${JSON.stringify(booked)}`,
       );
     }
     for (const uid of pods.keys()) {

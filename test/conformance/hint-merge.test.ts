@@ -58,7 +58,7 @@ function mirrored(): Numalign {
 }
 
 describe('the recorded cases of hint-merge', () => {
-  it('fail where any of their answers is altered', async () => {
+  it('fail if any of their answers is altered', async () => {
     const context = contextOf(file.path, numalign);
     const notNoticed: string[] = [];
     for (const vector of file.cases) {

@@ -1,4 +1,4 @@
-// The kinds of cases, told apart by their fields.
+// The kinds of cases, distinguished by their fields.
 import type { Kind } from './case.js';
 import { bitmask } from './kinds/bitmask.js';
 import { checkpoint } from './kinds/checkpoint.js';

@@ -17,7 +17,7 @@ export interface RecordedNumaNode {
 /** Bytes by NUMA node and memory type. */
 export type BytesByNode = Readonly<Record<number, Readonly<Record<string, number>>>>;
 
-/** What a node has of a type, whoever has been given it. */
+/** A node's memory of a type, granted or not. */
 export type Capacity = Pick<MemoryTable, 'node' | 'type' | 'total' | 'systemReserved' | 'allocatable'>;
 
 /** As Kubernetes writes the size: 2048 KiB are `hugepages-2Mi`. */
@@ -42,9 +42,7 @@ export function capacitiesOf(nodes: readonly RecordedNumaNode[]): Capacity[] {
   });
 }
 
-/**
- * The nodes that each node's memory is given away with; undefined where two such groups overlap.
- */
+/** The nodes that each node's memory is allocated with; undefined if two such groups overlap. */
 export function groupsOfNodes(blocks: readonly MemoryBlock[]): Map<number, readonly number[]> | undefined {
   const groups = new Map<number, readonly number[]>();
   for (const { nodes } of blocks) {
@@ -56,7 +54,7 @@ export function groupsOfNodes(blocks: readonly MemoryBlock[]): Map<number, reado
   return groups;
 }
 
-/** The account where so much is free. A type that `free` does not name has all of it free. */
+/** The account with this much free. A type that `free` does not name is completely free. */
 export function tablesOf(
   capacities: readonly Capacity[],
   free: BytesByNode,
@@ -108,7 +106,7 @@ export function isSameMemory(a: readonly MemoryTable[], b: readonly MemoryTable[
   return text(a) === text(b);
 }
 
-/** Which rule an account breaks beside the blocks of memory that are given away, if any. */
+/** The rule that an account breaks besides the blocks of allocated memory, if any. */
 export function flawOfMemory(
   tables: readonly MemoryTable[],
   blocks: readonly MemoryBlock[],

@@ -1,5 +1,5 @@
-// Altered answers: the runner fails each, unless what is recorded still satisfies a letter. How many
-// may do that is bounded: a condition that becomes wider lets more pass.
+// Altered answers: the runner fails each, unless the altered record still satisfies a letter. The
+// number of these is bounded: a wider condition lets more pass.
 import { describe, expect, it } from 'vitest';
 import { budget } from '../support/budget.mjs';
 import * as numalign from '../support/package.js';

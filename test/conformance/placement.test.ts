@@ -218,7 +218,7 @@ describe('recorded devices', () => {
     );
   };
 
-  it('are those that are known, and others that fit for those that are not', () => {
+  it('are the known ones, and fitting ones for unknown ones', () => {
     const known = { one: { app: recorded(['a'], { 0: 1 }) } };
     expect(
       idsOf({ side: { proxy: recorded(null, { 0: 1 }), app: recorded(null, { none: 1 }) }, ...known }),
@@ -238,7 +238,7 @@ describe('recorded devices', () => {
     );
   });
 
-  it('are nowhere to be had where more are recorded than there are', () => {
+  it('do not exist if more are recorded than the machine has', () => {
     expect(idsOf({ one: { app: recorded(null, { 1: 2 }) } })).toBeUndefined();
     const taken = { side: { proxy: recorded(['c'], { 1: 1 }), app: recorded(null, {}) } };
     expect(idsOf({ ...taken, one: { app: recorded(null, { 1: 1 }) } })).toBeUndefined();

@@ -1,5 +1,5 @@
-// Who has which CPUs, memory and devices, as recorded or as observed, and the rules that every
-// placement keeps.
+// Placements of CPUs, memory and devices, recorded or observed, and the rules that each of them
+// keeps.
 
 import type { MachineJson } from '../../lib/entries/topology.js';
 import type { DeviceAssignment, MemoryBlock, MemoryTable } from '../../lib/index.js';
@@ -251,7 +251,7 @@ export const blocksIn = ({ pods, bookings }: Pick<Placement, 'pods' | 'bookings'
       bookings.get(uid)?.memory ?? Object.values(containers).flatMap(({ memory }) => memory),
   );
 
-/** Which rule a placement breaks, if any. */
+/** The rule that a placement breaks, if any. */
 export function flawOf({ pods, bookings, sharedPool, memory }: Placement, rules: Rules): string | undefined {
   const owners = new Map<number, string>();
   const deviceOwners = new Map<string, string>();

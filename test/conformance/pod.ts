@@ -1,4 +1,4 @@
-// Pods as scenarios record them: what they ask for, and how the package is asked.
+// Pods as scenarios record them: their requests, and the calls to the package.
 import type { PodSpec } from '../../lib/index.js';
 
 /** Resource name to amount: CPU in millicores, everything else in whole units. */
@@ -99,13 +99,13 @@ export interface Policies {
   };
 }
 
-/** How a pod with resources as a whole is placed; undefined: it says nothing of the whole. */
+/** How a pod with pod-level resources is placed; undefined: it has none. */
 export function levelOf(
   { podResources }: RecordedPod,
   { featureGates: gates, topologyPolicy, topologyScope }: Policies,
-): 'nobody' | 'containers' | 'pod' | undefined {
+): 'none' | 'containers' | 'pod' | undefined {
   if (!podResources) return undefined;
-  if (gates?.PodLevelResourceManagers !== true) return 'nobody';
+  if (gates?.PodLevelResourceManagers !== true) return 'none';
   return topologyScope === 'pod' && topologyPolicy !== 'none' ? 'pod' : 'containers';
 }
 
@@ -128,7 +128,7 @@ const isMemoryType = (resource: string) => resource === 'memory' || resource.sta
 export function claimsOf(pod: RecordedPod, policies: Policies): Claim[] {
   const { cpuPolicy, memoryPolicy } = policies;
   const level = levelOf(pod, policies);
-  const isPlaced = isGuaranteed(pod) && level !== 'nobody';
+  const isPlaced = isGuaranteed(pod) && level !== 'none';
   // Without whole CPUs of the pod none of its containers has its own.
   const isWhole = level !== 'pod' || (pod.podResources!.requests!.cpu ?? 0) % 1000 === 0;
   const isExclusive = cpuPolicy === 'static' && isPlaced && isWhole;

@@ -48,12 +48,13 @@ export function readCases(path: string): CaseFile | undefined {
   return { path, kind, cases };
 }
 
-/** Is told of every case before it is replayed. */
+/** Called with every case before it is replayed. */
 export type OnCase = (what: string) => void;
 
 /**
- * `enough`: after so many failures no more cases are looked at.
- * @throws InputError where the machines beside it are missing or malformed.
+ * `enough`: after this many failures no more cases are replayed.
+ *
+ * @throws InputError if the machines beside it are missing or malformed
  */
 export async function replay(
   { path, kind, cases }: CaseFile,
@@ -87,7 +88,7 @@ const counts = (passed: number, failures: number, diverged: number) =>
   `${passed} passed, ${failures} failed, ${diverged} diverged`;
 
 /**
- * Replays every file, tells `print` of it line by line, and answers the exit code: 0, 1 for any
+ * Replays every file, reports to `print` line by line, and returns the exit code: 0, 1 for any
  * failure, 2 for unusable input.
  */
 export async function main(
@@ -115,8 +116,8 @@ async function replayAll(
   print: (line: string) => void,
   onCase?: OnCase,
 ): Promise<number> {
-  // All are read first: a malformed line in the last file is told before minutes have gone into the
-  // others.
+  // All are read first: a malformed line in the last file is reported before the others have taken
+  // minutes.
   const files = paths.map((path) => ({ name: basename(path), file: readCases(path) }));
   let [passed, failures, diverged] = [0, 0, 0];
   const letters = new Map<string, number>();

@@ -132,7 +132,7 @@ const withStateAtRestart = (change: Parameters<typeof rewrite>[1]) =>
 const enough = (ofAll: number) => budget(ofAll, Math.ceil(ofAll / 5));
 
 describe('the recorded cases of scenario', () => {
-  it('fail where a recorded result is altered and none of the known differences can explain it', async () => {
+  it('fail if a recorded result is altered and none of the known differences explains it', async () => {
     const context = contextOf(file.path, numalign);
     const notNoticed: string[] = [];
     let checked = 0;
@@ -282,7 +282,7 @@ describe('the recorded cases of scenario', () => {
       }),
     ],
     [
-      'admits everybody to the shared pool',
+      'admits every pod to the shared pool',
       10,
       withAdmit((manager, pod, options) => {
         const shared = (container: object) => ({ ...container, limits: {} });
@@ -388,7 +388,7 @@ describe('the recorded cases of scenario', () => {
   it.each<[string, number, Numalign]>([
     ['books no memory', 10, withOptions((options) => ({ ...options, memoryManagerPolicy: 'None' }))],
     [
-      'books memory that nobody wants booked',
+      'books memory without a request',
       3,
       withOptions((options) => ({ ...options, memoryManagerPolicy: 'Static' })),
     ],
@@ -821,7 +821,7 @@ describe('a scenario', () => {
       expect(await reports({ init, app: { ...app, devices: { ...app.devices, ...gpus(5) } } })).toBe('B');
       expect(await reports({ init, app: { ...app, memoryBlocks: [block([0], GI)] } })).toBe('B');
       expect(await reports({ init, app }, free(9 * GI))).toBe('B');
-      // This one makes sense, and is gone on with.
+      // This one makes sense, and the replay continues with it.
       expect(await reports({ init, app })).toBe('failed');
     });
 

@@ -1,4 +1,4 @@
-// Ends a run in which one case takes too long, and tells which. A thread of its own does it: where
+// Ends a run in which one case takes too long, and names the case. It has a thread of its own: if
 // the package loops without end, nothing else gets a turn.
 import { Worker } from 'node:worker_threads';
 

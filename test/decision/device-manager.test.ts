@@ -16,7 +16,7 @@ const NIC = 'example.com/nic';
 
 const twoNodes = () => machineOf([0, 1].map(() => ({ cpus: 8, memory: 8 * GI })));
 
-/** Devices of which as many are near each node as the list says, numbered through. */
+/** Devices, with the given number near each node, numbered consecutively. */
 const near = (name: string, ...counts: number[]): DeviceSpec[] => {
   let id = 0;
   return counts.flatMap((count, node) =>
@@ -24,7 +24,7 @@ const near = (name: string, ...counts: number[]): DeviceSpec[] => {
   );
 };
 
-/** Asks for devices alone: any class of pod gets them. */
+/** Requests only devices: any class of pod gets them. */
 const asking = (devices: Record<string, number>) => ({ containers: [{ name: 'main', limits: devices }] });
 
 async function idsOf(manager: Manager, devices: Record<string, number>, options = {}): Promise<string[]> {
@@ -33,7 +33,7 @@ async function idsOf(manager: Manager, devices: Record<string, number>, options 
 }
 
 describe('devices', () => {
-  it('come from the NUMA node of the CPUs, as far as there are any', async () => {
+  it('come from the NUMA node of the CPUs, as far as it has any', async () => {
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 1, 2));
     const pod = await manager.admit({ containers: [guaranteed('main', { cpu: 2, [GPU]: 2 })] });
@@ -52,7 +52,7 @@ describe('devices', () => {
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu1']);
   });
 
-  it('without a NUMA node are taken last, and have no preference where there are no others', async () => {
+  it('without a NUMA node are taken last, and have no preference if there are no others', async () => {
     const manager = await simulate(await twoNodes());
     manager.registerDevices(GPU, [{ id: 'a' }, ...near('gpu', 0, 1), { id: 'b', numaNodes: [] }]);
     expect(await idsOf(manager, { [GPU]: 2 })).toEqual(['a', 'gpu0']);
@@ -78,7 +78,7 @@ describe('devices', () => {
     expect(manager.grants()[0]!.devices[GPU]!.map(({ id }) => id)).toEqual(['gpu0', 'gpu1', 'gpu2']);
   });
 
-  it('that fall ill are not given any more, and those that are given stay', async () => {
+  it('that become unhealthy are no longer granted, and granted ones stay', async () => {
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'restricted' });
     const gpus = near('gpu', 2, 1);
     manager.registerDevices(GPU, gpus);
@@ -88,7 +88,7 @@ describe('devices', () => {
       ...gpus.map((gpu) => ({ ...gpu, healthy: gpu.id === 'gpu2' })),
       { id: 'lost', healthy: false },
     ]);
-    // They count all the same for what a node could ever have.
+    // They still count for what a node could ever have.
     const { explanation, reason } = manager.plan(asking({ [GPU]: 2 }));
     expect(reason).toBe('TopologyAffinityError');
     expect(explanation!.resources[0]).toMatchObject({
@@ -107,7 +107,7 @@ describe('devices', () => {
     ]);
   });
 
-  it('of another opener stay as they are where this one does not know them, and are given once among all', async () => {
+  it('of another opener stay unchanged if this one does not know them, and are granted once among all', async () => {
     const knowing = await simulate(await twoNodes());
     knowing.registerDevices(GPU, near('gpu', 1, 1));
     const { topology, stateDir } = knowing;
@@ -120,7 +120,7 @@ describe('devices', () => {
     expect((await errorOf(() => idsOf(knowing, { [GPU]: 1 }))).code).toMatch(/^ERR_(TOPOLOGY|INSUFFICIENT)/);
   });
 
-  it('that are one PCI device are given once, whatever the resources are called', async () => {
+  it('that are one PCI device are granted once, whatever the names of the resources', async () => {
     const nic = (id: string) => [{ id, numaNodes: [0] }];
     const manager = await simulate(await twoNodes());
     manager.registerDevices(NIC, [...nic('0000:3b:00.0'), ...nic('0000:3b:00.1')]);
@@ -137,7 +137,7 @@ describe('devices', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('are refused in amounts that no list could have, with a code', async () => {
+  it('are refused in impossible amounts, with a code', async () => {
     const manager = await simulate(await twoNodes());
     manager.registerDevices(GPU, near('gpu', 1, 1));
     const { code } = await errorOf(() => manager.admit(asking({ [GPU]: 2 ** 40 }), { policy: 'restricted' }));
@@ -153,16 +153,16 @@ describe('devices', () => {
     expect((await errorOf(() => openManager({ devices: devices as never }))).code).toBe('ERR_INVALID_OPTION');
   });
 
-  it('that nobody gives out are a warning, unless a custom provider may', async () => {
+  it('without a manager cause a warning, unless a custom provider may have them', async () => {
     const manager = await simulate(await twoNodes());
-    const told = [{ code: 'RESOURCE_UNKNOWN', resource: GPU, message: expect.stringContaining(GPU) }];
-    expect(manager.plan(asking({ [GPU]: 1, [NIC]: 0 })).warnings).toEqual(told);
-    expect((await manager.admit(asking({ [GPU]: 1 }))).warnings).toEqual(told);
+    const warnings = [{ code: 'RESOURCE_UNKNOWN', resource: GPU, message: expect.stringContaining(GPU) }];
+    expect(manager.plan(asking({ [GPU]: 1, [NIC]: 0 })).warnings).toEqual(warnings);
+    expect((await manager.admit(asking({ [GPU]: 1 }))).warnings).toEqual(warnings);
     manager.registerDevices(GPU, []);
     expect((await errorOf(() => manager.admit(asking({ [GPU]: 1 })))).code).toBe('ERR_INSUFFICIENT_DEVICES');
     manager.addHintProvider({ name: 'other', hints: () => null, allocate() {}, release() {} });
     expect(manager.plan(asking({ [NIC]: 1 })).warnings).toEqual([]);
-    // Whoever acquires wants what he names.
+    // An acquire requires the devices that it names.
     const strict = await simulate(await twoNodes());
     const acquire = (name: string) => errorOf(() => strict.acquire({ cpu: 1, resources: { [name]: 1 } }));
     expect((await acquire(NIC)).code).toBe('ERR_INVALID_OPTION');
@@ -225,7 +225,7 @@ describe('the preferred allocation', () => {
     expect(pairs).toEqual(PAIRS);
   });
 
-  it('leads to the NUMA node that has a good choice, and away from the one that has none', async () => {
+  it('leads to the NUMA node with a good choice, and away from one without', async () => {
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 4, 4), { preferredAllocation: linked });
     // One of each pair of node 0 is taken: 2 and 3 are left there, which are not linked.
@@ -239,11 +239,11 @@ describe('the preferred allocation', () => {
     ]);
     expect(await idsOf(manager, { [GPU]: 2 })).toEqual(['gpu4', 'gpu7']);
     expect(await idsOf(manager, { [GPU]: 2 })).toEqual(['gpu5', 'gpu6']);
-    // There is no good choice any more: it has no say, and does not stand in the way.
+    // No good choice is left: it does not count, and does not block.
     expect(await idsOf(manager, { [GPU]: 2 })).toEqual(['gpu2', 'gpu3']);
   });
 
-  it('is told what must be included: what init containers have left, and what is aligned', async () => {
+  it('gets the devices that it must include: those of init containers, and aligned ones', async () => {
     const asked: PreferredAllocationRequest[] = [];
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'best-effort' });
     manager.registerDevices(GPU, near('gpu', 3, 3), {
@@ -271,7 +271,7 @@ describe('the preferred allocation', () => {
     expect(await idsOf(manager, { [GPU]: 4 })).toEqual(['gpu2', 'gpu3', 'gpu4', 'gpu5']);
   });
 
-  it('of init containers count as there for those that come later, in the error too', async () => {
+  it('of init containers count as available for later ones, even in the error', async () => {
     const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'none' });
     manager.registerDevices(GPU, near('gpu', 3, 0));
     const container = (name: string, count: number) => ({ name, limits: { [GPU]: count } });
@@ -280,7 +280,7 @@ describe('the preferred allocation', () => {
     expect(message).toContain(`devices of ${GPU} asked for: 4, free: 3`);
   });
 
-  it('may choose what it likes among what is there, and nothing else', async () => {
+  it('may choose any available devices, and no others', async () => {
     const endless = function* () {
       for (;;) yield 'gpu0';
     };
@@ -338,7 +338,7 @@ describe('the preferred allocation', () => {
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['other0']);
   });
 
-  it('is not asked about more sets of NUMA nodes than can be looked at while others wait', async () => {
+  it('is not asked about more sets of NUMA nodes than others can wait for', async () => {
     const topology = await machineOf(Array.from({ length: 24 }, () => ({ cpus: 1, memory: GI })));
     const manager = await simulate(topology);
     let asked = 0;
@@ -353,7 +353,7 @@ describe('the preferred allocation', () => {
     expect(asked).toBeGreaterThanOrEqual(18);
   });
 
-  it('whatever it chooses, as many devices are given as were asked for, aligned ones first, none twice', async () => {
+  it('whatever it chooses, the requested number is granted, aligned ones first, none twice', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.array(fc.nat(1), { maxLength: 2 }), { minLength: 1, maxLength: 8 }),

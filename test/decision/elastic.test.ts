@@ -1,4 +1,4 @@
-// How many CPUs grants have that grow and shrink by themselves.
+// The number of CPUs of grants that grow and shrink by themselves.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type ElasticGrant, elasticTargets, spareCpus } from '../../lib/decision/elastic/elastic-targets.js';
@@ -19,7 +19,7 @@ describe('fair shares', () => {
     ['by weight', [grant('a', 1, 8, 1), grant('b', 1, 8, 3)], 8, [2, 6]],
     ['no more than the most, the rest to others', [grant('a', 1, 2), grant('b', 1, 8)], 8, [2, 6]],
     ['no less than the least', [grant('a', 5, 8), grant('b', 1, 8)], 6, [5, 1]],
-    ['what nobody can take is left', [grant('a', 1, 2), grant('b', 1, 2)], 8, [2, 2]],
+    ['CPUs that no grant can take are left', [grant('a', 1, 2), grant('b', 1, 2)], 8, [2, 2]],
     ['the odd one to the heavier', [grant('a', 1, 8, 1), grant('b', 1, 8, 2)], 4, [1, 3]],
     ['the odd one to the lower uid', [grant('b', 1, 8), grant('a', 1, 8)], 3, [1, 2]],
   ])('are %s', (_, grants, total, shares) => {
@@ -28,25 +28,25 @@ describe('fair shares', () => {
 });
 
 describe('targets', () => {
-  it('take all that is free', () => {
+  it('take all free CPUs', () => {
     expect(listOf(elasticTargets([grant('a', 2, 8)], { spare: 4 }))).toEqual([6]);
   });
 
   it('give way to a request, as few as it needs', () => {
-    expect(listOf(elasticTargets([grant('a', 2, 8, 1, 8)], { spare: 1, asked: 3 }))).toEqual([6]);
+    expect(listOf(elasticTargets([grant('a', 2, 8, 1, 8)], { spare: 1, demand: 3 }))).toEqual([6]);
   });
 
-  it('are none where the least of all leave too few for a request', () => {
+  it('are none if the minimums leave too few for a request', () => {
     const grants = [grant('a', 2, 8, 1, 4), grant('b', 2, 8, 1, 4)];
-    expect(elasticTargets(grants, { spare: 0, asked: 5 })).toBeUndefined();
-    expect(listOf(elasticTargets(grants, { spare: 0, asked: 4 }))).toEqual([2, 2]);
+    expect(elasticTargets(grants, { spare: 0, demand: 5 })).toBeUndefined();
+    expect(listOf(elasticTargets(grants, { spare: 0, demand: 4 }))).toEqual([2, 2]);
   });
 
-  it('share with one that has come', () => {
+  it('share with a new grant', () => {
     expect(listOf(elasticTargets([grant('a', 1, 8, 1, 7), grant('b', 1, 8)], { spare: 0 }))).toEqual([4, 4]);
   });
 
-  it('leave one CPU where it is that somebody lacks', () => {
+  it('leave a CPU in place that another grant lacks', () => {
     expect(listOf(elasticTargets([grant('a', 1, 8, 1, 5), grant('b', 1, 8, 1, 3)], { spare: 0 }))).toEqual([
       5, 3,
     ]);
@@ -55,20 +55,20 @@ describe('targets', () => {
     ]);
   });
 
-  it('take from who has most for its weight, and give to who has least', () => {
+  it('take from the grant with most for its weight, and give to the one with least', () => {
     const even = [grant('a', 1, 9, 1, 6), grant('b', 1, 9, 1, 5), grant('c', 1, 9, 1, 3)];
-    expect(listOf(elasticTargets(even, { spare: 0, asked: 1 }))).toEqual([5, 5, 3]);
+    expect(listOf(elasticTargets(even, { spare: 0, demand: 1 }))).toEqual([5, 5, 3]);
     const uneven = [grant('a', 1, 9, 1, 3), grant('b', 1, 9, 2, 7), grant('c', 1, 9, 1, 5)];
     expect(listOf(elasticTargets(uneven, { spare: 1 }))).toEqual([4, 7, 5]);
   });
 
-  it('go back to the bounds that a grant has by now', () => {
+  it('return to the current bounds of a grant', () => {
     expect(listOf(elasticTargets([grant('a', 1, 4, 1, 6), grant('b', 1, 8, 1, 3)], { spare: 0 }))).toEqual([
       4, 5,
     ]);
   });
 
-  it('lift who has one less than its least by now, though nothing is free', () => {
+  it('lift a grant that is one below its minimum, even if no CPU is free', () => {
     const grants = [grant('a', 2, 8, 1, 1), grant('b', 1, 2, 1, 2)];
     expect(listOf(elasticTargets(grants, { spare: 0 }))).toEqual([2, 1]);
   });
@@ -104,7 +104,7 @@ const grantLists = fc
 const spares = fc.integer({ min: 0, max: 20 });
 const slacks = fc.integer({ min: 0, max: 3 });
 
-function forAll(law: (grants: ElasticGrant[], spare: number, asked: number, slack: number) => void): void {
+function forAll(law: (grants: ElasticGrant[], spare: number, demand: number, slack: number) => void): void {
   fc.assert(fc.property(grantLists, spares, fc.integer({ min: 0, max: 12 }), slacks, law), {
     numRuns: budget(20_000, 1_000),
   });
@@ -114,9 +114,9 @@ const reached = (grants: readonly ElasticGrant[], shares: ReadonlyMap<string, nu
   grants.map((each) => ({ ...each, cpus: shares.get(each.uid)! }));
 
 describe('targets of any grants', () => {
-  it('are at least the least and at most the most of each', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+  it('are at least the minimum and at most the maximum of each', () => {
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       for (const { uid, min, max } of targets ? grants : []) {
         expect(targets!.get(uid)).toBeGreaterThanOrEqual(min);
         expect(targets!.get(uid)).toBeLessThanOrEqual(max);
@@ -124,52 +124,52 @@ describe('targets of any grants', () => {
     });
   });
 
-  it('leave nothing over that somebody could take, and take nothing that is asked for', () => {
-    forAll((grants, spare, asked, slack) => {
-      const total = sumOf(grants, 'cpus') + spare - asked;
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+  it('leave no CPU over that a grant could take, and take none of those requested', () => {
+    forAll((grants, spare, demand, slack) => {
+      const total = sumOf(grants, 'cpus') + spare - demand;
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (total < sumOf(grants, 'min')) expect(targets).toBeUndefined();
       else expect(sum(targets!.values())).toBe(Math.min(total, sumOf(grants, 'max')));
     });
   });
 
-  it('leave nobody more than the slack below its fair share', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+  it('leave no grant more than the slack below its fair share', () => {
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (!targets) return;
-      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - asked);
+      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - demand);
       for (const { uid } of grants) expect(targets.get(uid)).toBeGreaterThanOrEqual(fair.get(uid)! - slack);
     });
   });
 
-  it('stay as they are when they are reached', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+  it('stay the same once they are reached', () => {
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (!targets) return;
-      const left = sumOf(grants, 'cpus') + spare - asked - sum(targets.values());
+      const left = sumOf(grants, 'cpus') + spare - demand - sum(targets.values());
       expect(elasticTargets(reached(grants, targets), { spare: left }, slack)).toEqual(targets);
     });
   });
 
-  it('move no more CPUs than come or are asked for, where nobody lacks more than the slack', () => {
-    forAll((grants, spare, asked, slack) => {
+  it('move no more CPUs than become free or are requested, if no grant lacks more than the slack', () => {
+    forAll((grants, spare, demand, slack) => {
       const settled = elasticTargets(grants, { spare }, slack)!;
       const now = reached(grants, settled);
-      const total = sumOf(now, 'cpus') - asked;
-      const targets = elasticTargets(now, { spare: 0, asked }, slack);
+      const total = sumOf(now, 'cpus') - demand;
+      const targets = elasticTargets(now, { spare: 0, demand }, slack);
       if (!targets) return;
       const fair = fairShares(now, total);
       if (now.some(({ uid, cpus }) => fair.get(uid)! - cpus > slack)) return;
       const moved = now.map(({ uid, cpus }) => Math.abs(targets.get(uid)! - cpus));
-      expect(sum(moved)).toBe(asked);
+      expect(sum(moved)).toBe(demand);
     });
   });
 
-  it('shrink nobody below its fair share, and grow nobody above it', () => {
-    forAll((grants, spare, asked, slack) => {
-      const targets = elasticTargets(grants, { spare, asked }, slack);
+  it('shrink no grant below its fair share, and grow none above it', () => {
+    forAll((grants, spare, demand, slack) => {
+      const targets = elasticTargets(grants, { spare, demand }, slack);
       if (!targets) return;
-      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - asked);
+      const fair = fairShares(grants, sumOf(grants, 'cpus') + spare - demand);
       for (const { uid, cpus } of grants) {
         const target = targets.get(uid)!;
         if (target < cpus) expect(target).toBeGreaterThanOrEqual(fair.get(uid)!);
@@ -183,7 +183,7 @@ describe('fair shares of any grants', () => {
   const between = ({ uid, min, max }: ElasticBounds, shares: ReadonlyMap<string, number>) =>
     shares.get(uid)! > min && shares.get(uid)! <= max;
 
-  it('give nobody less of more CPUs', () => {
+  it('never give a grant fewer if there are more CPUs', () => {
     forAll((grants, spare) => {
       const total = sumOf(grants, 'min') + spare;
       const [before, more] = [fairShares(grants, total), fairShares(grants, total + 1)];
@@ -191,7 +191,7 @@ describe('fair shares of any grants', () => {
     });
   });
 
-  it('give nobody less when its own weight grows', () => {
+  it('never give a grant fewer if its weight grows', () => {
     forAll((grants, spare) => {
       const total = sumOf(grants, 'min') + spare;
       const [first, ...others] = grants as [ElasticGrant, ...ElasticGrant[]];
@@ -200,13 +200,13 @@ describe('fair shares of any grants', () => {
     });
   });
 
-  it('could not lift a lower level by a CPU of a higher one', () => {
+  it('could not raise a lower level with a CPU of a higher one', () => {
     forAll((grants, spare) => {
       const shares = fairShares(grants, sumOf(grants, 'min') + spare);
       const cpusOf = ({ uid }: ElasticBounds) => shares.get(uid)!;
       const rich = grants.filter((each) => between(each, shares));
       const poor = grants.filter((each) => cpusOf(each) < each.max);
-      // The level of who gives one is then still at or above that of who would have taken it.
+      // The level of the giver is then still at or above that of the taker.
       for (const a of rich)
         for (const b of poor) expect((cpusOf(a) - 1) * b.weight).toBeLessThanOrEqual(cpusOf(b) * a.weight);
     });
@@ -222,7 +222,7 @@ describe('fair shares of any grants', () => {
 });
 
 describe('spare CPUs of any machine', () => {
-  it('never are the last of the shared pool, nor booked', () => {
+  it('are never the last of the shared pool, nor booked', () => {
     const counts = fc.integer({ min: 0, max: 64 });
     fc.assert(
       fc.property(counts, counts, fc.integer({ min: 0, max: 9999 }), (free, reserved, mixed) => {

@@ -1,4 +1,4 @@
-// What does not hold any more of the grants of a state.
+// What no longer holds of the grants of a state.
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -15,7 +15,7 @@ import { CpuSet } from '../../lib/index.js';
 const topology = await discover({ synthetic: 'numa:2(memory=1GiB) core:2 pu:2' });
 const NODE_BYTES = 2 ** 30;
 
-// Of most states all holds: what may be wrong is rare.
+// In most states everything holds: problems are rare.
 const rarely = <T>(usual: T, other: fc.Arbitrary<T>) =>
   fc.oneof({ arbitrary: fc.constant(usual), weight: 3 }, { arbitrary: other, weight: 1 });
 const cpuSet = (greatest: number) =>
@@ -71,7 +71,7 @@ const resources = rarely<DeviceResources>(
   fc.constantFrom(card('a', true), card('a', false), card('b', true)),
 );
 
-it('says of each grant of a state the same as of that grant alone', () => {
+it('finds the same for each grant of a state as for that grant alone', () => {
   let unflagged = 0;
   fc.assert(
     fc.property(

@@ -1,4 +1,4 @@
-// Isolated CPUs are a pool of their own: never shared, and only for those who ask for them.
+// Isolated CPUs are a pool of their own: never shared, and only for requests for them.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -26,14 +26,14 @@ const sets = (manager: Manager) =>
   );
 
 describe('the isolated CPUs of a machine', () => {
-  it('are none where nobody says so', async () => {
+  it('are none by default', async () => {
     const manager = await simulate(MACHINE);
     expect(sets(manager)).toEqual(['0-15', '0-15', '', '']);
     const { uid } = await manager.acquire({ cpu: 2, isolation: 'prefer' });
     expect(manager.grants()).toMatchObject([{ uid, isIsolated: false }]);
   });
 
-  it('are neither shared nor given to who does not ask for them', async () => {
+  it('are neither shared nor granted without a request for them', async () => {
     const manager = await isolated('4-7,12-15');
     expect(sets(manager)).toEqual(['0-3,8-11', '0-3,8-11', '4-7,12-15', '4-7,12-15']);
     const all = await manager.acquire({ cpu: 7, policy: 'none' });
@@ -41,20 +41,20 @@ describe('the isolated CPUs of a machine', () => {
     expect(all.isIsolated).toBe(false);
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
     expect(error.code).toBe('ERR_INSUFFICIENT_CPUS');
-    expect(error.message).toContain('isolated: 4-7,12-15, for requests that ask for isolated CPUs alone');
+    expect(error.message).toContain('isolated: 4-7,12-15, only for requests for isolated CPUs');
     expect(error.details.explanation).toMatchObject({
       resources: [{ resource: 'cpu', isolated: '4-7,12-15' }],
     });
   });
 
-  it('leave those that are reserved to the system, shared or not', async () => {
+  it('leave reserved CPUs to the system, shared or not', async () => {
     const shared = await isolated('0-1,8', { reservedSystemCPUs: '0' });
     expect(sets(shared)).toEqual(['0,2-7,9-15', '2-7,9-15', '1,8', '1,8']);
     const strict = await isolated('0-1,8', { reservedSystemCPUs: '0', strictCPUReservation: true });
     expect(sets(strict)).toEqual(['2-7,9-15', '2-7,9-15', '1,8', '1,8']);
   });
 
-  it('are no place for CPUs that are reserved by their number', async () => {
+  it('do not include CPUs that are reserved by number', async () => {
     const manager = await isolated('0-3', { systemReserved: { cpu: 2 } });
     expect(String(manager.settings().reservedSystemCPUs)).toBe('4-5');
     const error = await errorOf(() => isolated('0-14', { systemReserved: { cpu: 2 } }));
@@ -64,12 +64,12 @@ describe('the isolated CPUs of a machine', () => {
     });
   });
 
-  it('must be managed to be given out', async () => {
+  it('must be managed to be granted', async () => {
     const manager = await isolated('6-9', { managedCPUs: '0-7' });
     expect(sets(manager)).toEqual(['0-5', '0-5', '6-7', '6-7']);
   });
 
-  it('must leave something to share, and must be CPUs of the machine', async () => {
+  it('must leave a shared CPU, and must be CPUs of the machine', async () => {
     expect((await errorOf(() => isolated('0-15'))).code).toBe('ERR_CONFIG_CONFLICT');
     expect((await errorOf(() => isolated('15-16'))).message).toContain('isolatedCPUs names CPUs 16');
     const manager = await isolated('0-7');
@@ -95,13 +95,13 @@ describe('a request', () => {
     });
     expect(error.message).toContain('isolated CPUs asked for: 5, free: 4 (12-15)');
     expect(error.message).toContain('free by NUMA node: 0: 0 of 4, 1: 4 of 4');
-    // Nothing is left to share of them: that does not matter.
+    // None of them is left to share: that does not matter.
     await manager.acquire({ cpu: 4, isolation: 'require' });
     await grant.release();
     expect(sets(manager)).toEqual(['0-3,8-11', '0-3,8-11', '4-7', '4-7,12-15']);
   });
 
-  it('that requires them where there are none is told so', async () => {
+  it('that requires them without any is refused with that reason', async () => {
     const manager = await simulate(MACHINE);
     const error = await errorOf(() => manager.acquire({ cpu: 1, isolation: 'require', policy: 'none' }));
     expect(error.message).toContain('isolated CPUs asked for: 1, free: 0');
@@ -114,7 +114,7 @@ describe('a request', () => {
     });
   });
 
-  it('that prefers them gets them where they do for all of it, else others, never both', async () => {
+  it('that prefers them gets only them if they suffice, else only others', async () => {
     const manager = await isolated('12-15');
     const pod = { containers: [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: 3 })] };
     const placed = await manager.admit(pod, { isolation: 'prefer' });
@@ -126,12 +126,12 @@ describe('a request', () => {
     expect(manager.plan(pod, { isolation: 'prefer' }).admitted).toBe(true);
     const error = await errorOf(() => manager.acquire({ cpu: 8, isolation: 'prefer', policy: 'none' }));
     expect(error.message).toMatch(
-      /^8 exclusive CPUs asked for; 6 can be granted: of the CPUs [-,0-9]+ one must stay shared; /,
+      /^8 exclusive CPUs asked for; 6 can be granted: one of the CPUs [-,0-9]+ must stay shared; /,
     );
     expect(manager.grants().map(({ isIsolated }) => isIsolated)).toEqual([false, true]);
   });
 
-  it('of a name gets the same isolated CPUs again, but no others where it prefers isolated ones', async () => {
+  it('of a name gets the same isolated CPUs again, but no others if it prefers isolated ones', async () => {
     const manager = await isolated('4-7,12-15');
     const again = async (isolation: 'never' | 'prefer' | 'require') => {
       const grant = await manager.acquire({ cpu: 2, name: 'gateway', isolation });
@@ -160,14 +160,14 @@ describe('a request', () => {
     expect(String(manager.freeIsolatedCpus())).toBe('5');
   });
 
-  it('is aligned within them as elsewhere', async () => {
+  it('is aligned within them like elsewhere', async () => {
     const manager = await isolated('0,4,8-11');
     const options = { cpu: 3, isolation: 'require', policy: 'single-numa-node' } as const;
     expect(String((await manager.acquire(options)).cpus)).toBe('8-10');
     expect((await errorOf(() => manager.acquire(options))).code).toBe('ERR_TOPOLOGY_AFFINITY');
   });
 
-  it('that waits for isolated CPUs gets those that are released, and is not helped by others', async () => {
+  it('that waits for isolated CPUs gets released ones, and no others', async () => {
     const manager = await isolated('14-15');
     const first = await manager.acquire({ cpu: 2, isolation: 'require' });
     const other = await manager.acquire({ cpu: 2 });
@@ -192,7 +192,7 @@ describe('a request', () => {
     expect(error.message).toContain("'never' or 'prefer' or 'require'");
   });
 
-  it('cannot ask for them where nobody gets exclusive CPUs', async () => {
+  it('cannot get them if no container gets exclusive CPUs', async () => {
     const manager = await isolated('14-15', { cpuManagerPolicy: 'none' });
     const pod = { containers: [guaranteed('app', { cpu: 1 })] };
     expect((await errorOf(() => manager.admit(pod, { isolation: 'prefer' }))).code).toBe(
@@ -202,7 +202,7 @@ describe('a request', () => {
 });
 
 describe('a grant of isolated CPUs', () => {
-  it('grows by isolated CPUs only, as others grow by others', async () => {
+  it('grows by isolated CPUs only, like others grow by others', async () => {
     const manager = await isolated('4-7,12-15');
     const grant = await manager.acquire({ cpu: 1, isolation: 'prefer' });
     await grant.resize({ cpu: 3, noticeMs: 0 });
@@ -213,7 +213,7 @@ describe('a grant of isolated CPUs', () => {
     expect((await errorOf(() => other.resize({ cpu: 9, noticeMs: 0 }))).code).toBe('ERR_INSUFFICIENT_CPUS');
   });
 
-  it('is flagged, and nothing more, once its CPUs are isolated no more', async () => {
+  it('is flagged, and nothing more, once its CPUs are no longer isolated', async () => {
     const manager = await isolated('12-15');
     const grant = await manager.acquire({ cpu: 3, isolation: 'require' });
     await manager.configure({ isolatedCPUs: '0-1,12' });
@@ -232,7 +232,7 @@ describe('a grant of isolated CPUs', () => {
 });
 
 describe('the setting', () => {
-  it('is recorded once for all, and a state without it is as before there was one', async () => {
+  it('is recorded once for all, and a state without it works as before', async () => {
     const stateDir = makeStateDir();
     const topology = await discover({ synthetic: MACHINE });
     const open = async (options: ManagerOptions = {}) => {
@@ -272,8 +272,8 @@ describe('the setting', () => {
   });
 });
 
-describe('in the kubelet’s words', () => {
-  it('free isolated CPUs are shared, for it knows no others, and its pods may have them', async () => {
+describe('for the kubelet', () => {
+  it('free isolated CPUs are shared, since it knows no other kind, and its pods may have them', async () => {
     const from = await isolated('12-15');
     await from.acquire({ cpu: 2, isolation: 'require' });
     const { cpuManagerState, memoryManagerState } = from.exportKubelet();
@@ -287,7 +287,7 @@ describe('in the kubelet’s words', () => {
 });
 
 describe('this kernel', () => {
-  it('tells which CPUs it isolates, and balances no load over those of them that it lists as isolated', async () => {
+  it('reports its isolated CPUs, and balances no load over those that it lists as isolated', async () => {
     const listed = CpuSet.parse(readFileSync('/sys/devices/system/cpu/isolated', 'utf8').trim());
     expect(listed.isSubsetOf(kernelIsolatedCpus())).toBe(true);
     expect(hasNoLoadBalancing(listed)).toBe(!listed.isEmpty);
@@ -297,7 +297,7 @@ describe('this kernel', () => {
   });
 });
 
-describe('whatever is isolated, reserved and granted', () => {
+describe('with any isolated, reserved and granted CPUs', () => {
   const cpus = fc.uniqueArray(fc.nat(15)).map((ids) => CpuSet.from(ids));
   const request = fc.record({
     cpu: fc.integer({ min: 1, max: 6 }),
@@ -353,7 +353,7 @@ describe('whatever is isolated, reserved and granted', () => {
     );
   });
 
-  it('a kernel that isolates others changes what is shared and free at once, and no grant', async () => {
+  it('a kernel that isolates others changes shared and free CPUs at once, and no grant', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(MACHINE, { stateDir });
     await manager.acquire({ cpu: 4 });

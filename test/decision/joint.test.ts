@@ -1,4 +1,4 @@
-// Joint placement: NUMA nodes chosen over CPUs, memory and devices together.
+// Joint placement: NUMA nodes are chosen for CPUs, memory and devices together.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover, type MachineJson } from '../../lib/entries/topology.js';
@@ -17,7 +17,7 @@ interface NodeSpec {
   readonly gib: number;
 }
 
-/** Cores of two threads; two NUMA nodes a socket, which are nearer to each other. */
+/** Cores of two threads; two NUMA nodes per socket, which are nearer to each other. */
 function machineOf(nodes: readonly NodeSpec[], distances?: readonly (readonly number[])[]): MachineJson {
   let next = 0;
   const cpus = nodes.flatMap(({ cores }, node) =>
@@ -75,8 +75,8 @@ function nodesOfEach({ topology }: Manager, { containers }: Plan): NodeSet[] {
 
 const unionOf = (each: readonly NodeSet[]) => each.reduce((all, nodes) => all.union(nodes), NodeSet.EMPTY);
 
-describe('the nodes that are chosen jointly', () => {
-  it('are one, where the kubelet drains that with the fewest free CPUs first', async () => {
+describe('the jointly chosen nodes', () => {
+  it('are one, where the kubelet drains the node with the fewest free CPUs first', async () => {
     const manager = await managerOf([four, four]);
     await manager.acquire({ cpu: 5 });
     const none = { policy: 'none' } as const;
@@ -93,7 +93,7 @@ describe('the nodes that are chosen jointly', () => {
     expect([nodes({}), nodes(JOINT)]).toEqual(['0-2', '2-3']);
   });
 
-  it('are near each other where the CPUs are distributed', async () => {
+  it('are near each other if the CPUs are distributed', async () => {
     const options = {
       cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true },
       policy: 'none',
@@ -114,14 +114,14 @@ describe('the nodes that are chosen jointly', () => {
     expect(nodesOfEach(manager, plan)).toEqual([NodeSet.of(1)]);
   });
 
-  it('keep off the nodes with devices that are not asked for', async () => {
+  it('avoid nodes with devices outside the request', async () => {
     const manager = await managerOf([four, four], { devices: { [NIC]: [{ id: 'nic', numaNodes: [0] }] } });
     const nodes = (nics: number) =>
       nodesOfEach(manager, manager.plan(podOf(container('main', 2, { [NIC]: nics })), JOINT));
     expect([nodes(0), nodes(1)]).toEqual([[NodeSet.of(1)], [NodeSet.of(0)]]);
   });
 
-  it('hold what no single node has all of: the CPUs on one, the memory beside them', async () => {
+  it('hold what no single node can: the CPUs on one, the memory beside them', async () => {
     const manager = await managerOf([
       { cores: 4, gib: 1 },
       { cores: 4, gib: 1 },
@@ -135,7 +135,7 @@ describe('the nodes that are chosen jointly', () => {
     expect(unionOf(nodesOfEach(manager, plan)).size).toBe(2);
   });
 
-  it('are shared by the containers of a pod, where that costs none of them a node', async () => {
+  it('are shared by the containers of a pod, if that costs none of them a node', async () => {
     const manager = await managerOf([{ cores: 3, gib: 8 }, four, { cores: 6, gib: 8 }]);
     const asked = podOf(container('one', 6), container('two', 6));
     const nodes = (options: object) => nodesOfEach(manager, manager.plan(asked, options)).map(String);
@@ -145,7 +145,7 @@ describe('the nodes that are chosen jointly', () => {
     ]);
   });
 
-  it('see init containers ahead', async () => {
+  it('account for init containers ahead of time', async () => {
     const manager = await managerOf([four, four], { topologyManagerPolicy: 'single-numa-node' });
     await manager.acquire({ cpu: 2 });
     const asked = { initContainers: [container('init', 1)], ...podOf(container('app', 8)) };
@@ -153,7 +153,7 @@ describe('the nodes that are chosen jointly', () => {
     expect(nodesOfEach(manager, manager.plan(asked, JOINT))).toEqual([NodeSet.of(1), NodeSet.of(1)]);
   });
 
-  it('are what custom hint providers have something on', async () => {
+  it('are nodes on which custom hint providers have resources', async () => {
     const manager = await managerOf([four, four]);
     const provider = new DeviceProvider('example.com/fpga', [0, 2]);
     manager.addHintProvider(provider);
@@ -174,7 +174,7 @@ describe('joint placement', () => {
     expect((await manager.acquire({ cpu: 1 })).explanation).toBeNull();
   });
 
-  it('tells in a plan which sets of nodes were compared', async () => {
+  it('lists the compared sets of nodes in a plan', async () => {
     const manager = await managerOf([four, four]);
     const plan = manager.plan(podOf(container('main', 10)), JOINT);
     const [offer] = plan.hints;
@@ -183,7 +183,7 @@ describe('joint placement', () => {
     expect(manager.plan(podOf(container('main', 10))).hints[0]!.merged).not.toHaveProperty('choice');
   });
 
-  it('stays with a grant that is resized', async () => {
+  it('stays in force for a resize', async () => {
     const options = { topologyManagerPolicy: 'none' } as const;
     const manager = await managerOf([four, four, four, four], options, CROSSED);
     const grant = await manager.acquire({ cpu: 4, ...JOINT });
@@ -194,7 +194,7 @@ describe('joint placement', () => {
     expect(grant.cpus.size).toBe(10);
   });
 
-  it('rejects as the kubelet does', async () => {
+  it('rejects like the kubelet', async () => {
     const manager = await managerOf([four, four], { topologyManagerPolicy: 'restricted' });
     await manager.acquire({ cpu: 4 });
     await manager.acquire({ cpu: 4 });
@@ -203,7 +203,7 @@ describe('joint placement', () => {
     expect([joint.reason, joint.code]).toEqual([kubelet.reason, kubelet.code]);
   });
 
-  it('must be asked for by its name', async () => {
+  it('must be requested by its name', async () => {
     const manager = await managerOf([four]);
     expect(() => manager.plan(podOf(container('main', 1)), { placement: 'best' as never })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
@@ -270,7 +270,7 @@ const placements = fc.record({
   initContainerLookahead: fc.boolean(),
 } as const) as fc.Arbitrary<NonNullable<Parameters<Manager['plan']>[1]>>;
 
-/** By which placements are compared: nodes by container, of the pod, and how far these are apart. */
+/** The order of placements: nodes by container, of the pod, and the distance between these. */
 function costOf(manager: Manager, plan: Plan): readonly number[] {
   const { distances, numaNodes } = manager.topology;
   const apart = (nodes: NodeSet) => {

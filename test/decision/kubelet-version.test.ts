@@ -1,4 +1,4 @@
-// Which kubelet decides: a setting of the machine, and what it makes of resources of a whole pod.
+// The kubelet's version: a setting of the machine, and its effect on pod-level resources.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -24,8 +24,8 @@ const wholePod = (uid: string, resources: ResourceRequirements = { limits: amoun
   containers: [limited('a', { cpu: 2, memory: 1 << 19 }), { name: 'b' }],
 });
 
-describe('The kubelet that is followed', () => {
-  it('is v1.36 of a new state, with the gates that it has by default', async () => {
+describe('the followed kubelet', () => {
+  it('is v1.36 in a new state, with its default gates', async () => {
     expect(kubeletOf(await on({}))).toEqual({
       kubeletVersion: 'v1.36',
       PodLevelResources: true,
@@ -34,7 +34,7 @@ describe('The kubelet that is followed', () => {
     });
   });
 
-  it('is v1.32 of a state that says nothing of it', () => {
+  it('is v1.32 in a state without the setting', () => {
     const recorded = {
       managedCPUs: null,
       reservedSystemCPUs: '',
@@ -49,7 +49,7 @@ describe('The kubelet that is followed', () => {
     });
   });
 
-  it('is as an option says, or a KubeletConfiguration, of which other gates do not matter', async () => {
+  it('is set by an option or a KubeletConfiguration, whose other gates do not matter', async () => {
     expect(kubeletOf(await on({ kubeletVersion: 'v1.32' }))).toMatchObject({
       kubeletVersion: 'v1.32',
       PodLevelResources: false,
@@ -87,7 +87,7 @@ describe('The kubelet that is followed', () => {
     expect(error.message).toContain(named);
   });
 
-  it('must be the one on record, and be changed for all', async () => {
+  it('must be the one on record, and changes for all', async () => {
     const stateDir = makeStateDir();
     const topology = (await on({})).topology;
     const open = (options: ManagerOptions = {}) => openManager({ topology, stateDir, ...options });
@@ -115,7 +115,7 @@ describe('The kubelet that is followed', () => {
   });
 });
 
-describe('Resources of a whole pod', () => {
+describe('pod-level resources', () => {
   it('are refused under v1.32', async () => {
     const manager = await on({ kubeletVersion: 'v1.32' });
     const error = await errorOf(() => manager.admit(wholePod('p')));
@@ -124,7 +124,7 @@ describe('Resources of a whole pod', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('give nothing exclusive and no hints without PodLevelResourceManagers, but devices', async () => {
+  it('lead to devices, but no exclusive CPUs and no hints without PodLevelResourceManagers', async () => {
     for (const featureGates of [{}, { PodLevelResources: false }]) {
       const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted', featureGates });
       manager.registerDevices('example.com/nic', [{ id: 'n1', numaNodes: [1] }]);
@@ -145,7 +145,7 @@ describe('Resources of a whole pod', () => {
   });
 });
 
-describe('Devices that a DRA driver gives', () => {
+describe('devices of a DRA driver', () => {
   const NICS = [0, 1].map((node) => ({ id: `n${node}`, numaNodes: [node] }));
   const asking = (uid: string, nics = 1) => ({
     uid,
@@ -157,7 +157,7 @@ describe('Devices that a DRA driver gives', () => {
     return manager;
   };
 
-  it('are not given out here, and count in hints', async () => {
+  it('are not granted here, but count in hints', async () => {
     const manager = await withNics();
     const claimed = await manager.admit({
       ...asking('p'),
@@ -169,7 +169,7 @@ describe('Devices that a DRA driver gives', () => {
     expect(plain.containers[0]!.devices['example.com/nic']).toMatchObject([{ id: 'n1' }]);
   });
 
-  it('stand in the status of a manifest', async () => {
+  it('are in the status of a manifest', async () => {
     const manager = await withNics();
     const mapping = { containerName: 'a', resourceName: 'example.com/nic', requestName: 'r' };
     const { devices } = (
@@ -183,7 +183,7 @@ describe('Devices that a DRA driver gives', () => {
     expect(devices).toEqual({});
   });
 
-  it('may be of a container that is called as what objects inherit, and of none', async () => {
+  it('may belong to a container with the name of an inherited property, or to none', async () => {
     const manager = await withNics();
     const plan = (name: string, requestMappings: unknown) =>
       manager.plan({
@@ -194,11 +194,11 @@ describe('Devices that a DRA driver gives', () => {
     const mapping = { containerName: 'constructor', resourceName: 'example.com/nic' };
     expect(plan('constructor', [mapping])).toEqual({});
     expect(plan('a', [mapping, { ...mapping, containerName: '__proto__' }])).not.toEqual({});
-    // As Go writes a list that it never made.
+    // Like Go writes a list that was never made.
     expect(plan('a', null)).not.toEqual({});
   });
 
-  it('are given out all the same without DRAExtendedResource', async () => {
+  it('are granted without DRAExtendedResource', async () => {
     for (const options of [{ featureGates: { DRAExtendedResource: false } }, { kubeletVersion: 'v1.32' }]) {
       const manager = await withNics(options as ManagerOptions);
       const { containers } = await manager.admit({
@@ -209,7 +209,7 @@ describe('Devices that a DRA driver gives', () => {
     }
   });
 
-  it('are refused where no such container asks for them', async () => {
+  it('are refused if no such container requests them', async () => {
     const manager = await withNics();
     for (const draExtendedResources of [
       { b: ['example.com/nic'] },
@@ -223,7 +223,7 @@ describe('Devices that a DRA driver gives', () => {
   });
 });
 
-describe('Hints for devices', () => {
+describe('hints for devices', () => {
   it('name no NUMA node without such devices, as of v1.36', async () => {
     const offered = async (kubeletVersion: 'v1.32' | 'v1.36') => {
       const manager = await simulate('[numa(memory=1GiB)] package:3 [numa(memory=1GiB)] core:2 pu:1', {

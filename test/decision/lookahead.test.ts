@@ -26,7 +26,7 @@ async function partlyTaken(): Promise<Manager> {
 }
 
 describe('an init container of 1 CPU before one of 26, where node 0 has fewer free', () => {
-  it('takes its CPU of node 0, and the pod is refused, as the kubelet refuses it', async () => {
+  it('takes its CPU of node 0, and the pod is refused, like by the kubelet', async () => {
     const manager = await partlyTaken();
     await expect(manager.admit(pod)).rejects.toMatchObject({
       code: 'ERR_TOPOLOGY_AFFINITY',
@@ -35,7 +35,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
     expect(manager.plan(pod, { initContainerLookahead: false }).admitted).toBe(false);
   });
 
-  it('takes it of node 1 with the lookahead, and the other reuses it', async () => {
+  it('takes it from node 1 with the lookahead, and the other reuses it', async () => {
     const manager = await partlyTaken();
     const { containers } = await manager.admit(pod, { initContainerLookahead: true });
     const [init, app] = containers.map(({ cpus }) => cpus!);
@@ -47,7 +47,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
     ]);
   });
 
-  it('is seen ahead by every request of a manager that is opened so, unless one says otherwise', async () => {
+  it('gets the lookahead from an option of the manager, unless the request says otherwise', async () => {
     const manager = await simulate(TWO_NODES, {
       topologyManagerPolicy: 'single-numa-node',
       initContainerLookahead: true,
@@ -75,7 +75,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
   });
 
   it.each([{ restartPolicy: 'Always' }, {}])(
-    'is found behind one without exclusive CPUs, which stays anywhere: %o',
+    'is found after one without exclusive CPUs, which runs anywhere: %o',
     async (kind) => {
       const manager = await partlyTaken();
       const shared = { ...guaranteed('shared', { cpu: '500m' }), ...kind };
@@ -88,7 +88,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
     },
   );
 
-  it('is told apart in the plan: the nodes that it was kept to are among what was merged', async () => {
+  it('is visible in the plan: the nodes that it was kept to are among the merged hints', async () => {
     const manager = await partlyTaken();
     const { hints } = manager.plan(pod, { initContainerLookahead: true });
     expect(hints.map(({ offered }) => offered.map(({ resource }) => resource))).toEqual([
@@ -98,7 +98,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
     expect(hints[0]!.offered[1]!.hints.toArray()).toEqual([{ nodes: NODE_1, preferred: true }]);
   });
 
-  it('is not seen ahead beside custom hint providers, which are asked to allocate once', async () => {
+  it('gets no lookahead beside custom hint providers, which allocate only once', async () => {
     const manager = await partlyTaken();
     const provider = new DeviceProvider('example.com/nic', [1, 1]);
     manager.addHintProvider(provider);
@@ -109,7 +109,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
     expect([...provider.holders]).toEqual([]);
   });
 
-  it('must be asked for by true or false', async () => {
+  it('takes only true or false as its option', async () => {
     const manager = await partlyTaken();
     expect(() => manager.plan(pod, { initContainerLookahead: 'yes' as never })).toThrow(
       expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
@@ -120,7 +120,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
   });
 });
 
-/** All NUMA nodes of what is planned. */
+/** All NUMA nodes of a plan. */
 function nodesOf({ topology }: Manager, { containers }: Plan): NodeSet {
   const cpus = containers.reduce(
     (all, each) => all.union(each.cpus ?? CpuSet.EMPTY).union(each.held),
@@ -178,7 +178,7 @@ const podOf = (init: number, least: number, most: number) =>
     init: fc.array(initContainers(init), { maxLength: 3 }),
     apps: fc.array(fc.record(amountsOf(least, most)), { minLength: 1, maxLength: 2 }),
   });
-// Small ones before large ones are what the lookahead is for.
+// The lookahead is for small containers before large ones.
 const pods = fc.oneof(podOf(9, 1, 9), podOf(2, 3, 8));
 
 const specOf = ({
@@ -236,7 +236,7 @@ describe('on any machine', () => {
             const sizes = [nodesOf(manager, ahead).size, nodesOf(manager, without).size] as const;
             expect(sizes[0]).toBeLessThanOrEqual(sizes[1]);
             if (sizes[0] < sizes[1]) fewer++;
-            // What cannot be any better stays as it is.
+            // A placement that cannot be better stays unchanged.
             else expect(ahead).toEqual(without);
           } finally {
             manager.close();

@@ -59,7 +59,7 @@ describe('memory', () => {
     expect(String(admitted.container('main').cpus)).toBe('4-5');
   });
 
-  it('of all types fits on the same NUMA nodes', async () => {
+  it('of all types goes to the same NUMA nodes', async () => {
     const topology = await machineOf([
       NODE,
       { ...NODE, hugepages: { 2048: 32 } },
@@ -87,7 +87,7 @@ describe('memory', () => {
         group: [2],
       },
     ]);
-    // What hugepages take is no ordinary memory.
+    // Hugepages do not count as ordinary memory.
     expect(manager.memory()[1]).toMatchObject({ node: 1, type: 'memory', total: 8 * GI - 64 * MI });
     const plan = manager.plan(pod('1Gi', { [HUGE]: '20Mi' }));
     expect(plan.hints[0]!.offered.map(({ resource, hints }) => [resource, hints.toJSON()[0]])).toEqual([
@@ -96,7 +96,7 @@ describe('memory', () => {
     ]);
   });
 
-  it('that a device’s NUMA node lacks is on the fewest nodes, that one among them, which have all of its types', async () => {
+  it('that a device’s NUMA node lacks is on the fewest nodes, that one included, that have all of its types', async () => {
     const pages = [3, 0, 5, 8];
     const topology = await machineOf(pages.map((count) => ({ ...NODE, hugepages: { 2048: count } })));
     const manager = await openManager({ topology });
@@ -132,17 +132,17 @@ describe('memory', () => {
     await admitted.markStarted('small');
     expect(manager.generation()).toBe(generation);
     await admitted.markStarted('main');
-    expect((await errorOf(() => admitted.markStarted('nobody'))).code).toBe('ERR_UNKNOWN_CONTAINER');
+    expect((await errorOf(() => admitted.markStarted('unknown'))).code).toBe('ERR_UNKNOWN_CONTAINER');
     await admitted.release();
     expect(freeOf(manager)).toEqual([8 * GI]);
     expect((await errorOf(() => admitted.markStarted('main'))).code).toBe('ERR_UNKNOWN_GRANT');
-    // Another pod of its uid is not meant.
+    // Another pod with its uid does not count.
     await new Promise((resolve) => setTimeout(resolve, 2));
     await admit(manager, spec);
     expect((await errorOf(() => admitted.markStarted('main'))).code).toBe('ERR_UNKNOWN_GRANT');
   });
 
-  it('of a container is refused on a wider set than it needs where the policy takes the pod’s for preferred', async () => {
+  it('of a container is refused on a wider set than it needs if the policy prefers the pod’s set', async () => {
     const nodes = await machineOf([0, 1].map(() => ({ ...NODE, hugepages: { 2048: 10 } })));
     const manager = await simulate(nodes, {
       topologyManagerPolicy: 'restricted',
@@ -154,7 +154,7 @@ describe('memory', () => {
       initContainers: [container('init', 5, pages)],
       containers: [container('first', 3, 9), container('second', 3, 9)],
     });
-    // As the kubelet: what the init container leaves is not free for the first one, which alone
+    // Like the kubelet: memory of the init container is not free for the first one, which alone
     // would need one node.
     expect(await errorOf(() => admit(manager, spec(12)))).toMatchObject({
       code: 'ERR_INSUFFICIENT_MEMORY',
@@ -175,7 +175,7 @@ describe('memory', () => {
     );
   });
 
-  it('is booked for Guaranteed pods only, by the policies Static and BestEffort, where the machine tells of any', async () => {
+  it('is booked only for Guaranteed pods, by the policies Static and BestEffort, if the machine reports any', async () => {
     const burstable = { containers: [{ name: 'main', requests: { memory: '1Gi' } }] };
     const booked = async (options: ManagerOptions, spec: object = pod('1Gi')) => {
       const manager = await simulate(await nodesWith(1), options);
@@ -236,7 +236,7 @@ describe('memory', () => {
     }
   });
 
-  it('explains why it is not there', async () => {
+  it('explains a shortage', async () => {
     const manager = await simulate(await nodesWith(2), {
       reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi' } }],
       topologyManagerPolicy: 'single-numa-node',
@@ -284,7 +284,7 @@ describe('reserved memory', () => {
     );
     await admit(manager, pod('6Gi'));
     await manager.configure({ reservedMemory: [{ numaNode: 0, limits: { memory: '4Gi' } }] });
-    // What is granted stays, though it is more than what is left.
+    // Granted memory stays, even if it exceeds the rest.
     expect(manager.memory()[0]).toMatchObject({ reserved: 6 * GI, free: 0 });
     expect(manager.memory()[2]).toMatchObject({ systemReserved: 0 });
   });
@@ -300,7 +300,7 @@ describe('reserved memory', () => {
     expect(manager.settings().reservedMemory).toEqual({ 0: { memory: GI } });
   });
 
-  it('is of NUMA nodes and types that the machine has, in amounts that it has, once each', async () => {
+  it('names NUMA nodes and types of the machine, in possible amounts, once each', async () => {
     const topology = await nodesWith(2, { hugepages: { 2048: 8 } });
     const wrong = [
       'all',
@@ -326,8 +326,8 @@ describe('reserved memory', () => {
   });
 });
 
-describe('a machine that has changed', () => {
-  it('keeps what is booked, and takes nothing more on a group of which a NUMA node is gone, until it is back', async () => {
+describe('a changed machine', () => {
+  it('keeps its bookings, and makes none on a group with a missing NUMA node until it is back', async () => {
     const whole = await nodesWith(3);
     const manager = await simulate(whole);
     const { stateDir } = manager;
@@ -350,7 +350,7 @@ describe('a machine that has changed', () => {
     expect(placeOf(await admit(changed, pod('1Gi')))).toEqual(['2']);
     changed.close();
 
-    // Of the group this one has memory left.
+    // This node of the group has memory left.
     const other = await openManager({
       topology: await machineOf([1, 2].map((id) => ({ ...NODE, id }))),
       stateDir,
@@ -371,7 +371,7 @@ describe('a machine that has changed', () => {
     again.close();
   });
 
-  it('with less memory than is booked has none free, and gives back what it has', async () => {
+  it('with less memory than booked has none free, and gives back its bookings', async () => {
     const manager = await simulate(await nodesWith(1));
     const { stateDir } = manager;
     const { uid } = await admit(manager, pod('6Gi'));
@@ -385,7 +385,7 @@ describe('a machine that has changed', () => {
 });
 
 describe('a machine of many NUMA nodes', () => {
-  it('says at once why types of memory do not fit, though it has them on different nodes', async () => {
+  it('says quickly why types of memory do not fit if they are on different nodes', async () => {
     const nodes = Array.from({ length: 48 }, (_, i) =>
       i % 2 === 0 ? { cpus: 1, memory: GI } : { cpus: 0, memory: GI, hugepages: { 2048: 512 } },
     );
@@ -395,7 +395,7 @@ describe('a machine of many NUMA nodes', () => {
       expect(explanation!.text).toContain('hints offered');
       JSON.stringify(explanation);
     });
-    // Not minutes.
+    // It does not take minutes.
     expect(time).toBeLessThan(10_000);
   });
 
@@ -411,7 +411,7 @@ describe('a machine of many NUMA nodes', () => {
     expect(thrownBy(() => manager.plan(pod('1Gi')))).toBeUndefined();
   });
 
-  it('beyond 64 has CPUs and devices only, and no policy but none', async () => {
+  it('with more than 64 nodes has only CPUs and devices, and only the policy none', async () => {
     const manager = await simulate(await nodesWith(65, { cpus: 1 }), { topologyManagerPolicy: 'none' });
     manager.registerDevices('example.com/nic', [{ id: 'eth0', numaNodes: [64] }]);
     const spec = { containers: [guaranteed('main', { cpu: 2, memory: '9Gi', 'example.com/nic': 1 })] };
@@ -423,7 +423,7 @@ describe('a machine of many NUMA nodes', () => {
     );
   });
 
-  it('takes its description’s word for what a node has', async () => {
+  it('trusts its description about the memory of a node', async () => {
     const topology = await discover({ synthetic: 'numa:2(memory=4GB) core:2 pu:1' });
     const manager = await openManager({ topology });
     expect(freeOf(manager)).toEqual(topology.nodes.map(({ memoryBytes }) => memoryBytes));

@@ -52,7 +52,7 @@ const merges = machines.chain((numaNodes) =>
 );
 
 describe('mergeHints', () => {
-  it('answers what walking the cross product answers, under all policies and options', () => {
+  it('returns the same as a walk over the cross product, under all policies and options', () => {
     fc.assert(
       fc.property(merges, ({ numaNodes, lists, policy, preferClosest, distances }) => {
         const providers = lists.map((list) => ({
@@ -76,7 +76,7 @@ describe('mergeHints', () => {
     const merge = (nic: ReturnType<typeof near>) =>
       mergeHints([{ cpu }, ...nic], { numaNodes, policy: 'restricted' });
     expect(merge(near([31]))).toEqual({ hint: hint([31], true), admitted: true, exact: true });
-    // The CPUs could do with one node, so two are not preferred; but the device needs both.
+    // One node would suffice for the CPUs, so two are not preferred; but the device needs both.
     expect(merge(near([4, 9]))).toEqual({ hint: hint([4, 9], false), admitted: false, exact: true });
     expect(mergeHints([{ cpu }, { nic: null }], { numaNodes, policy: 'single-numa-node' }).hint).toEqual(
       hint([0], true),
@@ -99,7 +99,7 @@ describe('mergeHints', () => {
     expect(time).toBeLessThan(5000);
   });
 
-  it('keeps the nodes that all long lists have in common, even where it cuts', () => {
+  it('keeps the nodes that all long lists have in common, even if it cuts', () => {
     const numaNodes = Array.from({ length: 24 }, (_, node) => node);
     const common = [0, 1, 2, 3, 4, 5, 6, 7];
     const list = (seed: number) =>
@@ -178,7 +178,7 @@ describe('mergeHints', () => {
 });
 
 describe('a family of hints', () => {
-  it('comes back as it was written by hand', () => {
+  it('equals a list that is written by hand', () => {
     fc.assert(
       fc.property(
         machines.chain((ids) => fc.tuple(fc.constant(ids), listOver(ids))),
@@ -205,7 +205,7 @@ describe('a family of hints', () => {
     expect(hints.next().value).toEqual(hint([1], true));
   });
 
-  it('too large to enumerate is read in the same order as one that is not', async () => {
+  it('that is too large to enumerate is read in the same order as a small one', async () => {
     const topology = await discover({ synthetic: 'package:6 numa:3 core:1 pu:2' });
     fc.assert(
       fc.property(

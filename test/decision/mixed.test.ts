@@ -15,7 +15,7 @@ const FULL = 'ERR_SHARED_POOL_FULL';
 const codeOf = async (action: () => unknown) => (await errorOf(action))?.code;
 
 describe('a mixed grant', () => {
-  it('has whole CPUs alone, and says which fraction of the shared pool is booked beside them', async () => {
+  it('has its whole CPUs exclusively, and reports the fraction of the shared pool that is booked beside them', async () => {
     const manager = await simulate(EIGHT);
     const grant = await manager.acquire({ cpu: 2.5, mixed: true });
     expect([String(grant.cpus), grant.mixed, grant.availableParallelism]).toEqual(['0-1', 0.5, 2]);
@@ -24,7 +24,7 @@ describe('a mixed grant', () => {
     expect(String(manager.sharedPool())).toBe('2-7');
   });
 
-  it('of whole CPUs is as any other, which has no fraction', async () => {
+  it('of whole CPUs is like any other, without a fraction', async () => {
     const manager = await simulate(EIGHT);
     for (const mixed of [true, false]) {
       const grant = await manager.acquire({ cpu: 2, mixed });
@@ -32,7 +32,7 @@ describe('a mixed grant', () => {
     }
   });
 
-  it.each([0.5, 1.0005, 65_535.5, Number.NaN, '2.5'])('is not of %s CPUs', async (cpu) => {
+  it.each([0.5, 1.0005, 65_535.5, Number.NaN, '2.5'])('cannot have %s CPUs', async (cpu) => {
     const manager = await simulate(EIGHT);
     expect(await errorOf(() => manager.acquire({ cpu: cpu as number, mixed: true }))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -40,7 +40,7 @@ describe('a mixed grant', () => {
     });
   });
 
-  it('is what only the option makes of a fraction', async () => {
+  it('needs the option', async () => {
     const manager = await simulate(EIGHT);
     expect(await codeOf(() => manager.acquire({ cpu: 2.5 }))).toBe('ERR_INVALID_OPTION');
     const pod = { containers: [guaranteed('main', { cpu: '2500m' })] };
@@ -50,7 +50,7 @@ describe('a mixed grant', () => {
     ]);
   });
 
-  it('may have parts, of its whole CPUs', async () => {
+  it('may have parts made of its whole CPUs', async () => {
     const manager = await simulate(EIGHT);
     const grant = await manager.acquire({ cpu: 2.5, mixed: true, parts: { io: 1 } });
     expect([String(grant.parts.io), String(grant.sharedCpus), grant.mixed]).toEqual(['0', '1', 0.5]);
@@ -60,7 +60,7 @@ describe('a mixed grant', () => {
 });
 
 describe('a pod that is admitted as mixed', () => {
-  it('books what its containers have at one time beside their CPUs', async () => {
+  it('books the peak of its containers’ fractions beside their CPUs', async () => {
     const manager = await simulate(EIGHT);
     const pod = await manager.admit(
       {
@@ -82,7 +82,7 @@ describe('a pod that is admitted as mixed', () => {
     expect(manager.grants()).toMatchObject([{ mixed: 0.9 }]);
   });
 
-  it('is refused where it has resources as a whole', async () => {
+  it('is refused if it has pod-level resources', async () => {
     const manager = await simulate(EIGHT, { featureGates: { PodLevelResourceManagers: true } });
     const whole = { cpu: 4, memory: '1Gi' };
     const pod = { resources: { requests: whole, limits: whole }, containers: [{ name: 'main' }] };
@@ -91,19 +91,19 @@ describe('a pod that is admitted as mixed', () => {
 });
 
 describe('the shared pool', () => {
-  it('has to have room for the fraction, beside CPUs that are reserved', async () => {
+  it('must have room for the fraction, besides reserved CPUs', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
     expect(await errorOf(() => manager.acquire({ cpu: 3.5, mixed: true }))).toMatchObject({
       code: FULL,
       details: { value: 3.5, valid: '1 to 3', reason: 'UnexpectedAdmissionError', sharedPool: '0' },
     });
-    // No release could make room for that.
+    // No release could make room for it.
     expect(await codeOf(() => manager.acquire({ cpu: 3.5, mixed: true, wait: true }))).toBe(FULL);
     expect(manager.grants()).toEqual([]);
     expect((await manager.acquire({ cpu: 2.5, mixed: true })).cpus.size).toBe(2);
   });
 
-  it('keeps the CPUs that are booked from exclusive grants, until a release', async () => {
+  it('keeps the booked CPUs from exclusive grants until a release', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
     const grant = await manager.acquire({ cpu: 1.5, mixed: true });
     expect(await errorOf(() => manager.acquire({ cpu: 2 }))).toMatchObject({
@@ -122,7 +122,7 @@ describe('the shared pool', () => {
     expect((await manager.acquire({ cpu: 1.5, mixed: true })).mixed).toBe(0.5);
   });
 
-  it('is not asked where a pod takes nothing of it', async () => {
+  it('does not matter if a pod takes nothing of it', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0', isolatedCPUs: '3' });
     await manager.acquire({ cpu: 1.9, mixed: true });
     expect((await manager.acquire({ cpu: 1, isolation: 'require' })).cpus).toEqual(CpuSet.of(3));
@@ -130,7 +130,7 @@ describe('the shared pool', () => {
     expect(await codeOf(() => manager.acquire({ cpu: 1 }))).toBe(FULL);
   });
 
-  it('may lose CPUs that are booked to a setting, which flags the grants that have booked them', async () => {
+  it('may lose booked CPUs to a setting, which flags the grants that have booked them', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
     const grant = await manager.acquire({ cpu: 1.5, mixed: true });
     const other = await manager.acquire({ cpu: 1 });
@@ -143,7 +143,7 @@ describe('the shared pool', () => {
     expect(grant.flags()).toEqual([]);
   });
 
-  it('is not adopted away', async () => {
+  it('loses no booked CPU to an adoption', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 1.5, mixed: true });
     const adopt = (cpus: string) =>
@@ -165,7 +165,7 @@ describe('a mixed grant that is resized', () => {
     expect([grant.cpus.size, grant.mixed]).toEqual([1, 0.25]);
   });
 
-  it('grows into no CPU that is booked, and may always shrink', async () => {
+  it('grows into no booked CPU, and may always shrink', async () => {
     const manager = await simulate('core:4 pu:1', { reservedSystemCPUs: '0' });
     const grant = await manager.acquire({ cpu: 2.5, mixed: true });
     expect(await codeOf(() => grant.resize({ cpu: 3 }))).toBe(FULL);
@@ -195,7 +195,7 @@ describe('the record of a grant', () => {
     expect(decodePod(JSON.parse(text), 'pod').mixed).toBe(500);
   });
 
-  it('says nothing of it where there is none', () => {
+  it('omits it if there is none', () => {
     expect(podText({ ...pod, mixed: undefined })).toBe(podText({ ...pod }));
     expect(decodePod(JSON.parse(podText(pod)), 'pod').mixed).toBeUndefined();
   });

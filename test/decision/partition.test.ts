@@ -1,5 +1,5 @@
-// Whatever is admitted, released and reopened, in whatever order, on whatever machine: no CPU is
-// given twice, and none is lost.
+// Any sequence of admissions, releases and openings, on any machine: no CPU is granted twice, and
+// none is lost.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { irregularMachines } from '../support/random-machine.js';
 import { guaranteed } from '../support/simulated.js';
 
 const RECORDED = fileURLToPath(new URL('../conformance/vectors/topologies.jsonl.gz', import.meta.url));
-// Each machine has a folder for the whole run: an open folder is kept for the life of the process.
+// Each machine has a folder for the whole run: an open folder stays for the life of the process.
 const IRREGULAR_MACHINES = 40;
 
 interface Bench {
@@ -79,7 +79,7 @@ const steps = fc.array(
   { minLength: 1, maxLength: 8 },
 );
 
-// Whichever machine: taken modulo what it has.
+// For any machine: taken modulo its number.
 const bench = fc.record({
   which: fc.nat(1e6),
   reserve: fc.nat(1e6),
@@ -128,8 +128,8 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
 }
 
 /**
- * Exclusive sets are disjoint and of one pool each, none is reserved, and with the shared pool and
- * the free isolated CPUs they are all managed CPUs.
+ * Exclusive sets are disjoint and within one pool each, none is reserved, and with the shared pool
+ * and the free isolated CPUs they are all managed CPUs.
  */
 function checkPartition(manager: Manager): void {
   const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = manager.settings();
@@ -138,9 +138,9 @@ function checkPartition(manager: Manager): void {
   let exclusive = CpuSet.EMPTY;
   for (const { uid, cpus, isIsolated } of manager.grants()) {
     expect(isIsolated ? cpus.isSubsetOf(isolatedCPUs) : !cpus.intersects(isolatedCPUs)).toBe(true);
-    expect(cpus.intersects(exclusive), `the CPUs of ${uid} are somebody else's too`).toBe(false);
+    expect(cpus.intersects(exclusive), `the CPUs of ${uid} belong to another grant too`).toBe(false);
     exclusive = exclusive.union(cpus);
-    // Those of containers that run at the same time are apart.
+    // Sets of containers that run at the same time are disjoint.
     const together = manager.pod(uid).containers.filter(({ kind }) => kind !== 'init');
     const sum = together.reduce((n, container) => n + (container.cpus?.size ?? 0) + container.held.size, 0);
     const union = together.reduce((set, c) => set.union(c.cpus ?? CpuSet.EMPTY).union(c.held), CpuSet.EMPTY);
@@ -170,7 +170,7 @@ function checkOnDisk(manager: Manager): void {
 }
 
 describe('random sequences of admit, release and reopen', () => {
-  it('keep exclusive sets and shared pool a partition of the managed CPUs, and the state on disk the same', async () => {
+  it('keep exclusive sets and shared pool a partition of the managed CPUs, and the state on disk equal', async () => {
     await fc.assert(
       fc.asyncProperty(bench, steps, async ({ which, reserve, isolate, strict }, sequence) => {
         const { topology, stateDir } = machines[which % machines.length]!;

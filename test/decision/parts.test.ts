@@ -1,4 +1,4 @@
-// Parts of a grant: what is decided and put on record, on simulated machines.
+// Parts of a grant: decision and record, on simulated machines.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
@@ -89,7 +89,7 @@ describe('parts of a grant', () => {
     expect(String(manager.sharedPool())).toBe('0-15');
   });
 
-  it('are known to who opens the state, takes the grant over, or asks for it by its id', async () => {
+  it('are known to a process that opens the state, takes the grant over, or looks it up by id', async () => {
     const topology = await discover({ synthetic: MACHINE });
     const stateDir = makeStateDir();
     const manager = await openManager({ topology, stateDir });
@@ -115,7 +115,7 @@ describe('parts of a grant', () => {
     again.close();
   });
 
-  it('are the same again for the next grant of the name', async () => {
+  it('are the same again for the next grant with the name', async () => {
     const manager = await simulate(MACHINE);
     const asked = { cpu: 4, name: 'gateway', parts: { main: 1, io: 2 } };
     const other = await manager.acquire({ cpu: 1 });
@@ -135,7 +135,7 @@ describe('parts of a grant', () => {
     ['a list', ['a'], 'parts', ['a']],
     ['a Map, of which an object shows nothing', new Map([['a', 1]]), 'parts', new Map([['a', 1]])],
     ['half a core where a grant is of whole ones', { a: 2, b: 1 }, 'parts.b', 1],
-  ])('that ask for %s are refused, and nothing is changed', async (what, parts, option, value) => {
+  ])('with %s are refused, and nothing changes', async (what, parts, option, value) => {
     const manager = await simulate(MACHINE);
     const options = { cpu: 4, parts, ...(what.startsWith('half a core') && WHOLE) } as AcquireOptions;
     const error = await errorOf(() => manager.acquire(options));
@@ -148,7 +148,7 @@ describe('parts of a grant', () => {
     expect(error.message).toContain('left out with one CPU');
   });
 
-  it('that the grant has not are refused with those that it has', async () => {
+  it('that the grant lacks are refused, with the valid ones', async () => {
     const grant = await acquired({ cpu: 3, parts: { main: 1, io: 1 } });
     expect(thrownBy(() => grant.part('disk'))).toMatchObject({
       code: 'ERR_UNKNOWN_PART',
@@ -169,7 +169,7 @@ describe('parts of a grant', () => {
     expect(shown(grant).cpus).toBe('0-2');
   });
 
-  it('are on a machine of any shape apart from each other, of their sizes, out of what the grant has without them', async () => {
+  it('are disjoint, of their sizes, and within the CPUs of the grant, on any machine', async () => {
     const machines = await Promise.all(
       fc.sample(irregularMachines, { numRuns: 40, seed: 20 }).map((json) => discover({ json })),
     );
@@ -189,7 +189,7 @@ describe('parts of a grant', () => {
         const pod = placed(topology, { cpu, parts, ...how });
         if (!pod) {
           seen.refused++;
-          // Of whole cores that are of uneven sizes some may not add up.
+          // Whole cores of uneven sizes may not add up.
           expect(plain === undefined || how === WHOLE).toBe(true);
           return;
         }
@@ -218,7 +218,7 @@ describe('parts of a grant', () => {
   });
 });
 
-/** What an empty machine gives; undefined: a rejection. */
+/** The grant on an empty machine; undefined: a rejection. */
 function placed(topology: Topology, options: AcquireOptions): PodAssignment | undefined {
   const decision = decide({
     ...{ topology, state: emptyAssignments({ ...DEFAULT_SETTINGS, simulated: true }), providers: [] },

@@ -1,4 +1,4 @@
-// Pods with resources as a whole, on all kinds of machines: booked once, dealt out, given back.
+// Pods with pod-level resources, on all kinds of machines: booked once, dealt out, given back.
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Assignments, emptyAssignments, findPod } from '../../lib/account/assignments.js';
@@ -21,7 +21,7 @@ import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { irregularMachines } from '../support/random-machine.js';
 
 const kinds = fc.constantFrom('init' as const, 'sidecar' as const, 'app' as const);
-// As pods have them: those that are started first come first.
+// In the order of pods: containers that start first come first.
 const inOrder = <T extends { kind: string }>(list: readonly T[]) => [
   ...list.filter(({ kind }) => kind !== 'app'),
   ...list.filter(({ kind }) => kind === 'app'),
@@ -36,7 +36,7 @@ describe('a partition', () => {
     .map(inOrder);
   const lowest = (from: CpuSet, count: number) => CpuSet.from([...from].slice(0, count));
 
-  it('gives each its own, nobody what runs beside it, and all that share the rest', () => {
+  it('gives each its own, none of those beside it, and the rest to all sharing ones', () => {
     fc.assert(
       fc.property(claims, fc.integer({ min: 0, max: 6 }), (list, more) => {
         const running = list.filter(({ kind }) => kind !== 'init');
@@ -65,7 +65,7 @@ describe('a partition', () => {
     );
   });
 
-  it('leaves nothing to the first that shares where the others have all of it, and never more than there is', () => {
+  it('leaves nothing to the first sharing one if the others have everything, and never exceeds the total', () => {
     const sidecar = (amount: number | null) => ({ kind: 'sidecar' as const, amount });
     const app = (amount: number | null) => ({ kind: 'app' as const, amount });
     const init = { kind: 'init' as const, amount: null };
@@ -77,7 +77,7 @@ describe('a partition', () => {
     expect(firstUnmet(4, [init, sidecar(4)])).toBe(-1);
     expect(firstUnmet(4, [app(3), app(2)])).toBe(1);
     expect(firstUnmet(4, [sidecar(2), { kind: 'init', amount: 3 }, app(2)])).toBe(1);
-    // What an init has, it has not alone.
+    // CPUs of an init container are not exclusive to it.
     expect(firstUnmet(4, [{ kind: 'init', amount: 4 }, app(null)])).toBe(-1);
   });
 });
@@ -113,7 +113,7 @@ const POLICIES = ['best-effort', 'restricted', 'single-numa-node'] as const;
 const most = (list: readonly number[]) => Math.max(0, ...list);
 const sum = (list: readonly number[]) => list.reduce((all, each) => all + each, 0);
 
-/** So much that its containers can have theirs, and what is spared. */
+/** Enough for its containers, plus some to spare. */
 function needed(containers: readonly Container[], of: (each: Container) => number): number {
   const running = containers.filter(({ kind }) => kind !== 'init').map(of);
   return Math.max(
@@ -150,7 +150,7 @@ const MANAGED = {
   featureGates: { ...DEFAULT_SETTINGS.featureGates, PodLevelResourceManagers: true },
 };
 
-describe('a pod with resources as a whole', () => {
+describe('a pod with pod-level resources', () => {
   let machines: Topology[];
   const GIVEN_MEMORY = 8 * GI;
 
@@ -193,7 +193,7 @@ describe('a pod with resources as a whole', () => {
     pods: fc.array(podShape, { minLength: 1, maxLength: 4 }),
   });
 
-  it('is booked once, dealt out as its containers ask, kept on record, and given back', () => {
+  it('is booked once, dealt out to its containers, kept on record, and given back', () => {
     const seen = { admitted: 0, empty: 0 };
     fc.assert(
       fc.property(cases, ({ machine, options, topologyManagerPolicy, pods }) => {
@@ -243,7 +243,7 @@ describe('a pod with resources as a whole', () => {
   });
 });
 
-/** Whether a container shares of which nothing is left, of CPUs in whole or of memory. */
+/** True if a container shares a resource that is used up, CPUs in whole or memory. */
 function leavesNothing(shape: PodShape): boolean {
   const { containers } = shape;
   const isEmpty = (total: number, of: (each: Container) => number) => {

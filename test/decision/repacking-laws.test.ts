@@ -1,4 +1,4 @@
-// Repackings against all sequences of up to two moves, each decided.
+// Repackings, compared with all sequences of up to two moves, each decided.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
@@ -28,18 +28,18 @@ const LIMITS = { maxMoves: 2, budget: 1e9 };
 const node = fc.record({
   cores: fc.integer({ min: 1, max: 5 }),
   memory: fc.integer({ min: 1, max: 4 }),
-  // Of 256 MiB.
+  // In units of 256 MiB.
   hugepages: fc.constantFrom(0, 1, 2, 3),
   socket: fc.nat(1),
 });
 const machine = fc.record({
   threads: fc.constantFrom(1, 1, 2),
   nodes: fc.array(node, { minLength: 2, maxLength: 4 }),
-  // Of each device the nodes that it is near, taken modulo what there are.
+  // The nodes near each device, taken modulo their number.
   devices: fc.array(fc.oneof(fc.array(fc.nat(3), { minLength: 1, maxLength: 2 }), fc.constant(null)), {
     maxLength: 3,
   }),
-  // CPUs, taken modulo what there are.
+  // CPUs, taken modulo their number.
   reserved: fc.constantFrom([], [], [0]),
   isolated: fc.oneof(
     { weight: 4, arbitrary: fc.constant([]) },
@@ -81,7 +81,7 @@ const world = fc.record({
       isMovable: fc.constantFrom(true, true, true, false),
       exclude: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.array(fc.nat(3), { maxLength: 1 })),
       isReleased: fc.constantFrom(true, false, false, false),
-      // Where it is put, taken modulo what there are.
+      // Its place, taken modulo their number.
       node: fc.oneof({ weight: 3, arbitrary: fc.nat(3) }, fc.constant(null)),
     }),
     { minLength: 1, maxLength: 10 },
@@ -156,7 +156,7 @@ async function worldFor({ machine: described, grants }: Described): Promise<Repa
   return made;
 }
 
-// Of CPUs that it could have, and of memory.
+// The CPUs that it could have, and memory.
 function isEnough(
   { topology, state: { pods, settings } }: RepackingWorld,
   { request, machine: { nodes } }: Described,
@@ -187,7 +187,7 @@ interface Cost {
 const isLess = (a: Cost, b: Cost) =>
   a.moves - b.moves || a.bytes - b.bytes || a.cpus - b.cpus || (a.uids < b.uids ? -1 : 1);
 
-/** The least cost of all sequences of so many moves. */
+/** The least cost of all sequences of this many moves. */
 function leastCost(question: Question, grants: readonly MovableGrant[], count: number): Cost | undefined {
   let least: Cost | undefined;
   const walk = (state: Assignments, before: Cost, moved: readonly MovableGrant[]) => {
@@ -224,7 +224,7 @@ const amounts = (pod: PodAssignment) =>
     memory.map(({ type, bytes }) => [type, bytes]).sort(),
   ]);
 
-/** What holds of every repacking, whatever else there is. */
+/** What holds for every repacking. */
 function checkValid(question: Question, { topology }: RepackingWorld, { moves, pod, next }: Repacking): void {
   for (const { uid, before, after } of moves) {
     expect(question.state.pods).toContain(before);
@@ -289,7 +289,7 @@ describe('a repacking on a random machine', () => {
         }),
         { numRuns: budget(10_000, 120) },
       );
-      // Else the law says nothing.
+      // Else the law does not apply.
       expect(seen.one).toBeGreaterThan(0);
       if (isLong) expect(seen.two).toBeGreaterThan(0);
     },

@@ -11,7 +11,7 @@ const LIMITS: RepackLimits = { maxMoves: 2, budget: 1000 };
 const SINGLE: WorldOptions = { policy: 'single-numa-node' };
 const WHOLE: WorldOptions = { ...SINGLE, cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
 
-/** NUMA nodes of so many CPUs each, with 8 GiB. */
+/** NUMA nodes of this many CPUs each, with 8 GiB. */
 async function worldOf(cpus: readonly number[], devices = {}): Promise<RepackingWorld> {
   const topology = await machineOf(cpus.map((count) => ({ cpus: count, memory: 8 * GI })));
   return new RepackingWorld(topology, devices);
@@ -47,8 +47,8 @@ function foundFor(world: RepackingWorld, asked: Amounts, options = SINGLE, limit
 const movesOf = ({ moves }: Repacking, { topology }: RepackingWorld) =>
   moves.map(({ uid, after }) => [uid, topology.nodesOf(presentCpus(after)).toString()]);
 
-describe('a request for which there is room in sum, on no node alone', () => {
-  it('has the grant move that is in its way', async () => {
+describe('a request with enough room in total, but on no single node', () => {
+  it('makes the grant in its way move', async () => {
     const world = await worldOf([6, 7]);
     fill(world, { a: { on: 0, cpu: 2 }, b: { on: 1, cpu: 4 } });
     const repacking = foundFor(world, [{ cpu: 5 }]);
@@ -58,20 +58,20 @@ describe('a request for which there is room in sum, on no node alone', () => {
     expect(repacking.next().pods.map(({ uid }) => uid)).toEqual(['a', 'b', 'new']);
   });
 
-  it('gets none without consent', async () => {
+  it('gets no room without consent', async () => {
     const world = await worldOf([6, 7]);
     world.admit('a', [{ cpu: 2 }], SINGLE);
     world.admit('b', [{ cpu: 5 }], SINGLE);
     expect(ask(world, [{ cpu: 5 }])).toEqual({ isFound: false, reason: 'grants', isBounded: false });
   });
 
-  it('gets none where nothing has room beside what it has now', async () => {
+  it('gets no room if no grant has room beside its current place', async () => {
     const world = await worldOf([6, 7]);
     fill(world, { a: { on: 0, cpu: 3 }, b: { on: 1, cpu: 5 } });
     expect(ask(world, [{ cpu: 4 }])).toMatchObject({ isFound: false, reason: 'grants' });
   });
 
-  it('has one grant make room for the other, which makes room for it', async () => {
+  it('makes one grant give room to another, which makes room for the request', async () => {
     const world = await worldOf([6, 6, 4]);
     fill(world, {
       a: { on: 0, cpu: 3 },
@@ -86,7 +86,7 @@ describe('a request for which there is room in sum, on no node alone', () => {
     ]);
   });
 
-  it('has two grants move to one node, to its last CPU', async () => {
+  it('makes two grants move to one node, to its last CPU', async () => {
     const world = await worldOf([6, 4, 1]);
     fill(world, {
       a: { on: 0, cpu: 1, movable: [2] },
@@ -99,7 +99,7 @@ describe('a request for which there is room in sum, on no node alone', () => {
     ]);
   });
 
-  it('takes three moves only where it may, and says when it has not looked everywhere', async () => {
+  it('takes three moves only if it may, and says when its search is incomplete', async () => {
     const world = await worldOf([6, 4, 4, 4]);
     fill(world, { a: { on: 0, cpu: 2 }, b: { on: 0, cpu: 2 }, c: { on: 0, cpu: 2 } });
     fill(world, { d: { on: 1, cpu: 2 }, e: { on: 2, cpu: 2 }, f: { on: 3, cpu: 1 } });
@@ -113,8 +113,8 @@ describe('a request for which there is room in sum, on no node alone', () => {
   });
 });
 
-describe('of several repackings', () => {
-  it('the one that moves the fewest bytes is taken, whatever the CPUs', async () => {
+describe('among several repackings', () => {
+  it('the one that moves the fewest bytes wins, whatever the CPUs', async () => {
     const world = await worldOf([6, 6, 9]);
     fill(world, {
       a: { on: 0, cpu: 2, more: { memory: 2 * GI } },
@@ -126,7 +126,7 @@ describe('of several repackings', () => {
     expect(repacking.bytes).toBe(GI);
   });
 
-  it('of as many bytes the one that moves the fewest CPUs, and of as many of these the first uid', async () => {
+  it('with equal bytes the one that moves the fewest CPUs wins, and with equal CPUs the first uid', async () => {
     const world = await worldOf([6, 6, 9]);
     fill(world, { c: { on: 0, cpu: 2 }, b: { on: 1, cpu: 3 }, d: { on: 2, cpu: 4, movable: null } });
     expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([['c', '1']]);
@@ -144,7 +144,7 @@ describe('a grant that moves', () => {
     expect(movesOf(foundFor(world, [{ cpu: 6 }]), world)).toEqual([['a', '2']]);
   });
 
-  it('goes only where its device is near, and takes no other', async () => {
+  it('goes only where its device is near, and takes no other device', async () => {
     const world = await worldOf([6, 7, 8], { x: [0, 2], y: [1] });
     fill(world, {
       a: { on: 0, cpu: 2, more: { 'example.com/gpu': 1 } },
@@ -158,7 +158,7 @@ describe('a grant that moves', () => {
     expect(devicesOf(after)).toMatchObject({ 'example.com/gpu': [{ id: 'x' }] });
   });
 
-  it('brings its hugepages, and goes where there are as many', async () => {
+  it('brings its hugepages, and goes where there are enough', async () => {
     const topology = await machineOf(
       [6, 5, 5].map((cpus, i) => ({ cpus, memory: 8 * GI, hugepages: { 2048: i === 1 ? 10 : 32 } })),
     );
@@ -176,7 +176,7 @@ describe('a grant that moves', () => {
     ]);
   });
 
-  it('leaves a core whole, and keeps its memory where it stays on its node', async () => {
+  it('leaves a core whole, and keeps its memory if it stays on its node', async () => {
     const topology = await discover({ synthetic: 'package:1 numa:1(memory=8GB) core:3 pu:2' });
     const world = new RepackingWorld(topology);
     // Two of one core, one of another, and the core of these is never whole again.
@@ -220,26 +220,26 @@ describe('a grant that moves', () => {
 });
 
 describe('nothing is searched', () => {
-  it('where the request is admitted as it is', async () => {
+  it('if the request is admitted unchanged', async () => {
     const world = await worldOf([6, 7]);
     fill(world, { a: { on: 0, cpu: 2 } });
     expect(ask(world, [{ cpu: 5 }])).toMatchObject({ isFound: true, moves: [], bytes: 0, cpus: 0 });
   });
 
-  it('where not as much is free in all, or a CPU must stay shared', async () => {
+  it('if too little is free in total, or a CPU must stay shared', async () => {
     const world = await worldOf([6, 7]);
     fill(world, { a: { on: 0, cpu: 4 }, b: { on: 1, cpu: 4 } });
     expect(ask(world, [{ cpu: 6 }])).toEqual({ isFound: false, reason: 'sum', isBounded: false });
     expect(ask(world, [{ cpu: 5 }])).toEqual({ isFound: false, reason: 'sum', isBounded: false });
   });
 
-  it('where no node would ever do, since devices stay', async () => {
+  it('if no node would ever suffice, since devices stay', async () => {
     const world = await worldOf([6, 7], { x: [0], y: [1] });
     fill(world, { a: { on: 0, cpu: 2, more: { 'example.com/gpu': 1 } }, b: { on: 1, cpu: 3 } });
     expect(ask(world, [{ cpu: 1, 'example.com/gpu': 2 }])).toMatchObject({ isFound: false, reason: 'place' });
   });
 
-  it('where a custom hint provider has a say, which cannot be tried', async () => {
+  it('if a custom hint provider takes part, which cannot be tried', async () => {
     const world = await worldOf([6, 7]);
     fill(world, { a: { on: 0, cpu: 2 }, b: { on: 1, cpu: 4 } });
     const provider: HintProvider = { name: 'mine', hints: () => null, allocate: () => {}, release: () => {} };

@@ -1,4 +1,4 @@
-// Hugepages of which the kernel has fewer free than the state says.
+// Fewer free hugepages in the kernel than on record.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
@@ -29,7 +29,7 @@ const EMPTY = emptyAssignments(DEFAULT_SETTINGS);
 const bytes = (count: number | undefined) => (count === undefined ? undefined : count * PAGE);
 const kernelHas = (...pages: (number | undefined)[]): FreeHugepages => promised(undefined, ...pages);
 
-/** So many on all nodes together that no mapping has reserved. */
+/** This many on all nodes together without a reservation of a mapping. */
 const promised = (unreserved: number | undefined, ...pages: (number | undefined)[]): FreeHugepages =>
   new Map([[HUGE, { byNode: pages.map(bytes), unreserved: bytes(unreserved) }]]);
 
@@ -71,7 +71,7 @@ it('the hints avoid nodes where the kernel has too few free', () => {
   ).not.toContainEqual(expect.objectContaining({ nodes: expect.objectContaining({ first: 0, size: 1 }) }));
 });
 
-it('what no nodes have free is refused as memory that is not there, and the kernel’s numbers are told', () => {
+it('a request beyond the free pages of all nodes is refused as a shortage, with the kernel’s numbers', () => {
   const answer = ask([4], kernelHas(1, 1, 1), { policy: 'none' }) as Rejection;
   expect(answer).toMatchObject({
     admitted: false,
@@ -86,28 +86,28 @@ it('what no nodes have free is refused as memory that is not there, and the kern
   });
 });
 
-it('where the kernel does not tell of a node, what is on record counts', () => {
+it('the record counts for a node that the kernel does not report', () => {
   expect(nodesOf(ask([4], kernelHas(0, undefined, 0)))).toEqual([[1]]);
 });
 
-it('what mappings have reserved is free on no node', () => {
+it('reservations of mappings are free on no node', () => {
   expect(ask([4], promised(3, 8, 8, 8), { policy: 'none' })).toMatchObject({
     code: 'ERR_INSUFFICIENT_MEMORY',
     facts: { free: { 0: { [HUGE]: 3 * PAGE }, 1: { [HUGE]: 3 * PAGE }, 2: { [HUGE]: 3 * PAGE } } },
   });
   expect(nodesOf(ask([4], promised(4, 8, 8, 8)))).toEqual([[0]]);
-  // The second container finds what the first one leaves.
+  // The second container gets what the first one leaves.
   expect(ask([2, 2], promised(3, 8, 8, 8)).admitted).toBe(false);
   expect(ask([2, 2], promised(4, 8, 8, 8)).admitted).toBe(true);
 });
 
-it('what mappings have reserved is not free on several nodes together either', () => {
+it('reservations of mappings are not free on several nodes together either', () => {
   expect(nodesOf(ask([12], promised(12, 8, 8, 8), { policy: 'best-effort' }))).toEqual([[0, 1]]);
   for (const policy of ['none', 'best-effort', 'restricted'] as const)
     expect(ask([12], promised(11, 8, 8, 8), { policy }).admitted).toBe(false);
 });
 
-it('what an init container leaves counts beside what nobody has reserved', () => {
+it('pages of an init container count besides unreserved ones', () => {
   const pod = {
     initContainers: [guaranteed('first', { cpu: 1, [HUGE]: 2 * PAGE })],
     containers: [guaranteed('main', { cpu: 1, [HUGE]: 4 * PAGE })],
@@ -117,13 +117,13 @@ it('what an init container leaves counts beside what nobody has reserved', () =>
   expect(decided(3).admitted).toBe(false);
 });
 
-it('of what is booked and not used yet nobody gets more than is on record', () => {
+it('booked but unused pages do not exceed the record', () => {
   const first = ask([6], undefined) as Decision;
-  // Nobody uses any page yet.
+  // No page is used yet.
   expect(nodesOf(ask([4], kernelHas(8, 8, 8), {}, first.next()))).toEqual([[1]]);
 });
 
-it('nowhere a pod gets more than the kernel has free and nobody has reserved, and what is admitted is admitted without it', () => {
+it('no node gives a pod more than the free and unreserved pages, and the option only ever rejects', () => {
   let refused = 0;
   const counts = fc.array(fc.integer({ min: 1, max: PAGES }), { minLength: 1, maxLength: 3 });
   const free = fc.tuple(...Array.from({ length: NODES }, () => fc.nat(PAGES)));
@@ -163,7 +163,7 @@ it('nowhere a pod gets more than the kernel has free and nobody has reserved, an
   expect(refused).toBeGreaterThan(0);
 });
 
-it('is a flag of the grants that have some there, as long as there are fewer', () => {
+it('is a flag of the grants with pages there, as long as there are fewer', () => {
   const { next } = ask([3], undefined) as Decision;
   const state = next();
   const [pod] = state.pods;

@@ -6,7 +6,7 @@ import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 describe('diagnose', () => {
-  it('is healthy where no finding is a problem', async () => {
+  it('is healthy if no finding is a problem', async () => {
     const { healthy, findings } = await diagnose({ stateDir: makeStateDir() });
     expect(findings.length).toBeGreaterThan(10);
     expect(healthy).toBe(findings.every(({ status }) => status !== 'problem'));
@@ -18,7 +18,7 @@ describe('diagnose', () => {
     expect(existsSync(stateDir)).toBe(false);
   });
 
-  it('judges the cgroup on record, or the one that is given', async () => {
+  it('checks the cgroup on record, or a given one', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir, cgroupRoot: '/numalign-on-record', sharedMember: false });
     manager.close();

@@ -6,8 +6,8 @@ import type { Hierarchy } from '../../lib/cgroups/files/hierarchies.js';
 import { readForeignCpusets } from '../../lib/doctor/foreign-cpusets.js';
 
 /**
- * What is seen in plain folders that look like these cgroups: their CPUs by path, with what is in
- * cpuset.cpus.partition.
+ * The findings in plain folders that look like these cgroups: their CPUs by path, with the content
+ * of cpuset.cpus.partition.
  */
 function seenIn(
   cgroups: Record<string, readonly [cpus: string, partition?: string]>,
@@ -29,7 +29,7 @@ function seenIn(
   return { found: found.sort(), isComplete };
 }
 
-it('cgroups of somebody else that have CPUs are found, and which of them are partitions', () => {
+it('foreign cgroups with CPUs are found, and partitions among them are marked', () => {
   const cgroups = {
     '/system.slice': [''],
     '/system.slice/a.service': ['0-1'],
@@ -42,12 +42,12 @@ it('cgroups of somebody else that have CPUs are found, and which of them are par
   });
 });
 
-it('of cgroup v1 those count that have other CPUs than the one above', () => {
+it('in cgroup v1 a group counts if its CPUs differ from its parent’s', () => {
   const cgroups = { '/': ['0-3'], '/docker': ['0-3'], '/docker/a': ['2'], '/docker/b': ['0-3'] } as const;
   expect(seenIn(cgroups, { version: 1 }).found).toEqual(['/docker/a 2']);
 });
 
-it('neither our root nor what is below or above it is of somebody else, but what is beside them is', () => {
+it('our root and the groups below and above it are not foreign, but those beside them are', () => {
   const cgroups = {
     '/part': ['0-5', 'root'],
     '/part/beside': ['4'],
@@ -63,7 +63,7 @@ it('neither our root nor what is below or above it is of somebody else, but what
   ]);
 });
 
-it('a cgroup with very many below it hides none beside it, and that not all were looked at is told', () => {
+it('a cgroup with very many below it hides none beside it, and the result says that it is incomplete', () => {
   const many = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`/a.slice/${i}`, ['7']] as const));
   const cgroups = { '/a.slice': ['0'], '/b.slice': ['1'], '/c.slice': ['2'], ...many } as const;
   const { found, isComplete } = seenIn(cgroups, { most: 10 });

@@ -9,7 +9,7 @@ const state = (cpu: number, name: string, latency: number, disable: 0 | 1 = 0) =
 });
 
 describe('the latency of idle states', () => {
-  it('is that of the deepest on any CPU that is not disabled', () => {
+  it('is that of the deepest enabled state on any CPU', () => {
     const files = kernelTree({
       ...state(0, 'state0', 0),
       ...state(0, 'state1', 2),
@@ -21,13 +21,13 @@ describe('the latency of idle states', () => {
     expect(readIdleLatency(files)).toBe(133);
   });
 
-  it('is 0 where all are disabled, and unknown without cpuidle', () => {
+  it('is 0 if all are disabled, and unknown without cpuidle', () => {
     expect(readIdleLatency(kernelTree(state(0, 'state1', 2, 1)))).toBe(0);
     expect(readIdleLatency(kernelTree({ [`${SYSTEM}/cpu0/online`]: '1' }))).toBeNull();
   });
 });
 
-describe('packets that are steered', () => {
+describe('steered packets', () => {
   it('are those of queues with CPUs in their mask', () => {
     const queues = '/sys/class/net/eth0/queues';
     const files = kernelTree({
@@ -42,7 +42,7 @@ describe('packets that are steered', () => {
 });
 
 describe('governors', () => {
-  it('are told by the CPUs of their policies, and unknown without any', () => {
+  it('are listed by the CPUs of their policies, and unknown without any', () => {
     const policy = `${SYSTEM}/cpufreq/policy2`;
     const files = kernelTree({
       [`${policy}/affected_cpus`]: '2 3\n',

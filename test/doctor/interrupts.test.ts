@@ -11,7 +11,7 @@ ERR:          0
 `;
 
 describe('/proc/interrupts', () => {
-  it('tells of each interrupt of a device how often it came, by CPU', () => {
+  it('has the counts of each device interrupt, by CPU', () => {
     expect(parseInterrupts(TEXT)).toEqual([
       { irq: 9, name: 'acpi', counts: new Map([[2, 4]]) },
       { irq: 36, name: 'virtio1-req.0', counts: new Map([[2, 1054870], [3, 2]]) }, // biome-ignore format: one row
@@ -19,7 +19,7 @@ describe('/proc/interrupts', () => {
     ]);
   });
 
-  it('is not taken for one without interrupts where it is empty, as some containers see it', () => {
+  it('is unknown if it is empty, as in some containers', () => {
     expect(parseInterrupts('')).toBeUndefined();
   });
 });

@@ -28,7 +28,7 @@ const RECORD: KubeletStatus = {
   updatedAt: 'then',
 };
 
-// Root on a machine that was set up for grants: CPUs 0-1 are kept for everything else.
+// Root on a machine that is set up for grants: CPUs 0-1 are kept for everything else.
 const READY: MachineFacts = {
   online: cpus('0-7'),
   managed: cpus('0-7'),
@@ -90,7 +90,7 @@ const interrupt = (irq: number, list: string, counts: Record<number, number>): I
 type Case = [what: string, check: string, facts: Partial<MachineFacts>, status: FindingStatus, text: RegExp];
 
 describe('the doctor', () => {
-  it('has nothing to advise for a machine that was set up for grants', () => {
+  it('has no advice for a machine that is set up for grants', () => {
     const findings = judge(READY);
     expect(findings.filter(({ status, advice }) => status !== 'ok' || advice !== null)).toEqual([]);
     expect(new Set(findings.map(({ check }) => check)).size).toBe(findings.length);
@@ -200,7 +200,7 @@ describe('the doctor', () => {
       /v2, not for this user: EACCES.*run as root, or with a cgroup that is delegated/s,
     ],
     [
-      'cgroups that are closed to this user, and where he has others',
+      'cgroups that are closed to this user, and others that are open',
       'cgroups',
       { cgroups: { ...CLOSED, delegated: '/user.slice/a.service/numalign' } },
       'warning',
@@ -214,7 +214,7 @@ describe('the doctor', () => {
       /or with `--cgroup-root '\/user@1.service\/a\\x2db.service\/numalign'`$/,
     ],
     [
-      'cgroups that nobody uses by itself, whose name a shell would read otherwise',
+      'cgroups that are not used by default, with a name that a shell would change',
       'cgroups',
       { cgroups: { ...CGROUPS, root: "/it's;cmd", isUsed: false } },
       'warning',
@@ -257,7 +257,7 @@ describe('the doctor', () => {
     ],
     ['that there is nothing to delegate', 'delegation', { cgroups: 'none' }, 'unknown', /no cgroups/],
     [
-      'cgroups that nobody uses by itself',
+      'cgroups that are not used by default',
       'cgroups',
       { cgroups: { ...CGROUPS, isUsed: false } },
       'warning',
@@ -279,7 +279,7 @@ describe('the doctor', () => {
       /^cpuset for shared members .*boot with cgroup v2/s,
     ],
     [
-      'masks of everybody, as root without cgroups',
+      'masks of all processes, as root without cgroups',
       'enforcement',
       { cgroups: 'none' },
       'warning',
@@ -293,7 +293,7 @@ describe('the doctor', () => {
       /^members: shared members of this user are/,
     ],
     [
-      'masks of everybody, as root whose capabilities cannot be read',
+      'masks of all processes, as root whose capabilities cannot be read',
       'enforcement',
       { cgroups: 'none', capabilities: null },
       'warning',
@@ -343,7 +343,7 @@ describe('the doctor', () => {
       /: \/system.slice \(AllowedCPUs= of systemd\) has 0-3, \S+ \(a container\) has 2, \S+ \(a pod\) has 4\n`numalign configure --managed 5-7`, or have them leave, `numalign share PATH`/,
     ],
     [
-      'a partition of somebody else',
+      'a foreign partition',
       'cpusets',
       {
         foreignCpusets: {
@@ -356,7 +356,7 @@ describe('the doctor', () => {
       /keeps numalign off: \/rt \(a partition\) has 6-7\n`numalign configure --managed 0-5`, or `echo member > \/sys\/fs\/cgroup\/rt\/cpuset.cpus.partition`$/,
     ],
     [
-      'a partition of somebody else where cgroups are mounted elsewhere, by a name that a shell would read otherwise',
+      'a foreign partition with cgroups mounted elsewhere, and a name that a shell would change',
       'cpusets',
       {
         foreignCpusets: {
@@ -370,7 +370,7 @@ describe('the doctor', () => {
       /has 2-7\n`echo member > '\/sys\/fs\/cgroup\/unified\/foo\\x2dbar\.slice\/cpuset\.cpus\.partition'`$/,
     ],
     [
-      'a partition of somebody else beside which there is one CPU, which would stay shared',
+      'a foreign partition beside which there is one CPU, which would stay shared',
       'cpusets',
       {
         ...{ online: cpus('0-1'), managed: cpus('0-1'), candidates: cpus('0-1'), firstCore: cpus('0') },
@@ -424,7 +424,7 @@ describe('the doctor', () => {
       /^6-7 \(isolcpus or isolated partitions\)\n$/,
     ],
     [
-      'what else the kernel does, where all CPUs may be granted, less what stays for everybody',
+      'other work of the kernel, if all CPUs may be granted except the shared ones',
       'kernel-work',
       {
         candidates: cpus('0-7'),
@@ -583,13 +583,19 @@ describe('the doctor', () => {
       /kubelet.service; 1 of its pods with CPUs 6-7 is on record, kept by process 12 \(numalign-node\)/,
     ],
     [
-      'that nobody keeps the record any more',
+      'that the record has lost its keeper',
       'kubelet',
       { kubeletRecord: { ...RECORD, keeper: { ...RECORD.keeper, alive: false } } },
       'problem',
       /CPUs 6-7 is on record, as of then: process 12 \(numalign-node\).* has ended.*start `numalign-node`/s,
     ],
-    ['that not everybody is seen', 'kubelet', { seesAllProcesses: false }, 'unknown', /not every process/],
+    [
+      'that some processes are invisible',
+      'kubelet',
+      { seesAllProcesses: false },
+      'unknown',
+      /not every process/,
+    ],
     [
       'irqbalance',
       'movers',
@@ -598,11 +604,11 @@ describe('the doctor', () => {
       /^irqbalance \(process 7\).*`IRQBALANCE_BANNED_CPULIST=2-7`/s,
     ],
     ['that irqbalance may be hidden', 'movers', { seesAllProcesses: false }, 'unknown', /not every process/],
-  ])('tells of %s', (_, check, facts, status, text) => {
+  ])('reports %s', (_, check, facts, status, text) => {
     const { found, advice, ...rest } = finding(check, facts);
     expect(rest.status).toBe(status);
     expect(`${found}\n${advice ?? ''}`).toMatch(text);
-    // Nothing need be changed where all is well; where it is not, it is said what.
+    // A good finding needs no change; a bad one says what to change.
     if (status !== 'unknown') expect(advice === null).toBe(status === 'ok');
   });
 });

@@ -1,5 +1,5 @@
-// The examples as a user runs them: processes of their own on this machine, in a state folder of
-// the test.
+// The examples as a user runs them: separate processes on this machine, in a state folder of the
+// test.
 import { spawn, spawnSync } from 'node:child_process';
 import { on, once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -36,7 +36,7 @@ async function grants(stateDir: string) {
 }
 
 describe('examples/http-server.mjs', () => {
-  it('answers from a CPU that is its own, and gives it back at SIGTERM', async () => {
+  it('answers from its own CPU, and gives it back at SIGTERM', async () => {
     const stateDir = makeStateDir();
     const [path, options] = command('http-server.mjs', stateDir, { PORT: '0' });
     const server = spawn(process.execPath, [path], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -58,7 +58,7 @@ describe('examples/http-server.mjs', () => {
 });
 
 describe('examples/cluster-server.mjs', () => {
-  it('answers from a process on every CPU that can be had, restarts them, and gives all of them back', async () => {
+  it('answers from a process on every free CPU, restarts them, and gives all CPUs back', async () => {
     const stateDir = makeStateDir();
     const [path, options] = command('cluster-server.mjs', stateDir, { PORT: '0', WORKERS: '2' });
     const server = spawn(process.execPath, [path], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -110,7 +110,7 @@ describe('examples/worker-pool.mjs', () => {
 });
 
 describe('examples/parts.mjs', () => {
-  it('has main thread, Worker and all others on CPUs of the grant, apart where there are enough', async () => {
+  it('runs main thread, Worker and all others on CPUs of the grant, separate if there are enough', async () => {
     const stateDir = makeStateDir();
     const { status, stderr, lines } = run('parts.mjs', stateDir);
     expect([status, stderr]).toEqual([0, '']);
@@ -126,7 +126,7 @@ describe('examples/parts.mjs', () => {
 });
 
 describe('examples/child-processes.mjs', () => {
-  it('starts a worker again on its CPU where it is killed, and gives all CPUs back at SIGTERM', async () => {
+  it('starts a killed worker again on its CPU, and gives all CPUs back at SIGTERM', async () => {
     const stateDir = makeStateDir();
     const [path, options] = command('child-processes.mjs', stateDir, { WORKERS: '1' });
     const supervisor = spawn(process.execPath, [path], { ...options, stdio: ['ignore', 'pipe', 'inherit'] });
@@ -167,7 +167,7 @@ describe('examples/pod-agent.mjs', () => {
     const cpu = started('server');
     expect(started('warm-up')).toBe(cpu);
     expect(started('log')).toBe('the shared pool');
-    // What the kernel has told the containers themselves.
+    // The kernel's values in the containers themselves.
     const masks = lines
       .filter((line) => line.startsWith('Cpus_allowed_list:'))
       .map((line) => line.split('\t')[1]!);
@@ -200,7 +200,7 @@ spec:
     expect(stdout).toMatch(/minnow\/main: ended with 0\n.*minnow\/proxy: ended with SIGTERM\n/s);
   });
 
-  it('starts no other container where one that comes first fails, and releases the pod', async () => {
+  it('starts no further container if an earlier one fails, and releases the pod', async () => {
     const stateDir = makeStateDir();
     const file = join(dirname(stateDir), 'pod.yaml');
     writeFileSync(

@@ -1,5 +1,5 @@
-// The documents are true: every code block is run, or checked as far as it can be; links and
-// figures are what there is.
+// The documents are true: every code block is run, or checked as far as possible; links and figures
+// match.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -30,7 +30,7 @@ describe('every code block of the documents', () => {
       expect([language, blocksIn(language).length > 0]).toEqual([language, true]);
   });
 
-  it('of text is what the block before it prints, or a drawing', () => {
+  it('of text is the output of the block before it, or a drawing', () => {
     const outputs = BLOCKS.filter(({ output }) => output !== undefined);
     expect(outputs.map(({ page, language }) => [page, language])).toEqual(
       outputs.map(({ page }) => [page, 'js']),
@@ -45,7 +45,7 @@ describe('every code block of the documents', () => {
 
 const CLUSTER = "import cluster from 'numalign/cluster';\n";
 
-// Workers run the file that their primary is.
+// Workers run the same file as their primary.
 function clusterFile(text: string, stateDir: string): string {
   const file = join(projectFolder(), 'cluster.mjs');
   const manager = `if (cluster.isPrimary) cluster.setupPrimary({ manager: { ${stateDir} } });\n`;
@@ -62,7 +62,7 @@ function projectFolder(): string {
 }
 
 describe('JavaScript of the documents', () => {
-  it.each(blocksIn('js'))('runs, and prints what is shown: $page, line $line', ({ text, output }) => {
+  it.each(blocksIn('js'))('runs, and prints the shown output: $page, line $line', ({ text, output }) => {
     const stateDir = `stateDir: ${JSON.stringify(makeStateDir())}`;
     // Simulated machines have none.
     const own = text
@@ -73,7 +73,7 @@ describe('JavaScript of the documents', () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, program, { cwd: ROOT, encoding: 'utf8' });
     expect([status, stderr]).toEqual([0, '']);
     if (output !== undefined) expect(shape(stdout)).toBe(shape(output));
-    // What the comment behind a console.log promises.
+    // The comment after a console.log has its output.
     for (const [, promised] of text.matchAll(/console\.log\(.*\); \/\/ (.*)$/gm))
       expect(stdout).toContain(promised!);
   });
@@ -95,7 +95,7 @@ describe('TypeScript of the documents', () => {
       types: ['node'],
     };
     writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
-    // What a block may go on from.
+    // Declarations that a block may rely on.
     writeFileSync(
       join(project, 'before.d.ts'),
       "declare const grant: import('numalign').Grant;\ndeclare const tid: number;\n",
@@ -113,7 +113,7 @@ describe('TypeScript of the documents', () => {
 
 describe('commands with their output', () => {
   // `$ cat FILE` shows a file, which is there for the commands after it.
-  it.each(blocksIn('console'))('print what is shown: $page, line $line', async ({ text }) => {
+  it.each(blocksIn('console'))('print the shown output: $page, line $line', async ({ text }) => {
     const folder = newFolder();
     for (const name of ['pod.yaml', 'deployment.yaml']) cpSync(`${ROOT}examples/${name}`, join(folder, name));
     let count = 0;
@@ -143,14 +143,14 @@ async function expectAcquirable({ env }: Pick<Call, 'env'>) {
 }
 
 describe('shell of the documents', () => {
-  it.each(blocksIn('sh'))('has commands and options that there are: $page, line $line', async ({ text }) => {
+  it.each(blocksIn('sh'))('has existing commands and options: $page, line $line', async ({ text }) => {
     const { status, stderr, calls } = runShell(text);
     expect([status, stderr]).toEqual([0, '']);
     expect(calls.length).toBeGreaterThan(0);
     for (const call of calls) if ('NUMALIGN_ACQUIRE' in call.env) await expectAcquirable(call);
   });
 
-  it('is told apart from what there is not', () => {
+  it('is distinguished from commands and options that do not exist', () => {
     expect(runShell('numalign plan --no-such-option').stderr).toContain("unknown option '--no-such-option'");
     expect(runShell('numalign run --cpus many -- ./server').stderr).toContain('many');
     expect(runShell('npm run no-such-script').stderr).toContain('no-such-script');
@@ -159,7 +159,7 @@ describe('shell of the documents', () => {
   });
 
   it.each([...PAGES, ...REFERENCE])(
-    'that stands in the text of %s names commands, options and scripts that there are',
+    'in the text of %s names existing commands, options and scripts',
     (page) => {
       const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
       for (const code of inlineCode(page)) {
@@ -184,7 +184,7 @@ describe('shell of the documents', () => {
     },
   );
 
-  it.each([...PAGES, ...REFERENCE])('and the files that %s names are there', (page) => {
+  it.each([...PAGES, ...REFERENCE])('in %s names existing files', (page) => {
     const paths = inlineCode(page).filter((code) =>
       /^(lib|native|test|scripts|bench|docs|examples)\/[a-z\d./_-]+$/.test(code),
     );
@@ -210,10 +210,10 @@ describe('units of systemd in the documents', () => {
 
   const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0;
 
-  it.runIf(hasSystemd)('are right in the eyes of systemd', () => {
+  it.runIf(hasSystemd)('are valid for systemd', () => {
     const folder = newFolder();
     for (const block of blocksIn('ini')) {
-      // It looks whether the program is there.
+      // It checks that the program exists.
       const text = block.text.replaceAll(/\/usr\/bin\/(node|numalign)/g, process.execPath);
       writeFileSync(join(folder, nameOf(block)), text);
     }
@@ -241,7 +241,7 @@ describe('manifests of the documents', () => {
 });
 
 describe('the links of the documents', () => {
-  // As GitHub makes it of a heading.
+  // GitHub's anchor of a heading.
   const anchorOf = (heading: string) =>
     heading
       .toLowerCase()
@@ -249,7 +249,7 @@ describe('the links of the documents', () => {
       .replace(/\s/g, '-');
 
   it.each([...PAGES, ...REFERENCE, 'CHANGELOG.md', 'THIRD-PARTY-NOTICES.md'])(
-    '%s leads to what is there',
+    '%s leads to existing targets',
     (page) => {
       const text = read(page)
         .replace(/^```.*?^```/gms, '')

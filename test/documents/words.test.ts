@@ -1,4 +1,4 @@
-// The words of documents, comments and messages: direct English, and no more of it than is read.
+// The words of documents, comments, messages and test titles: direct English, and not too much of it.
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { PAGES, REFERENCE, ROOT, read } from '../support/documents.js';
@@ -31,8 +31,8 @@ const BANNED = [
   'lest',
 ];
 
-// Comments are wrapped: a turn may go on behind the mark of the next line.
-const GAP = String.raw`(?: |\s*\n\s*(?:\/\/+|\*)?\s*)`;
+// Comments are wrapped: a turn may continue after the mark of the next line.
+const GAP = String.raw`(?: |\s*\n\s*(?:\/\/+|#+|\*)?\s*)`;
 const TURNS = new RegExp(
   `\\b(?:${BANNED.map((turn) => turn.replaceAll(' ', GAP)).join('|')})\\b|\\bof${GAP}that(?=[.,;:)])`,
   'gi',
@@ -41,21 +41,24 @@ const TURNS = new RegExp(
 function turnsIn(text: string): [line: number, turn: string][] {
   return [...text.matchAll(TURNS)].map(({ 0: turn, index }) => [
     text.slice(0, index).split('\n').length,
-    turn.replace(/\s+(?:(?:\/\/|\*)\s*)?/g, ' '),
+    turn.replace(/\s+(?:(?:\/\/|#|\*)\s*)?/g, ' '),
   ]);
 }
 
-const SOURCE = /\.(ts|cts|mts|h|cc|cpp)$/;
+const SOURCE = /\.([cm]?[jt]s|h|c|cc|cpp|sh|py|ya?ml)$/;
+const FOREIGN = /(^|\/)(node_modules|build|vectors|fixtures)(\/|$)/;
+// This file has the turns themselves.
+const SELF = 'test/documents/words.test.ts';
 
 function sourcesIn(folder: string): string[] {
   return readdirSync(`${ROOT}${folder}`, { recursive: true, encoding: 'utf8' })
-    .filter((name) => SOURCE.test(name) && !/(^|\/)(node_modules|build)\//.test(name))
-    .map((name) => `${folder}/${name}`);
+    .map((name) => `${folder}/${name}`)
+    .filter((path) => SOURCE.test(path) && !FOREIGN.test(path) && path !== SELF);
 }
 
 const foldersIn = (folder: string) =>
   readdirSync(`${ROOT}${folder}`, { withFileTypes: true }).flatMap((entry) =>
-    entry.isDirectory() && !['node_modules', 'build'].includes(entry.name) ? [`${folder}/${entry.name}`] : [],
+    entry.isDirectory() && !FOREIGN.test(entry.name) ? [`${folder}/${entry.name}`] : [],
   );
 
 const filesIn = (folder: string) =>
@@ -65,9 +68,10 @@ const ROOMS: readonly (readonly [room: string, files: readonly string[]])[] = [
   ['documents', PAGES],
   ['docs/reference', REFERENCE],
   ['lib', filesIn('lib')],
-  ...[...foldersIn('lib'), ...foldersIn('native'), 'packages/kubernetes/lib'].map(
-    (folder) => [folder, sourcesIn(folder)] as const,
-  ),
+  ...[
+    ...['lib', 'native', 'test', 'packages/kubernetes/test'].flatMap(foldersIn),
+    ...['packages/kubernetes/lib', 'bench', 'scripts', 'examples'],
+  ].map((folder) => [folder, sourcesIn(folder)] as const),
 ];
 
 describe('banned turns', () => {

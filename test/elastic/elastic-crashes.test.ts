@@ -1,4 +1,5 @@
-// A process that dies at any step while a grant shrinks for another, or grows by what others give up.
+// A process that dies at any step while a grant shrinks for another, or grows into CPUs that others
+// give up.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
@@ -9,7 +10,7 @@ import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:4 pu:1';
 const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
-// Of some hundred milliseconds each.
+// Some hundred milliseconds each.
 const STRIDE = budget(1, 7);
 
 async function open(stateDir: string): Promise<Manager> {
@@ -30,7 +31,7 @@ function expectDisjoint(manager: Manager): void {
 }
 
 describe.each(['before', 'after'] as const)('a process that dies %s a step', (when) => {
-  it('leaves all CPUs to the grant again that it has asked for some', async () => {
+  it('leaves all CPUs to the grant that it has asked for some', async () => {
     const prepare = async (fail?: Failpoint): Promise<Scene> => {
       const stateDir = makeStateDir();
       const manager = await open(stateDir);
@@ -49,7 +50,7 @@ describe.each(['before', 'after'] as const)('a process that dies %s a step', (wh
     expect(deaths).toBeGreaterThan(10 / STRIDE);
   });
 
-  it('leaves its CPUs to who asks its grant for some', async () => {
+  it('leaves its CPUs to the requester', async () => {
     const prepare = async (fail?: Failpoint): Promise<Scene> => {
       const stateDir = makeStateDir();
       const manager = await open(stateDir);

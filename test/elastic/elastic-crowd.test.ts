@@ -1,4 +1,4 @@
-// Several processes at once that acquire and release, are stopped, and are killed.
+// Several processes that acquire and release at once, are stopped, and are killed.
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
@@ -32,7 +32,7 @@ const lives = fc.array(fc.array(step, { minLength: 4, maxLength: 12 }), { minLen
 
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
-/** One process that does all this, and keeps what it has in the end, unless it is killed. */
+/** One process that does all this, and keeps its grants in the end, unless it is killed. */
 async function live(stateDir: string, steps: readonly Step[]): Promise<Agent> {
   const agent = new Agent();
   const uids: string[] = [];
@@ -57,7 +57,7 @@ async function live(stateDir: string, steps: readonly Step[]): Promise<Agent> {
   return agent;
 }
 
-it('grants of ranges of many processes reach what the rule says, whichever of them stops or dies', async () => {
+it('elastic grants of many processes reach their targets, whichever of them stops or dies', async () => {
   const topology = await discover({ synthetic: SIMULATE });
   await fc.assert(
     fc.asyncProperty(lives, async (all) => {

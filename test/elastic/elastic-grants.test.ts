@@ -1,4 +1,4 @@
-// Grants that grow and shrink by themselves, of one process.
+// Grants of one process that grow and shrink by themselves.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -31,7 +31,7 @@ const settled = (manager: Manager, sizes: Record<string, number>) => {
 };
 
 describe('a grant of a range of CPUs', () => {
-  it('has all that are free but one, which stays shared', async () => {
+  it('has all free CPUs except one, which stays shared', async () => {
     const manager = await open();
     const grant = await manager.acquire(TO_ALL);
     expect(grant.cpus.size).toBe(7);
@@ -39,25 +39,25 @@ describe('a grant of a range of CPUs', () => {
     expect(grant.elastic).toEqual({ min: 2, max: 8, weight: 100 });
   });
 
-  it('has no more than its most', async () => {
+  it('never exceeds its maximum', async () => {
     const manager = await open();
     expect((await manager.acquire({ cpu: { min: 1, max: 3 } })).cpus.size).toBe(3);
   });
 
-  it('gives a request as many as it lacks, and tells so', async () => {
+  it('gives a request as many CPUs as it lacks, and reports so', async () => {
     const manager = await open();
     const grant = await manager.acquire(TO_ALL);
-    const told = resized(grant);
+    const resizing = resized(grant);
     const other = await manager.acquire({ cpu: 3, name: 'other' });
     expect(sizesOf(manager)).toEqual({ elastic: 4, other: 3 });
-    const { before, cpus, nodes, ...event } = await told;
+    const { before, cpus, nodes, ...event } = await resizing;
     expect(event).toMatchObject({ uid: grant.uid, for: other.uid });
     expect([before.size, String(cpus)]).toEqual([7, String(grant.cpus)]);
     expect(String(nodes)).toBe(String(grant.numaNodes));
     expect(grant.cpus.intersects(other.cpus)).toBe(false);
   });
 
-  it('is what a plan says makes room, as an admission has it', async () => {
+  it('is named in a plan as making room, like in an admission', async () => {
     const manager = await open();
     const grant = await manager.acquire(TO_ALL);
     const pod = { name: 'other', containers: [{ name: 'main', limits: { cpu: 3, memory: '1Gi' } }] };
@@ -77,20 +77,20 @@ describe('a grant of a range of CPUs', () => {
     expect(manager.plan(pod).repacking).toBe(null);
   });
 
-  it('has more again once there is room', async () => {
+  it('grows again once there is room', async () => {
     const manager = await open();
     const grant = await manager.acquire(TO_ALL);
     const other = await manager.acquire({ cpu: 3 });
     const before = grant.cpus;
-    const told = new Promise<ResizeEvent>((resolve) =>
+    const event = new Promise<ResizeEvent>((resolve) =>
       grant.on('resize', (event) => event.for === null && resolve(event)),
     );
     await other.release();
-    expect((await told).cpus.size).toBe(7);
+    expect((await event).cpus.size).toBe(7);
     expect(before.isSubsetOf(grant.cpus)).toBe(true);
   });
 
-  it('never has less than its least: the request is rejected, and nothing has changed', async () => {
+  it('never falls below its minimum: the request is rejected, and nothing changes', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: { min: 4, max: 8 } });
     const before = String(grant.cpus);
@@ -98,7 +98,7 @@ describe('a grant of a range of CPUs', () => {
     expect(manager.grants().map(({ cpus }) => String(cpus))).toEqual([before]);
   });
 
-  it('makes room for one that waits', async () => {
+  it('makes room for a waiting request', async () => {
     const manager = await open();
     await manager.acquire(TO_ALL);
     await manager.acquire({ cpu: 4, name: 'waiting', wait: true });
@@ -113,7 +113,7 @@ describe('a grant of a range of CPUs', () => {
     expect(grant.cpus.size).toBe(3);
   });
 
-  it('gives up what a request needs on one NUMA node, and others nothing in vain', async () => {
+  it('gives up what a request needs on one NUMA node, and others give up nothing in vain', async () => {
     const manager = await open();
     const aligned = { policy: 'single-numa-node' } as const;
     await manager.acquire({ cpu: { min: 1, max: 4 }, name: 'first', ...aligned });
@@ -123,7 +123,7 @@ describe('a grant of a range of CPUs', () => {
     expect(sizesOf(manager)).toEqual({ first: 1, second: 3, other: 3 });
   });
 
-  it('makes room for pods that are admitted', async () => {
+  it('makes room for pods', async () => {
     const manager = await open();
     await manager.acquire(TO_ALL);
     const limits = { cpu: 3 };
@@ -136,7 +136,7 @@ describe('a grant of a range of CPUs', () => {
     expect(manager.grants().map(({ cpus }) => cpus.size)).toEqual([4, 3]);
   });
 
-  it('leaves what mixed grants have booked of the shared pool', async () => {
+  it('leaves the booking of mixed grants in the shared pool', async () => {
     const manager = await open();
     const mixed = await manager.acquire({ cpu: 1.5, mixed: true, name: 'mixed' });
     await manager.acquire(TO_ALL);
@@ -145,7 +145,7 @@ describe('a grant of a range of CPUs', () => {
     expect(mixed.mixed + second.mixed).toBeLessThanOrEqual(manager.sharedPool().size);
   });
 
-  it('keeps the memory that is booked for it', async () => {
+  it('keeps its booked memory', async () => {
     const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
     const manager = await openManager({ topology, stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
@@ -159,7 +159,7 @@ describe('a grant of a range of CPUs', () => {
 });
 
 describe('the policy of a grant of a range', () => {
-  it('has the grant shrink and grow in whole cores', async () => {
+  it('makes the grant shrink and grow in whole cores', async () => {
     const manager = await open(SMT, { cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
     const grant = await manager.acquire(TO_ALL);
     expect(grant.cpus.size).toBe(6);
@@ -171,7 +171,7 @@ describe('the policy of a grant of a range', () => {
     expect(manager.topology.wholeCores(grant.cpus).equals(grant.cpus)).toBe(true);
   });
 
-  it('keeps it on one NUMA node, and another has what its share is beyond that', async () => {
+  it('keeps it on one NUMA node, and another gets the rest of its share', async () => {
     const manager = await open();
     const other = await manager.acquire({ cpu: 2, name: 'other', policy: 'single-numa-node' });
     const options = { name: 'aligned', policy: 'single-numa-node', weight: 1000 } as const;
@@ -186,16 +186,16 @@ describe('the policy of a grant of a range', () => {
 });
 
 describe('several grants of ranges', () => {
-  it('share by weight, which begins when the second comes', async () => {
+  it('share by weight as soon as the second comes', async () => {
     const manager = await open('package:2 core:5 pu:1');
     await manager.acquire({ cpu: { min: 1, max: 9 }, name: 'light' });
     await manager.acquire({ cpu: { min: 1, max: 9 }, weight: 200, name: 'heavy' });
     await settled(manager, { light: 3, heavy: 6 });
   });
 
-  // Which of them has the odd CPU goes by their uids.
+  // Their uids decide which of them has the odd CPU.
   it.each([1, 2, 3, 4])(
-    'have room made for their least alone, and the rest by their shares (%i)',
+    'get room made only for their minimum, and the rest by their shares (%i)',
     async () => {
       const manager = await open('package:2 core:5 pu:1');
       const first = await manager.acquire({ cpu: { min: 1, max: 9 }, name: 'first' });
@@ -226,7 +226,7 @@ describe('the options of a range', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('leave no CPUs to resize by hand, and memory', async () => {
+  it('allow no resize of CPUs, but one of memory', async () => {
     const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
     const manager = await openManager({ topology, stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
@@ -252,7 +252,7 @@ describe('the record of a grant of a range', () => {
     expect(view.grants()).toMatchObject([{ elastic }]);
   });
 
-  it('has nothing of it where all grants are of numbers', async () => {
+  it('omits ranges if all grants have fixed numbers', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 2 });
     await grant.resize({ cpu: 3 });

@@ -1,4 +1,4 @@
-// Whatever comes and goes: the grants of ranges become what the rule says of what is on record.
+// Whatever comes and goes: elastic grants reach the targets of the rule for the record.
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -22,7 +22,7 @@ const steps = fc
   .map(([first, second, more]) => [first, second, ...more]);
 
 describe('grants of ranges', () => {
-  it('reach what the rule says whatever comes and goes, within their bounds, and none to and fro', async () => {
+  it('reach their targets whatever comes and goes, within their bounds, without going back and forth', async () => {
     const topology = await discover({ synthetic: SIMULATE });
     await fc.assert(
       fc.asyncProperty(steps, fc.boolean(), async (all, isSlow) => {
@@ -31,9 +31,9 @@ describe('grants of ranges', () => {
         const directions = new Map<string, Set<number>>();
         try {
           for (const [i, step] of all.entries()) {
-            // Of what comes to rest between, each step has its own effect.
+            // Steps with a rest in between have their own effect each.
             if (isSlow || i === all.length - 1) await restOfRanges(manager);
-            // Events of the steps before have been delivered by then.
+            // Events of earlier steps have been delivered by then.
             for (let turn = 0; turn < 10; turn++) await setImmediate();
             directions.clear();
             if (step.kind === 'release') {
@@ -49,7 +49,7 @@ describe('grants of ranges', () => {
                 .grants()
                 .reduce((sum, { cpus, elastic }) => sum + (elastic?.min ?? cpus.size), 0);
               const least = 'cpu' in asked ? asked.cpu : asked.min;
-              // Rejected only where the least of all leave too few.
+              // Rejected only if the minimums leave too few.
               const grant = await manager.acquire(options).catch((error) => {
                 expect(held + least).toBeGreaterThanOrEqual(topology.cpus.size);
                 expect(error).toMatchObject({ code: expect.stringMatching(/INSUFFICIENT_CPUS|SHARED_POOL/) });

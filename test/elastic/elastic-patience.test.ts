@@ -1,4 +1,4 @@
-// What grants of ranges do about others that do not answer, or do not take what is theirs.
+// How elastic grants treat others that do not answer, or do not take their share.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -35,7 +35,7 @@ const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) =
 const settled = (manager: Manager, isIt: (sizes: Record<string, number>) => boolean) =>
   changed(manager, () => !isAnnounced(manager) && isIt(sizesOf(manager)));
 
-/** From now on a minute passes for this process in each tenth of a second. */
+/** From now on a minute passes for this process in every tenth of a second. */
 function speedTimeUp(): void {
   const { now } = performance;
   const start = now.call(performance);
@@ -45,13 +45,13 @@ function speedTimeUp(): void {
   onTestFinished(() => spy.mockRestore());
 }
 
-/** Once a move that has been announced is off again. */
+/** After an announced move is off again. */
 async function askedInVain(manager: Manager): Promise<void> {
   await changed(manager, () => isAnnounced(manager));
   await changed(manager, () => !isAnnounced(manager));
 }
 
-/** A grant that is far below its share, and has asked one in vain whose process is stopped. */
+/** A grant far below its share, which has asked a grant of a stopped process in vain. */
 async function refused() {
   const stateDir = makeStateDir();
   const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
@@ -66,26 +66,26 @@ async function refused() {
   return { manager, owner, last };
 }
 
-describe('a grant of a range that another has refused CPUs', () => {
-  it('takes at once what is free', async () => {
+describe('an elastic grant after a refusal', () => {
+  it('takes free CPUs at once', async () => {
     const { manager, last } = await refused();
-    // Until it has nothing more to try: nothing tells that.
+    // Until it has nothing more to try, which no event shows.
     await delay(1500);
     await last.release();
     await settled(manager, ({ small }) => small === 2);
   });
 
-  it('asks it again a minute later', async () => {
+  it('asks the refusing grant again a minute later', async () => {
     const { manager, owner, last } = await refused();
     owner.process.kill('SIGCONT');
-    await owner.tell('told');
+    await owner.tell('events');
     speedTimeUp();
     await last.release();
     await settled(manager, ({ small, stopped }) => small! + stopped! === 11 && small! >= 5);
   });
 });
 
-describe('a request that waits, and has been refused CPUs', () => {
+describe('a waiting request after a refusal', () => {
   it('asks the grant again a minute later', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
@@ -101,7 +101,7 @@ describe('a request that waits, and has been refused CPUs', () => {
 });
 
 describe('a grant of a range that does not take its share', () => {
-  it('leaves it to another after some time, and has it again when its process goes on', async () => {
+  it('leaves it to another after some time, and gets it back when its process continues', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const other = await manager.acquire({ cpu: 8, name: 'other' });
@@ -119,7 +119,7 @@ describe('a grant of a range that does not take its share', () => {
 });
 
 describe('a growth that an error has stopped', () => {
-  it('is tried again once that is over, without a change on record', async () => {
+  it('is tried again once the error is over, without a change on record', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir, { lockTimeoutMs: 50 });
     const grant = await manager.acquire(range('elastic'));
@@ -136,7 +136,7 @@ describe('a growth that an error has stopped', () => {
 });
 
 describe('grants of ranges that may make room later', () => {
-  it('are not waited for again where none has settled within its notice', async () => {
+  it('are not awaited again if none has settled within its notice', async () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire(range('elastic'));
     await grant.transfer();
@@ -145,7 +145,7 @@ describe('grants of ranges that may make room later', () => {
     expect(await errorOf(() => manager.acquire({ cpu: 4 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
   });
 
-  it('are not waited for where they have no more than their least', async () => {
+  it('are not awaited if they are at their minimum', async () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire({ cpu: { min: 4, max: 4 }, movable: { notice: 3_600_000 } });
     await grant.transfer();
@@ -153,7 +153,7 @@ describe('grants of ranges that may make room later', () => {
     expect(await settledGrants(site, livingState(site), undefined)).toBe(false);
   });
 
-  it('are not waited for where they have settled since the request was decided on', async () => {
+  it('are not awaited if they have settled since the decision on the request', async () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire(range('elastic'));
     const site = siteOf(manager);

@@ -1,4 +1,4 @@
-// Grants that grow and shrink by themselves, of several processes.
+// Grants of several processes that grow and shrink by themselves.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
@@ -9,7 +9,7 @@ import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:4 pu:1';
 const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
-// How long its owner has to answer.
+// The time that its owner has to answer.
 const IMPATIENT = { ...ELASTIC, movable: { notice: 300 } };
 
 async function open(stateDir: string): Promise<Manager> {
@@ -34,7 +34,7 @@ const settled = (manager: Manager, sizes: Record<string, number>) => {
 const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
 
 describe('a grant of a range of another process', () => {
-  it('gives up CPUs for a request, and that process hears of it', async () => {
+  it('gives up CPUs for a request, and that process learns of it', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid, cpus } = await owner.tell('acquire', ELASTIC);
@@ -43,10 +43,10 @@ describe('a grant of a range of another process', () => {
     const other = await manager.acquire({ cpu: 4, name: 'other' });
     expect(sizesOf(manager)).toEqual({ elastic: 3, other: 4 });
     const now = String(manager.grant(uid).cpus);
-    await expect.poll(() => owner.tell('told')).toEqual([{ before: '0-6', cpus: now, for: other.uid }]);
+    await expect.poll(() => owner.tell('events')).toEqual([{ before: '0-6', cpus: now, for: other.uid }]);
   });
 
-  it('has more again when the other process ends', async () => {
+  it('grows again when the other process ends', async () => {
     const stateDir = makeStateDir();
     const [manager, owner, other] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', ELASTIC);
@@ -56,7 +56,7 @@ describe('a grant of a range of another process', () => {
     await settled(manager, { elastic: 7 });
   });
 
-  it('keeps its CPUs while its process does not answer, and who asks is rejected', async () => {
+  it('keeps its CPUs while its process does not answer, and the requester is rejected', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { cpus } = await owner.tell('acquire', IMPATIENT);
@@ -91,11 +91,11 @@ describe('a grant of a range of another process', () => {
     await changed(manager, () => !isAnnounced(manager));
     expect(manager.grants().map((grant) => [grant.name, String(grant.cpus)])).toEqual([['elastic', cpus]]);
     owner.process.kill('SIGCONT');
-    await owner.tell('told');
+    await owner.tell('events');
     expect(manager.grants().map((grant) => [grant.name, String(grant.cpus)])).toEqual([['elastic', cpus]]);
   });
 
-  it('makes room for two that ask at a time', async () => {
+  it('makes room for two requests at a time', async () => {
     const stateDir = makeStateDir();
     const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
     await owner.tell('acquire', { ...ELASTIC, cpu: { min: 1, max: 8 } });

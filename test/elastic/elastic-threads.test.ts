@@ -34,7 +34,7 @@ const maskOf = (pid: number) =>
   /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1];
 
 describe('a grant of a range that grows and shrinks', () => {
-  it('has all threads of the process on the CPUs that it has then', async () => {
+  it('keeps all threads of the process on its current CPUs', async () => {
     const { manager, grant } = await acquire();
     grant.pin();
     const worker = new Worker('setInterval(() => {}, 1000)', { eval: true });
@@ -53,7 +53,7 @@ describe('a grant of a range that grows and shrinks', () => {
     expect(masks()).toEqual(new Set([first]));
   });
 
-  it('has children leave what it gives up', async () => {
+  it('makes children leave the CPUs that it gives up', async () => {
     const { manager, grant } = await acquire();
     const first = String(grant.cpus);
     await moveAnyway(realSiteOf(manager), grant.uid, BOTH);
@@ -74,7 +74,7 @@ describe.skipIf(!isUsable)('a grant of a range with a cgroup', () => {
     readFileSync(join(hierarchy!.mount.point, cgroupOf(pid), 'cpuset.cpus'), 'utf8').trim();
   const listOf = (list: string) => CpuSet.parse(list).toString();
 
-  it('has its cgroup and all threads on the CPUs that it has then', async () => {
+  it('keeps its cgroup and all threads on its current CPUs', async () => {
     const { manager, grant } = await acquire(ownCgroups());
     grant.pin();
     const first = String(grant.cpus);

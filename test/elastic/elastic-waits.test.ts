@@ -1,4 +1,4 @@
-// For how long grants of ranges leave others alone, and leave CPUs to others.
+// How long elastic grants leave others alone, and leave CPUs to others.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runningCpus } from '../../lib/account/pod-holdings.js';
 import { elasticPods } from '../../lib/decision/elastic-grants/elastic-view.js';
@@ -37,7 +37,7 @@ describe('a refusal', () => {
   });
 });
 
-describe('a grant that does not take what is its own', () => {
+describe('a grant that does not take its share', () => {
   async function pods() {
     const topology = await discover({ synthetic: 'core:8 pu:1' });
     const manager = await openManager({ topology, stateDir: makeStateDir() });
@@ -77,7 +77,7 @@ describe('a grant that does not take what is its own', () => {
     expect(laggards.isAwaited(before, 5000)).toBe(true);
   });
 
-  it('is not awaited where its policy refuses that', async () => {
+  it('is not awaited if its policy refuses that size', async () => {
     const topology = await discover({ synthetic: 'package:2 [numa] core:4 pu:1' });
     const manager = await openManager({ topology, stateDir: makeStateDir() });
     onTestFinished(() => manager.close());

@@ -36,7 +36,7 @@ const groupsOf = () =>
   );
 
 describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
-  it('runs on its CPUs with all its threads and children, by its cgroup, and in the shared pool afterwards', async () => {
+  it('runs on its CPUs through its cgroup, with all threads and children, and in the shared pool afterwards', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const grant = await manager.acquire({ cpu: 1 });
     const { pid, threads } = await threadedIdler();
@@ -56,13 +56,13 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
       expect(masksOf(each)).toEqual([`${ALL}`]);
     }
     expect(groupsOf()).toEqual([]);
-    // A shared member from then on.
+    // A shared member from now on.
     const next = await manager.acquire({ cpu: 1, require: 'cpuset' });
     expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
     await next.release();
   });
 
-  it('has memory of the nodes of what is booked, and what it has elsewhere moves as it was asked for last', async () => {
+  it('has memory of the booked nodes, and its other memory moves as last requested', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const pod = await manager.admit(POD);
     const main = pod.container('main');
@@ -94,7 +94,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     await pod.release();
   });
 
-  it('comes back where the release cannot be written down', async () => {
+  it('comes back if the release cannot be recorded', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, ...ownCgroups() });
     const grant = await manager.acquire({ cpu: 1 });
@@ -133,7 +133,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(pids.map((pid) => masksOf(pid))).toEqual(pids.map(() => [`${ALL}`]));
   });
 
-  it('runs there by its masks where there are no cgroups, and gets back what it had', async () => {
+  it('runs there by its masks if there are no cgroups, and gets its own masks back', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir });
     const { pid, threads } = await threadedIdler();
@@ -143,7 +143,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     const grant = await manager.acquire({ cpu: 1 });
     expect(await grant.attach(pid)).toEqual({ pid, cpus: grant.cpus, guaranteed: false, memory: null });
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
-    // Others come and go.
+    // Other grants come and go.
     const other = idler();
     await manager.addSharedMember({ pid: other });
     expect(masksOf(pid)).toEqual([String(grant.cpus)]);
@@ -153,14 +153,14 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     expect(masksOf(pid)).toEqual([`${ALL}`, chosen].sort());
     const next = await manager.acquire({ cpu: 1 });
     expect(maskOf(own)).toBe(chosen);
-    // Where there are two CPUs only, that is all of the pool.
+    // With two CPUs, that is all of the pool.
     expect(masksOf(pid)).toEqual([...new Set([chosen, String(manager.sharedPool())])].sort());
     await next.release();
     expect(masksOf(pid)).toEqual([`${ALL}`, chosen].sort());
   });
 
   it.each([['cgroups'], ['masks']])(
-    'is off its CPUs by %s before anybody gets them, where the owner dies',
+    'is off its CPUs by %s before they are free, if the owner dies',
     async (by) => {
       const options = { stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) };
       const owner = new Agent();
@@ -180,9 +180,9 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     },
   );
 
-  it.each([['cgroups'], ['masks']])('runs on what its container has, by %s', async (by) => {
+  it.each([['cgroups'], ['masks']])('runs on the CPUs of its container, by %s', async (by) => {
     const manager = await opened({ stateDir: makeStateDir(), ...(by === 'cgroups' && ownCgroups()) });
-    // Those that are born of a confined process have its mask.
+    // Children of a confined process inherit its mask.
     const [main, side] = [idler(), idler()];
     const pod = await manager.admit(POD);
     const { cpus } = pod.container('main');
@@ -228,7 +228,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
     },
   );
 
-  it('takes what it has started along out of the cgroup of a grant', async () => {
+  it('takes its children along out of the cgroup of a grant', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const pod = await manager.admit(POD);
     const parent = idler('sleep 1000 & echo; wait');
@@ -245,7 +245,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
   });
 
   it.each([['cgroups'], ['masks']])(
-    'must be another process that runs: else nothing is changed, by %s',
+    'must be another running process: else nothing changes, by %s',
     async (by) => {
       const stateDir = makeStateDir();
       const manager = await opened({ stateDir, ...(by === 'cgroups' && ownCgroups()) });
@@ -258,11 +258,11 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
           details: { value: pid },
         });
       }
-      const gone = child('true', []);
-      await ended(gone);
-      expect(await errorOf(() => grant.attach(gone.pid!))).toMatchObject({
+      const program = child('true', []);
+      await ended(program);
+      expect(await errorOf(() => grant.attach(program.pid!))).toMatchObject({
         code: 'ERR_UNKNOWN_MEMBER',
-        details: { value: gone.pid },
+        details: { value: program.pid },
       });
       // A thread of the kernel, bound to its CPU.
       const bound = readdirSync('/proc')
@@ -286,7 +286,7 @@ describe.skipIf(!isUsable)('a process that is attached to a grant', () => {
 });
 
 describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', () => {
-  it('go there one by one, and so do children and Workers, from the beginning', async () => {
+  it('go there one by one, and so do children and Workers, from their start', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const grant = await manager.acquire({ cpu: 1 });
     const home = cgroupOf(process.pid);
@@ -297,7 +297,7 @@ describe.skipIf(!isUsable)('threads of this process in the cgroup of a grant', (
       spawned.stdout!.once('data', (...data) => resolve(data)),
     );
     expect(String(line)).toContain(grant.uid);
-    // The thread that starts it is back.
+    // The thread that starts it has returned.
     expect(cgroupOf(process.pid)).toBe(home);
     const worker = grant.worker('setInterval(() => {}, 1000)', { eval: true });
     await new Promise((resolve) => worker.once('online', resolve));

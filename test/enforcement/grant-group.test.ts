@@ -8,7 +8,7 @@ import { makeStateDir } from '../support/state-dir.js';
 import { cgroupOf, opened, ownCgroups } from './members.js';
 
 describe.skipIf(!isUsable)('a process of which a thread is pinned for another grant', () => {
-  it('is not in the cgroup of the grant after it was refused to place its threads there, by whatever it was asked', async () => {
+  it('is not in the cgroup of the grant after any refused attempt to place its threads there', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => void (await grant.release()));

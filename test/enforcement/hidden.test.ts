@@ -1,5 +1,5 @@
-// Members that /proc does not show, or shows otherwise: hidepid, time namespaces, and pid
-// namespaces without a /proc of their own. What cannot be seen has not ended.
+// Members that /proc hides or shows differently: hidepid, time namespaces, and pid namespaces
+// without a /proc of their own. An invisible process has not ended.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { canBeStranger } from '../support/strangers.js';
 import { child, ended, filesOf, masksOf, opened, strangeGroup } from './members.js';
 import { ALICE, agentOf, BOB, sharedFolder, sleeper } from './users.js';
 
-// A new /proc: to mount the old one again would change it for everybody.
+// A new /proc: remounting the old one would change it for every process.
 const HIDING = ['unshare', '-m', 'sh', '-c', 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', 'sh'];
 const SHIFTED = ['unshare', '--time', '--fork', '--kill-child', '--boottime', '100000'];
 
@@ -23,7 +23,7 @@ const hasTimeNamespaces = canTry && spawnSync(SHIFTED[0]!, [...SHIFTED.slice(1),
 const outsider = { sharedMember: false };
 
 describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
-  it('has an admission fail where nobody can ask it, and stays registered', async () => {
+  it('makes an admission fail if no manager can ask it, and stays registered', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, ...outsider });
     const pid = sleeper();
@@ -41,7 +41,7 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
     expect(root.sharedMembers()).toMatchObject([{ pid }]);
   });
 
-  it('is asked where it has a manager, leaves by itself, and comes back', async () => {
+  it('is asked if it has a manager, leaves by itself, and comes back', async () => {
     const stateDir = sharedFolder();
     const alice = await agentOf(ALICE, stateDir);
     const bob = await agentOf(BOB, stateDir, outsider, HIDING);
@@ -64,7 +64,7 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
     expect(filesOf(stateDir)).toEqual([]);
   });
 
-  it('is none where another process has its pid now, as far as its own lock tells', async () => {
+  it('is none if another process has its pid now, by its own lock', async () => {
     const stateDir = sharedFolder();
     const alice = await agentOf(ALICE, stateDir);
     const [name] = filesOf(stateDir) as [string];
@@ -78,7 +78,7 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
     expect(filesOf(stateDir)).not.toContain(name.replace(/^p\d+/, `p${pid}`));
   });
 
-  it('has an admission fail where it is in a registered cgroup', async () => {
+  it('makes an admission fail if it is in a registered cgroup', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, ...outsider });
     const path = strangeGroup();
@@ -104,7 +104,7 @@ describe.runIf(canTry && canBeStranger)('a member that /proc hides', () => {
   });
 });
 
-describe.runIf(hasTimeNamespaces)('a member that a process of another time namespace looks at', () => {
+describe.runIf(hasTimeNamespaces)('a member that a process of another time namespace inspects', () => {
   it('is the same process, and is moved', async () => {
     const stateDir = makeStateDir();
     const root = await opened({ stateDir, ...outsider });
@@ -119,7 +119,7 @@ describe.runIf(hasTimeNamespaces)('a member that a process of another time names
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
-  it('is the same process where it has registered itself there', async () => {
+  it('is the same process if it has registered itself there', async () => {
     const stateDir = makeStateDir();
     const root = await opened({ stateDir, ...outsider });
     const shifted = new Agent(SHIFTED);
@@ -132,7 +132,7 @@ describe.runIf(hasTimeNamespaces)('a member that a process of another time names
 });
 
 describe.runIf(canTry)('a member of another pid namespace', () => {
-  it('has an admission fail where its /proc is not its own: it cannot find its threads', async () => {
+  it('makes an admission fail if its /proc is not its own: its threads are invisible', async () => {
     const stateDir = makeStateDir();
     const root = await opened({ stateDir, ...outsider });
     const far = new Agent(['unshare', '--pid', '--fork', '--kill-child']);
@@ -145,7 +145,7 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     expect(await far.tell('mask')).toBe(`${ALL}`);
   });
 
-  it('keeps nobody else from being registered where it does not leave', async () => {
+  it('blocks no other registration if it does not leave', async () => {
     const stateDir = makeStateDir();
     const root = await opened({ stateDir, ...outsider });
     const far = new Agent(['unshare', '--pid', '--fork', '--kill-child']);
@@ -158,7 +158,7 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
-  it('keeps its cgroup from being registered by those who cannot see it', async () => {
+  it('blocks the registration of its cgroup by a process that cannot see it', async () => {
     const stateDir = makeStateDir();
     const path = strangeGroup();
     writeFileSync(join(path, 'cgroup.procs'), String(sleeper()));
@@ -171,7 +171,7 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
     expect(filesOf(stateDir)).toEqual([]);
   });
 
-  it('outlives who has registered it there, and is forgotten once it has ended', async () => {
+  it('outlives the process that registered it there, and is forgotten once it has ended', async () => {
     const stateDir = makeStateDir();
     const init = child('unshare', ['--pid', '--fork', '--mount-proc', '--kill-child', 'sh'], {
       stdio: ['pipe', 'pipe', 'inherit'],
@@ -198,7 +198,7 @@ describe.runIf(canTry)('a member of another pid namespace', () => {
 });
 
 describe.runIf(canTry)('a registered cgroup', () => {
-  it('has an admission fail in another cgroup namespace, where its path may be that of another', async () => {
+  it('makes an admission fail in another cgroup namespace, where its path may be another’s', async () => {
     const stateDir = makeStateDir();
     const root = await opened({ stateDir, ...outsider });
     await root.addSharedMember({ cgroup: strangeGroup() });

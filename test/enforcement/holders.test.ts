@@ -1,10 +1,10 @@
-// Who counts as the holder of a grant where not everything can be seen.
+// The holder of a grant, if not every process can be inspected.
 import { describe, expect, it } from 'vitest';
 import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
 import { isHolder } from '../../lib/enforcement/members/descent.js';
 import { child } from './members.js';
 
-const NOBODY = 65_534;
+const UNPRIVILEGED = 65_534;
 const ownerWith = (pid: number): OwnerRecord => ({
   kind: 'process',
   uuid: '00000000-0000-4000-8000-000000000000',
@@ -15,16 +15,16 @@ const ownerWith = (pid: number): OwnerRecord => ({
 });
 
 describe('the holder of a grant', () => {
-  it('is nobody who does not have its lock open, though he has the owner’s pid', () => {
+  it('is no process without its lock open, even with the owner’s pid', () => {
     const { pid } = child('sleep', ['1000']);
     expect(isHolder(ownerWith(pid!), pid!)).toBe(false);
   });
 
   it.runIf(process.getuid?.() === 0)(
-    'is who has the owner’s pid where its files may not be looked at',
+    'is the process with the owner’s pid if its files cannot be inspected',
     () => {
       const { pid } = child('sleep', ['1000']);
-      process.seteuid!(NOBODY);
+      process.seteuid!(UNPRIVILEGED);
       try {
         expect(isHolder(ownerWith(pid!), pid!)).toBe(true);
         expect(isHolder(ownerWith(pid! + 1), pid!)).toBe(false);

@@ -16,7 +16,7 @@ const pods = (cpus: CpuSet | string) => [
 ];
 
 describe.skipIf(!isUsable)('a shared member', () => {
-  it('has left the CPUs of a pod of the kubelet’s once they are on record, and comes back', async () => {
+  it('has left the CPUs of a kubelet’s pod once they are on record, and comes back', async () => {
     const manager = await opened({ stateDir: makeStateDir() });
     const pid = idler();
     await manager.addSharedMember({ pid });
@@ -28,7 +28,7 @@ describe.skipIf(!isUsable)('a shared member', () => {
     expect([masksOf(pid), masksOf(process.pid)]).toEqual([[`${ALL}`], [`${ALL}`]]);
   });
 
-  it('that comes later does not run there, nor does one of another process', async () => {
+  it('that registers later does not run there, nor does one of another process', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     await manager.recordKubelet(pods(last));
@@ -51,7 +51,7 @@ describe.skipIf(!isUsable)('a shared member', () => {
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
-  it('that cannot leave is no reason not to record what the kubelet has taken', async () => {
+  it('that cannot leave does not block the record of the kubelet’s CPUs', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const pid = idler();
     writeFileSync(join(strangeGroup(String(last)), 'cgroup.procs'), String(pid));
@@ -60,7 +60,7 @@ describe.skipIf(!isUsable)('a shared member', () => {
     expect(masksOf(pid)).toEqual([String(last)]);
   });
 
-  it('stays where it is where the kubelet has all that could be shared, and goes to what is left then', async () => {
+  it('stays if the kubelet has all shared CPUs, and moves once some are left', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups(), sharedMember: false });
     const pid = idler();
     await manager.addSharedMember({ pid });
@@ -71,7 +71,7 @@ describe.skipIf(!isUsable)('a shared member', () => {
     expect(masksOf(pid)).toEqual([String(ALL.difference(last))]);
   });
 
-  it('pinned to a grant that the kubelet takes CPUs of stays there', async () => {
+  it('pinned to a grant that loses CPUs to the kubelet stays there', async () => {
     const manager = await opened({ stateDir: makeStateDir(), reservedSystemCPUs: `${ALL.first}` });
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
@@ -86,7 +86,7 @@ describe.skipIf(!isUsable)('a shared member', () => {
 });
 
 describe.skipIf(!isUsable)('a grant that moves when the kubelet takes its CPUs', () => {
-  it('leaves them at the next round, waits where there is no room, and comes back', async () => {
+  it('leaves them at the next round, waits if there is no room, and comes back', async () => {
     const manager = await opened({ stateDir: makeStateDir(), cpuManagerReconcilePeriod: 0 });
     const grant = await manager.acquire({ cpu: 1, onTaken: 'move' });
     grant.pin();
@@ -103,7 +103,7 @@ describe.skipIf(!isUsable)('a grant that moves when the kubelet takes its CPUs',
     await grant.release();
   });
 
-  it('does so by itself, a second after the kubelet’s pods are on record', async () => {
+  it('moves by itself, a second after the kubelet’s pods are on record', async () => {
     const manager = await opened({ stateDir: makeStateDir() });
     const grant = await manager.acquire({ cpu: 1, onTaken: 'move' });
     grant.pin();
@@ -113,7 +113,7 @@ describe.skipIf(!isUsable)('a grant that moves when the kubelet takes its CPUs',
     await grant.release();
   });
 
-  it('stays where it is while nothing is left for anybody', async () => {
+  it('stays while no CPU is left', async () => {
     const manager = await opened({ stateDir: makeStateDir(), cpuManagerReconcilePeriod: 0 });
     const grant = await manager.acquire({ cpu: 1, onTaken: 'move' });
     grant.pin();

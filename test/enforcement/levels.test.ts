@@ -1,4 +1,4 @@
-// How strongly the CPUs of a grant are kept from others, on the real kernel.
+// Levels of enforcement on the real kernel.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { cgroupOf, choose, groupPath, masksOf, opened, ownCgroups, strangeGroup } from './members.js';
 
-// What is on disk, but for the lock by which this process lives.
+// The files on disk, except for the lock by which this process lives.
 const filesIn = (stateDir: string) =>
   readdirSync(stateDir, { recursive: true })
     .map(String)
@@ -17,9 +17,9 @@ const filesIn = (stateDir: string) =>
     .sort();
 
 describe.skipIf(!isUsable)('CPUs out of reach', () => {
-  // The first opener writes the settings, and each later one asks what it could be given.
+  // The first opener writes the settings, and each later one checks the CPUs that it could get.
   it.each(['the first', 'a later'])(
-    'are those that a cgroup of somebody else keeps from %s opener',
+    'are those that a foreign cgroup keeps from %s opener',
     async (opener) => {
       const [first, last] = [String(ALL.first), String(ALL.toArray().at(-1))];
       const options = { stateDir: makeStateDir(), ...ownCgroups(), reservedSystemCPUs: first };
@@ -48,7 +48,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     await grant.release();
   });
 
-  it('is members where all that are registered have left by their masks, this process among them', async () => {
+  it('is members if all members, this process included, have left by their masks', async () => {
     const manager = await opened({ stateDir: makeStateDir() });
     const pid = idler();
     await manager.addSharedMember({ pid });
@@ -60,7 +60,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     for (const each of [pid, process.pid]) expect(masksOf(each)).toEqual([`${ALL}`]);
   });
 
-  it('is that of each grant, whatever was admitted before', async () => {
+  it('belongs to each grant, whatever was admitted before', async () => {
     const manager = await opened({ stateDir: makeStateDir() });
     const ordinary = await manager.admit({ containers: [{ name: 'app' }] });
     const grant = await manager.acquire({ cpu: 1 });
@@ -69,7 +69,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     await ordinary.release();
   });
 
-  it('is cpuset where a cgroup keeps all of them off', async () => {
+  it('is cpuset if a cgroup keeps all of them off', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const pid = idler();
     await manager.addSharedMember({ pid });
@@ -79,7 +79,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(
       String(manager.sharedPool()),
     );
-    // It cannot get out by a mask.
+    // A mask cannot let it out.
     expect(() => choose(pid, String(grant.cpus))).toThrow();
     choose(pid, `${ALL}`);
     expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
@@ -87,7 +87,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     expect(readFileSync(groupPath('shared', 'cpuset.cpus'), 'utf8').trim()).toBe(`${ALL}`);
   });
 
-  it('is members where one is in a cgroup of its own outside, and masks must do for it', async () => {
+  it('is members if one is in a cgroup outside, so that only a mask can move it', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
     const path = strangeGroup();
     const pid = idler();
@@ -100,7 +100,7 @@ describe.skipIf(!isUsable)('the level of enforcement', () => {
     await grant.release();
   });
 
-  it('is no stronger than what is aimed at', async () => {
+  it('is no stronger than the requested one', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups(), enforcement: 'members' });
     const grant = await manager.acquire({ cpu: 1 });
     expect(grant.enforcement).toBe('members');
@@ -145,7 +145,7 @@ describe.skipIf(!isUsable)('a level that is required', () => {
     },
   );
 
-  it('must be one that is aimed at, and both must be levels', async () => {
+  it('must not exceed the requested one, and both must be levels', async () => {
     const manager = await opened({ stateDir: makeStateDir() });
     const refused = [
       { enforcement: 'members', require: 'cpuset' },
@@ -171,7 +171,7 @@ describe.skipIf(!isUsable)('a level that is required', () => {
 });
 
 describe.skipIf(!isUsable)('a manager that is closed', () => {
-  it('takes its process out of the shared group again where nothing is exclusive', async () => {
+  it('takes its process out of the shared group if no CPU is exclusive', async () => {
     const before = cgroupOf(process.pid);
     const manager = await openManager({ stateDir: makeStateDir(), ...ownCgroups() });
     expect(cgroupOf(process.pid)).toMatch(/\/shared$/);
@@ -179,7 +179,7 @@ describe.skipIf(!isUsable)('a manager that is closed', () => {
     expect(cgroupOf(process.pid)).toBe(before);
   });
 
-  it('leaves it there while something is', async () => {
+  it('leaves it there while CPUs are exclusive', async () => {
     const options = { stateDir: makeStateDir(), ...ownCgroups() };
     const holder = new Agent();
     await holder.tell('open', options);
@@ -195,7 +195,7 @@ describe.skipIf(!isUsable)('a manager that is closed', () => {
     await grant.release();
     again.close();
     expect(cgroupOf(process.pid)).toBe('/');
-    // The holder cannot be moved any more while it dies, and may be told of it.
+    // The dying holder cannot be moved any more, and a warning may say so.
     const request = join(options.stateDir, 'members', 'clear');
     const names: string[] = existsSync(request) ? JSON.parse(readFileSync(request, 'utf8')).names : [];
     expect(names.filter((name) => name.startsWith(`p${process.pid}-`))).toEqual([]);

@@ -1,5 +1,5 @@
-// Processes that are shared members, what the kernel lets them do, and managers with cgroups of
-// their own.
+// Processes that are shared members, their CPUs in the kernel, and managers with cgroups of their
+// own.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -30,13 +30,13 @@ export async function opened(options: ManagerOptions): Promise<Manager> {
   return manager;
 }
 
-/** The option for cgroups of the test's own, which are removed after it. */
+/** The option for the test's own cgroups, which are removed after it. */
 export function ownCgroups(): { cgroupRoot: string } {
   onTestFinished(() => removeAll(groupPath()));
   return { cgroupRoot: ROOT };
 }
 
-/** A cgroup that is no business of numalign, with all CPUs or these. */
+/** A cgroup outside numalign, with all CPUs or these. */
 export function strangeGroup(cpus?: string): string {
   const path = join(hierarchy!.mount.point, `numalign-test-outside-${process.pid}`);
   mkdirSync(path);
@@ -79,7 +79,7 @@ export const cgroupOf = (pid: number | 'self', tid: number | string = pid) =>
 
 export const threadsOf = (pid: number) => readdirSync(`/proc/${pid}/task`).map(Number);
 
-/** Where a thread may run, as the kernel says. */
+/** The CPUs that the kernel allows a thread. */
 export const maskOf = (tid: number) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${tid}/status`, 'utf8'))![1]!;
 
@@ -90,7 +90,7 @@ export async function hasRun(tid: number): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-/** Where the threads of a process may run: each mask once. Some may end meanwhile. */
+/** The distinct masks of the threads of a process. Some threads may end meanwhile. */
 export const masksOf = (pid: number) =>
   [...new Set(threadsOf(pid).flatMap((tid) => unlessEnded(() => maskOf(tid)) ?? []))].sort();
 
@@ -103,12 +103,12 @@ function unlessEnded<T>(look: () => T): T | undefined {
   }
 }
 
-/** As the thread does it itself. */
+/** Like the thread itself would. */
 export function choose(tid: number, cpus: string): void {
   execFileSync('taskset', ['-pc', cpus, String(tid)], { stdio: 'ignore' });
 }
 
-/** The CPU that the next who acquires one gets. */
+/** The CPU that the next acquire gets. */
 export async function nextCpu(manager: Manager): Promise<number> {
   const grant = await manager.acquire({ cpu: 1 });
   await grant.release();
@@ -124,7 +124,7 @@ export function child(command: string, args: readonly string[], options = {}): C
   return process;
 }
 
-/** Returns once it is gone. */
+/** Returns once it has ended. */
 export async function ended(process: ChildProcess): Promise<void> {
   process.kill('SIGKILL');
   if (process.exitCode === null && process.signalCode === null) await once(process, 'exit');
@@ -148,7 +148,7 @@ export async function breeder(): Promise<{ pid: number; breed: () => Promise<voi
   };
 }
 
-/** Somebody was on a CPU, from one time to another (process.hrtime). */
+/** The sampler was on a CPU, from one time to another (process.hrtime). */
 export interface Stay {
   readonly cpu: number;
   readonly from: bigint;
@@ -157,16 +157,16 @@ export interface Stay {
 
 export interface Sampler {
   readonly pid: number;
-  /** Ends it; answers where it was seen. */
+  /** Ends it; returns the runs that it saw. */
   end(): Promise<readonly Stay[]>;
 }
 
 /**
- * A process that samples on which CPU it is as fast as it can; aggressive threads ask for all CPUs
- * all the time.
+ * A process that samples its CPU as fast as it can; aggressive threads ask for all CPUs all the
+ * time.
  */
 export async function sampler(calm: number, aggressive = 0, niceness = 19): Promise<Sampler> {
-  // Nice: it has whatever CPU is idle, and the one that acquires needs not wait for it.
+  // Nice: it takes idle CPUs, and the acquiring process need not wait for it.
   const process = child('nice', ['-n', String(niceness), samplerProgram(), String(calm), String(aggressive)]);
   const lines = createInterface({ input: process.stdout! })[Symbol.asyncIterator]();
   await lines.next();
@@ -191,20 +191,20 @@ function samplerProgram(): string {
   const program = `${FOLDER}sampler`;
   if (existsSync(program) && statSync(program).mtimeMs > statSync(SOURCE).mtimeMs) return program;
   mkdirSync(FOLDER, { recursive: true });
-  // Two that start at once both compile; each puts a whole program in place.
+  // Two processes that start at once both compile; each puts a whole program in place.
   const own = `${program}.${process.pid}`;
   execFileSync('cc', ['-O2', '-std=gnu11', '-Wall', '-Wextra', '-Werror', '-o', own, SOURCE, '-pthread']);
   renameSync(own, program);
   return program;
 }
 
-/** What was seen on CPUs while these were somebody's alone. */
+/** Samples on CPUs while these were exclusive to a grant. */
 export function overlaps(seen: readonly Stay[], held: readonly Stay[]): readonly Stay[] {
   const byCpu = new Map<number, Stay[]>();
   for (const stay of held) byCpu.set(stay.cpu, [...(byCpu.get(stay.cpu) ?? []), stay]);
   return seen.filter((stay) => {
     const list = byCpu.get(stay.cpu) ?? [];
-    // In order, and apart from each other: the first that has not ended before it.
+    // In order, and disjoint: the first that has not ended before it.
     let [low, high] = [0, list.length];
     while (low < high) {
       const middle = (low + high) >> 1;
@@ -215,7 +215,7 @@ export function overlaps(seen: readonly Stay[], held: readonly Stay[]): readonly
   });
 }
 
-/** Acquires and releases; answers when which CPUs were held. */
+/** Acquires and releases; returns which CPUs were held when. */
 export async function cycles(manager: Manager, count: number): Promise<readonly Stay[]> {
   const held: Stay[] = [];
   for (let i = 0; i < count; i++) {

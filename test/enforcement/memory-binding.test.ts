@@ -1,4 +1,4 @@
-// What the files of cgroups make of booked memory, in folders that look like them.
+// Files of cgroups for booked memory, in folders that look like them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ interface Folder {
   readonly migrate?: '0' | '1';
 }
 
-/** The root of groups, and those of the containers that are made. */
+/** The root of groups, and those of containers that exist. */
 function folders(root: Folder, groups: Record<string, Folder> = {}): string {
   const top = mkdtempSync(join(tmpdir(), 'numalign-binding-'));
   onTestFinished(() => rmSync(top, { recursive: true }));
@@ -66,7 +66,7 @@ describe('the memory nodes of the group of a container', () => {
       found: ['2', true, null, false],
     },
     {
-      title: 'are applied, and pages migrate where that was asked for',
+      title: 'are applied, and pages migrate if the request says so',
       root: { v1: '0-3' },
       group: { v1: '2', migrate: '1' as const },
       found: ['2', true, null, true],
@@ -78,7 +78,7 @@ describe('the memory nodes of the group of a container', () => {
       found: ['2', true, null, true],
     },
     {
-      title: 'are changed by somebody',
+      title: 'are changed by another program',
       root: { v2: '0-3' },
       group: { v2: '1' },
       found: ['1', false, 'changed', true],
@@ -90,7 +90,7 @@ describe('the memory nodes of the group of a container', () => {
       found: ['0-1', false, 'outside-parent', true],
     },
     {
-      title: 'are those of a group that is not made',
+      title: 'belong to a missing group',
       root: { v2: '0-3' },
       found: [null, false, 'not-made', null],
     },
@@ -114,12 +114,12 @@ describe('the memory nodes of the group of a container', () => {
     expect(summary(of)).toEqual([['main', '2', ...found]]);
   });
 
-  it('are clipped where the group above has only some of them', () => {
+  it('are clipped if the group above has only some of them', () => {
     const top = folders({ v2: '0-2' }, { [MAIN]: { v2: '2' } });
     expect(summary(pod(top, { main: [2, 3] }))).toEqual([['main', '2-3', '2', false, 'clipped', true]]);
   });
 
-  it('are none where there are no cgroups, and of a container without exclusive CPUs', () => {
+  it('are none without cgroups, and for a container without exclusive CPUs', () => {
     const none = ['no-cgroup', null];
     expect(summary(pod(null, { main: [2] }))).toEqual([['main', '2', null, false, ...none]]);
     const top = folders({ v2: '0-3' }, { [MAIN]: { v2: '2' } });
@@ -128,11 +128,11 @@ describe('the memory nodes of the group of a container', () => {
     ]);
   });
 
-  it('are not told of a container without booked memory', () => {
+  it('are not reported for a container without booked memory', () => {
     expect(summary(pod(folders({ v2: '0-3' }, { [MAIN]: { v2: '0-3' } }), { main: [] }))).toEqual([]);
   });
 
-  it('are those of all containers in the group for all, once it is made', () => {
+  it('are those of all containers in the common group, once it exists', () => {
     const groups = { [MAIN]: { v2: '2' }, 'p%2Fside': { v2: '3' } };
     const containers = { main: [2], side: [3] };
     expect(summary(pod(folders({ v2: '0-3' }, groups), containers))).toHaveLength(2);
@@ -144,31 +144,31 @@ describe('the memory nodes of the group of a container', () => {
 describe('refusals on record', () => {
   const state = (memory?: Record<string, string>) =>
     ({ pods: [pod('/r', { main: [2], side: [3] }, memory)] }) as unknown as Assignments;
-  const told = (before: Assignments, outcomes: Record<string, string | null>) =>
+  const recorded = (before: Assignments, outcomes: Record<string, string | null>) =>
     withMemoryRefusals(before, new Map([['p', new Map(Object.entries(outcomes))]]));
   const memoryOf = ({ pods }: Assignments) => pods[0]!.enforcement.memory;
 
-  it('come, change and go, by container', () => {
-    const one = told(state(), { main: 'EINVAL' });
+  it('are added, changed and removed by container', () => {
+    const one = recorded(state(), { main: 'EINVAL' });
     expect(memoryOf(one)).toEqual({ main: 'EINVAL' });
-    const two = told(one, { side: 'EACCES', main: 'EBUSY' });
+    const two = recorded(one, { side: 'EACCES', main: 'EBUSY' });
     expect(memoryOf(two)).toEqual({ main: 'EBUSY', side: 'EACCES' });
-    expect(memoryOf(told(two, { main: null }))).toEqual({ side: 'EACCES' });
-    expect(memoryOf(told(one, { main: null }))).toBeUndefined();
+    expect(memoryOf(recorded(two, { main: null }))).toEqual({ side: 'EACCES' });
+    expect(memoryOf(recorded(one, { main: null }))).toBeUndefined();
     expect(one.pods[0]!.enforcement.level).toBe('cpuset');
   });
 
-  it('are none of a container that is called as what objects inherit', () => {
+  it('are none for a container with the name of an inherited property', () => {
     const known = state({ main: 'EINVAL' });
-    expect(told(known, { constructor: null })).toBe(known);
+    expect(recorded(known, { constructor: null })).toBe(known);
     const top = folders({ v2: '0-3' }, { 'p%2Fconstructor': { v2: '1' } });
     const [binding] = summary(pod(top, { constructor: [2] }, { main: 'EINVAL' }));
     expect(binding).toEqual(['constructor', '2', '1', false, 'changed', true]);
   });
 
-  it('leave a state as it is that says so already, and grants that are not on record', () => {
+  it('change neither a state that has them already, nor grants that are not on record', () => {
     const known = state({ main: 'EINVAL' });
-    expect(told(known, { main: 'EINVAL', side: null })).toBe(known);
+    expect(recorded(known, { main: 'EINVAL', side: null })).toBe(known);
     expect(withMemoryRefusals(known, new Map([['other', new Map([['main', 'EINVAL']])]]))).toBe(known);
   });
 });

@@ -1,4 +1,4 @@
-// A shared member is never on CPUs that are somebody else's.
+// A shared member is never on CPUs of another owner.
 import { describe, expect, it } from 'vitest';
 import { isUsable } from '../cgroups/own-root.js';
 import { budget } from '../support/budget.mjs';
@@ -27,8 +27,8 @@ describe.skipIf(!isUsable)(
       const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
       const all = [...cpus(maskOf(process.pid))];
       const member = await sampler(1 + all.length);
-      // The first sampling thread may run anywhere, each of the others on one CPU: these are sure
-      // to come back to it whenever nobody holds it.
+      // The first sampling thread may run anywhere, each of the others on one CPU: they always come
+      // back to it while it is free.
       const own = threadsOf(member.pid).slice(2);
       for (const [i, tid] of own.entries()) choose(tid, String(all[i]));
       const before = threadsOf(member.pid).map(maskOf);
@@ -40,14 +40,14 @@ describe.skipIf(!isUsable)(
       expect(overlaps(seen, held)).toEqual([]);
       expect(held).toHaveLength(TIMES);
       expect(seen.length).toBeGreaterThan(TIMES);
-      // It was on those CPUs when nobody held them, and has all of them back.
+      // It was on those CPUs while they were free, and has all of them back.
       expect(seen.some(({ cpu }) => cpu === held[0]!.cpu)).toBe(true);
       expect(after).toEqual(before);
       expect(new Set(after).size).toBe(1 + all.length);
     });
 
     it(
-      'is never seen there as a member in a cpuset, though threads of it ask for each CPU and for all, all the time',
+      'is never seen there as a member in a cpuset, though its threads ask for each CPU and for all, all the time',
       LONG,
       async () => {
         const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups(), sharedMember: false });
@@ -62,11 +62,11 @@ describe.skipIf(!isUsable)(
       },
     );
 
-    it('is seen there where it is no member', LONG, async () => {
+    it('is seen there if it is no member', LONG, async () => {
       const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
       const stranger = await sampler(2, 0, 0);
       const { cpus: granted } = await manager.acquire({ cpu: 1 });
-      // Where the kernel may put it, and does sooner or later.
+      // The kernel may put it there, and does sooner or later.
       for (const tid of threadsOf(stranger.pid)) choose(tid, String(granted));
       const from = process.hrtime.bigint();
       for (const tid of threadsOf(stranger.pid).slice(1)) await hasRun(tid);

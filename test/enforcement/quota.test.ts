@@ -1,5 +1,5 @@
-// CPU quotas and memory limits of the cgroups above: told, not lifted. On the real kernel, in
-// cgroups of the test's own.
+// CPU quotas and memory limits of the cgroups above: reported, not lifted. On the real kernel, in
+// the test's own cgroups.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -46,14 +46,14 @@ describe.runIf(canTry && process.getuid?.() === 0)('the quota of a cgroup above'
     return group;
   };
 
-  it('is told, and warned of where it is less than the grant has CPUs', async () => {
+  it('is reported, with a warning if it is below the CPUs of the grant', async () => {
     const group = quota(0.5);
     const { limits, warnings } = await runIn(group);
     expect(limits.cpuMax).toMatchObject({ path: group, cpus: 0.5, quotaUs: 50_000, periodUs: 100_000 });
     expect(warnings).toMatchObject([{ code: 'CPU_QUOTA', path: group, cpus: 0.5 }]);
   });
 
-  it('is no reason to warn where it is enough, or there is none', async () => {
+  it('causes no warning if it suffices, or if there is none', async () => {
     expect((await runIn(quota(1))).warnings).toEqual([]);
     const { limits, warnings } = await runIn(quota(null));
     expect([limits.cpuMax, warnings]).toEqual([null, []]);

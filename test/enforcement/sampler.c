@@ -1,5 +1,6 @@
-// A process that notes on which CPU it is, as fast as it can, and tells it once its input ends: lines "CPU FROM TO", in nanoseconds of CLOCK_MONOTONIC. Between FROM and TO no two
-// samples are further apart than GAP: whoever was on the CPU for longer was seen on it.
+// A process that records its CPU as fast as it can, and prints the record once its input ends:
+// lines "CPU FROM TO", in nanoseconds of CLOCK_MONOTONIC. Between FROM and TO no two samples are
+// further apart than GAP: a task that was on the CPU for longer was seen on it.
 //
 //   sampler SAMPLING_THREADS AGGRESSIVE_THREADS
 //
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 #define GAP 5000
-// Of each thread: memory is taken only as far as it is filled.
+// Of each thread: only the filled part of the memory is used.
 #define MOST (1 << 25)
 
 struct run {
@@ -50,7 +51,8 @@ static void *sample(void *given) {
   atomic_fetch_add(&up, 1);
   while (!is_over) {
     if (sampler->is_aggressive) {
-      // Alone: it goes there at once, if it may; with all it would go when the kernel finds it too crowded where it is.
+      // A single CPU: the thread goes there at once, if it may; with all CPUs it would go when the
+      // kernel finds its CPU too crowded.
       CPU_ZERO(&one);
       CPU_SET(turn, &one);
       turn = (turn + 1) % (cpus + 1);
@@ -59,7 +61,7 @@ static void *sample(void *given) {
     const int64_t from = now();
     const int cpu = sched_getcpu();
     const int64_t to = now();
-    // Where it was in between is not known.
+    // Its CPU in between is unknown.
     if (to - from > GAP) continue;
     if (cpu == run.cpu && from - run.to <= GAP) {
       run.to = to;
@@ -89,7 +91,7 @@ int main(int argc, char **argv) {
   is_over = 1;
   for (int i = 0; i < count; i++) {
     pthread_join(samplers[i].thread, NULL);
-    // Full: what came later is not known.
+    // Full: later samples are lost.
     if (samplers[i].count == MOST) return 1;
     for (size_t j = 0; j < samplers[i].count; j++) {
       const struct run *run = &samplers[i].runs[j];

@@ -1,5 +1,5 @@
 // Members of several users in one folder, which a group shares: a member that a user may not move
-// stays as it is, and nobody is moved on the word of a user who may not move him.
+// stays unchanged, and no process moves on the word of a user without the right to move it.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { asUser, canBeStranger } from '../support/strangers.js';
 import { child, filesOf, masksOf, opened, strangeGroup } from './members.js';
 import { ALICE, agentOf, BOB, GROUP, sharedFolder, sleeper } from './users.js';
 
-/** What is in members/, and whose. */
+/** The files in members/, and their owners. */
 const filesAndOwners = (stateDir: string) =>
   filesOf(stateDir).map((name) => {
     const path = join(stateDir, 'members', name);
@@ -31,14 +31,14 @@ describe.runIf(canTry)('a member of another user', () => {
   it.each([
     ['alice', ALICE],
     ['root', undefined],
-  ])('has all its CPUs after an admission that was refused: %s', async (_, user) => {
+  ])('has all its CPUs after a refused admission: %s', async (_, user) => {
     const stateDir = sharedFolder();
     const member = await agentOf(user, stateDir);
     const bob = await agentOf(BOB, stateDir, { sharedMember: false });
     const { error } = await bob.agent.ask('acquire', { cpu: 1, require: 'cpuset' });
     expect(error).toMatchObject({ code: 'ERR_ENFORCEMENT' });
     await expect.poll(() => masksOf(member.pid), { timeout: 20_000 }).toEqual([`${ALL}`]);
-    // It comes back before it forgets where it was.
+    // It comes back before its former place is forgotten.
     const written = () => filesOf(stateDir).filter((name) => name.endsWith('.masks'));
     await expect.poll(written, { timeout: 20_000 }).toEqual([]);
   });
@@ -46,7 +46,7 @@ describe.runIf(canTry)('a member of another user', () => {
   it.each([
     ['alice', ALICE],
     ['root', undefined],
-  ])('leaves what is granted, and comes back after the release: %s', async (_, user) => {
+  ])('leaves granted CPUs, and comes back after the release: %s', async (_, user) => {
     const stateDir = sharedFolder();
     const member = await agentOf(user, stateDir);
     const bob = await agentOf(BOB, stateDir, { sharedMember: false });
@@ -56,7 +56,7 @@ describe.runIf(canTry)('a member of another user', () => {
     await expect.poll(() => masksOf(member.pid), { timeout: 20_000 }).toEqual([`${ALL}`]);
   });
 
-  it('keeps what is written down of it where it cannot be moved, and is moved back by who may', async () => {
+  it('keeps its record if it cannot be moved, and is moved back by a user with the right to', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, sharedMember: false });
     const bob = await agentOf(BOB, stateDir, { sharedMember: false });
@@ -72,7 +72,7 @@ describe.runIf(canTry)('a member of another user', () => {
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
-  it('stays registered by its own user where another who cannot move it registers it too', async () => {
+  it('stays registered by its own user if another user without rights registers it too', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, sharedMember: false });
     const pid = sleeper();
@@ -105,7 +105,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     return { stateDir, root, victim, memberPath, victimPath: join(stateDir, 'members', victimFile), text };
   };
 
-  it('has root move nobody where it is a second name of a file of root’s', async () => {
+  it('makes root move no process if it is a second name of a file of root’s', async () => {
     const { root, victim, memberPath, victimPath } = await planted();
     chmodSync(memberPath, 0o660);
     run(BOB, 'ln', memberPath, victimPath);
@@ -113,14 +113,14 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     expect(masksOf(victim)).toEqual([`${ALL}`]);
   });
 
-  it('has root move nobody where it is a file of root’s that another has renamed', async () => {
+  it('makes root move no process if it is a file of root’s that another user has renamed', async () => {
     const { root, victim, memberPath, victimPath } = await planted();
     run(BOB, 'mv', memberPath, victimPath);
     await root.acquire({ cpu: 1 }).catch(() => {});
     expect(masksOf(victim)).toEqual([`${ALL}`]);
   });
 
-  it('has root move nobody where it is a file of root’s that another has written', async () => {
+  it('makes root move no process if it is a file of root’s that another user has written', async () => {
     const { root, victim, memberPath, victimPath, text } = await planted();
     chmodSync(memberPath, 0o660);
     run(BOB, 'sh', '-c', 'printf %s "$1" > "$2" && mv "$2" "$3"', 'sh', text, memberPath, victimPath);
@@ -128,7 +128,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     expect(masksOf(victim)).toEqual([`${ALL}`]);
   });
 
-  it('cannot be written by the group where numalign makes it', async () => {
+  it('cannot be written by the group if numalign makes it', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir });
     await root.addSharedMember({ pid: sleeper() });
@@ -155,7 +155,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     expect(masksOf(narrow)).toEqual([pool]);
   });
 
-  it('moves of a cgroup of another user only what that user may move', async () => {
+  it('moves only those processes of another user’s cgroup that this user may move', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, sharedMember: false });
     const path = strangeGroup();
@@ -170,7 +170,7 @@ describe.runIf(canTry)('a file in members/ that is not what it seems', () => {
     await grant.release();
   });
 
-  it.runIf(canUnshare)('is no answer of a member where another user has written it', async () => {
+  it.runIf(canUnshare)('is no answer of a member if another user has written it', async () => {
     const stateDir = sharedFolder();
     const root = await opened({ stateDir, sharedMember: false });
     const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc', '--kill-child']);
@@ -201,7 +201,7 @@ describe.runIf(canTry)('a registration that the group may write', () => {
     return { root, alice, stateDir };
   }
 
-  it('is that of a process which is asked to leave, and not moved by others', async () => {
+  it('belongs to a process that is asked to leave, and not moved by others', async () => {
     const { root, alice, stateDir } = await withWritable();
     const grant = await root.acquire({ cpu: 1, require: 'members' });
     expect(masksOf(alice.pid)).toEqual([`${root.sharedPool()}`]);
@@ -210,7 +210,7 @@ describe.runIf(canTry)('a registration that the group may write', () => {
     rmSync(join(stateDir, 'members', 'clear'), { force: true });
   });
 
-  it('does not matter where another of that process is sound: it is moved', async () => {
+  it('is ignored if the process has another sound one: it is moved', async () => {
     const { root, alice } = await withWritable();
     await root.addSharedMember({ pid: alice.pid });
     // It cannot answer.

@@ -57,7 +57,7 @@ describe('the annotation numalign.io/movable', () => {
     ['left out', {}, undefined],
     ['"true"', { 'numalign.io/movable': 'true' }, USUAL],
     ['"false"', { 'numalign.io/movable': 'false' }, undefined],
-  ])('says what holds where no option does: %s', (_, annotations, consent) => {
+  ])('holds without an option: %s', (_, annotations, consent) => {
     expect(movableOf(annotations)).toEqual(consent);
   });
 
@@ -67,7 +67,7 @@ describe('the annotation numalign.io/movable', () => {
     expect(movableOf(annotations, { movable: { maxPerHour: 1 } })).toMatchObject({ maxPerHour: 1 });
   });
 
-  it('is refused where it says something else', () => {
+  it('is refused if it contradicts the option', () => {
     const error = thrownBy(() => movableOf({ 'numalign.io/movable': 'maybe' }));
     expect(error).toMatchObject({
       code: 'ERR_INVALID_POD',

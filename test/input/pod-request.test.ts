@@ -11,18 +11,18 @@ const manifest = (spec: object, metadata: object = {}) => ({ apiVersion: 'v1', k
 describe('The class of a pod', () => {
   const limits = { cpu: 2 };
 
-  it('is what its containers make of it', () => {
+  it('follows from its containers', () => {
     expect(qosOf(app({ limits }))).toBe('Burstable');
   });
 
-  it('is what the caller knows of it', () => {
+  it('is the one that the caller gives', () => {
     const pod = parsePod({ qosClass: 'Guaranteed', ...podOf(app({ limits })) });
     expect([pod.qosClass, pod.notGuaranteed]).toEqual(['Guaranteed', null]);
     const other = parsePod({ qosClass: 'Burstable', ...podOf(app({ limits: { cpu: 2, memory: 1 } })) });
     expect([other.qosClass, other.notGuaranteed]).toEqual(['Burstable', 'the pod is Burstable']);
   });
 
-  it('is refused where Kubernetes has none of that name', () => {
+  it('is refused if Kubernetes has none with that name', () => {
     const error = thrownBy(() => parsePod({ qosClass: 'guaranteed', ...podOf(app({ limits })) }));
     expect(error).toMatchObject({
       code: 'ERR_INVALID_POD',
@@ -32,7 +32,7 @@ describe('The class of a pod', () => {
 });
 
 describe('A pod', () => {
-  it('is read from a Kubernetes manifest, with all that does not matter here', () => {
+  it('is read from a Kubernetes manifest, with all irrelevant members', () => {
     const pod = parsePod({
       apiVersion: 'v1',
       kind: 'Pod',
@@ -115,13 +115,13 @@ describe('A pod', () => {
     );
   });
 
-  it('asks for its limits where it leaves out a request, but an explicit zero stays', () => {
+  it('requests its limits if it omits a request, but an explicit zero stays', () => {
     const pod = parsePod(podOf(app({ requests: { cpu: 0 }, limits: { cpu: 2, memory: '1Ki' } })));
     expect(pod.containers[0]?.requests).toEqual({ cpu: 0, memory: 1024 });
     expect(pod.qosClass).toBe('Burstable');
   });
 
-  it('asks for what is rounded up: millicores of cpu, whole units of everything else', () => {
+  it('requests rounded-up amounts: millicores of cpu, whole units of everything else', () => {
     const requests = {
       cpu: '1.0001',
       memory: '1.5',
@@ -138,7 +138,7 @@ describe('A pod', () => {
     });
   });
 
-  it('has no name or uid where none is given', () => {
+  it('has no name or uid by default', () => {
     expect(parsePod(podOf(app()))).toMatchObject({ uid: undefined, name: undefined, qosClass: 'BestEffort' });
     expect(parsePod({ kind: 'Pod', spec: podOf(app()) })).toMatchObject({ uid: undefined, name: undefined });
   });
@@ -152,7 +152,7 @@ describe('A pod', () => {
 });
 
 describe('The QoS class', () => {
-  it('is Guaranteed where every container limits cpu and memory and requests as much', () => {
+  it('is Guaranteed if every container limits cpu and memory and requests as much', () => {
     const full = { cpu: 1, memory: '1Gi' };
     expect(qosOf(app({ limits: full }))).toBe('Guaranteed');
     expect(qosOf(app({ requests: { cpu: '1000m', memory: 2 ** 30 }, limits: full }))).toBe('Guaranteed');
@@ -163,7 +163,7 @@ describe('The QoS class', () => {
     expect(qosOf(app({ requests: { memory: 1 } }))).toBe('Burstable');
   });
 
-  it('is BestEffort where no cpu and no memory is asked for', () => {
+  it('is BestEffort without requests for cpu and memory', () => {
     expect(qosOf(app())).toBe('BestEffort');
     expect(qosOf(app({ limits: { cpu: 0, memory: '0' } }))).toBe('BestEffort');
     expect(qosOf(app({ limits: { 'example.com/gpu': 1, 'hugepages-2Mi': '2Mi' } }))).toBe('BestEffort');
@@ -216,7 +216,7 @@ describe('What a pod needs of something at one time', () => {
   const setup = { name: 'setup', limits: { cpu: 3 } };
   const sidecar = { name: 'log', restartPolicy: 'Always', limits: { cpu: 2 } };
 
-  it('is what its containers and sidecars ask for, or an init container and the sidecars before it', () => {
+  it('is the request of its containers and sidecars, or of an init container and the sidecars before it', () => {
     expect(cpusOf()).toBe(2);
     expect(cpusOf(setup)).toBe(3);
     expect(cpusOf(setup, sidecar)).toBe(4);
@@ -250,7 +250,7 @@ describe('Resources of a whole pod', () => {
     expect(whole({ limits: { 'hugepages-2Mi': '4Mi' } }, app()).qosClass).toBe('BestEffort');
   });
 
-  it('are none where they name nothing', () => {
+  it('are none if they name nothing', () => {
     for (const resources of [{}, { limits: {} }, { requests: {}, limits: null }])
       expect(whole(resources, app({ limits: own }))).toMatchObject({
         qosClass: 'Guaranteed',
@@ -258,7 +258,7 @@ describe('Resources of a whole pod', () => {
       });
   });
 
-  it('request what the containers do, or else the limit, where nothing is said', () => {
+  it('request the sum of the containers, or else the limit, by default', () => {
     const [setup, sidecar] = [
       { name: 'setup', requests: { cpu: 3 } },
       { name: 'log', restartPolicy: 'Always', requests: { cpu: '500m' } },
@@ -275,7 +275,7 @@ describe('Resources of a whole pod', () => {
     expect(request([setup, sidecar], '2600m')).toEqual({ cpu: 3100, memory: 500 });
   });
 
-  it('tell which containers are guaranteed themselves', () => {
+  it('mark containers that are guaranteed themselves', () => {
     const pod = whole(
       { limits: { cpu: 8, memory: 8000 } },
       { name: 'a', limits: own },
@@ -293,7 +293,7 @@ describe('Resources of a whole pod', () => {
     expect(pod.resources?.limits).toEqual({ cpu: 2000 });
   });
 
-  it('are refused as the API refuses them', () => {
+  it('are refused with the API’s errors', () => {
     const refuses = (resources: object, field: string, ...containers: object[]) => {
       const error = thrownBy(() => parsePod(manifest({ ...podOf(...containers), resources })));
       expect(error?.code, field).toBe('ERR_INVALID_POD');
@@ -386,7 +386,7 @@ describe('A pod is refused', () => {
     }
   });
 
-  it('when a restartPolicy stands where Kubernetes has none', () => {
+  it('when a restartPolicy is in a place where Kubernetes has none', () => {
     refused(podOf(app({ restartPolicy: 'Always' })), 'containers[0].restartPolicy');
     for (const restartPolicy of ['Never', 'OnFailure', 'always', '', true]) {
       refused(
@@ -435,7 +435,7 @@ describe('A pod is refused', () => {
     });
   });
 
-  it('when it says what it asks for twice', () => {
+  it('when it has two kinds of requests', () => {
     refused(podOf(app({ resources: {}, limits: { cpu: 1 } })), 'containers[0].resources');
   });
 
@@ -450,12 +450,12 @@ describe('A pod is refused', () => {
     expect(nearest(podOf(app({ resources: { request: { cpu: 1 } } })))).toBe('requests');
   });
 
-  it('when it asks twice for hugepages of one size', () => {
+  it('when it requests hugepages of one size twice', () => {
     const limits = { 'hugepages-2Mi': '2Mi', 'hugepages-2048Ki': '2Mi' };
     refused(podOf(app({ limits })), 'containers[0].limits');
   });
 
-  it('wants hugepages in whole pages, and of them and of devices as much requested as may be used', () => {
+  it('needs hugepages in whole pages, and equal requests and limits of hugepages and devices', () => {
     const refused = (resources: object, field: string) => {
       const error = thrownBy(() => parsePod(podOf(app(resources))));
       expect([error?.code, String(error?.details.field)]).toEqual([

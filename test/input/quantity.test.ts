@@ -60,7 +60,7 @@ describe('Kubernetes quantities', () => {
     );
   });
 
-  it('are rounded up where they are finer than can be counted', () => {
+  it('are rounded up if they are finer than the unit', () => {
     for (const text of ['0.1n', '1e-99', '0.0000000001', '.0000000000000000000000001Ki'])
       expect(parse(text)).toBe(1n);
     expect(parse('-0.1n')).toBe(-1n);
@@ -150,7 +150,7 @@ describe('Kubernetes quantities', () => {
     expect(parse(String(2n ** 63n - 1n))).toBe(GREATEST);
   });
 
-  it('are refused where they do not fit a number exactly', () => {
+  it('are refused if they do not fit a number exactly', () => {
     expect(wholeValue(parse('9007199254740991'))).toBe(2 ** 53 - 1);
     expect(milliValue(parse('9007199254740.991'))).toBe(2 ** 53 - 1);
     expect(thrownBy(() => wholeValue(parse('9007199254740992'), 'memory'))?.message).toMatch(
@@ -159,7 +159,7 @@ describe('Kubernetes quantities', () => {
     expect(thrownBy(() => milliValue(parse('9007199254740.992')))?.code).toBe('ERR_INVALID_QUANTITY');
   });
 
-  it('are either read or refused, whatever the text is', () => {
+  it('are either read or refused, whatever the text', () => {
     const text = fc.oneof(fc.string(), fc.stringMatching(/^[-+0-9.eEinumkKMGTP]*$/));
     fc.assert(
       fc.property(text, (value) => {

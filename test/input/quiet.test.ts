@@ -12,12 +12,12 @@ const NOTHING = {
 };
 
 describe('quiet', () => {
-  it('that is left out, false, or of no part asks for nothing', () => {
+  it('that is omitted, false, or without parts requests nothing', () => {
     const nothing = [undefined, false, {}, { interrupts: false, idle: false }];
     expect(nothing.map(parseQuiet)).toEqual([undefined, undefined, undefined, undefined]);
   });
 
-  it('that is true asks for all but the cache, with idle states of 10 µs', () => {
+  it('that is true requests all parts except the cache, with idle states of 10 µs', () => {
     expect(parseQuiet(true)).toEqual({
       ...{ interrupts: true, workqueues: true, packets: true, frequency: true },
       ...{ idle: { maxLatency: 10 }, cache: null },
@@ -35,11 +35,11 @@ describe('quiet', () => {
     [{ idle: { maxLatency: 1_000_000 } }, { idle: { maxLatency: 1_000_000 } }],
     [{ cache: { ways: 32 } }, { cache: { ways: 32 } }],
     [{ cache: { percent: 99 } }, { cache: { percent: 99 } }],
-  ])('%j asks for these parts alone', (given, parts) => {
+  ])('%j requests only these parts', (given, parts) => {
     expect(parseQuiet(given)).toEqual({ ...NOTHING, ...parts });
   });
 
-  it('is frozen with all in it', () => {
+  it('is deeply frozen', () => {
     const request = parseQuiet({ idle: { maxLatency: 5 }, cache: { ways: 1 } })!;
     expect(
       [request, request.idle, request.cache, WHOLE_QUIET, WHOLE_QUIET.idle].map(Object.isFrozen),
@@ -81,7 +81,7 @@ describe('quiet', () => {
     [{ interupts: true }, 'interupts', 'interrupts'],
     [{ idle: { latency: 10 } }, 'latency', 'maxLatency'],
     [{ cache: { way: 4 } }, 'way', 'ways'],
-  ])('%j names no part, and is told which are there', (given, value, name) => {
+  ])('%j names no part, and the error lists the parts', (given, value, name) => {
     const { code, details } = thrownBy(() => parseQuiet(given))!;
     expect([code, details.value]).toEqual(['ERR_INVALID_OPTION', value]);
     expect(details.valid).toContain(name);
@@ -89,7 +89,7 @@ describe('quiet', () => {
 });
 
 describe('quiet that is required', () => {
-  it('is a list of parts that are asked for', () => {
+  it('is a list of requested parts', () => {
     expect(parseRequiredQuiet(['interrupts', 'idle'], WHOLE_QUIET)).toEqual(['interrupts', 'idle']);
     expect(parseRequiredQuiet(undefined, undefined)).toEqual([]);
   });
@@ -104,7 +104,7 @@ describe('quiet that is required', () => {
     expect(String(details.valid)).not.toBe('');
   });
 
-  it('is refused where no quiet is asked for', () => {
+  it('is refused without quiet', () => {
     expect(thrownBy(() => parseRequiredQuiet(['idle'], undefined))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
       details: { option: 'require.quiet[0]', value: 'idle', valid: 'a part that `quiet` asks for' },

@@ -115,7 +115,7 @@ describe('podsOf', () => {
     expect(podsOf({ kind: 'List', items: [service, deployment, sealed] })).toEqual(podsOf(deployment));
   });
 
-  it('is of a list what it is of its items, one after the other', () => {
+  it('treats a list like its items, one after the other', () => {
     const kinds = fc.constantFrom(...Object.keys(API_VERSIONS));
     const counts = fc.record({ replicas: fc.nat(4), parallelism: fc.nat(4) }, { requiredKeys: [] });
     const documents = fc.array(
@@ -148,7 +148,7 @@ describe('podsOf', () => {
 });
 
 describe('contentsOf', () => {
-  it('tells kind and name of what has no pods', () => {
+  it('reports kind and name of documents without pods', () => {
     const others = (document: unknown) =>
       contentsOf(document).others.map(({ kind, name, field }) => [kind, name, field]);
     const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'web' } };
@@ -216,7 +216,7 @@ describe('podsOf refuses', () => {
     expect(refused(document)?.code).toBe('ERR_INVALID_POD');
   }); // biome-ignore format: a table
 
-  it('whatever it is given with an error of its own, or answers', () => {
+  it('any value with a documented error, or accepts it', () => {
     const kind = fc.constantFrom(
       ...Object.keys(API_VERSIONS),
       'Pod',

@@ -1,4 +1,4 @@
-// What the kubelet's files say and what numalign has recorded are the same, there and back.
+// The kubelet's files and numalign's record agree, in both directions.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -40,7 +40,7 @@ const cpuFile = (entries: Record<string, Record<string, string>>, defaultCpuSet 
   });
 
 describe('exportKubelet', () => {
-  it('gives containers all that they keep from others, and the rest to the shared pool', async () => {
+  it('writes the exclusive CPUs of containers, and the rest as the shared pool', async () => {
     const manager = await simulate('package:1 core:4 pu:2', { reservedSystemCPUs: '0' });
     await manager.admit(
       { uid: 'pod', containers: [guaranteed('a', { cpu: 1 }), { name: 'b', requests: { cpu: 1 } }] },
@@ -53,7 +53,7 @@ describe('exportKubelet', () => {
     expect(defaultCpuSet).toEqual(manager.sharedPool());
   });
 
-  it('of the policies that give out nothing is as the kubelet writes it', async () => {
+  it('of policies without exclusive resources equals the kubelet’s files', async () => {
     const policies = { cpuManagerPolicy: 'none', memoryManagerPolicy: 'None' } as const;
     const manager = await inMemory(await machine(), policies);
     expect(manager.exportKubelet()).toEqual({
@@ -62,7 +62,7 @@ describe('exportKubelet', () => {
     });
   });
 
-  it('counts ordinary memory with what hugepages take, as the kubelet does', async () => {
+  it('counts hugepages as ordinary memory too, like the kubelet', async () => {
     const reservedMemory = [{ numaNode: 0, limits: { memory: '1Gi' } }];
     const manager = await inMemory(await machine(), { reservedMemory });
     const { machineState } = parseMemoryManagerState(manager.exportKubelet().memoryManagerState);
@@ -115,14 +115,14 @@ describe('importKubelet', () => {
       name: 'pod',
       owner: { kind: 'persistent', pid: null },
     });
-    // Admitted with the same request, it stays where it is.
+    // Admitted with the same request, it keeps its place.
     const again = await to.admit({ uid: 'pod', containers: [{ name: 'main', limits }] });
     expect(again.alreadyAdmitted).toBe(true);
     await to.release('pod');
     expect(to.exportKubelet()).toEqual((await inMemory(topology)).exportKubelet());
   });
 
-  it('stands beside the grants that there are, and reads either file alone', async () => {
+  it('works beside existing grants, and reads either file alone', async () => {
     const topology = await machine();
     const manager = await inMemory(topology);
     const { cpus } = await manager.acquire({ cpu: 2, memory: '1Gi' });
@@ -137,7 +137,7 @@ describe('importKubelet', () => {
     expect(manager.memory().find(({ node, type }) => node === 0 && type === 'memory')?.reserved).toBe(2 * GI);
   });
 
-  it('tells of a file without a checksum, which it takes only when asked to', async () => {
+  it('reports a file without a checksum, which it takes only on request', async () => {
     const manager = await inMemory(await machine());
     const cpuManagerState = cpuFile({ pod: { a: '4' } }).replace(/\d+\}$/, '0}');
     const files = { cpuManagerState, memoryManagerState: null };
@@ -184,7 +184,7 @@ describe('importKubelet', () => {
     });
   });
 
-  it('refuses memory that does not add up, is not there, or overlaps groups of nodes in force', async () => {
+  it('refuses memory that does not add up, does not exist, or overlaps groups of nodes in force', async () => {
     const topology = await machine();
     const from = await inMemory(topology);
     await from.acquire({ cpu: 1, memory: '9Gi' });
@@ -231,7 +231,7 @@ describe('importKubelet', () => {
     await manager.importKubelet({ cpuManagerState: null, memoryManagerState });
   });
 
-  it('refuses what are no files and no options', async () => {
+  it('refuses invalid files and options', async () => {
     const manager = await inMemory(await machine());
     const calls: [unknown, unknown?][] = [
       [undefined],
@@ -296,8 +296,8 @@ async function fill(manager: Manager, list: Admissions): Promise<void> {
   for (const release of admitted) await release();
 }
 
-describe('whatever is granted', () => {
-  it('exported, imported and exported again is the same, and so are shared pool and free memory', async () => {
+describe('any grants', () => {
+  it('are the same after an export, an import and an export, and so are shared pool and free memory', async () => {
     const machines = [
       await machine(),
       await machineOf([
@@ -330,7 +330,7 @@ function holdsNothing({ cpus, held, memory }: ReturnType<Manager['pod']>['contai
   return cpus === null && held.isEmpty && memory.length === 0;
 }
 
-describe('pods with resources as a whole', () => {
+describe('pods with pod-level resources', () => {
   const options = {
     featureGates: { PodLevelResourceManagers: true },
     topologyManagerScope: 'pod',
@@ -343,7 +343,7 @@ describe('pods with resources as a whole', () => {
     containers: [guaranteed('own', { cpu: 2, memory: '512Mi' }), { name: 'a' }, { name: 'b' }],
   };
 
-  it('are exported with what is booked for them, and imported as that', async () => {
+  it('are exported and imported with their booking', async () => {
     const from = await inMemory(await machine(), options);
     await from.admit(pod, { owner: 'persistent' });
     const files = from.exportKubelet();
@@ -368,7 +368,7 @@ describe('pods with resources as a whole', () => {
     expect(older.grants()).toEqual([]);
   });
 
-  it('are refused where the files contradict themselves', async () => {
+  it('are refused if the files contradict themselves', async () => {
     const manager = await inMemory(await machine(), options);
     const file = (cpuSet: string, entries: string[]) =>
       formatCpuManagerState({

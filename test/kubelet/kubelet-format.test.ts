@@ -119,7 +119,7 @@ describe("the kubelet's files", () => {
     expect(parseMemoryManagerState(null, { policy: 'None' })).toMatchObject({ policyName: 'None' });
   });
 
-  it('without a checksum are refused, unless asked for, and then told to be unverified', () => {
+  it('without a checksum are refused, except on request, and then reported as unverified', () => {
     for (const checksum of ['', ',"checksum":0', ',"checksum":null']) {
       const file = `{"policyName":"static","defaultCpuSet":"0","entries":{"u":{"c":"1"}}${checksum}}`;
       expect(codeOf(() => parseCpuManagerState(file))).toBe('ERR_KUBELET_STATE');
@@ -135,7 +135,7 @@ describe("the kubelet's files", () => {
     );
   });
 
-  it('name what is wrong with them, and the file', () => {
+  it('have errors that name the problem and the file', () => {
     expect(thrownBy(() => parseCpuManagerState('{'))).toMatchObject({
       message: expect.stringMatching(/^cpu_manager_state cannot be used: it is not JSON/),
       details: { file: 'cpu_manager_state', value: '{', valid: 'JSON' },
@@ -162,7 +162,7 @@ describe("the kubelet's files under PodLevelResourceManagers", () => {
   const memoryOf = { policyName: 'Static', machineState: new Map(), entries: new Map() };
   const wholeMemory = new Map([['p1', { memoryBlocks: blocks }]]);
 
-  it('have other checksums, also without podEntries, as recorded', () => {
+  it('have other checksums, even without podEntries, as recorded', () => {
     const empty = { policyName: 'static', defaultCpuSet: CpuSet.EMPTY, entries: new Map() };
     expect(formatCpuManagerState({ ...empty, podEntries: new Map() })).toBe(
       '{"policyName":"static","defaultCpuSet":"","checksum":62170464}',
@@ -193,7 +193,7 @@ describe("the kubelet's files under PodLevelResourceManagers", () => {
       expect(thrownBy(action)?.message).toContain('it is damaged: its checksum is');
   });
 
-  it('may be older ones, which say nothing of pods as a whole', () => {
+  it('may be older ones, without pod-level entries', () => {
     const cpuText = formatCpuManagerState({ ...cpus, entries });
     expect(parseCpuManagerState(cpuText, on)).toMatchObject({ entries, podEntries: new Map() });
     expect(parseCpuManagerState(cpuText)).not.toHaveProperty('podEntries');
@@ -219,7 +219,7 @@ describe("the kubelet's files under PodLevelResourceManagers", () => {
       const read = parse(text, { ...on, allowUnverified: true });
       expect(read.verified).toBe(false);
       expect(read.podEntries?.size).toBe(1);
-      // Without the gate they would be lost; and so would such as cannot be read.
+      // Without the gate they would be lost, and so would unreadable ones.
       const lost = [text, text.replace('"1-2,9-10"', '"2-1"').replace('"size":5', '"size":-5')];
       for (const [i, each] of lost.entries()) {
         const error = thrownBy(() => parse(each, { ...(i === 1 && on), allowUnverified: true }));
@@ -229,7 +229,7 @@ describe("the kubelet's files under PodLevelResourceManagers", () => {
     }
   });
 
-  it('are read as they were written, whatever is in them', () => {
+  it('are read as they were written, whatever their content', () => {
     const uid = fc.constantFrom('p', 'pod-a', '__proto__', '<&>');
     const some = fc.uniqueArray(fc.integer({ min: 0, max: 300 }), { maxLength: 9 });
     fc.assert(
@@ -255,7 +255,7 @@ describe("the kubelet's files are read as Go reads them:", () => {
     expect(parseCpuManagerState(signed(body, rendered)).entries.get('u')?.get('c')).toEqual(CpuSet.of(1));
   });
 
-  it('a map that comes twice is filled twice, its elements are read anew', () => {
+  it('a map that occurs twice is filled twice, and its elements are replaced', () => {
     const body =
       '{"policyName":"static","defaultCpuSet":"0","entries":{"a":{"x":"1"},"b":{"y":"2"}},"entries":{"a":{"z":"3"}}}';
     const { entries } = parseCpuManagerState(signed(body, cpuRendering('map[a:map[z:3] b:map[y:2]]')));
@@ -263,7 +263,7 @@ describe("the kubelet's files are read as Go reads them:", () => {
     expect(entries.get('b')).toEqual(new Map([['y', CpuSet.of(2)]]));
   });
 
-  it('null is no map, which is something else under the checksum than an empty one', () => {
+  it('null is no map, and has another checksum than an empty one', () => {
     const body = '{"policyName":"static","defaultCpuSet":"0","entries":null}';
     expect(parseCpuManagerState(signed(body, cpuRendering('<nil>'))).entries).toEqual(new Map());
     expect(codeOf(() => parseCpuManagerState(signed(body, cpuRendering('map[]'))))).toBe('ERR_KUBELET_STATE');
@@ -276,7 +276,7 @@ describe("the kubelet's files are read as Go reads them:", () => {
     expect(parseCpuManagerState(signed(body, cpuRendering('map[]'))).policyName).toBe('static');
   });
 
-  it('what is left out of a NUMA node is zero or nil, and a null in place of one is refused', () => {
+  it('missing members of a NUMA node are zero or nil, and a null in place of a node is refused', () => {
     const rendered = memoryRendering(
       'map[0:<*>{NumberOfAssignments:(int)0 MemoryMap:(map[v1.ResourceName]*state.MemoryTable)<nil> Cells:([]int)<nil>}]',
       'map[]',
@@ -442,7 +442,7 @@ describe.each([
   ['cpu_manager_state', cpu],
   ['memory_manager_state', memory],
 ])('%s', (_, format) => {
-  it('is read as it was written, whatever is in it', () => {
+  it('is read as it was written, whatever its content', () => {
     fc.assert(
       fc.property(format.states, (state) => {
         const text = format.format(state);

@@ -1,4 +1,4 @@
-// What the kubelet has given out, on record beside the grants.
+// The kubelet's allocations, on record beside the grants.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { KubeletPodHoldings } from '../../lib/entries/kubelet.js';
@@ -18,7 +18,7 @@ const pod = (name: string, cpus?: string, more = {}): KubeletPodHoldings => ({
   containers: [{ name: 'main', ...(cpus !== undefined && { cpus }), ...more }],
 });
 
-describe('what the kubelet has given out', () => {
+describe('the kubelet’s allocation', () => {
   it('is neither free nor shared, and is so again once it is given back', async () => {
     const manager = await simulate(MACHINE);
     await manager.recordKubelet([pod('web', '4-6')]);
@@ -33,19 +33,19 @@ describe('what the kubelet has given out', () => {
     expect(manager.kubelet()).toBeNull();
   });
 
-  it('is told with the process that keeps it', async () => {
+  it('is reported with the process that keeps it', async () => {
     const manager = await simulate(MACHINE);
-    const told = await manager.recordKubelet([pod('web', '4-6'), pod('idle')]);
-    expect(manager.kubelet()).toEqual(told);
-    expect(manager.status().kubelet).toEqual(told);
-    expect(told).toMatchObject({
+    const record = await manager.recordKubelet([pod('web', '4-6'), pod('idle')]);
+    expect(manager.kubelet()).toEqual(record);
+    expect(manager.status().kubelet).toEqual(record);
+    expect(record).toMatchObject({
       pods: [{ uid: null, namespace: 'default', name: 'web' }],
       keeper: { pid: process.pid, alive: true },
     });
-    expect(String(told?.cpus)).toBe('4-6');
+    expect(String(record?.cpus)).toBe('4-6');
   });
 
-  it('is seen by other managers of the folder, and by those that only look', async () => {
+  it('is visible to other managers of the folder, and to read-only ones', async () => {
     const manager = await simulate(MACHINE);
     await manager.recordKubelet([pod('web', '4-6')]);
     const other = await view(MACHINE, manager.stateDir);
@@ -55,7 +55,7 @@ describe('what the kubelet has given out', () => {
     expect(String(other.freeCpus())).toBe('0-3,5-7');
   });
 
-  it('is granted to nobody, and who is rejected for it is told which pod has it', async () => {
+  it('is never granted, and a rejection for it names the pod that has it', async () => {
     const manager = await simulate(MACHINE);
     await manager.recordKubelet([pod('web', '2-7')]);
     const plan = manager.plan({ containers: [guaranteed('app', { cpu: 4 })] });
@@ -66,7 +66,7 @@ describe('what the kubelet has given out', () => {
     expect(String((await manager.acquire({ cpu: 1 })).cpus)).toBe('0');
   });
 
-  it('is what a waiting request waits for', async () => {
+  it('is awaited by a waiting request', async () => {
     const manager = await simulate(MACHINE);
     await manager.recordKubelet([pod('web', '2-7')]);
     const waiting = manager.acquire({ cpu: 4, wait: true });
@@ -89,7 +89,7 @@ describe('what the kubelet has given out', () => {
     expect(manager.memory().map(({ free }) => free)).toEqual(before);
   });
 
-  it('has devices that nobody else gets, by the address of a PCI device whatever the resource is called', async () => {
+  it('has exclusive devices, identified by PCI address whatever the name of the resource', async () => {
     const manager = await simulate(MACHINE);
     manager.registerDevices('example.com/nic', [
       { id: '0000:01:00.0', numaNodes: [0] },
@@ -104,7 +104,7 @@ describe('what the kubelet has given out', () => {
     );
   });
 
-  it('that is on record already is not committed again, in whatever order it comes', async () => {
+  it('is not committed again in any order if it is on record already', async () => {
     const manager = await simulate(MACHINE);
     await manager.recordKubelet([pod('a', '1'), pod('b', '2', { devices: { x: ['2', '1'] } })]);
     const generation = manager.generation();
@@ -135,7 +135,7 @@ describe('what the kubelet has given out', () => {
       { value: -1 },
     ],
     ['an unknown member', [{ ...pod('a'), cpu: 1 }], { value: 'cpu' }],
-  ])('is refused where it is %s, and what is on record stays', async (_, pods, details) => {
+  ])('is refused if it is %s, and the record stays', async (_, pods, details) => {
     const manager = await simulate(MACHINE);
     await manager.recordKubelet([pod('web', '7')]);
     const error = await errorOf(() => manager.recordKubelet(pods as KubeletPodHoldings[]));
@@ -144,12 +144,12 @@ describe('what the kubelet has given out', () => {
     expect(String(manager.kubelet()?.cpus)).toBe('7');
   });
 
-  it('names the part of a list of CPUs that is none', async () => {
+  it('has errors that name the invalid part of a list of CPUs', async () => {
     const manager = await simulate(MACHINE);
     expect((await errorOf(() => manager.recordKubelet([pod('web', '1-x')]))).code).toBe('ERR_INVALID_LIST');
   });
 
-  it('may have CPUs and NUMA nodes that the machine has lost, and all that can be shared', async () => {
+  it('may have CPUs and NUMA nodes that the machine has lost, and all shared CPUs', async () => {
     const manager = await simulate(MACHINE);
     const memory = [{ nodes: [7], type: 'memory', bytes: GIB }];
     await manager.recordKubelet([pod('web', '0-99', { memory })]);
@@ -160,7 +160,7 @@ describe('what the kubelet has given out', () => {
   });
 });
 
-describe('what the kubelet takes later', () => {
+describe('a later allocation of the kubelet', () => {
   it('counts: the grant that has it stays on record, and is flagged until it is given back', async () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 2, name: 'mine' });
@@ -184,7 +184,7 @@ describe('what the kubelet takes later', () => {
     expect(other.flags()).toEqual([]);
   });
 
-  it('goes first where the grant shrinks, as far as there are others', async () => {
+  it('goes first when the grant shrinks, as long as others are left', async () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 4 });
     await manager.recordKubelet([pod('web', '0,2')]);
@@ -195,7 +195,7 @@ describe('what the kubelet takes later', () => {
     expect(grant.cpus.isSubsetOf(CpuSet.of(1, 3))).toBe(true);
   });
 
-  it('is told by the event of a change', async () => {
+  it('is reported by the change event', async () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 2 });
     const flagged = new Promise<readonly { uid: string }[]>((resolve) => {
@@ -205,7 +205,7 @@ describe('what the kubelet takes later', () => {
     expect(await flagged).toMatchObject([{ uid: grant.uid, flags: [{ code: 'CPU_TAKEN' }] }]);
   });
 
-  it('is memory where less is left than is granted', async () => {
+  it('flags memory if less is left than is granted', async () => {
     const manager = await simulate(MACHINE);
     const grant = await manager.acquire({ cpu: 1, memory: '3Gi' });
     const taking = (bytes: number) => [
@@ -220,7 +220,7 @@ describe('what the kubelet takes later', () => {
     expect(manager.memory()[0]!.free).toBe(0);
   });
 
-  it('is a device', async () => {
+  it('flags a device', async () => {
     const manager = await simulate(MACHINE);
     manager.registerDevices('example.com/nic', [{ id: 'eth0' }, { id: 'eth1' }]);
     const grant = await manager.acquire({ cpu: 1, resources: { 'example.com/nic': 1 } });
@@ -260,7 +260,7 @@ async function expectPartition(manager: Manager, all: CpuSet): Promise<void> {
   }
 }
 
-it('grants, what the kubelet has, and the shared pool are all CPUs after every step, and nothing of the kubelet is granted', async () => {
+it('grants, the kubelet’s CPUs and the shared pool are all CPUs after every step, and no CPU of the kubelet is granted', async () => {
   const topology = await discover({ synthetic: 'package:2 core:4 pu:1' });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {

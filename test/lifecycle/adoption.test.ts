@@ -1,4 +1,4 @@
-// A pod that is put on record where it is, among processes that run there.
+// A pod that is adopted among running processes.
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Manager, openManager, pin } from '../../lib/index.js';
@@ -20,7 +20,7 @@ async function open(stateDir = makeStateDir()): Promise<Manager> {
 }
 
 describe.runIf(ALL.size > 1)('a pod that is adopted on this machine', () => {
-  it('has its CPUs without shared members once it is on record, and others see it', async () => {
+  it('has its CPUs without shared members once it is on record, visible to others', async () => {
     const manager = await open();
     const agent = new Agent();
     await agent.tell('open', { stateDir: manager.stateDir });
@@ -34,7 +34,7 @@ describe.runIf(ALL.size > 1)('a pod that is adopted on this machine', () => {
     await expect.poll(() => String(affinity())).toBe(String(ALL));
   });
 
-  it('is refused to the second of two who have the same CPUs, whose members stay where they are', async () => {
+  it('is refused to the second of two with the same CPUs, whose members stay', async () => {
     const manager = await open();
     const agent = new Agent();
     await agent.tell('open', { stateDir: manager.stateDir });

@@ -1,5 +1,4 @@
-// What an owner had that has ended: given back by any process that has a manager open, without
-// anybody's doing.
+// Grants of an owner that has ended: any process with an open manager takes them back by itself.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -10,7 +9,7 @@ import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const ALL = affinity();
-// No round of reconciliation in between, and nobody listens.
+// No round of reconciliation in between, and no listeners.
 const QUIET = { cpuManagerReconcilePeriod: '1h' };
 const NAMESPACE = ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc'];
 
@@ -36,13 +35,13 @@ const expectGivenBack = (manager: Manager) =>
     .poll(() => [manager.grants().length, String(affinity())], { timeout: 1000 })
     .toEqual([0, String(ALL)]);
 
-describe.runIf(ALL.size > 1)('a manager that is open, and does nothing,', () => {
+describe.runIf(ALL.size > 1)('an idle open manager', () => {
   const deaths: [string, string[]][] = [
     ['that is killed', []],
     ['that is killed in a pid namespace of its own', NAMESPACE],
   ];
 
-  it.each(deaths.slice(0, canUnshare ? 2 : 1))('gives back what a process had %s', async (_, prefix) => {
+  it.each(deaths.slice(0, canUnshare ? 2 : 1))('takes back the grants of a process %s', async (_, prefix) => {
     const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir, prefix);
     expect(affinity().size).toBe(ALL.size - 1);
@@ -50,14 +49,14 @@ describe.runIf(ALL.size > 1)('a manager that is open, and does nothing,', () => 
     await expectGivenBack(manager);
   });
 
-  it('gives back what a process had that has ended by itself', async () => {
+  it('takes back the grants of a process that ended by itself', async () => {
     const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir);
     agent.process.stdin!.end();
     await expectGivenBack(manager);
   });
 
-  it('gives back what was a child’s that has ended after its parent', async () => {
+  it('takes back the grants of a child that ended after its parent', async () => {
     const { stateDir, manager } = await quietManager();
     const agent = await owner(stateDir);
     const child = await agent.tell('spawn', ['sleep', '60']);

@@ -1,5 +1,4 @@
-// What may go wrong between the steps of a grant's life: stopped processes, failing commits, things
-// that come twice.
+// Failures between the steps of a grant's life: stopped processes, failing commits, repeated steps.
 import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -28,11 +27,11 @@ async function agentOn(stateDir: string, options: object = {}): Promise<Agent> {
   return agent;
 }
 
-// Tests end without releasing: what the process was confined to for them is no choice of its own.
+// Tests end without a release: the confinement of the process is not its own choice.
 beforeEach(() => void pin(ALL));
 
 describe('a transfer', () => {
-  it('that is offered once more ends the first, which nobody has accepted', async () => {
+  it('that is offered once more ends the first, unaccepted one', async () => {
     const manager = await simulated();
     const grant = await manager.acquire({ cpu: 2 });
     const [first, second] = [await grant.transfer(), await grant.transfer()];
@@ -47,7 +46,7 @@ describe('a transfer', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('calls off what the former owner had announced', async () => {
+  it('calls off the former owner’s announcement', async () => {
     const stateDir = makeStateDir();
     const [old, successor] = [await agentOn(stateDir), await agentOn(stateDir)];
     const { uid } = await old.tell('acquire', { cpu: 2 });
@@ -62,7 +61,7 @@ describe('a transfer', () => {
     expect((await successor.tell('resize', { uid, cpu: 3 })).cpus).toBe('0-2');
   });
 
-  it('is waited for until the signal aborts, and the grant is the successor’s then', async () => {
+  it('is awaited until the signal aborts, and the grant is the successor’s then', async () => {
     const stateDir = makeStateDir();
     const old = await agentOn(stateDir);
     const { uid } = await old.tell('acquire', { cpu: 2 });
@@ -87,7 +86,7 @@ describe('a transfer', () => {
   });
 
   it.runIf(ALL.size > 1)(
-    'keeps the CPUs while the former owner’s child is on them, whoever ends',
+    'keeps the CPUs while the former owner’s child is on them, whichever process ends',
     async () => {
       const stateDir = makeStateDir();
       const manager = await openManager({ stateDir });
@@ -111,14 +110,14 @@ describe('a transfer', () => {
 });
 
 describe('a resize', () => {
-  it('that could not be carried out is called off', async () => {
+  it('that fails is called off', async () => {
     const manager = await simulated(makeStateDir(), { lockTimeoutMs: 1_000 });
     const grant = await manager.acquire({ cpu: 2 });
     const { native } = await import('../../lib/base/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
     const outcome = errorOf(() => grant.resize({ cpu: 10, noticeMs: 1_500 }));
     while (grant.upcoming === null) await soon();
-    // Whoever has announced it may still have the lock.
+    // The process that announced it may still have the lock.
     let lock = folder.tryLock('lock', 'a test');
     for (; !lock; lock = folder.tryLock('lock', 'a test')) await soon();
     expect((await outcome).code).toBe('ERR_LOCK_TIMEOUT');
@@ -127,7 +126,7 @@ describe('a resize', () => {
     expect(manager.freeCpus().size).toBe(14);
   });
 
-  it('changes nothing where the disk is full', async () => {
+  it('changes nothing if the disk is full', async () => {
     const manager = await simulated();
     const grant = await manager.acquire({ cpu: 2 });
     const repair = breakCommits(manager.stateDir);
@@ -137,7 +136,7 @@ describe('a resize', () => {
     await grant.resize({ cpu: 4 });
   });
 
-  it('takes and gives whole cores where that was asked for', async () => {
+  it('takes and gives whole cores on request', async () => {
     const manager = await simulated();
     const grant = await manager.acquire({ cpu: 4, cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
     for (const cpu of [3, 5]) {
@@ -148,7 +147,7 @@ describe('a resize', () => {
     expect(manager.topology.wholeCores(grant.cpus).size).toBe(2);
   });
 
-  it('to no memory gives just that back, and not the hugepages', async () => {
+  it('to no memory gives only the memory back, not the hugepages', async () => {
     const described = (await discover({ synthetic: '[numa(memory=8GiB)] core:4 pu:1' })).toJSON() as any;
     const nodes = described.nodes.map((node: object) => ({
       ...node,
@@ -168,8 +167,8 @@ describe('a resize', () => {
   });
 });
 
-describe('giving back', () => {
-  it('ends nothing but that grant, whoever has come under its uid since', async () => {
+describe('a release', () => {
+  it('ends only its own grant, even if another has its uid since', async () => {
     const manager = await simulated();
     const spec = {
       apiVersion: 'v1',
@@ -185,11 +184,11 @@ describe('giving back', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it.runIf(ALL.size > 1)('keeps threads and children off from when it begins', async () => {
+  it.runIf(ALL.size > 1)('keeps threads and children off from its start', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => void pin(ALL));
     const grant = await manager.acquire({ cpu: 1 });
-    // Looked up later it may be gone already: the commit is another thread's.
+    // A later lookup may not find it: the commit is another thread's.
     const again = manager.grant(grant.uid);
     const releasing = grant.release();
     await Promise.resolve();
@@ -199,26 +198,23 @@ describe('giving back', () => {
     expect(affinity().equals(ALL)).toBe(true);
   });
 
-  it.runIf(ALL.size > 1)(
-    'to a child that is gone leaves no thread behind, though the commit fails',
-    async () => {
-      const manager = await openManager({ stateDir: makeStateDir() });
-      onTestFinished(() => void pin(ALL));
-      const grant = await manager.acquire({ cpu: 1 });
-      grant.pin();
-      const repair = breakCommits(manager.stateDir);
-      expect((await errorOf(() => grant.handOver())).code).toMatch(/ERR_S/);
-      expect(affinity().intersects(grant.cpus)).toBe(false);
-      repair();
-      const other = await manager.acquire({ cpu: ALL.size - 1 });
-      expect(manager.grants()).toMatchObject([{ uid: other.uid }]);
-      await other.release();
-    },
-  );
+  it.runIf(ALL.size > 1)('to an ended child leaves no thread behind, even if the commit fails', async () => {
+    const manager = await openManager({ stateDir: makeStateDir() });
+    onTestFinished(() => void pin(ALL));
+    const grant = await manager.acquire({ cpu: 1 });
+    grant.pin();
+    const repair = breakCommits(manager.stateDir);
+    expect((await errorOf(() => grant.handOver())).code).toMatch(/ERR_S/);
+    expect(affinity().intersects(grant.cpus)).toBe(false);
+    repair();
+    const other = await manager.acquire({ cpu: ALL.size - 1 });
+    expect(manager.grants()).toMatchObject([{ uid: other.uid }]);
+    await other.release();
+  });
 });
 
 describe('waiting', () => {
-  it('is not held up by a process that is stopped, which has its place again when it goes on', async () => {
+  it('is not held up by a stopped process, which has its place again when it continues', async () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);
     const holder = await manager.acquire({ cpu: 14 });
@@ -233,7 +229,7 @@ describe('waiting', () => {
     expect((await stopped.tell('settled', { key: 'a' })).cpus).toBe('0-14');
   });
 
-  it('does not mind what else lies in its folder', async () => {
+  it('ignores other files in its folder', async () => {
     const manager = await simulated();
     mkdirSync(join(manager.stateDir, 'waiting', 'lost+found'));
     writeFileSync(join(manager.stateDir, 'waiting', 'note'), 'mine');
@@ -283,7 +279,7 @@ describe('a state folder', () => {
     expect(manager.grants()).toMatchObject([{ uid }]);
   });
 
-  it('that has lost all its files, and is put together by somebody else, goes on above what others have seen', async () => {
+  it('that has lost all its files, and is recovered by another process, continues above the generations that others have seen', async () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);
     const mine = await manager.acquire({ cpu: 2 });
@@ -299,7 +295,7 @@ describe('a state folder', () => {
     expect(manager.grants()).toHaveLength(3);
   });
 
-  it('into which an older state is put back is not trusted by who opens it while an owner lives', async () => {
+  it('with an older state put back is not trusted by an opener while an owner lives', async () => {
     const stateDir = makeStateDir();
     const { copyFileSync } = await import('node:fs');
     const owner = await agentOn(stateDir);

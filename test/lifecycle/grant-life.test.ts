@@ -1,5 +1,5 @@
-// A grant's life: waiting for it, having it again by name, resizing it, handing it over; within one
-// process and across several.
+// A grant's life: waiting for it, getting it again by name, resizing it, handing it over; within
+// one process and across several.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -16,7 +16,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const ALL = affinity();
 // Two packages of one node, each with four cores of two threads.
 const TWO_NODES = { synthetic: 'package:2 [numa(memory=8GiB)] core:4 pu:2' };
-// So that nothing comes of a round of reconciling.
+// No rounds of reconciliation.
 const NO_ROUNDS = { cpuManagerReconcilePeriod: 0 };
 const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
 
@@ -29,10 +29,10 @@ async function simulated(stateDir?: string, machine: object = TWO_NODES): Promis
   return manager;
 }
 
-// Tests end without releasing: what the process was confined to for them is no choice of its own.
+// Tests end without a release: the confinement of the process is not its own choice.
 beforeEach(() => void pin(ALL));
 
-/** Whether this process watches a folder: proc_pid_fdinfo(5). */
+/** True if this process watches a folder: proc_pid_fdinfo(5). */
 function isWatched(path: string): boolean {
   const inode = statSync(path).ino.toString(16);
   return readdirSync('/proc/self/fdinfo').some((fd) => {
@@ -41,14 +41,14 @@ function isWatched(path: string): boolean {
         readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'),
       );
     } catch {
-      // The one by which fdinfo was read.
+      // The descriptor of the read of fdinfo itself.
       return false;
     }
   });
 }
 
 describe('acquire({ wait: true })', () => {
-  it('waits until there is room, and takes what the others release', async () => {
+  it('waits until there is room, and takes CPUs that others release', async () => {
     const manager = await simulated();
     const first = await manager.acquire({ cpu: 14 });
     const waiting = manager.acquire({ cpu: 4, wait: true });
@@ -60,7 +60,7 @@ describe('acquire({ wait: true })', () => {
     expect((await waiting).cpus.size).toBe(4);
   });
 
-  it('serves those who wait in the order in which they came, also where a later one would fit', async () => {
+  it('serves requests in order of arrival, even if a later one would fit', async () => {
     for (const stateDir of [undefined, makeStateDir()]) {
       const manager = await simulated(stateDir);
       const holder = await manager.acquire({ cpu: 14 });
@@ -80,7 +80,7 @@ describe('acquire({ wait: true })', () => {
     }
   });
 
-  it('does not hold up those who do not wait', async () => {
+  it('does not hold up requests that do not wait', async () => {
     const manager = await simulated();
     const holder = await manager.acquire({ cpu: 12 });
     const waiting = manager.acquire({ cpu: 8, wait: true });
@@ -89,10 +89,10 @@ describe('acquire({ wait: true })', () => {
     expect((await waiting).cpus.size).toBe(8);
   });
 
-  it('refuses at once what even the empty machine cannot give', async () => {
+  it('refuses at once what even the empty machine cannot grant', async () => {
     const manager = await simulated();
     await manager.acquire({ cpu: 4 });
-    // Behind somebody who waits too.
+    // Behind another request that waits too.
     const abort = new AbortController();
     const waiting = errorOf(() => manager.acquire({ cpu: 13, wait: true, signal: abort.signal }));
     for (const [request, code] of [
@@ -107,7 +107,7 @@ describe('acquire({ wait: true })', () => {
     expect(await waiting).toMatchObject({ message: 'enough' });
   });
 
-  it('is given up when the signal aborts, and those behind move up', async () => {
+  it('is given up when the signal aborts, and the requests behind move up', async () => {
     const manager = await simulated(makeStateDir());
     const holder = await manager.acquire({ cpu: 14 });
     const abort = new AbortController();
@@ -127,7 +127,7 @@ describe('acquire({ wait: true })', () => {
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION' });
   });
 
-  it('goes by one order in several processes, past those who were killed in the queue', async () => {
+  it('follows one order in several processes, and skips processes that were killed in the queue', async () => {
     const stateDir = makeStateDir();
     const options = {
       stateDir,
@@ -148,14 +148,14 @@ describe('acquire({ wait: true })', () => {
     await holder.tell('release', { uid: grant.uid });
     const served = await second.tell('settled', { key: 'a' });
     expect(await second.tell('grants')).toMatchObject([{ uid: served.uid }]);
-    // The third is served when the second is killed: nobody commits anything then.
+    // The third is served when the second is killed, without any commit.
     await second.kill();
     expect((await third.tell('settled', { key: 'a' })).cpus).toBe(served.cpus);
   });
 });
 
 describe('acquire({ name })', () => {
-  it('gives the CPUs again that the last grant of that name had, where they are free', async () => {
+  it('gives the CPUs of the last grant of that name again, if they are free', async () => {
     const manager = await simulated(makeStateDir());
     const others = await manager.acquire({ cpu: 3 });
     const first = await manager.acquire({ name: 'gateway', cpu: 2 });
@@ -182,7 +182,7 @@ describe('acquire({ name })', () => {
     expect(again.cpus).toBe(cpus);
   });
 
-  it('still aligns: old CPUs that the policy does not admit are not given', async () => {
+  it('still aligns: it does not give old CPUs that the policy does not admit', async () => {
     const manager = await simulated();
     const [a, b] = [await manager.acquire({ cpu: 7 }), await manager.acquire({ cpu: 7 })];
     const spread = await manager.acquire({ name: 'x', cpu: 1 });
@@ -213,7 +213,7 @@ describe('acquire({ name })', () => {
 });
 
 describe('grant.resize', () => {
-  it('keeps what it has when it grows, and a part of it when it shrinks', async () => {
+  it('keeps all its CPUs when it grows, and a part of them when it shrinks', async () => {
     const manager = await simulated(makeStateDir());
     const grant = await manager.acquire({ cpu: 2, memory: '1Gi' });
     const before = grant.cpus;
@@ -233,7 +233,7 @@ describe('grant.resize', () => {
     expect(manager.memory().every((table) => table.reserved === 0)).toBe(true);
   });
 
-  it('grows where the policy allows it: on its own NUMA node first, elsewhere only where that is still aligned', async () => {
+  it('grows where the policy allows it: on its own NUMA node first, elsewhere only if that is still aligned', async () => {
     const manager = await simulated();
     const single = await manager.acquire({ cpu: 3, policy: 'single-numa-node' });
     const [node] = single.numaNodes;
@@ -247,7 +247,7 @@ describe('grant.resize', () => {
     expect(wide.numaNodes.size).toBe(2);
   });
 
-  it('is refused without any change where there is not enough, and says who has it', async () => {
+  it('is refused without any change if there is not enough, and names the holders', async () => {
     const manager = await simulated(makeStateDir());
     const other = await manager.acquire({ cpu: 8, memory: '4Gi', name: 'other' });
     const grant = await manager.acquire({ cpu: 4, memory: '1Gi' });
@@ -264,22 +264,22 @@ describe('grant.resize', () => {
     await other.release();
   });
 
-  it('is told before it is done, with what is announced held by nobody else', async () => {
+  it('is announced before it is done, with the announced CPUs kept from others', async () => {
     const stateDir = makeStateDir();
     const [manager, watcher] = [await simulated(stateDir), await simulated(stateDir)];
     const grant = await manager.acquire({ cpu: 4 });
-    const told: StateChange[] = [];
+    const changes: StateChange[] = [];
     const heldMeanwhile: number[] = [];
     watcher.on('change', (change) => {
-      told.push(change);
+      changes.push(change);
       heldMeanwhile.push(watcher.freeCpus().size);
     });
     // Commits that the watcher finds together are one change.
     await grant.resize({ cpu: 6, noticeMs: 1_000 });
-    while (told.length < 2) await soon();
+    while (changes.length < 2) await soon();
     await grant.resize({ cpu: 2, noticeMs: 1_000 });
-    while (told.length < 4) await soon();
-    const [announced, done, announced2, done2] = told.map(({ changed }) => changed[0]!.after);
+    while (changes.length < 4) await soon();
+    const [announced, done, announced2, done2] = changes.map(({ changed }) => changed[0]!.after);
     expect([announced!.cpus.size, announced!.upcoming!.size]).toEqual([4, 6]);
     expect([done!.cpus.size, done!.upcoming]).toEqual([6, null]);
     expect([announced2!.cpus.size, announced2!.upcoming!.size]).toEqual([6, 2]);
@@ -302,7 +302,7 @@ describe('grant.resize', () => {
     expect(grant.cpus.size).toBe(3);
   });
 
-  it('is refused for pods of several containers and for what makes no sense', async () => {
+  it('is refused for pods of several containers and for invalid values', async () => {
     const manager = await simulated();
     const container = (name: string) => ({ name, resources: { limits: { cpu: 1, memory: '1Gi' } } });
     const spec = {
@@ -331,7 +331,7 @@ describe('grant.resize', () => {
     expect(await errorOf(() => grant.resize({ cpu: 1 }))).toMatchObject({ code: 'ERR_GRANT_RELEASED' });
   });
 
-  it('holds whole cores where siblings are held', async () => {
+  it('holds whole cores if siblings are held', async () => {
     const manager = await simulated();
     const grant = await manager.acquire({ cpu: 2, smt: 'hold-sibling' });
     expect([grant.cpus.size, grant.held.size]).toEqual([2, 2]);
@@ -342,7 +342,7 @@ describe('grant.resize', () => {
     expect(manager.topology.wholeCores(grant.cpus.union(grant.held)).size).toBe(2);
   });
 
-  it.runIf(ALL.size > 1)('has the pinned threads follow', async () => {
+  it.runIf(ALL.size > 1)('makes the pinned threads follow', async () => {
     const manager = await openManager({ stateDir: makeStateDir(), reservedSystemCPUs: String(ALL.first) });
     onTestFinished(() => {
       manager.close();
@@ -362,7 +362,7 @@ describe('grant.resize', () => {
     expect(affinity().equals(ALL)).toBe(true);
   });
 
-  it('never holds what another has, whatever the order of steps', async () => {
+  it('never holds CPUs of another, whatever the order of steps', async () => {
     const action = fc.oneof(
       fc.record({
         op: fc.constant('acquire' as const),
@@ -432,7 +432,7 @@ describe('grant.resize', () => {
 });
 
 describe('grant.transfer', () => {
-  it('hands a grant to another process: on record all the time, and the old threads have left when the successor has it', async () => {
+  it('hands a grant to another process: on record all the time, and the old threads leave before the successor has it', async () => {
     const stateDir = makeStateDir();
     if (ALL.size < 2) return;
     const [old, successor, witness] = [new Agent(), new Agent(), new Agent()];
@@ -461,7 +461,7 @@ describe('grant.transfer', () => {
     expect(await witness.tell('grants')).toEqual([]);
   });
 
-  it('can be withdrawn; a token is good for once', async () => {
+  it('can be withdrawn; a token works once', async () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);
     const grant = await manager.acquire({ cpu: 2 });
@@ -482,7 +482,7 @@ describe('grant.transfer', () => {
     expect(await errorOf(() => manager.takeOver(7 as never))).toMatchObject({ code: 'ERR_INVALID_OPTION' });
   });
 
-  it('ends with the old process where nobody has taken over', async () => {
+  it('ends with the old process if no process has taken over', async () => {
     const stateDir = makeStateDir();
     if (ALL.size < 2) return;
     const [old, successor] = [new Agent(), new Agent()];
@@ -495,7 +495,7 @@ describe('grant.transfer', () => {
     });
   });
 
-  it('goes on without the old process where that dies on the way', async () => {
+  it('continues without the old process if that dies on the way', async () => {
     const stateDir = makeStateDir();
     if (ALL.size < 2) return;
     const [old, successor] = [new Agent(), new Agent()];
@@ -504,7 +504,7 @@ describe('grant.transfer', () => {
     const token = await old.tell('transfer', { uid });
     old.process.kill('SIGSTOP');
     const taking = successor.tell('takeOver', { token });
-    // Stopped on the CPUs: nobody else can have them.
+    // Stopped on the CPUs: no other process can have them.
     const manager = await openManager({ stateDir });
     while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
     await expect(manager.release(uid)).rejects.toMatchObject({ code: 'ERR_OWNER_ALIVE' });
@@ -526,7 +526,7 @@ describe('grant.transfer', () => {
     await successor.tell('open', { stateDir });
     const taking = successor.tell('takeOver', { token }).then(() => child.signalCode);
     while (manager.grants()[0]!.owner.pid !== successor.process.pid) await soon();
-    // Enough for a process that does not wait: the end of the test does not depend on it.
+    // Long enough for a process that does not wait: the end of the test does not depend on it.
     await new Promise((resolve) => setTimeout(resolve, 200));
     child.kill('SIGKILL');
     expect(await taking).toBe('SIGKILL');
@@ -540,7 +540,7 @@ describe('grant.transfer', () => {
 });
 
 describe("manager.on('change')", () => {
-  it('tells every process of everybody’s commits within milliseconds, with the difference', async () => {
+  it('informs every process of all commits within milliseconds, with the difference', async () => {
     const stateDir = makeStateDir();
     if (ALL.size < 2) return;
     const agent = new Agent();
@@ -548,13 +548,13 @@ describe("manager.on('change')", () => {
     await agent.tell('watch');
     const manager = await openManager({ stateDir });
     onTestFinished(() => manager.close());
-    const told: StateChange[] = [];
-    manager.on('change', (change) => told.push(change));
+    const ownChanges: StateChange[] = [];
+    manager.on('change', (change) => ownChanges.push(change));
     const grant = await manager.acquire({ cpu: 1, name: 'x' });
     await manager.configure({ reservedSystemCPUs: '' });
     const generation = manager.generation();
-    // Of several commits at once a grant that came and went is not told of.
-    while (told.flatMap(({ added }) => added).length === 0) await soon();
+    // A grant that came and went between two reads is not reported.
+    while (ownChanges.flatMap(({ added }) => added).length === 0) await soon();
     let changes = await agent.tell('changes');
     while (changes.flatMap(({ added }: any) => added).length === 0) changes = await agent.tell('changes');
     await grant.release();
@@ -562,47 +562,47 @@ describe("manager.on('change')", () => {
     expect(changes.flatMap((change: any) => change.added.map(({ uid }: any) => uid))).toEqual([grant.uid]);
     expect(changes.flatMap((change: any) => change.removed.map(({ uid }: any) => uid))).toEqual([grant.uid]);
     expect(changes[0].before).toBeLessThan(changes[0].generation);
-    while (told.at(-1)?.generation !== generation + 1) await soon();
-    expect(told.flatMap(({ added }) => added.map(({ uid }) => uid))).toEqual([grant.uid]);
-    expect(String(told.at(-1)!.sharedPool)).toBe(String(ALL));
+    while (ownChanges.at(-1)?.generation !== generation + 1) await soon();
+    expect(ownChanges.flatMap(({ added }) => added.map(({ uid }) => uid))).toEqual([grant.uid]);
+    expect(String(ownChanges.at(-1)!.sharedPool)).toBe(String(ALL));
   });
 
-  it('tells which grants do not hold any more as they were, and which do again', async () => {
+  it('lists grants that no longer hold as recorded, and those that do again', async () => {
     const manager = await simulated(makeStateDir());
     const grant = await manager.acquire({ cpu: 2 });
-    const told: StateChange[] = [];
-    manager.on('change', (change) => told.push(change));
+    const changes: StateChange[] = [];
+    manager.on('change', (change) => changes.push(change));
     const until = async (condition: () => boolean) => {
       while (!condition()) await soon();
     };
     await manager.configure({ reservedSystemCPUs: String(grant.cpus.first) });
-    await until(() => told.length === 1);
-    expect(told[0]).toMatchObject({
+    await until(() => changes.length === 1);
+    expect(changes[0]).toMatchObject({
       changed: [],
       flagged: [{ uid: grant.uid, flags: [{ code: 'CPU_RESERVED' }] }],
       settings: { reservedSystemCPUs: CpuSet.of(grant.cpus.first!) },
     });
     await manager.configure({ reservedSystemCPUs: '' });
-    await until(() => told.length === 2);
-    expect(told[1]!.flagged).toMatchObject([{ uid: grant.uid, flags: [] }]);
+    await until(() => changes.length === 2);
+    expect(changes[1]!.flagged).toMatchObject([{ uid: grant.uid, flags: [] }]);
   });
 
-  it('reports each grant once, whether it hears of one commit or of several', async () => {
+  it('reports each grant once, for one commit or several', async () => {
     const manager = await simulated(makeStateDir());
-    const told: StateChange[] = [];
-    manager.on('change', (change) => told.push(change));
+    const changes: StateChange[] = [];
+    manager.on('change', (change) => changes.push(change));
     const grants = await Promise.all([1, 2, 3].map((cpu) => manager.acquire({ cpu })));
-    while (told.at(-1)?.generation !== manager.generation()) await soon();
-    // Which of them comes first is up to the lock.
+    while (changes.at(-1)?.generation !== manager.generation()) await soon();
+    // The lock decides which of them comes first.
     const idsOf = (list: readonly { uid: string }[]) => list.map(({ uid }) => uid).sort();
-    expect(idsOf(told.flatMap(({ added }) => added))).toEqual(idsOf(grants));
-    expect(told.map(({ before }) => before)).toEqual([
-      told[0]!.before,
-      ...told.slice(0, -1).map((c) => c.generation),
+    expect(idsOf(changes.flatMap(({ added }) => added))).toEqual(idsOf(grants));
+    expect(changes.map(({ before }) => before)).toEqual([
+      changes[0]!.before,
+      ...changes.slice(0, -1).map((c) => c.generation),
     ]);
   });
 
-  it('takes back what a dead owner had, without any other transaction', async () => {
+  it('takes back the grants of a dead owner, without any other transaction', async () => {
     const stateDir = makeStateDir();
     if (ALL.size < 2) return;
     const agent = new Agent();
@@ -610,15 +610,15 @@ describe("manager.on('change')", () => {
     const { uid } = await agent.tell('acquire', { cpu: 1 });
     const manager = await openManager({ stateDir, ...NO_ROUNDS });
     onTestFinished(() => manager.close());
-    const gone = new Promise<void>((resolve) => {
+    const end = new Promise<void>((resolve) => {
       manager.on('change', ({ removed }) => removed.some((grant) => grant.uid === uid) && resolve());
     });
     await agent.kill();
-    await gone;
+    await end;
     expect(manager.grants()).toEqual([]);
   });
 
-  it('ends with close, and listens only while somebody does', async () => {
+  it('ends with close, and watches only while there are listeners', async () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);
     const listener = () => {};
@@ -636,13 +636,13 @@ describe("manager.on('change')", () => {
     );
   });
 
-  it('tells of an error to those who ask for it', async () => {
+  it('reports an error to its listeners', async () => {
     const stateDir = makeStateDir();
     const manager = await simulated(stateDir);
     const errors: Error[] = [];
     manager.on('change', () => {});
     manager.on('error', (error) => errors.push(error));
-    // A newer version has taken over, of whose state nothing can be made out.
+    // A newer version has taken over, with a state that this one cannot read.
     makeNewer(stateDir);
     while (errors.length === 0) await soon();
     expect(errors[0]).toMatchObject({ code: 'ERR_STATE_VERSION' });

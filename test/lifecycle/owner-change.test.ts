@@ -1,5 +1,5 @@
-// A grant that gets another owner: admitted before its cgroup is there, say, and its cgroup's from
-// when that has its first process.
+// A grant that gets another owner: for example, it is admitted before its cgroup exists, and
+// becomes the cgroup's once that has its first process.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -51,7 +51,7 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     expect(later.grants()).toEqual([]);
   });
 
-  it('keeps what it is but its owner, whose file takes the place of the one before', async () => {
+  it('keeps everything except its owner, whose file replaces the former one', async () => {
     const manager = await open();
     const pod = await manager.admit(POD, { owner: 'persistent' });
     const before = manager.status().grants;
@@ -64,7 +64,7 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     expect(manager.status().grants).toMatchObject(before.map((grant) => ({ ...grant, owner })));
   });
 
-  it('is followed by a process that watches since before, which looks at the one before no more', async () => {
+  it('is followed by an earlier watcher, which stops checking the former owner', async () => {
     const manager = await open();
     const watcher = await open(manager.stateDir);
     const removed: string[] = [];
@@ -79,13 +79,13 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true }]);
     expect(removed).not.toContain('p');
     await end(another);
-    // Of v1 nothing tells: a listener looks every half a minute, and the next transaction does.
+    // v1 sends no notice: a listener checks every half minute, and so does the next transaction.
     if (version === 'v1') await (await manager.acquire({ cpu: 1 })).release();
     await expect.poll(() => removed).toContain('p');
     expect(manager.grants()).toEqual([]);
   });
 
-  it('stays where the process that has admitted it is killed before and after', async () => {
+  it('stays if the process that admitted it is killed before and after', async () => {
     const manager = await open();
     const agent = await agentAt(manager.stateDir);
     await agent.tell('admit', { pod: POD, owner: 'persistent' });
@@ -103,7 +103,7 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     expect(manager.grants()).toEqual([]);
   });
 
-  it('outlives the process whose own it was', async () => {
+  it('outlives the process that owned it', async () => {
     const manager = await open();
     const agent = await agentAt(manager.stateDir);
     await agent.tell('admit', { pod: POD });
@@ -126,7 +126,7 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     expect(manager.grants()).toMatchObject([{ uid: 'p', alive: true, owner: { kind: 'cgroup' } }]);
   });
 
-  it('can be a persistent one again, whatever becomes of the cgroup', async () => {
+  it('can be persistent again, whatever happens to the cgroup', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);
     const child = populate(cgroup);
@@ -138,7 +138,7 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     expect(ownersIn(manager).filter((kind) => kind !== 'process')).toEqual(['persistent']);
   });
 
-  it('is on record once where the cgroup is its owner already', async () => {
+  it('is on record once if the cgroup owns it already', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);
     populate(cgroup);
@@ -148,14 +148,14 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
     await pod.setOwner({ cgroup });
     await pod.setOwner({ cgroup: `${cgroup}/.` });
     expect(manager.generation()).toBe(3);
-    // Another is another.
+    // A different cgroup is a different owner.
     const other = makeCgroup(mount);
     populate(other);
     await pod.setOwner({ cgroup: other });
     expect(manager.generation()).toBe(4);
   });
 
-  it('stays as it was where the cgroup is none, or nobody is in it', async () => {
+  it('stays unchanged if the cgroup does not exist, or has no process', async () => {
     const manager = await open();
     const pod = await manager.admit(POD, { owner: 'persistent' });
     const cgroup = makeCgroup(mount);
@@ -192,8 +192,8 @@ describe.each(hierarchies())('a grant that a cgroup (%s) gets', (version, mount)
   });
 });
 
-describe.each(hierarchies())('where very many cgroups (%s) own grants', (_, mount) => {
-  // More than a step looks at.
+describe.each(hierarchies())('with very many cgroups (%s) that own grants', (_, mount) => {
+  // More than one step checks.
   const MANY = 40;
   const one = (uid: number | string) => ({ uid: `${uid}`, containers: [guaranteed('main', { cpu: 1 })] });
 
@@ -211,7 +211,7 @@ describe.each(hierarchies())('where very many cgroups (%s) own grants', (_, moun
     return { manager, children };
   }
 
-  it('a pod has the CPUs of any that has ended, though these were not looked at before', async () => {
+  it('a pod gets the CPUs of any that has ended, even if it was not checked before', async () => {
     const { manager, children } = await full();
     for (const at of [7, 23, 38]) {
       await end(children[at]!);
@@ -222,7 +222,7 @@ describe.each(hierarchies())('where very many cgroups (%s) own grants', (_, moun
     }
   });
 
-  it('a pod whose cgroup has ended is admitted again by its uid, whatever it asks for', async () => {
+  it('a pod whose cgroup has ended is admitted again by its uid, whatever its request', async () => {
     const { manager, children } = await full();
     for (const at of [7, 38]) {
       await end(children[at]!);
@@ -235,19 +235,19 @@ describe.each(hierarchies())('where very many cgroups (%s) own grants', (_, moun
     expect((await errorOf(() => manager.admit({ ...other, uid: '3' }))).code).toBe('ERR_POD_CONFLICT');
   });
 
-  it('each that has ended is taken back in its turn, whatever is done', async () => {
+  it('each ended one is taken back in its turn, whatever else happens', async () => {
     const { manager, children } = await full();
     await end(children[38]!);
     for (let n = 0; n < 3; n++) await (await manager.acquire({ cpu: 1 })).release();
     expect(manager.grants()).toHaveLength(MANY - 1);
     await end(children[5]!);
-    // It is seen, and gone with the next step.
+    // It is noticed, and ends with the next step.
     expect(manager.grants().filter(({ alive }) => !alive)).toMatchObject([{ uid: '5' }]);
     await manager.acquire({ cpu: 1 });
     expect(manager.grants().map(({ uid }) => uid)).not.toContain('5');
   });
 
-  it('one that has ended is given no other owner', async () => {
+  it('an ended one gets no other owner', async () => {
     const { manager, children } = await full();
     for (const at of [3, 20, 37]) {
       await end(children[at]!);
@@ -259,7 +259,7 @@ describe.each(hierarchies())('where very many cgroups (%s) own grants', (_, moun
 });
 
 describe('a grant that is handed over', () => {
-  it('is the successor’s no more where it gets another owner before', async () => {
+  it('is not the successor’s if it gets another owner before', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
     const { token, accepted } = await grant.transfer();

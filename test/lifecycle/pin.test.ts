@@ -1,4 +1,4 @@
-// pin({ cpu: 1 }): one line from nothing to a process on CPUs of its own, and nothing left after it.
+// pin({ cpu: 1 }): one line from nothing to a process on its own CPUs, and nothing left after it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +12,7 @@ import { membersOf } from '../support/state-text.js';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const ALL = affinity();
 
-// What a program can tell of itself: its masks, and what it has open of a folder.
+// A program's view of itself: its masks, and its open files of a folder.
 const TOOLS = `
   import { readdirSync, readlinkSync } from 'node:fs';
   import { pin } from 'numalign';
@@ -50,16 +50,16 @@ async function firstLine(child: ChildProcess) {
 
 const PIN = 'const grant = await pin({ cpu: 1, manager: { stateDir } });';
 
-// A member of no shared pool: two folders know nothing of each other.
+// A member of no shared pool: two folders do not know each other.
 const STRANGER = 'const grant = await pin({ cpu: 1, manager: { stateDir, sharedMember: false } });';
 
 describe('pin({ cpu: 1 })', () => {
-  it('runs the process on CPUs of its own; a natural end releases them', async () => {
+  it('runs the process on its own CPUs; a natural end releases them', async () => {
     const stateDir = makeStateDir();
     const { cpus, masks } = await run(`${PIN} tell({ cpus: String(grant.cpus), masks: masks() });`, stateDir);
     expect(masks).toEqual([cpus]);
     expect(cpus).not.toBe(String(ALL));
-    // On record already, not only by the end of its lock.
+    // Off the record already, not only through the end of its lock.
     expect(membersOf(stateDir).pods).toEqual([]);
   });
 
@@ -79,8 +79,8 @@ describe('pin({ cpu: 1 })', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
-  it('leaves nothing open after a release, which brings the threads back', async () => {
-    const told = await run(
+  it('leaves nothing open after a release, which moves the threads back', async () => {
+    const report = await run(
       `const before = masks();
        ${PIN}
        const during = openIn(stateDir);
@@ -88,51 +88,51 @@ describe('pin({ cpu: 1 })', () => {
        tell([during > 0, openIn(stateDir), masks().join() === before.join(), process.listenerCount('beforeExit')]);`,
       makeStateDir(),
     );
-    expect(told).toEqual([true, 0, true, 0]);
+    expect(report).toEqual([true, 0, true, 0]);
   });
 
   it('refuses threads that another grant has pinned, and holds nothing then', async () => {
     const [stateDir, otherDir] = [makeStateDir(), makeStateDir()];
-    const told = await run(
+    const report = await run(
       `${STRANGER}
        const error = await errorOf(pin({ cpu: 1, manager: { stateDir: otherDir, sharedMember: false } }));
        tell([error, openIn(otherDir), masks().join() === String(grant.cpus), process.listenerCount('beforeExit')]);`,
       stateDir,
       otherDir,
     );
-    expect(told).toEqual(['ERR_ALREADY_PINNED', 0, true, 1]);
+    expect(report).toEqual(['ERR_ALREADY_PINNED', 0, true, 1]);
     expect(membersOf(otherDir).pods).toEqual([]);
   });
 
   it('takes them over with replace', async () => {
-    const told = await run(
+    const report = await run(
       `${STRANGER}
        const other = await pin({ cpu: 1, manager: { stateDir: otherDir, sharedMember: false }, replace: true });
        tell([masks().join() === String(other.cpus)]);`,
       makeStateDir(),
       makeStateDir(),
     );
-    expect(told).toEqual([true]);
+    expect(report).toEqual([true]);
   });
 
-  it('places each kind of thread where it is to be', async () => {
-    const told = await run(
+  it('places each kind of thread by its placement', async () => {
+    const report = await run(
       `const grant = await pin({ cpu: 1, threads: { pool: 'one-to-one' }, manager: { stateDir } });
        tell([masks().join() === String(grant.cpus), threads().filter(({ role }) => role === 'pool').length]);`,
       makeStateDir(),
     );
-    expect(told).toEqual([true, 4]);
+    expect(report).toEqual([true, 4]);
   });
 
-  it('holds nothing where the threads cannot be placed', async () => {
+  it('holds nothing if the threads cannot be placed', async () => {
     const stateDir = makeStateDir();
-    const told = await run(
+    const report = await run(
       `const before = masks();
        const error = await errorOf(pin({ cpu: 1, threads: { main: '4095' }, manager: { stateDir } }));
        tell([error, openIn(stateDir), masks().join() === before.join()]);`,
       stateDir,
     );
-    expect(told).toEqual(['ERR_INVALID_OPTION', 0, true]);
+    expect(report).toEqual(['ERR_INVALID_OPTION', 0, true]);
     expect(membersOf(stateDir).pods).toEqual([]);
   });
 

@@ -23,7 +23,7 @@ async function openAgent(stateDir: string, prefix: string[] = [], options: objec
   return agent;
 }
 
-// A killed namespace takes a moment until the last of its processes is gone.
+// A killed namespace takes a moment until its last process has ended.
 async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
   for (const end = Date.now() + 10_000; ; ) {
     try {
@@ -35,8 +35,8 @@ async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
   }
 }
 
-// A shared member that is in another namespace moves by itself; on a busy machine not always in the
-// time that the one who asks gives it. Nothing has changed then.
+// A shared member in another namespace moves by itself; on a busy machine not always in the time
+// that the requester waits. Nothing has changed then.
 async function askFor(agent: Agent, cpu: number) {
   for (;;) {
     const answer = await agent.ask('acquire', { cpu });
@@ -44,8 +44,8 @@ async function askFor(agent: Agent, cpu: number) {
   }
 }
 
-// Both ask at once for all that can be had: one gets it, the other is told who has it; after kill
-// -9 it is free again.
+// Both request all free CPUs at once: one gets them, the other learns the holder; after kill -9
+// they are free again.
 async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
   const agents = await Promise.all([openAgent(stateDir, prefix), openAgent(stateDir, prefix)]);
   const answers = await Promise.all(agents.map((agent) => askFor(agent, REST.size)));
@@ -69,19 +69,19 @@ async function twoRivals(stateDir: string, prefix: string[]): Promise<void> {
   expect(await loser.tell('sharedPool')).toBe(String(ALL));
 }
 
-// Tests end without releasing: what the process was confined to for them is no choice of its own.
+// Tests end without a release: the confinement of the process is not its own choice.
 beforeEach(() => void pin(ALL));
 
 describe.runIf(ALL.size > 1)('two processes', () => {
-  it('never get the same CPU; what the first held is the second’s after kill -9', () =>
+  it('never get the same CPU; the first one’s CPUs are the second’s after kill -9', () =>
     twoRivals(makeStateDir(), []));
 
   it.runIf(canUnshare)('never get the same CPU in different pid and mount namespaces', () =>
-    // unshare is killed and takes its namespace's first process with it.
+    // The kill of unshare ends the first process of its namespace too.
     twoRivals(makeStateDir(), ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc']),
   );
 
-  it('see a dead owner as dead where nothing tells them of its end, and the next transaction takes its CPUs back', async () => {
+  it('see a dead owner as dead without a notice of its end, and the next transaction takes its CPUs back', async () => {
     const stateDir = makeStateDir();
     const deaf = ['python3', SECCOMP, 'EMFILE=inotify_init1', '--'];
     const [first, second] = [await openAgent(stateDir), await openAgent(stateDir, deaf)];
@@ -107,7 +107,7 @@ describe.runIf(ALL.size > 1)('two processes', () => {
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
-  it('keep a dead process’s grant while a child that it was handed to lives', async () => {
+  it('keep a dead process’s grant while the child that received it lives', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir, reservedSystemCPUs: RESERVED });
     const grant = await manager.acquire({ cpu: 1 });
@@ -145,7 +145,7 @@ describe('a child started for a grant', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('gets the owner’s lock behind its standard streams, however few of them are named', async () => {
+  it('gets the owner’s lock after its standard streams, however few of them are named', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     const grant = await manager.acquire({ cpu: 1 });
     const child = grant.spawn('echo', ['hello'], { stdio: ['ignore'] });
@@ -159,7 +159,7 @@ describe('a child started for a grant', () => {
     await grant.release();
   });
 
-  it('takes the grant over, and with it the CPUs: no thread of this process stays there', async () => {
+  it('takes over the grant with its CPUs: no thread of this process stays there', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
@@ -171,7 +171,7 @@ describe('a child started for a grant', () => {
     pin(ALL);
   });
 
-  it('cannot take over one of several grants, which live by one lock', async () => {
+  it('cannot take over one of several grants, which share one lock', async () => {
     const manager = await openManager({
       stateDir: makeStateDir(),
       topology: await discover({ synthetic: 'core:8 pu:1' }),
@@ -184,7 +184,7 @@ describe('a child started for a grant', () => {
     await Promise.all([one.release(), two.release()]);
   });
 
-  it('cannot take it over from the process that keeps on record what the kubelet has', async () => {
+  it('cannot take it over from the process that keeps the kubelet’s record', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     if (manager.freeCpus().size < 2) return;
@@ -200,22 +200,22 @@ describe('a child started for a grant', () => {
 });
 
 describe('the lock of the state', () => {
-  // A holder that never lets go: a stopped process in the middle of a transaction would look the
-  // same.
+  // A holder that never releases it: a stopped process in the middle of a transaction would look
+  // the same.
   async function holdLock(stateDir: string) {
     const { native } = await import('../../lib/base/native.js');
-    const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 somebody else\n')!;
+    const lock = native.Folder.open(stateDir, false, 0o700, -1).tryLock('lock', '4711 another process\n')!;
     onTestFinished(() => lock.release());
     return lock;
   }
 
-  it('is waited for no longer than the timeout, and the error names the holder', async () => {
+  it('is awaited no longer than the timeout, and the error names the holder', async () => {
     const manager = await openManager({ stateDir: makeStateDir(), lockTimeoutMs: 2_000 });
     const lock = await holdLock(manager.stateDir);
     const error = await manager.acquire({ cpu: 1 }).catch((e) => e);
     expect(error).toMatchObject({
       code: 'ERR_LOCK_TIMEOUT',
-      message: expect.stringContaining('4711 somebody else'),
+      message: expect.stringContaining('4711 another process'),
     });
     lock.release();
     await (await manager.acquire({ cpu: 1 })).release();
@@ -237,7 +237,7 @@ describe('the lock of the state', () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     const { native } = await import('../../lib/base/native.js');
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
-    // Nothing of JavaScript runs meanwhile: the commit alone has to let the lock go.
+    // No JavaScript runs meanwhile: the commit itself has to release the lock.
     const takeLock = () => {
       let lock: { release(): void } | undefined;
       for (const end = Date.now() + 10_000; !lock && Date.now() < end; )
@@ -254,7 +254,7 @@ describe('the lock of the state', () => {
     expect(affinity().equals(ALL)).toBe(true);
   });
 
-  it('goes to the waiting in order, and neither the event loop nor the pool is held up meanwhile', async () => {
+  it('goes to waiting requests in order, and holds up neither the event loop nor the thread pool', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     const lock = await holdLock(manager.stateDir);
     const order: number[] = [];
@@ -283,7 +283,7 @@ describe.runIf(canMount)('a full disk', () => {
     try {
       writeFileSync(join(stateDir, 'ballast'), Buffer.alloc(1 << 20));
     } catch {
-      // That is the point: what fits has filled the disk.
+      // On purpose: the disk is full to the last byte.
     }
     expect(statSync(join(stateDir, 'ballast')).size).toBeGreaterThan(0);
     const error = await manager.acquire({ cpu: 1 }).catch((e) => e);

@@ -1,5 +1,5 @@
-// What the kernel was told for a quiet grant is given back however its owner ends. The kernel's settings
-// are in a folder tree.
+// Kernel settings for a quiet grant are restored however its owner ends. The settings are in a
+// folder tree.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,8 +43,8 @@ async function owner(stateDir: string, tree: QuietTree): Promise<Agent> {
   return agent;
 }
 
-describe('what the kernel was told for a process that is killed', () => {
-  it('is given back within a second by a manager that is open and asks for no quiet', async () => {
+describe('kernel settings for a killed process', () => {
+  it('are restored within a second by an open manager without quiet grants', async () => {
     const { stateDir, tree } = makeTree();
     const manager = await open(stateDir);
     const agent = await owner(stateDir, tree);
@@ -52,11 +52,11 @@ describe('what the kernel was told for a process that is killed', () => {
     agent.process.kill('SIGKILL');
     await expect.poll(() => tree.changed(), { timeout: WITHIN_MS, interval: 5 }).toEqual([]);
     expect(performance.now() - killed).toBeLessThan(WITHIN_MS);
-    // Which leaves the record after it.
+    // This leaves the record after it.
     await expect.poll(() => manager.grants()).toEqual([]);
   });
 
-  it('is given back by the next process that opens the folder', async () => {
+  it('are restored by the next process that opens the folder', async () => {
     const { stateDir, tree } = makeTree();
     const agent = await owner(stateDir, tree);
     await agent.kill();
@@ -65,7 +65,7 @@ describe('what the kernel was told for a process that is killed', () => {
     expect(tree.changed()).toEqual([]);
   });
 
-  it('stays as far as a grant of another process needs it', async () => {
+  it('stay as far as a grant of another process needs them', async () => {
     const { stateDir, tree } = makeTree();
     const manager = await open(stateDir);
     const grant = await manager.acquire({ cpu: 1, quiet: QUIET });
@@ -79,7 +79,7 @@ describe('what the kernel was told for a process that is killed', () => {
   });
 });
 
-it('what the kernel of an earlier boot was told is nobody’s in this one', async () => {
+it('kernel settings of an earlier boot have no owner in this one', async () => {
   const { stateDir, tree } = makeTree();
   const agent = new Agent();
   await agent.tell('open', { stateDir, simulate: MACHINE, tree: true });
@@ -88,7 +88,7 @@ it('what the kernel of an earlier boot was told is nobody’s in this one', asyn
   const members = { ...membersOf(stateDir), bootId: 'an-earlier-boot' };
   writeFileSync(join(stateDir, 'state.json'), encodeMembers(members));
   rmSync(join(stateDir, 'state.copy.json'));
-  // By chance, as numalign had left them.
+  // The same values as numalign had left, by chance.
   const found = tree.read();
   const manager = await open(stateDir);
   expect(manager.warnings).toMatchObject([{ code: 'STATE_ARCHIVED' }]);
@@ -96,12 +96,12 @@ it('what the kernel of an earlier boot was told is nobody’s in this one', asyn
   expect(membersOf(stateDir).quiet ?? null).toBeNull();
 });
 
-it('a request that requires what the kernel refuses leaves nothing changed', async () => {
+it('a request that requires a refused setting leaves nothing changed', async () => {
   const { stateDir, tree } = makeTree();
   const manager = await open(stateDir);
   tree.addInterrupt(99, '0');
   const path = join(stateDir, TREE, '/proc/irq/99/smp_affinity_list');
-  // Nobody can read it.
+  // No process can read it.
   rmSync(path);
   mkdirSync(path);
   const error = await errorOf(() =>
@@ -113,8 +113,8 @@ it('a request that requires what the kernel refuses leaves nothing changed', asy
   expect(tree.changed()).toEqual([]);
 });
 
-describe.runIf(affinity().size > 1)('a process that asks for no quiet', () => {
-  it('reads no setting of the kernel, whatever others commit, and in its rounds', async () => {
+describe.runIf(affinity().size > 1)('a process without quiet grants', () => {
+  it('reads no kernel setting, whatever others commit, even in its rounds', async () => {
     const { stateDir, tree } = makeTree();
     const agent = new Agent();
     await agent.tell('open', { stateDir, tree: true });
@@ -127,7 +127,7 @@ describe.runIf(affinity().size > 1)('a process that asks for no quiet', () => {
     await manager.reconcile();
     expect(manager.grants()).toHaveLength(1);
     expect(reads).toEqual([]);
-    // It would have seen to it.
+    // It would have handled it.
     expect(tree.read()).toEqual(before);
     await agent.kill();
     await expect.poll(() => tree.changed(), { timeout: WITHIN_MS, interval: 5 }).toEqual([]);

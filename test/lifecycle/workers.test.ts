@@ -1,4 +1,4 @@
-// Workers: every one has an environment of its own, and its grants go with it.
+// Workers: each has its own environment, and its grants end with it.
 import { readdirSync, readlinkSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
@@ -29,11 +29,11 @@ const message = (worker: Worker): Promise<any> =>
     worker.once('error', reject);
   });
 
-// Tests end without releasing: what the process was confined to for them is no choice of its own.
+// Tests end without a release: the confinement of the process is not its own choice.
 beforeEach(() => void pin(ALL));
 
 describe('a Worker', () => {
-  it('discovers, acquires, pins itself and releases, and is known by its role', async () => {
+  it('discovers, acquires, pins itself and releases, and has its role', async () => {
     const worker = startWorker(
       `const manager = await numalign.openManager({ stateDir: workerData.stateDir });
        await manager.use({ cpu: 1 }, (grant) => {
@@ -72,7 +72,7 @@ describe('a Worker', () => {
     await grant.release();
   });
 
-  it('keeps a grant beyond its end only until the process has been moved off its CPUs', async () => {
+  it('keeps a grant beyond its end only until the process has moved off its CPUs', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir });
     const worker = startWorker(
@@ -85,7 +85,7 @@ describe('a Worker', () => {
     const { cpus } = await message(worker);
     expect(String(affinity())).toBe(cpus);
     await worker.terminate();
-    // Without a transaction of anybody's: the manager of the main thread sees to it.
+    // Without any transaction: the manager of the main thread handles it.
     await expect.poll(() => manager.grants()).toEqual([]);
     // They may go there once the commit is done.
     await expect
@@ -109,7 +109,7 @@ describe('a Worker', () => {
         numalign.threads();
         if (Math.random() < 0.7) await grant.release();
       }`;
-    // Descriptors by what they lead to, so that a failure names what was left open.
+    // Descriptors by their targets, so that a failure names the leak.
     const fds = () =>
       readdirSync('/proc/self/fd')
         .flatMap((fd) => {
@@ -136,8 +136,7 @@ describe('a Worker', () => {
       await (await manager.acquire({ cpu: 1 })).release();
       expect(manager.grants()).toEqual([]);
     }
-    // A thread that waits for the lock on behalf of a Worker that is gone goes when its turn has
-    // come.
+    // A thread that waits for the lock on behalf of an ended Worker ends when its turn comes.
     await vi.waitFor(
       () => {
         expect(fds()).toEqual(before.fds);

@@ -19,7 +19,7 @@ const errorOf = (action: () => unknown): NumalignError => {
 beforeEach(() => onTestFinished(() => void pin(ALL)));
 
 describe('pinning a thread', () => {
-  it('moves the calling thread only, and reads back what the kernel made of it', () => {
+  it('moves only the calling thread, and reads the mask back from the kernel', () => {
     const cpu = CpuSet.of(ALL.first!);
     const result = pinThread(cpu);
     expect(result).toMatchObject({ unmovable: [], guaranteed: true });
@@ -41,7 +41,7 @@ describe('pinning a thread', () => {
     expect(affinity().equals(ALL)).toBe(true);
   });
 
-  it('tells when the kernel has clipped the mask', async () => {
+  it('reports a mask that the kernel has clipped', async () => {
     const { possible } = await discover();
     const beyond = CpuSet.of(possible.toArray().at(-1)! + 1);
     const result = pinThread(CpuSet.of(ALL.first!).union(beyond));
@@ -52,7 +52,7 @@ describe('pinning a thread', () => {
     ]);
   });
 
-  it('says that a CPU is not there, and which are', () => {
+  it('reports a missing CPU, and lists the existing ones', () => {
     const error = errorOf(() => pin('16383'));
     expect(error).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'EINVAL', details: { value: '16383' } });
     expect(error.message).toMatch(/^this machine has no CPU 16383 online; it has CPUs? [\d,-]+$/);
@@ -68,9 +68,9 @@ describe('pinning a thread', () => {
       syscall: 'sched_setaffinity',
     });
     expect(nowhere.message).toContain('16383');
-    const nobody = 2 ** 22 - 1;
-    expect(errorOf(() => pinThread('0', nobody))).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ESRCH' });
-    expect(errorOf(() => affinity(nobody))).toMatchObject({
+    const missing = 2 ** 22 - 1;
+    expect(errorOf(() => pinThread('0', missing))).toMatchObject({ code: 'ERR_SYSCALL', errnoName: 'ESRCH' });
+    expect(errorOf(() => affinity(missing))).toMatchObject({
       code: 'ERR_SYSCALL',
       errnoName: 'ESRCH',
       syscall: 'sched_getaffinity',
@@ -86,7 +86,7 @@ describe('pinning a thread', () => {
     expect(errorOf(() => affinity('process' as unknown as number)).code).toBe('ERR_INVALID_OPTION');
   });
 
-  it('refuses arguments that make no sense, and changes nothing', () => {
+  it('refuses invalid arguments, and changes nothing', () => {
     expect(errorOf(() => pin('')).code).toBe('ERR_INVALID_ARGUMENT');
     expect(errorOf(() => pin('1-')).code).toBe('ERR_INVALID_LIST');
     expect(errorOf(() => pin('0', { threads: 'all' as 'process' })).code).toBe('ERR_INVALID_OPTION');
@@ -100,7 +100,7 @@ describe('pinning a thread', () => {
 });
 
 describe('pinning the process', () => {
-  it('moves every thread, and does not promise that none was missed', () => {
+  it('moves every thread, and says if one may be missed', () => {
     const result = pin(String(ALL.first));
     expect(result.guaranteed).toBe(false);
     expect(result.unmovable).toEqual([]);

@@ -1,4 +1,4 @@
-// A choice of CPUs without a grant: among those that are available, near what must be among them.
+// A choice of CPUs without a grant: among available ones, near required ones.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type BestFitOptions, discover, mergeHints, type Topology } from '../../lib/entries/topology.js';
@@ -16,7 +16,7 @@ const some = (cpus: CpuSet, choice: Iterator<boolean>) =>
   CpuSet.from([...cpus].filter(() => choice.next().value));
 
 describe('a choice of CPUs', () => {
-  it('is near those that must be among them, wherever else there is room', async () => {
+  it('is near the required ones, wherever else there is room', async () => {
     const topology = await machine();
     const choose = (count: number, options: BestFitOptions) =>
       String(topology.bestFit('0-15', count, options));
@@ -30,7 +30,7 @@ describe('a choice of CPUs', () => {
     expect(choose(9, { mustInclude: '12' })).toBe('0,8-15');
   });
 
-  it('is of the NUMA nodes of a hint as far as they go, and then of any', async () => {
+  it('uses the NUMA nodes of a hint first, and then any', async () => {
     const topology = await machine();
     const nodes = NodeSet.of(1);
     // Left to itself it takes what is left of a node first.
@@ -41,7 +41,7 @@ describe('a choice of CPUs', () => {
     expect(topology.bestFit('4-5,8-15', 4, { nodes: null })).toEqual(topology.bestFit('4-5,8-15', 4));
   });
 
-  it('that is impossible is refused, with what would be valid', async () => {
+  it('that is impossible is refused, with valid values', async () => {
     const topology = await machine();
     const refused = (available: string, count: number, options: BestFitOptions) => {
       const { code, details, message } = thrownBy(() => topology.bestFit(available, count, options))!;
@@ -64,7 +64,7 @@ describe('a choice of CPUs', () => {
     expect(refused('0-3', 2, { mustInclude: '0-' })[0]).toBe('ERR_INVALID_LIST');
   });
 
-  it('is of whole cores where it must be, though these do not add up near the nodes', async () => {
+  it('consists of whole cores on request, even if these do not add up near the nodes', async () => {
     const columns = ['cpu', 'core', 'socket', 'numa', 'uncoreCache'];
     const cpus = [
       [0, 0, 0, 0, 0],
@@ -82,7 +82,7 @@ describe('a choice of CPUs', () => {
     expect(choose(1)).toBe('4');
   });
 
-  it('has so many of what is available, and what must be among them, on any machine', async () => {
+  it('has the requested number of available CPUs, with the required ones, on any machine', async () => {
     await fc.assert(
       fc.asyncProperty(
         irregularMachines,
@@ -126,8 +126,8 @@ async function filled(topology: Topology, counts: readonly number[]): Promise<Ma
   return manager;
 }
 
-describe('what an admission takes', () => {
-  it('is the choice among the free CPUs, near the nodes of its hint', async () => {
+describe('the CPUs of an admission', () => {
+  it('are the choice among the free CPUs, near the nodes of its hint', async () => {
     const counts = fc.array(fc.integer({ min: 1, max: 5 }), { maxLength: 6 });
     const topology = await machine();
     const { numaNodes } = topology;

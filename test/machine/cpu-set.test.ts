@@ -15,7 +15,7 @@ const codeOf = (action: () => unknown) => {
 };
 
 describe('CpuSet', () => {
-  it('holds exactly the ids it was made of, ascending', () => {
+  it('holds exactly its given ids, in ascending order', () => {
     fc.assert(
       fc.property(ids, (list) => {
         const set = CpuSet.from(list);
@@ -75,7 +75,7 @@ describe('CpuSet', () => {
     expect(codeOf(() => NodeSet.parse('1024'))).toBe('ERR_INVALID_LIST');
   });
 
-  it('refuses what is no id', () => {
+  it('refuses invalid ids', () => {
     for (const id of [-1, 0.5, Number.NaN, 65_536, '1' as unknown as number]) {
       expect(
         codeOf(() => CpuSet.of(id)),
@@ -84,7 +84,7 @@ describe('CpuSet', () => {
     }
   });
 
-  it('is not changed by what is made of it', () => {
+  it('is not changed by sets that are made from it', () => {
     const set = CpuSet.parse('0-3');
     set.union(CpuSet.of(9));
     set.difference(CpuSet.of(0));

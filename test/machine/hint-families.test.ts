@@ -1,5 +1,5 @@
-// The packed families of memory and devices, read hint by hint: in both forms they are what the
-// kubelet's rules, walked mask by mask, give.
+// The packed families of memory and devices, read hint by hint: in both forms they equal the result
+// of the kubelet's rules, walked mask by mask.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { native } from '../../lib/base/native.js';
@@ -195,7 +195,7 @@ const deviceMachineOf = (nodes: number) =>
 const deviceMachines = sizes.chain(deviceMachineOf);
 
 // First: hints are shared by all tests of a process.
-describe('a family whose words are of more nodes than its list', () => {
+describe('a family whose words have more nodes than its list', () => {
   it('does not change the hints of other machines', () => {
     const [few, more] = [idsOf(2), idsOf(3)];
     const right = HintFamily.from([{ nodes: NodeSet.of(0, 2), preferred: true }], more);
@@ -233,7 +233,7 @@ describe('the hints of memory', () => {
     ]);
   });
 
-  it('are found at once where each type alone has enough on nodes that lack the other', () => {
+  it('are found quickly if each type alone has enough on nodes that lack the other', () => {
     const half = (rest: number) => idsOf(64).map((node) => (node % 2 === rest ? 1 : 0));
     const types = [0, 1].map((rest) => ({ request: 20, free: half(rest), allocatable: half(rest) }));
     const [first] = plain(memoryHints({ types, groups: idsOf(64).map(() => []), reusable: [] }), 1);
@@ -310,7 +310,7 @@ describe('the hints of devices', () => {
   });
 });
 
-describe('what the core is asked by in a merge', () => {
+describe('a question to the core in a merge', () => {
   const machines = sizes.chain((nodes) =>
     fc.record({
       memory: fc.array(memoryMachineOf(nodes), { maxLength: 2 }),
@@ -319,7 +319,7 @@ describe('what the core is asked by in a merge', () => {
   );
   const policies = fc.constantFrom<TopologyManagerPolicy>('best-effort', 'restricted', 'single-numa-node');
 
-  it('counts as the hints that the core gives for it alone, and comes back as these', () => {
+  it('counts as the hints that the core returns for it alone, and is returned as these', () => {
     fc.assert(
       fc.property(machines, policies, ({ memory, devices }, policy) => {
         const site = { numaNodes: idsOf(devices[0]!.nodes), policy, distances: undefined };
@@ -418,7 +418,7 @@ describe('the first hints', () => {
     devices: idsOf(16).map((node) => ({ near: [node], available: true, reusable: false })),
   });
 
-  it('are as many as are asked for, however many come at once while they are iterated', () => {
+  it('are as many as requested, however many come at once while they are iterated', () => {
     const all = [...everywhere];
     expect(all).toHaveLength(2 ** 16 - 1);
     expect(everywhere.first(Number.POSITIVE_INFINITY)).toEqual(all);

@@ -1,4 +1,4 @@
-// The CPUs that take over what leaves quiet ones.
+// The CPUs that take over work from quiet ones.
 import { expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
@@ -12,14 +12,14 @@ it('are those of the base that are not quiet', () => {
   expect(housekeeping('0,2-3', '2')).toBe('0,3');
 });
 
-it('are others of its NUMA nodes where all of the base is quiet', () => {
+it('are others of its NUMA nodes if all of the base is quiet', () => {
   expect(housekeeping('3', '3')).toBe('2');
 });
 
-it('are those of another node where all of its node is quiet', () => {
+it('are those of another node if all of its node is quiet', () => {
   expect(housekeeping('0', '0-1')).toBe('2-3');
 });
 
-it('are none where every CPU is quiet', () => {
+it('are none if every CPU is quiet', () => {
   expect(housekeeping('0', '0-3')).toBe('');
 });

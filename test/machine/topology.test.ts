@@ -26,7 +26,7 @@ async function codeOf(promise: Promise<unknown>): Promise<string | undefined> {
 }
 
 describe('discover', () => {
-  it('sees the CPUs, cores, packages and NUMA nodes that sysfs tells of', async () => {
+  it('finds the CPUs, cores, packages and NUMA nodes of sysfs', async () => {
     const machine = await discover();
     expect(machine.isSimulated).toBe(false);
     expect(machine.cpus.toString()).toBe(sysfs('cpu/online'));
@@ -42,7 +42,7 @@ describe('discover', () => {
     }
   });
 
-  it('sees the whole machine from a process that may use only a part of it', () => {
+  it('finds the whole machine from a process that may use only a part of it', () => {
     const script =
       "import { discover } from './dist/entries/topology.js'; console.log(String((await discover()).cpus));";
     const seen = execFileSync('taskset', ['-c', '0', process.execPath, '--input-type=module', '-e', script], {
@@ -69,7 +69,7 @@ describe('discover', () => {
     }
   });
 
-  it('reads a JSON machine with holes, uneven nodes and a node that has memory only', async () => {
+  it('reads a JSON machine with holes, uneven nodes and a memory-only node', async () => {
     const machine = await discover({
       json: {
         columns: ['cpu', 'core', 'socket', 'numa'],
@@ -166,7 +166,7 @@ describe('discover', () => {
     }
   });
 
-  it('takes any object as a machine or answers ERR_INVALID_TOPOLOGY', async () => {
+  it('takes any object as a machine or throws ERR_INVALID_TOPOLOGY', async () => {
     const row = fc.array(fc.integer({ min: -1, max: 9 }), { minLength: 3, maxLength: 5 });
     const node = fc.record({
       id: fc.integer({ min: -1, max: 9 }),
@@ -196,7 +196,7 @@ describe('discover', () => {
     );
   });
 
-  it('sees the PCI devices that sysfs tells of', async () => {
+  it('finds the PCI devices of sysfs', async () => {
     const folder = '/sys/bus/pci/devices';
     const read = (id: string, name: string) => readFileSync(`${folder}/${id}/${name}`, 'utf8').trim();
     const ids = existsSync(folder) ? readdirSync(folder).sort() : [];
@@ -223,7 +223,7 @@ describe('discover', () => {
     }
   });
 
-  it('reads the PCI devices of an hwloc XML with their nodes, and tells their kinds', async () => {
+  it('reads the PCI devices of an hwloc XML with their nodes and kinds', async () => {
     const machine = await discover({ xml: 'test/fixtures/machines/pci.xml' });
     expect(
       machine.devices.map(({ id, kind, names, numaNodes }) => [id, kind, names.join(), numaNodes?.join()]),
@@ -322,7 +322,7 @@ describe('discover', () => {
 });
 
 describe('bestFit', () => {
-  it('refuses counts and options that make no sense', async () => {
+  it('refuses invalid counts and options', async () => {
     const machine = await discover({ synthetic: 'core:4 pu:1' });
     for (const count of [-1, 0.5, Number.NaN, 1e9, '2' as unknown as number]) {
       expect(() => machine.bestFit('0-3', count), String(count)).toThrow(

@@ -1,4 +1,4 @@
-// Devices: which of them a container gets where several would do, and who waits for them.
+// Devices: which of several a container gets, and requests that wait for them.
 import { describe, expect, it } from 'vitest';
 import type { DeviceSpec } from '../../lib/entries/topology.js';
 import { GI, machineOf } from '../support/memory-machine.js';
@@ -8,7 +8,7 @@ const GPU = 'example.com/gpu';
 
 const fourNodes = () => machineOf([0, 1, 2, 3].map(() => ({ cpus: 4, memory: 8 * GI })));
 
-/** Which devices a container gets that runs on node 0. */
+/** The devices of a container that runs on node 0. */
 async function given(devices: DeviceSpec[], count: number): Promise<string[]> {
   const manager = await simulate(await fourNodes(), { topologyManagerPolicy: 'best-effort' });
   manager.registerDevices(GPU, devices);
@@ -39,7 +39,7 @@ describe('devices near several NUMA nodes', () => {
 });
 
 describe('a request that waits', () => {
-  it('is served once the devices are given back that it lacks', async () => {
+  it('is served once its missing devices are given back', async () => {
     const manager = await simulate(await fourNodes());
     manager.registerDevices(GPU, [{ id: 'only', numaNodes: [0] }]);
     const request = { cpu: 1, resources: { [GPU]: 1 } };
@@ -49,7 +49,7 @@ describe('a request that waits', () => {
       () => 'served',
       ({ code }) => code,
     );
-    // What a request that does not wait commits in between makes it try again.
+    // Commits by requests that do not wait make it try again.
     await (await manager.acquire({ cpu: 1 })).release();
     await first.release();
     expect(await outcome).toBe('served');

@@ -57,7 +57,7 @@ describe('await using', () => {
     await other.release('web');
   });
 
-  it('is at ease with grants that were released before, however many', async () => {
+  it('accepts grants that were released before, however many', async () => {
     const stateDir = makeStateDir();
     const manager = await opened(stateDir);
     for (let i = 0; i < 150; i++) await (await manager.acquire({ cpu: 1 })).release();
@@ -66,7 +66,7 @@ describe('await using', () => {
     expect(idsIn(stateDir)).toEqual([]);
   });
 
-  it('releases what is admitted meanwhile, and ends requests that wait', async () => {
+  it('releases grants that are admitted meanwhile, and ends waiting requests', async () => {
     const stateDir = makeStateDir();
     const manager = await opened(stateDir);
     const coming = manager.acquire({ cpu: 7 });

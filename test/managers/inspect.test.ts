@@ -3,14 +3,14 @@ import { expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, NodeSet, openManager } from '../../lib/index.js';
 
-it('shows sets as Linux writes them', () => {
+it('shows sets in Linux’s form', () => {
   expect(inspect([CpuSet.parse('0-3,8'), NodeSet.of(0, 2)])).toBe('[ CpuSet(0-3,8), NodeSet(0,2) ]');
   expect(inspect({ a: { b: { c: CpuSet.of(1) } } }, { depth: 2 })).toBe(
     '{\n  a: { b: { c: CpuSet(1) } }\n}'.replace(/\n\s*/g, ' '),
   );
 });
 
-it('shows of grants, pods and managers what they have, also when they are no more', async () => {
+it('shows the resources of grants, pods and managers, even after their end', async () => {
   const manager = await openManager({ topology: await discover({ synthetic: 'numa:2 core:2 pu:2' }) });
   const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
   const containers = [{ name: 'main', limits: { cpu: 1, memory: '1Mi' } }];

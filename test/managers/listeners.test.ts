@@ -1,4 +1,4 @@
-// What listeners are told, and that nothing but that wakes a process.
+// The events of listeners, and that nothing else wakes a process.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
@@ -14,18 +14,18 @@ const NIC = 'example.com/nic';
 
 const flagsOf = ({ flags }: GrantInfo) => flags.map(({ message }) => message);
 
-/** What a listener makes of all that it is told: the flags of each grant by its id. */
-function toldFlags(manager: Manager) {
-  const told = new Map(manager.grants().map((info) => [info.uid, flagsOf(info)]));
+/** A listener's view of all its events: the flags of each grant by its id. */
+function reportedFlags(manager: Manager) {
+  const flags = new Map(manager.grants().map((info) => [info.uid, flagsOf(info)]));
   const last = { generation: manager.generation() };
   manager.on('change', ({ generation, added, removed, changed, flagged }) => {
-    for (const { uid } of removed) told.delete(uid);
+    for (const { uid } of removed) flags.delete(uid);
     for (const info of [...added, ...changed.map(({ after }) => after), ...flagged]) {
-      told.set(info.uid, flagsOf(info));
+      flags.set(info.uid, flagsOf(info));
     }
     last.generation = generation;
   });
-  return { told, last };
+  return { flags, last };
 }
 
 const nics = (ill: boolean) => [
@@ -50,7 +50,7 @@ const STEPS = {
 };
 
 describe("manager.on('change')", () => {
-  it('tells of every flag that comes or goes, with whatever commit it does', async () => {
+  it('reports every new and ended flag, with any commit', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.constantFrom(...(Object.keys(STEPS) as (keyof typeof STEPS)[])), fc.boolean()), {
@@ -68,13 +68,13 @@ describe("manager.on('change')", () => {
             await openManager({ topology, stateDir, ...options }),
           ];
           try {
-            const { told, last } = toldFlags(one);
+            const { flags, last } = reportedFlags(one);
             const grants: any[] = [];
             for (const [step, isOwn] of steps) {
               const done: any = await STEPS[step](isOwn ? one : other, grants).catch(() => undefined);
               if (step.startsWith('acquire') && done) grants.push(done);
               while (last.generation !== one.generation()) await new Promise(setImmediate);
-              expect(told).toEqual(new Map(one.grants().map((info) => [info.uid, flagsOf(info)])));
+              expect(flags).toEqual(new Map(one.grants().map((info) => [info.uid, flagsOf(info)])));
             }
           } finally {
             one.close();
@@ -99,7 +99,7 @@ describe("manager.on('change')", () => {
     );
   });
 
-  it('tells of a device that has fallen ill, and is healthy again, without any commit', async () => {
+  it('reports a device that becomes unhealthy, and healthy again, without any commit', async () => {
     const manager = await simulate(MACHINE, { devices: { [NIC]: nics(false) } });
     const grant = await manager.acquire({ cpu: 1, resources: { [NIC]: 2 } });
     const flagged: (readonly GrantInfo[])[] = [];
@@ -110,7 +110,7 @@ describe("manager.on('change')", () => {
     await expect.poll(() => flagged.slice(1)).toMatchObject([[{ uid: grant.uid, flags: [] }]]);
   });
 
-  it('tells of every one of many commits of another process', async () => {
+  it('reports every one of many commits of another process', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: 'core:4 pu:1' });
@@ -132,7 +132,7 @@ describe("manager.on('change')", () => {
     for (let i = 2; i < generations.length; i += 2) expect(generations[i]).toBe(generations[i - 1]);
   });
 
-  it.runIf(canUnshare)('tells of commits where the user has no inotify instance left', async () => {
+  it.runIf(canUnshare)('reports commits even if the user has no inotify instance left', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ topology: await discover({ synthetic: 'core:4 pu:1' }), stateDir });
     onTestFinished(() => manager.close());
@@ -147,14 +147,14 @@ describe("manager.on('change')", () => {
   });
 });
 
-/** The periods of all timers that are started while `open` runs and are running at its end. */
+/** The periods of all timers that start while `open` runs and are still running at its end. */
 async function timersOf(open: () => Promise<Manager>): Promise<number[]> {
   const spies = [vi.spyOn(globalThis, 'setTimeout'), vi.spyOn(globalThis, 'setInterval')];
   try {
     const manager = await open();
     onTestFinished(() => manager.close());
     const timers = spies.flatMap(({ mock }) => mock.results.map(({ value }) => value));
-    // What is done soon has been done.
+    // Short tasks are done by now.
     await expect
       .poll(() => timers.filter((timer) => !timer._destroyed && timer._idleTimeout < 10_000), {
         timeout: 5000,
@@ -166,11 +166,11 @@ async function timersOf(open: () => Promise<Manager>): Promise<number[]> {
   }
 }
 
-describe('an open manager that does nothing', () => {
+describe('an idle open manager', () => {
   it.each([
-    ['nobody listens', false],
-    ['somebody listens', true],
-  ])('has one timer, of about half a minute, where %s', async (_, isListening) => {
+    ['there is no listener', false],
+    ['there is a listener', true],
+  ])('has one timer, of about half a minute, if %s', async (_, isListening) => {
     const timers = await timersOf(async () => {
       const manager = await openManager({ stateDir: makeStateDir() });
       if (isListening) manager.on('change', () => {});
@@ -181,7 +181,7 @@ describe('an open manager that does nothing', () => {
     expect(waking[0]).toBeGreaterThanOrEqual(27_000);
   });
 
-  it('of a simulated machine has none that ever goes off', async () => {
+  it('of a simulated machine has none that ever fires', async () => {
     const timers = await timersOf(async () => {
       const manager = await openManager({
         topology: await discover({ synthetic: MACHINE }),

@@ -1,4 +1,4 @@
-// Managers that only look: they answer as others do, change nothing, and need no rights but to read.
+// Read-only managers: they answer like others, change nothing, and need only the right to read.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,10 @@ import { simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
 
-/** Everything that is told of a folder and what is in it: names, modes, owners, times, bytes. */
+/**
+ * Everything that stat and read return for a folder and its files: names, modes, owners, times,
+ * bytes.
+ */
 function snapshot(folder: string): string[] {
   const names = ['.', ...readdirSync(folder, { recursive: true }).map(String).sort()];
   return names.map((name) => {
@@ -23,8 +26,8 @@ function snapshot(folder: string): string[] {
 
 const SYNTHETIC = 'numa:2 core:2 pu:2';
 
-describe('a manager that only looks', () => {
-  it('answers what a manager answers', async () => {
+describe('a read-only manager', () => {
+  it('answers like a manager', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
@@ -43,7 +46,7 @@ describe('a manager that only looks', () => {
     expect(looking.grants()).toEqual([]);
   });
 
-  it('tells of one grant what it tells of it among all', async () => {
+  it('returns the same for one grant as among all', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir });
     for (const name of ['gateway', 'index']) await manager.acquire({ cpu: 2, name });
@@ -54,7 +57,7 @@ describe('a manager that only looks', () => {
     expect(() => looking.grantInfo('x')).toThrow(expect.objectContaining({ code: 'ERR_UNKNOWN_GRANT' }));
   });
 
-  it('plans what would be admitted now', async () => {
+  it('plans like an admission now', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 2 });
@@ -86,7 +89,7 @@ describe('a manager that only looks', () => {
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'dryRun', value: false } });
   });
 
-  it('has no verb that changes anything', async () => {
+  it('has no method that changes anything', async () => {
     const looking = await view(SYNTHETIC, makeStateDir());
     expectTypeOf(looking).toEqualTypeOf<ManagerView>();
     expect(looking).not.toBeInstanceOf(Manager);
@@ -106,7 +109,7 @@ describe('a manager that only looks', () => {
     expect([...verbs, ...others].filter((name) => !(name in Manager.prototype))).toEqual([]);
   });
 
-  it('changes nothing in the folder, whatever is asked', async () => {
+  it('changes nothing in the folder, whatever is called', async () => {
     const stateDir = makeStateDir();
     const owner = new Agent();
     await owner.tell('open', { stateDir, reservedSystemCPUs: '' });
@@ -122,7 +125,7 @@ describe('a manager that only looks', () => {
     expect(snapshot(stateDir)).toEqual(before);
   });
 
-  it('makes no folder where there is none, and answers as the first opener would find it', async () => {
+  it('makes no folder if there is none, and answers like for the first opener', async () => {
     const stateDir = makeStateDir();
     const looking = await openManager({
       ...{ stateDir, topology: await discover({ synthetic: SYNTHETIC }), reservedSystemCPUs: '0-1' },
@@ -156,7 +159,7 @@ describe('a manager that only looks', () => {
     expect(looking.grants()).toMatchObject([{ uid, alive: true }]);
   });
 
-  it('hears of every commit, and takes nothing back', async () => {
+  it('gets every commit, and takes nothing back', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
@@ -172,14 +175,14 @@ describe('a manager that only looks', () => {
     expect([looking.generation(), looking.grants().length]).toEqual([generation, 1]);
   });
 
-  it('does not wait for the lock, nor has others wait for it', async () => {
+  it('neither waits for the lock, nor makes others wait for it', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     const looking = await view(SYNTHETIC, stateDir);
     let generation: number | undefined;
     manager.addHintProvider({
       name: 'example',
-      // Asked under the lock.
+      // Called under the lock.
       hints: () => {
         generation = looking.generation();
         return {};
@@ -191,7 +194,7 @@ describe('a manager that only looks', () => {
     expect(generation).toBe(1);
   });
 
-  it('tells what is left of a damaged state, and does not mend it', async () => {
+  it('reports the readable part of a damaged state, and does not repair it', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     const { uid } = await manager.acquire({ cpu: 1 });
@@ -204,7 +207,7 @@ describe('a manager that only looks', () => {
     expect(readFileSync(file, 'utf8')).toBe('nonsense');
   });
 
-  it('refuses settings that are not those on record, and another kind of machine', async () => {
+  it('refuses settings that differ from the record, and another kind of machine', async () => {
     const stateDir = makeStateDir();
     await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     const options = { stateDir, topology: await discover({ synthetic: SYNTHETIC }), readOnly: true } as const;
@@ -216,7 +219,7 @@ describe('a manager that only looks', () => {
     });
   });
 
-  it('leaves nothing open where it is refused', async () => {
+  it('leaves nothing open if it is refused', async () => {
     const stateDir = makeStateDir();
     await simulate(SYNTHETIC, { stateDir });
     const open = () => readdirSync('/proc/self/fd').length;
@@ -225,7 +228,7 @@ describe('a manager that only looks', () => {
     expect(open()).toBe(before);
   });
 
-  it('may look at no state at all, as if nothing were granted', async () => {
+  it('may work without a state, as if nothing were granted', async () => {
     const nothing = await openManager({ stateDir: null, readOnly: true });
     onTestFinished(() => nothing.close());
     expect(nothing.topology.isSimulated).toBe(false);
@@ -233,12 +236,12 @@ describe('a manager that only looks', () => {
     expect(nothing.sharedPool()).toEqual(nothing.topology.cpus.difference(nothing.settings().isolatedCPUs));
   });
 
-  it('has a stateDir of null for looking only', async () => {
+  it('takes a stateDir of null only for reading', async () => {
     const error = await errorOf(() => openManager({ stateDir: null as never }));
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: null } });
   });
 
-  it('can look at a machine on which the policies place nothing', async () => {
+  it('can read a machine on which the policies place nothing', async () => {
     const topology = await discover({ synthetic: 'numa:70 core:1 pu:1' });
     const large = await openManager({ topology, readOnly: true });
     onTestFinished(() => large.close());
@@ -248,14 +251,14 @@ describe('a manager that only looks', () => {
     expect(large.plan(pod, { policy: 'none' })).toMatchObject({ admitted: true });
   });
 
-  it('is refused with a value that is no truth', async () => {
+  it('is refused with a value other than true or false', async () => {
     expect(await errorOf(() => openManager({ readOnly: 'yes' as never }))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
       details: { value: 'yes' },
     });
   });
 
-  it('answers no more once it is closed', async () => {
+  it('does not answer once it is closed', async () => {
     const looking = await view(SYNTHETIC, makeStateDir());
     looking.close();
     for (const ask of [() => looking.grants(), () => looking.sharedPool(), () => looking.sharedMembers()]) {
@@ -279,7 +282,7 @@ describe('a manager that only looks', () => {
     await agent.tell('watch');
     expect(snapshot(stateDir)).toEqual(before);
     await owner.tell('release', { uid });
-    // The new state is closed to others until somebody opens it.
+    // The new state is closed to others until a process opens it.
     execFileSync('chmod', ['-R', 'a+rX,go-w', stateDir]);
     await expect.poll(() => agent.tell('changes')).toMatchObject([{ removed: [{ uid }] }]);
     expect((await agent.ask('acquire', { cpu: 1 })).error?.message).toContain('not a function');

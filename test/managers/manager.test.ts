@@ -34,7 +34,7 @@ async function open(options: ManagerOptions = {}) {
   return manager;
 }
 
-// Tests end without releasing: what the process was confined to for them is no choice of its own.
+// Tests end without a release: the confinement of the process is not its own choice.
 beforeEach(() => void pin(ALL));
 
 describe('acquire', () => {
@@ -61,7 +61,7 @@ describe('acquire', () => {
     expect(manager.sharedPool().equals(ALL)).toBe(true);
   });
 
-  it('chooses by topology: a whole NUMA node of a simulated machine, then whole cores, beside what is held', async () => {
+  it('chooses by topology: a whole NUMA node of a simulated machine, then whole cores, near held ones', async () => {
     const topology = await discover({ synthetic: 'package:2 numa:2 core:2 pu:2' });
     const manager = await open({ topology, reservedSystemCPUs: '0' });
     const node = await manager.acquire({ cpu: 4 });
@@ -85,7 +85,7 @@ describe('acquire', () => {
     expect(stateOf(manager.stateDir).pods).toEqual([]);
   });
 
-  it('says who holds what is missing', async () => {
+  it('names the holders of missing CPUs', async () => {
     const manager = await open({ reservedSystemCPUs: RESERVED });
     const grant = await manager.acquire({ cpu: ALL.size - 1, name: 'greedy' });
     const error = await errorOf(() => manager.acquire({ cpu: 1 }));
@@ -96,7 +96,7 @@ describe('acquire', () => {
     await grant.release();
   });
 
-  it('refuses requests that make no sense, and changes nothing', async () => {
+  it('refuses invalid requests, and changes nothing', async () => {
     const manager = await open();
     const before = readFileSync(join(manager.stateDir, 'state.json'), 'utf8');
     const bad: [object, RegExp][] = [
@@ -159,7 +159,7 @@ describe('use', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('throws the error of the function, even where the release fails too', async () => {
+  it('throws the error of the function, even if the release fails too', async () => {
     const manager = await open();
     const failing = manager.use({ cpu: 1 }, () => {
       rmSync(manager.stateDir, { recursive: true });
@@ -173,7 +173,7 @@ describe('use', () => {
 });
 
 describe('pin of a grant', () => {
-  it('moves every thread onto the CPUs; release gives the threads what they had', async () => {
+  it('moves every thread onto the CPUs; release restores the masks of the threads', async () => {
     const manager = await open({ reservedSystemCPUs: RESERVED });
     const grant = await manager.acquire({ cpu: 1 });
     const { moved, unmovable, guaranteed } = grant.pin();
@@ -183,7 +183,7 @@ describe('pin of a grant', () => {
     for (const thread of threads()) expect(thread.cpus.equals(ALL)).toBe(true);
   });
 
-  it('never restores CPUs that have become somebody else’s', async () => {
+  it('never restores CPUs that now belong to another grant', async () => {
     const topology = await discover();
     const manager = await open();
     const first = await manager.acquire({ cpu: 1 });
@@ -199,9 +199,9 @@ describe('pin of a grant', () => {
     pin(ALL);
   });
 
-  it('refuses threads that are pinned for another grant, unless told to replace', async () => {
+  it('refuses threads that are pinned for another grant, except with replace', async () => {
     const topology = await discover();
-    // A member of neither: two folders know nothing of each other.
+    // A member of neither: two folders do not know each other.
     const options = { topology, sharedMember: false };
     const manager = await open({ stateDir: makeStateDir(), ...options });
     const other = await open({ stateDir: makeStateDir(), ...options });
@@ -231,7 +231,7 @@ describe('pin of a grant', () => {
 });
 
 describe('a grant', () => {
-  it('cannot be pinned to once it was released by its id, nor by a manager that does not own it', async () => {
+  it('cannot be pinned once it was released by its id, nor by a manager that does not own it', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
     await manager.release(grant.uid);
@@ -240,7 +240,7 @@ describe('a grant', () => {
     expect((await errorOf(() => grant.unpin())).code).toBe('ERR_GRANT_RELEASED');
   });
 
-  it('takes its threads along when it was released by somebody else', async () => {
+  it('releases its threads when another manager releases it', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
     grant.pin({ threads: 'current' });
@@ -252,7 +252,7 @@ describe('a grant', () => {
     expect(affinity().equals(ALL)).toBe(true);
   });
 
-  it('tells at its release which threads went where', async () => {
+  it('reports at its release which threads moved where', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin({ threads: 'current' });
@@ -265,7 +265,7 @@ describe('a grant', () => {
 });
 
 describe('release', () => {
-  it('works by id, once, and says what there is when there is no such grant', async () => {
+  it('works by id, once, and lists the grants if the id is unknown', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
     await manager.release(grant.uid);
@@ -288,7 +288,7 @@ describe('release', () => {
 });
 
 describe('the machine’s settings', () => {
-  it('are recorded by the first opener, and every later one must agree or keep silent', async () => {
+  it('are recorded by the first opener, and every later one must agree or omit them', async () => {
     const first = await open({ reservedSystemCPUs: RESERVED });
     const { stateDir } = first;
     expect((await open({ stateDir })).settings().reservedSystemCPUs.toString()).toBe(RESERVED);
@@ -303,7 +303,7 @@ describe('the machine’s settings', () => {
     ]);
   });
 
-  it('can be changed for all, but not so that nothing is left to share', async () => {
+  it('can be changed for all, but must leave a shared CPU', async () => {
     const manager = await open();
     await manager.configure({ reservedSystemCPUs: RESERVED, strictCPUReservation: true });
     expect(String(manager.sharedPool())).toBe(REST);
@@ -330,7 +330,7 @@ describe('the state folder', () => {
     expect(statSync(join(stateDir, 'state.json')).mode & 0o777).toBe(0o600);
   });
 
-  it('is refused as a link, as a file, below a file, below nothing, and where everybody may write', async () => {
+  it('is refused as a link, as a file, below a file, below a missing folder, and if any user may write to it', async () => {
     const stateDir = makeStateDir();
     mkdirSync(join(stateDir, 'real'), { recursive: true });
     symlinkSync(join(stateDir, 'real'), join(stateDir, 'link'));
@@ -352,7 +352,7 @@ describe('the state folder', () => {
     expect(readdirSync(join(stateDir, 'open'))).toEqual([]);
   });
 
-  it.runIf(process.getuid?.() === 0)('is refused where it belongs to a stranger', async () => {
+  it.runIf(process.getuid?.() === 0)('is refused if it belongs to another user', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     chownSync(stateDir, 12_345, 12_345);
@@ -362,7 +362,7 @@ describe('the state folder', () => {
     });
   });
 
-  it('is put together again where the state file was taken away, and where the folder was', async () => {
+  it('is recovered if the state file was removed, or the whole folder', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1 });
     unlinkSync(join(manager.stateDir, 'state.json'));
@@ -390,7 +390,7 @@ describe('the state folder', () => {
     ).toBe('old');
   });
 
-  it('is a new world once it was removed and made again', async () => {
+  it('is a new state once it was removed and made again', async () => {
     const manager = await open();
     await manager.use({ cpu: 1 }, () => {});
     rmSync(manager.stateDir, { recursive: true });
@@ -411,7 +411,7 @@ describe('the state folder', () => {
     await grant.release();
   });
 
-  it('has one name, whatever it is called', async () => {
+  it('has one name, whatever its path', async () => {
     const { stateDir } = await open();
     const link = join(stateDir, '..', 'link');
     symlinkSync(join(stateDir, '..'), link);
@@ -419,7 +419,7 @@ describe('the state folder', () => {
     expect(other.stateDir).toBe(stateDir);
   });
 
-  it('is opened any number of times without a descriptor more', async () => {
+  it('opens any number of times without further descriptors', async () => {
     const { stateDir } = await open();
     const fds = () => readdirSync('/proc/self/fd').length;
     const before = fds();
@@ -427,14 +427,14 @@ describe('the state folder', () => {
     expect(fds()).toBeLessThanOrEqual(before + 2);
   });
 
-  it('is not made for options that are refused', async () => {
+  it('is not made for refused options', async () => {
     const stateDir = makeStateDir();
     await errorOf(() => openManager({ stateDir, reservedSystemCPUs: '60000' }));
     await errorOf(() => openManager({ stateDir, reservedSystemCPUs: ALL, strictCPUReservation: true }));
     expect(existsSync(stateDir)).toBe(false);
   });
 
-  it('is of the real machine or of a simulated one, never of both', async () => {
+  it('belongs to the real machine or to a simulated one, never to both', async () => {
     const topology = await discover({ synthetic: 'core:4 pu:1' });
     const [real, simulated] = [await open(), await open({ topology })];
     expect((await errorOf(() => open({ stateDir: real.stateDir, topology }))).code).toBe(
@@ -467,7 +467,7 @@ describe('the state folder', () => {
 });
 
 describe('openManager', () => {
-  it('refuses options that make no sense, and names the nearest valid one', async () => {
+  it('refuses invalid options, and names the nearest valid one', async () => {
     const bad: [object, RegExp][] = [
       [{ statedir: '/x' }, /did you mean "stateDir"/],
       [{ policy: 'none' }, /did you mean "topologyManagerPolicy"/],
@@ -525,8 +525,8 @@ describe('openManager', () => {
       const [writer, reader] = [await open({ topology, stateDir }), await open({ topology, stateDir })];
       for (let round = 0; round < 100; round++) {
         const before = reader.generation();
-        // As many commits as it takes until the file system uses the first inode again, with the
-        // same size at the end.
+        // Enough commits for the file system to use the first inode again, with the same size at
+        // the end.
         for (let commits = 0; commits < 1 + (round % 4); commits++) {
           const grant = await writer.acquire({ cpu: 1 });
           expect(reader.sharedPool().equals(writer.sharedPool())).toBe(true);

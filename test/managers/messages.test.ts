@@ -1,4 +1,4 @@
-// What errors and printed objects say of mistakes that are easily made.
+// Errors and printed objects for common mistakes.
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
@@ -18,42 +18,42 @@ describe('an error', () => {
     [{ isolated: '0' }, 'isolatedCPUs'],
     [{ managed: '0' }, 'managedCPUs'],
     [{ reservedMem: 1 }, 'reservedMemory'],
-  ])('of an unknown option %o names the one that was meant', async (options, nearest) => {
+  ])('for an unknown option %o names the nearest one', async (options, nearest) => {
     const error = await errorOf(() => openManager(options as never));
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { nearest } });
     expect(error.message).toContain(`did you mean "${nearest}"?`);
   });
 
-  it('of an unknown option names none where none is alike', async () => {
+  it('for an unknown option names none if none is similar', async () => {
     const error = await errorOf(() => openManager({ colour: 'red' } as never));
     expect(error.message).toMatch(/^openManager has no option "colour"\. Valid are: managedCPUs, /);
     expect(error.details).not.toHaveProperty('nearest');
   });
 
-  it('of options that are no object names the options', async () => {
+  it('for options that are no object names the options', async () => {
     const grant = await (await open()).acquire({ cpu: 1 });
     expect(thrownBy(() => grant.pin('9' as never))?.message).toMatch(
       /^pin: the options must be an object, not '9'\. Valid are: threads, /,
     );
   });
 
-  it('of a number of CPUs says how many can be asked for', async () => {
+  it('for a number of CPUs gives the valid range', async () => {
     const error = await errorOf(async () => (await open()).acquire({ cpu: 1e9 }));
     expect(error.message).toMatch(/^cpu must be a whole number of CPUs from 1 to 65535 .*, not 1000000000$/);
   });
 
-  it('of more CPUs than there are says that waiting does not help', async () => {
+  it('for more CPUs than the machine has says that waiting does not help', async () => {
     const manager = await open();
     const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
     expect(await message(65)).toMatch(
-      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 ever can be/,
+      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 can ever be granted/,
     );
     expect(await message(64)).not.toContain('never');
     await manager.configure({ reservedSystemCPUs: '0-63' });
     expect(await message(1)).toContain('the settings leave no CPU that can be granted');
   });
 
-  it('of a grant that cannot grow counts all CPUs of the grant, as the request does', async () => {
+  it('for a grant that cannot grow counts all CPUs of the grant, like the request', async () => {
     const grant = await (await open()).acquire({ cpu: 2 });
     const error = await errorOf(() => grant.resize({ cpu: 65 }));
     expect(error.message).toMatch(
@@ -61,7 +61,7 @@ describe('an error', () => {
     );
   });
 
-  it('of a resource without devices says how devices are registered', async () => {
+  it('for a resource without devices says how devices are registered', async () => {
     const error = await errorOf(async () =>
       (await open()).acquire({ cpu: 1, resources: { 'example.com/gpu': 1 } }),
     );
@@ -72,13 +72,13 @@ describe('an error', () => {
     });
   });
 
-  it('of a grant that is not named by its id says so', async () => {
+  it('for a grant without an id says so', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
     for (const value of [undefined, 5, grant]) {
       expect(await errorOf(() => manager.release(value as never))).toMatchObject({
         code: 'ERR_INVALID_ARGUMENT',
-        message: expect.stringMatching(/^a grant is named by its uid, a text, not /),
+        message: expect.stringMatching(/^the uid of a grant must be a string, not /),
         details: { value, valid: [grant.uid] },
       });
     }
@@ -89,15 +89,15 @@ describe('an error', () => {
     ]);
   });
 
-  it.each([CpuSet, NodeSet])('of new $name() says how a set is made', (kind) => {
+  it.each([CpuSet, NodeSet])('for new $name() says how a set is made', (kind) => {
     const error = thrownBy(() => new kind([1] as never));
     expect(error?.code).toBe('ERR_INVALID_ARGUMENT');
     expect(error?.message).toContain(`not [ 1 ]; make a set by ${kind.name}.of(0, 1)`);
   });
 });
 
-describe('what is printed', () => {
-  it('of a grant says that it was released, by whichever way', async () => {
+describe('the printed form', () => {
+  it('of a grant says that it was released, in any way', async () => {
     const manager = await open();
     for (const release of [
       (id: string) => manager.release(id),
@@ -110,7 +110,7 @@ describe('what is printed', () => {
     }
   });
 
-  it('of a manager as JSON is what it is for', async () => {
+  it('of a manager as JSON is its identity', async () => {
     const manager = await open();
     expect(JSON.parse(JSON.stringify(manager))).toEqual({
       ...{ id: manager.id, scope: 'memory', stateDir: manager.stateDir, cpus: '0-63' },

@@ -1,4 +1,4 @@
-// Grants that a program can do without, on a machine that numalign can work on.
+// Grants that a program can do without, on a machine where numalign works.
 import { chmodSync, mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type EmptyGrant, Grant, type Manager, openManager, pin } from '../../lib/index.js';
@@ -9,7 +9,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const simulated = async (synthetic: string): Promise<Manager> =>
   openManager({ topology: await discover({ synthetic }) });
 
-/** The code of the reason; throws where the grant has CPUs. */
+/** The code of the reason; throws if the grant has CPUs. */
 function reasonOf(grant: Grant | EmptyGrant): string {
   if (!grant.isEmpty) throw new Error(`it has CPUs ${grant.cpus}`);
   expect([...grant.cpus]).toEqual([]);
@@ -17,7 +17,7 @@ function reasonOf(grant: Grant | EmptyGrant): string {
 }
 
 describe('an optional grant', () => {
-  it('is a grant where there is room', async () => {
+  it('is a grant if there is room', async () => {
     const manager = await simulated('core:4 pu:1');
     const grant = await manager.acquire({ cpu: 2, optional: true });
     expect([grant instanceof Grant, grant.isEmpty, grant.reason, grant.cpus.size]).toEqual([
@@ -43,7 +43,7 @@ describe('an optional grant', () => {
 
   it('is empty without access to the state folder, and the manager with it', async () => {
     const stateDir = makeStateDir();
-    // Writable by everybody, whom nobody trusts.
+    // Any user may write to it, so that it is refused.
     mkdirSync(stateDir);
     chmodSync(stateDir, 0o777);
     expect(reasonOf(await pin({ cpu: 1, optional: true, manager: { stateDir } }))).toBe('ERR_STATE_FOLDER');
@@ -52,7 +52,7 @@ describe('an optional grant', () => {
     expect(reasonOf(await manager.acquire({ cpu: 1, optional: true }))).toBe('ERR_STATE_FOLDER');
   });
 
-  it('leaves the process where it is, and says so by the result of pin()', async () => {
+  it('does not move the process, and the result of pin() says so', async () => {
     const before = affinity();
     const grant = await pin({ cpu: 1000, optional: true, manager: { stateDir: makeStateDir() } });
     const { moved, memory } = grant.pin();
@@ -61,7 +61,7 @@ describe('an optional grant', () => {
     await grant.release();
   });
 
-  it('has the parts that were asked for, and no others', async () => {
+  it('has the requested parts, and no others', async () => {
     const manager = await simulated('core:2 pu:1');
     const grant = await manager.acquire({ cpu: 4, parts: { main: 1 }, optional: true });
     expect([...grant.part('main').cpus]).toEqual([]);
@@ -69,7 +69,7 @@ describe('an optional grant', () => {
     expect((await errorOf(() => grant.part('other'))).code).toBe('ERR_UNKNOWN_PART');
   });
 
-  it('throws its reason for what only CPUs can do', async () => {
+  it('throws its reason in methods that need CPUs', async () => {
     const manager = await simulated('core:2 pu:1');
     const grant = await manager.acquire({ cpu: 4, optional: true });
     for (const action of [
@@ -83,7 +83,7 @@ describe('an optional grant', () => {
       expect(await errorOf(action)).toBe(grant.reason);
   });
 
-  it('refuses mistakes in where threads, Workers and memory are to be', async () => {
+  it('refuses mistakes in the placement of threads, Workers and memory', async () => {
     const manager = await simulated('core:2 pu:1');
     const grant = await manager.acquire({ cpu: 4, parts: { main: 1 }, optional: true });
     const codes = async (actions: readonly (() => unknown)[]) =>
@@ -114,7 +114,7 @@ describe('an optional grant', () => {
     expect(grant.poolOptions('piscina', { part: 'main' })).toEqual(grant.poolOptions('piscina'));
   });
 
-  it('of pin() is refused for a mistake, with room and without', async () => {
+  it('of pin() is refused for a mistake, with or without room', async () => {
     const code = async (options: object) => {
       const manager = { stateDir: makeStateDir() };
       return (await errorOf(() => pin({ cpu: 1, manager, optional: true, ...options } as { cpu: number })))
@@ -143,12 +143,12 @@ describe('an optional grant', () => {
     expect(await code({})).toBe('ERR_MANAGER_CLOSED');
   });
 
-  it('is no view of a manager that only looks', async () => {
+  it('does not exist in a read-only manager', async () => {
     const options = { readOnly: true, optional: true, stateDir: null } as object;
     expect((await errorOf(() => openManager(options))).code).toBe('ERR_INVALID_OPTION');
   });
 
-  it('that waits is given up by its signal, which is no empty grant', async () => {
+  it('that waits is given up by its signal, not empty', async () => {
     const manager = await simulated('core:2 pu:1');
     await manager.acquire({ cpu: 1 });
     const signal = AbortSignal.timeout(20);

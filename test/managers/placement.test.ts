@@ -1,4 +1,4 @@
-// How a manager places what does not say otherwise, as it tells.
+// The placement that a manager uses by default, as it reports it.
 import { describe, expect, it } from 'vitest';
 import type { ManagerOptions } from '../../lib/index.js';
 import { simulate } from '../support/simulated.js';
@@ -14,7 +14,7 @@ const NO_CPU_OPTIONS = {
 };
 
 describe('the placement of a manager', () => {
-  it('has the defaults of what its opener left out', async () => {
+  it('has defaults for options that its opener omits', async () => {
     expect((await simulate(MACHINE)).placement).toEqual({
       cpuManagerPolicy: 'static',
       cpuManagerPolicyOptions: NO_CPU_OPTIONS,
@@ -34,13 +34,13 @@ describe('the placement of a manager', () => {
     { topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': '12', 'prefer-closest-numa-nodes': true } },
     { initContainerLookahead: true, strictHugepages: true },
     { placement: 'joint' },
-  ])('is that of a manager that is opened with it: %o', async (options) => {
+  ])('can open another manager: %o', async (options) => {
     const { placement } = await simulate(MACHINE, options);
     expect((await simulate(MACHINE, placement)).placement).toEqual(placement);
     expect(placement).not.toEqual((await simulate(MACHINE)).placement);
   });
 
-  it('is what a KubeletConfiguration says', async () => {
+  it('follows a KubeletConfiguration', async () => {
     const kubeletConfiguration = {
       kind: 'KubeletConfiguration',
       cpuManagerPolicy: 'static',

@@ -27,7 +27,7 @@ async function open(topology: Topology, stateDir = makeStateDir()): Promise<Mana
 }
 
 describe('a resize to no memory', () => {
-  it('leaves the grant none, and its memory to others', async () => {
+  it('takes all memory from the grant, and leaves it to others', async () => {
     const manager = await open(await twoNodes());
     const grant = await manager.acquire({ cpu: 1, memory: '6Gi' });
     await grant.resize({ memory: 0 });
@@ -35,7 +35,7 @@ describe('a resize to no memory', () => {
     expect(manager.memory().map(({ reserved }) => reserved)).toEqual([0, 0]);
   });
 
-  it('keeps the hugepages, which were not asked about', async () => {
+  it('keeps the hugepages, which the request does not mention', async () => {
     const manager = await open(await twoNodes({ 2048: 64 }));
     const grant = await manager.acquire({ cpu: 1, memory: '1Gi', resources: { [HUGE]: '128Mi' } });
     await grant.resize({ memory: 0 });
@@ -47,18 +47,15 @@ describe('a resize to no memory', () => {
 
 describe('a grant that grows', () => {
   // The other node has less room, and would be filled first without the grant.
-  it.each(['none', 'best-effort'] as const)(
-    'takes CPUs near those that it has, with policy %s',
-    async (policy) => {
-      const manager = await open(await twoNodes());
-      const other = await manager.acquire({ cpu: 4, policy: 'single-numa-node' });
-      const grant = await manager.acquire({ cpu: 2, policy });
-      await other.resize({ cpu: 3 });
-      expect(String(grant.cpus)).toBe('4-5');
-      await grant.resize({ cpu: 3 });
-      expect(String(grant.cpus)).toBe('4-6');
-    },
-  );
+  it.each(['none', 'best-effort'] as const)('takes CPUs near its own, with policy %s', async (policy) => {
+    const manager = await open(await twoNodes());
+    const other = await manager.acquire({ cpu: 4, policy: 'single-numa-node' });
+    const grant = await manager.acquire({ cpu: 2, policy });
+    await other.resize({ cpu: 3 });
+    expect(String(grant.cpus)).toBe('4-5');
+    await grant.resize({ cpu: 3 });
+    expect(String(grant.cpus)).toBe('4-6');
+  });
 });
 
 describe('a grant that grows in a process that may not use all CPUs', () => {
@@ -67,7 +64,7 @@ describe('a grant that grows in a process that may not use all CPUs', () => {
     return open(await discover({ json: { ...topology.toJSON(), allowed: '0-1' } }));
   };
 
-  it('takes any CPUs where its owner is not the process', async () => {
+  it('takes any CPUs if its owner is not the process', async () => {
     const manager = await confined();
     const containers = [{ name: 'main', limits: { cpu: 2 } }];
     await manager.admit({ uid: 'a', qosClass: 'Guaranteed', containers }, { owner: 'persistent' });
@@ -75,7 +72,7 @@ describe('a grant that grows in a process that may not use all CPUs', () => {
     expect(manager.pod('a').containers[0]!.cpus!.size).toBe(3);
   });
 
-  it('takes no others where the process is its owner', async () => {
+  it('takes no others if the process is its owner', async () => {
     const manager = await confined();
     const grant = await manager.acquire({ cpu: 2 });
     expect(await errorOf(() => grant.resize({ cpu: 3 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
@@ -83,8 +80,8 @@ describe('a grant that grows in a process that may not use all CPUs', () => {
 });
 
 describe('a grant that shrinks', () => {
-  // The proposal for the kubelet keeps the CPUs that a container had at first.
-  it('keeps what goes together best, whichever CPUs it had first, and may have fewer than at first', async () => {
+  // The kubelet's proposal keeps a container's initial CPUs.
+  it('keeps the CPUs that fit best together, whichever it had first, and may end with fewer than it had first', async () => {
     const manager = await open(await discover({ synthetic: 'numa:1 core:4 pu:2' }));
     await manager.acquire({ cpu: 1 });
     const grant = await manager.acquire({ cpu: 1 });
@@ -99,7 +96,7 @@ describe('a grant that shrinks', () => {
 });
 
 describe('a resize that another process has announced', () => {
-  it('keeps everybody else from resizing the grant, and is done all the same', async () => {
+  it('keeps others from resizing the grant, and completes nevertheless', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: 'package:2 [numa(memory=8GiB)] core:4 pu:1' });
@@ -119,7 +116,7 @@ describe('a resize that another process has announced', () => {
 });
 
 describe('a resize that cannot be committed', () => {
-  /** Of the manager's, without its grants' handles: threads here are a set of CPUs. */
+  /** Grants of the manager without handles: threads here are a set of CPUs. */
   const siteOf = ({ topology, stateDir }: Manager): Site => ({
     managerId: 0,
     topology,
@@ -137,7 +134,7 @@ describe('a resize that cannot be committed', () => {
   it.each([
     ['shrinks', 2],
     ['grows', 6],
-  ])('lets the threads use all that the grant has again: one that %s', async (_, cpu) => {
+  ])('lets the threads use all CPUs of the grant again: one that %s', async (_, cpu) => {
     const manager = await open(await twoNodes());
     const grant = await manager.acquire({ cpu: 4 });
     const { ledger, ...site } = siteOf(manager);
@@ -147,7 +144,7 @@ describe('a resize that cannot be committed', () => {
     const followers = {
       narrow: (cpus: CpuSet) => {
         threadsOn = cpus;
-        // The threads have left; the commit is next.
+        // The threads have left; the commit comes next.
         if (cpu < 4) repair = breakCommits(manager.stateDir);
       },
       widen: (cpus: CpuSet) => {

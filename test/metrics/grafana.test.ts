@@ -1,4 +1,4 @@
-// examples/grafana beside the metrics that it asks for.
+// examples/grafana beside the metrics that it queries.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
@@ -25,7 +25,7 @@ const namesIn = (expression: string) =>
   expression.match(/\b(?:kubelet|numalign|resource_manager)_\w+/g) ?? [];
 
 describe('examples/grafana', () => {
-  it('asks only for metrics that there are, and for every one of a grant', async () => {
+  it('queries only existing metrics, and every one of a grant', async () => {
     const { scrape } = collect(await openReal(), { watch: true, audit: true, grants: { memory: true } });
     const { types } = await scrape();
     const alerts = parseAllDocuments(read('alerts.yaml'))[0]!.toJS() as {

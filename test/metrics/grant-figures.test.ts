@@ -1,4 +1,4 @@
-// What the figures of a grant are, by its audit.
+// The figures of a grant, from its audit.
 import { describe, expect, it } from 'vitest';
 import type { CpuAudit, ForeignTask, GrantAudit } from '../../lib/audit/account.js';
 import { figuresOf, GRANT_COUNTERS, GRANT_GAUGES } from '../../lib/metrics/grants/grant-figures.js';
@@ -21,11 +21,11 @@ describe('figuresOf', () => {
     expect(recentOn([task('kernel')])).toBe(0);
   });
 
-  it('does not know how many there are where somebody has not looked at a CPU', () => {
+  it('has no number of them if a CPU was not looked at', () => {
     expect(recentOn([task('user')], null)).toBeNull();
   });
 
-  it('gives times in seconds, and none where they are not known', () => {
+  it('gives times in seconds, and none if they are unknown', () => {
     const timesOf = (ns: number | null, throttling: object | null) => {
       const totals = { runTimeNs: ns, runDelayNs: ns, stealNs: ns };
       const audit = { totals, throttling } as Partial<GrantAudit>;

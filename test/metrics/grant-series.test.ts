@@ -1,4 +1,4 @@
-// The series of grants, over scrapes at which grants come, go and do something.
+// The series of grants, over scrapes between which grants come, go and run.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GrantSeries, OTHER, type Series } from '../../lib/metrics/grants/grant-series.js';
@@ -16,7 +16,7 @@ const runsOf = (shown: Shown) =>
   Object.fromEntries(shown.map((each) => [each.label, each.counters.get('runs')]));
 
 describe('GrantSeries', () => {
-  it('goes on where a grant ends and another one of its name comes', () => {
+  it('continues if a grant ends and another one with its name comes', () => {
     const series = new GrantSeries<'runs', 'size'>(10);
     series.next([grant('1', 'gateway', 0)]);
     expect(runsOf(series.next([grant('1', 'gateway', 7)]))).toEqual({ gateway: 7 });
@@ -38,7 +38,7 @@ describe('GrantSeries', () => {
     expect(runsOf(shown)).toEqual({ 'name 1': 0, 'name 2': 5 });
   });
 
-  it('gives a grant a series of its own once there is room, and leaves to the others what it has done', () => {
+  it('gives a grant its own series once there is room, and leaves its past to the common one', () => {
     const series = new GrantSeries<'runs', 'size'>(1);
     series.next([grant('1', 'a', 0), grant('2', 'b', 0)]);
     expect(runsOf(series.next([grant('1', 'a', 3), grant('2', 'b', 5)]))).toEqual({ a: 3, other: 5 });
@@ -47,7 +47,7 @@ describe('GrantSeries', () => {
     expect(series.labelOf('2')).toBe('b');
   });
 
-  it('shows what is known, and nothing where nothing is', () => {
+  it('shows known values, and no unknown ones', () => {
     const series = new GrantSeries<'runs', 'size'>(10);
     expect(runsOf(series.next([grant('1', 'a', null)]))).toEqual({ a: undefined });
     series.next([grant('1', 'a', 2)]);
@@ -56,7 +56,7 @@ describe('GrantSeries', () => {
     expect(runsOf(series.next([grant('1', 'a', 5)]))).toEqual({ a: 5 });
   });
 
-  it('does not fall where the figures of a grant begin again', () => {
+  it('does not fall if the figures of a grant begin again', () => {
     const series = new GrantSeries<'runs', 'size'>(10);
     series.next([grant('1', 'a', 0)]);
     series.next([grant('1', 'a', 9)]);
@@ -70,7 +70,7 @@ describe('GrantSeries', () => {
     expect(runsOf(shown)).toEqual({ 1: 1, other: 2 });
   });
 
-  it('never falls, loses nothing that living grants do, and has no more series than it may', () => {
+  it('never falls, loses no work of living grants, and keeps to its limit of series', () => {
     // What each of six grants does until the next scrape; undefined: it is not there.
     const scrape = fc.array(fc.option(fc.nat(5), { nil: undefined }), { minLength: 6, maxLength: 6 });
     fc.assert(

@@ -1,4 +1,4 @@
-// What collectMetrics shows of each grant.
+// The metrics of each grant in collectMetrics.
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
@@ -23,14 +23,14 @@ const COUNTERS = [
 const countersOf = (page: Scrape, grant: string) =>
   COUNTERS.map((name) => page.value(`numalign_grant_${name}_total`, { grant }));
 
-/** Uses the CPU for so long. */
+/** Uses the CPU for this long. */
 function work(microseconds: number): void {
   const before = process.cpuUsage();
   while (process.cpuUsage(before).user < microseconds);
 }
 
 describe('metrics of each grant', () => {
-  it('count what happens on its CPUs, and are gone once it has ended', async () => {
+  it('count the events on its CPUs, and end with it', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true });
     const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
@@ -74,7 +74,7 @@ describe('metrics of each grant', () => {
     ).toBeUndefined();
   });
 
-  it('leave out what threads have done, and who is foreign, where nobody knows: of a persistent grant', async () => {
+  it('leave out the unknown threads and foreign tasks of a persistent grant', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true, grants: { memory: true } });
     const { uid } = await manager.admit(
@@ -92,7 +92,7 @@ describe('metrics of each grant', () => {
     await manager.release(uid);
   });
 
-  it('are of grants whose owners live, by their names, else by their ids', async () => {
+  it('cover grants with living owners, by their names, else by their ids', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(MACHINE, { stateDir });
     const { scrape } = collect(manager, { audit: true });
@@ -117,7 +117,7 @@ describe('metrics of each grant', () => {
     expect(page.count('numalign_grant_info')).toBe(3);
   });
 
-  it('have memory elsewhere only where it is asked for', async () => {
+  it('have memory elsewhere only on request', async () => {
     const manager = await openReal();
     const pages = [
       collect(manager, { audit: true }),
@@ -133,7 +133,7 @@ describe('metrics of each grant', () => {
     expect(values).toEqual([undefined, offNodeBytes ?? undefined]);
   });
 
-  it('show its level of enforcement as one of all, and what does not hold any more', async () => {
+  it('show its level of enforcement as one of all, and its flags', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(MACHINE, { stateDir });
     const { scrape } = collect(manager, { audit: true });
@@ -156,7 +156,7 @@ describe('metrics of each grant', () => {
     expect((await scrape()).value('numalign_grant_flags', { ...flag, code: 'CPU_TAKEN' })).toBeUndefined();
   });
 
-  it('are of at most so many grants, and sum the others', async () => {
+  it('cover a limited number of grants, and sum the others', async () => {
     // In memory, which takes a tenth of the time.
     const manager = await openManager({ topology: await discover({ synthetic: MACHINE }) });
     onTestFinished(() => manager.close());
@@ -172,7 +172,7 @@ describe('metrics of each grant', () => {
     expect(page.count('numalign_grant_enforcement')).toBe(11 * 5);
   });
 
-  it('are bounded by 100 grants unless it is said otherwise, on a real machine too', async () => {
+  it('are limited to 100 grants by default, on a real machine too', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true });
     const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
@@ -184,7 +184,7 @@ describe('metrics of each grant', () => {
     await grant.release();
   });
 
-  it('look at no process unless audits are asked for', async () => {
+  it('read no process without audits', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager);
     await manager.acquire({ cpu: 1 });
@@ -192,7 +192,7 @@ describe('metrics of each grant', () => {
     expect(names.filter((name) => name.startsWith('numalign_grant_'))).toEqual([]);
   });
 
-  it('look at the machine once for all of a scrape, and not in between', async () => {
+  it('read the machine once per scrape, and not in between', async () => {
     const manager = await openManager({ stateDir: makeStateDir(), readOnly: true });
     onTestFinished(() => manager.close());
     const looks: number[] = [];

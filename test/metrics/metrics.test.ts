@@ -1,4 +1,4 @@
-// What collectMetrics makes of what a manager does, read as Prometheus reads it.
+// The metrics of a manager's actions in collectMetrics, read like Prometheus reads them.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
@@ -30,7 +30,7 @@ function pinnings(page: Scrape): (number | undefined)[] {
 }
 
 describe('collectMetrics', () => {
-  it('says of a manager that only looks what the state says', async () => {
+  it('shows the state for a read-only manager', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(MACHINE, { stateDir });
     await manager.acquire({ cpu: 4 });
@@ -42,7 +42,7 @@ describe('collectMetrics', () => {
     expect(gauges.map((name) => page.value(name))).toEqual([1, view.generation(), 12]);
   });
 
-  it('has the kubelet’s names for what the kubelet has too, of the kubelet’s types and with its buckets', async () => {
+  it('has the kubelet’s names, types and buckets for metrics that the kubelet has too', async () => {
     const { scrape } = await collected();
     const page = await scrape();
     const kubelets = Object.entries(page.types).filter(([name]) => !name.startsWith('numalign_'));
@@ -69,7 +69,7 @@ describe('collectMetrics', () => {
     expect(counts).toEqual([0, 0, 0, 0, 0]);
   });
 
-  it('has what docs/reference/metrics.md lists, and nothing else', async () => {
+  it('has exactly the metrics of docs/reference/metrics.md', async () => {
     const { scrape } = collect(await openReal(), { watch: true, audit: true, grants: { memory: true } });
     const listed = [...read('docs/reference/metrics.md').matchAll(/^\| (`[^|]*`) \|/gm)].flatMap(([, cell]) =>
       [...cell!.matchAll(/`((?:kubelet|numalign|resource_manager)_\w+)`/g)].map(([, name]) => name!),
@@ -134,7 +134,7 @@ describe('collectMetrics', () => {
     },
   );
 
-  it('counts what is aligned only where that is guaranteed', async () => {
+  it('counts aligned containers only if alignment is guaranteed', async () => {
     const { manager, scrape } = await collected();
     const pair = [guaranteed('a', { cpu: 2 }), guaranteed('b', { cpu: 2 })];
     await manager.admit({ containers: pair }, { policy: 'best-effort' });
@@ -168,7 +168,7 @@ describe('collectMetrics', () => {
     expect([page.value(ALIGNED, ONE_L3), page.value(UNALIGNED, ONE_L3)]).toEqual([1, undefined]);
   });
 
-  it('counts what the managers have allocated, by the resource', async () => {
+  it('counts the allocations of the managers, by resource', async () => {
     const { manager, scrape } = await collected();
     const counts = async () => {
       const page = await scrape();
@@ -243,7 +243,7 @@ describe('collectMetrics', () => {
       ]);
     const NONE = [0, 0, 0, 0];
 
-    it('counts what is dealt out: each container, its own or shared, once', async () => {
+    it('counts dealt-out resources: each container once, exclusive or shared', async () => {
       const { manager, scrape } = await managed();
       expect(ofPods(await scrape())).toEqual([NONE, NONE]);
       const spec = { uid: 'pod', ...pod(4, [own, { name: 'logs' }, { name: 'proxy' }]) };
@@ -261,7 +261,7 @@ describe('collectMetrics', () => {
       expect(ofPods(await scrape())).toEqual(ofPods(page));
     });
 
-    it('counts no whole cores of them, as the kubelet does not', async () => {
+    it('counts no whole cores of them, like the kubelet', async () => {
       const { manager, scrape } = await managed({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
       const limits = { cpu: 4, memory: '2Gi' };
       await manager.admit({ resources: { requests: limits, limits }, containers: [own, { name: 'logs' }] });
@@ -270,7 +270,7 @@ describe('collectMetrics', () => {
       expect((await scrape()).value(ALIGNED, PHYSICAL)).toBe(1);
     });
 
-    it('counts none of its CPUs where these are no whole number', async () => {
+    it('counts none of its CPUs if these are no whole number', async () => {
       const { manager, scrape } = await managed();
       await manager.admit(pod('3500m', [own, { name: 'logs' }]));
       expect(ofPods(await scrape())).toEqual([NONE, [4, 0, 2, 2]]);
@@ -317,7 +317,7 @@ describe('collectMetrics', () => {
       expect(ofNode(page)).toEqual([0, 0, 0, 0, 0, 0]);
     });
 
-    it('counts exclusive containers one by one where nothing is booked for the pod', async () => {
+    it('counts exclusive containers one by one if nothing is booked for the pod', async () => {
       const { manager, scrape } = await managed({ topologyManagerScope: 'container' });
       await manager.admit(pod(4, [own, { name: 'logs' }]));
       const page = await scrape();
@@ -361,7 +361,7 @@ describe('collectMetrics', () => {
     expect(page.value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(4);
   });
 
-  it('counts whole cores where only they are given', async () => {
+  it('counts whole cores if only they are granted', async () => {
     const { manager, scrape } = await collected({ cpuManagerPolicyOptions: { 'full-pcpus-only': true } });
     await manager.acquire({ cpu: 2 });
     await errorOf(() => manager.acquire({ cpu: 3 }));
@@ -369,7 +369,7 @@ describe('collectMetrics', () => {
     expect([page.value(ALIGNED, PHYSICAL), page.value(UNALIGNED, PHYSICAL)]).toEqual([1, 1]);
   });
 
-  it('shows the state as it is at each scrape, whoever has changed it', async () => {
+  it('shows the current state at each scrape, whichever process has changed it', async () => {
     const { manager, scrape } = await collected({
       reservedSystemCPUs: '0',
       reservedMemory: [{ numaNode: 1, limits: { memory: '1Gi' } }],
@@ -419,7 +419,7 @@ describe('collectMetrics', () => {
     expect((await scrape()).value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(0);
   });
 
-  it('shows what the kubelet has, and whether anybody keeps the record of it', async () => {
+  it('shows the kubelet’s allocation, and if its record has a keeper', async () => {
     const { manager, scrape } = await collected({});
     const names = ['cpus_of_kubelet', 'record_of_kubelet_kept'];
     const values = async () => {
@@ -432,7 +432,7 @@ describe('collectMetrics', () => {
     expect(await values()).toEqual([3, 1]);
   });
 
-  it('counts each manager’s doing once, where two have the same state', async () => {
+  it('counts the actions of each manager once if two share a state', async () => {
     const { manager, scrape } = await collected();
     const other = await openManager({ topology: manager.topology, stateDir: manager.stateDir });
     onTestFinished(() => other.close());
@@ -446,7 +446,7 @@ describe('collectMetrics', () => {
     expect(counts).toEqual([1, 2]);
   });
 
-  it('counts grants of all processes that come and go, where it watches', async () => {
+  it('counts grants of all processes that come and go if it watches', async () => {
     const { manager, scrape } = await collected({ reservedSystemCPUs: '0' }, { watch: true });
     const agent = new Agent();
     await agent.tell('open', { stateDir: manager.stateDir, simulate: MACHINE });
@@ -482,7 +482,7 @@ describe('collectMetrics', () => {
     expect(page.value('numalign_release_duration_seconds_count')).toBe(1);
   });
 
-  it('has nothing of what is asked of the manager itself, where it is not to count that', async () => {
+  it('omits the manager’s own actions if the options say so', async () => {
     const { manager, scrape } = await collected({}, { requests: false });
     await manager.acquire({ cpu: 1 });
     const names = Object.keys((await scrape()).types);
@@ -491,7 +491,7 @@ describe('collectMetrics', () => {
     expect(names).toContain('numalign_errors_total');
   });
 
-  it('counts what reconciling tells', async () => {
+  it('counts the results of reconciliation', async () => {
     const { manager, scrape } = await collected();
     const source: Source = {
       managerId: manager.id,
@@ -530,7 +530,7 @@ describe('collectMetrics', () => {
     expect(page.value('kubelet_cpu_manager_pinning_requests_total')).toBe(1);
   });
 
-  it('shows a state that can only be looked at, and that it is no good for more', async () => {
+  it('shows a read-only state, and marks it as such', async () => {
     const { manager, scrape } = await collected();
     await manager.acquire({ cpu: 1 });
     makeNewer(manager.stateDir, true);
@@ -562,7 +562,7 @@ describe('collectMetrics', () => {
     expect(Object.keys(types).filter((name) => /^(kubelet|numalign)_/.test(name))).toEqual([]);
   });
 
-  it('puts another prefix before what the kubelet has without one, too', async () => {
+  it('puts another prefix before the kubelet’s metrics, too', async () => {
     const { scrape } = await collected({}, { kubeletPrefix: 'cell_' });
     const { types } = await scrape();
     const own = Object.keys(types).filter((name) => !name.startsWith('numalign_'));

@@ -1,4 +1,4 @@
-// The built package where nothing is installed that only metrics need.
+// The built package without packages that only metrics need.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

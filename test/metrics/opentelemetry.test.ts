@@ -1,4 +1,4 @@
-// What registerMetrics tells a meter, read as OpenTelemetry's SDK reads it.
+// The values of registerMetrics, read like OpenTelemetry's SDK reads them.
 import { createNoopMeter } from '@opentelemetry/api';
 import { AggregationTemporality, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -19,7 +19,7 @@ interface Point {
   readonly value: unknown;
 }
 
-/** An SDK with the metrics of this manager. `temporality`: how it is told what has changed. */
+/** An SDK with the metrics of this manager. `temporality`: how it reads changes. */
 function read(
   manager: ManagerView,
   options: MeterOptions = {},
@@ -54,7 +54,7 @@ const pointOf = (metrics: Read, name: string, attributes: Record<string, string>
     )?.value;
 
 describe('registerMetrics', () => {
-  it('tells what the state says, without what only the kubelet names', async () => {
+  it('reports the state, without the kubelet’s own metrics', async () => {
     const manager = await simulate(MACHINE);
     await manager.acquire({ cpu: 4 });
     const metrics = await read(manager).read();
@@ -65,7 +65,7 @@ describe('registerMetrics', () => {
     expect([...metrics.keys()].filter((name) => name.startsWith('numalign.grant.'))).toEqual([]);
   });
 
-  it('tells with audits what happens to each grant, as the metrics for Prometheus do', async () => {
+  it('reports the audits of each grant, like the metrics for Prometheus', async () => {
     const manager = await openReal();
     const { scrape } = collect(manager, { audit: true });
     const { read: collectOnce } = read(manager, { audit: true, grants: { memory: true } });
@@ -102,14 +102,14 @@ describe('registerMetrics', () => {
     ['memory_free_bytes', 'numalign.memory.free', 'By'],
     ['state_generation', 'numalign.state.generation', ''],
     ['free_cpus', 'numalign.free_cpus', '{cpu}'],
-  ])('names %s as its conventions ask for', (name, instrument, unit) => {
+  ])('names %s by its conventions', (name, instrument, unit) => {
     expect(instrumentOf(name)).toEqual({ name: instrument, unit });
   });
 
   it.each([
-    ['not told where the SDK tells what has changed', AggregationTemporality.DELTA, undefined],
+    ['absent if the SDK reports differences', AggregationTemporality.DELTA, undefined],
     ['still 0 where it tells sums', AggregationTemporality.CUMULATIVE, 0],
-  ])('tells gauges of a grant that has ended as 0 once; they are then %s', async (_, temporality, last) => {
+  ])('reports gauges of an ended grant as 0 once; they are then %s', async (_, temporality, last) => {
     const manager = await simulate(MACHINE);
     const { read: collectOnce } = read(manager, { audit: true }, temporality);
     const grant = await manager.acquire({ cpu: 2, name: 'gateway' });
@@ -121,7 +121,7 @@ describe('registerMetrics', () => {
     expect(await level()).toBe(last);
   });
 
-  it('lets no counter fall where a grant ends and another of its name comes', async () => {
+  it('lets no counter fall if a grant ends and another with its name comes', async () => {
     const manager = await openReal();
     const { read: collectOnce } = read(manager, { audit: true });
     const runs: number[] = [];
@@ -142,7 +142,7 @@ describe('registerMetrics', () => {
     expect(runs).toEqual([0, first, first, first, last, last]);
   });
 
-  it('tells nothing while the state is not asked for, and nothing more after its end', async () => {
+  it('reports nothing without a query of the state, and nothing after its end', async () => {
     const manager = await simulate(MACHINE);
     const { registration, read: collectOnce } = read(manager);
     let looks = 0;
@@ -162,7 +162,7 @@ describe('registerMetrics', () => {
   it('does nothing without an SDK', async () => {
     const manager = await simulate(MACHINE);
     manager.grants = () => {
-      throw new Error('nobody asks');
+      throw new Error('no queries expected');
     };
     registerMetrics(manager).stop();
     using _registration = registerMetrics(manager, { meter: createNoopMeter(), audit: true });

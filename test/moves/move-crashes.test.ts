@@ -15,7 +15,7 @@ const MOVER = {
   policy: 'single-numa-node',
   movable: { notice: 10_000 },
 } as const;
-// Of some hundred milliseconds each.
+// Some hundred milliseconds each.
 const STRIDE = budget(1, 6);
 
 async function open(stateDir: string): Promise<Manager> {
@@ -27,7 +27,7 @@ async function open(stateDir: string): Promise<Manager> {
 
 const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
 
-/** What a state must be whichever step somebody died at, once the next transaction has looked at it. */
+/** What a state must be after a death at any step, once the next transaction has checked it. */
 async function expectOnePlace(manager: Manager, isMoverThere: boolean): Promise<void> {
   await release(manager, 'asker');
   const grants = manager.grants();
@@ -39,13 +39,13 @@ async function expectOnePlace(manager: Manager, isMoverThere: boolean): Promise<
     expect(isFirst || String(mover.cpus) === '4-5').toBe(true);
     expect(reservedOf(manager)).toEqual(isFirst ? [2, 0] : [0, 2]);
   } else expect(reservedOf(manager)).toEqual([0, 0]);
-  // All the rest is to be had.
+  // All the rest is free.
   const rest = await manager.acquire({ cpu: isMoverThere ? 5 : 7 });
   await rest.release();
 }
 
 describe.each(['before', 'after'] as const)('a move with a process that dies %s a step', (when) => {
-  it('is done or undone by others where it is the one that asks', async () => {
+  it('is done or undone by others if it is the requester', async () => {
     const prepare = async (fail?: Failpoint): Promise<Scene> => {
       const stateDir = makeStateDir();
       const manager = await open(stateDir);
@@ -61,7 +61,7 @@ describe.each(['before', 'after'] as const)('a move with a process that dies %s 
     expect(deaths).toBeGreaterThan(10 / STRIDE);
   });
 
-  it('is done or undone by others where it is the owner of the grant', async () => {
+  it('is done or undone by others if it owns the grant', async () => {
     const prepare = async (fail?: Failpoint): Promise<Scene> => {
       const stateDir = makeStateDir();
       const manager = await open(stateDir);

@@ -11,10 +11,10 @@ async function open(): Promise<Manager> {
   return manager;
 }
 
-/** The transactions of a move, in their order. */
+/** The transactions of a move, in order. */
 const TRANSACTIONS = { announcement: 1, begin: 2, end: 3 };
 
-/** One of the transactions from now on fails, before or after it has committed. */
+/** One of the next transactions fails, before or after its commit. */
 function failTransaction(manager: Manager, nth: number, when: 'before' | 'after'): void {
   const { ledger } = siteOf(manager);
   const real = ledger.transact.bind(ledger);
@@ -31,7 +31,7 @@ function failTransaction(manager: Manager, nth: number, when: 'before' | 'after'
 describe.each(['process', 'persistent'] as const)('a move of a grant of a %s owner', (owner) => {
   it.each([
     ['cannot give up what it leaves', 'end', 'before'],
-    ['is not told that it has begun', 'begin', 'after'],
+    ['gets no confirmation of its beginning', 'begin', 'after'],
   ] as const)('is done in the end where it %s at first', async (_, step, when) => {
     const manager = await open();
     const request = { cpu: 2, memory: '2Gi', policy: 'single-numa-node', movable: true } as const;
@@ -48,7 +48,7 @@ describe.each(['process', 'persistent'] as const)('a move of a grant of a %s own
 });
 
 describe('a listener', () => {
-  it('hears how a move has ended before it hears of the next', async () => {
+  it('learns the end of a move before the next one begins', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 2, movable: true });
     const heard: string[] = [];
@@ -60,7 +60,7 @@ describe('a listener', () => {
 });
 
 describe('a resize', () => {
-  it('goes on where a move that was called off before ends meanwhile', async () => {
+  it('continues if a move that was called off before ends meanwhile', async () => {
     const manager = await open();
     const grant = await manager.acquire({ cpu: 2, movable: true });
     const hears = new Promise((resolve) =>

@@ -25,7 +25,7 @@ const onFirst = (manager: Manager, options: object = { movable: true }): Promise
   manager.acquire({ cpu: 2, memory: '2Gi', name: 'mover', policy: 'single-numa-node', ...options });
 
 describe('a move within one process', () => {
-  it('puts the grant where it is told to, and keeps what it has left for the request', async () => {
+  it('moves the grant to its target, and keeps the room that it leaves for the request', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     const before = String(grant.cpus);
@@ -48,21 +48,21 @@ describe('a move within one process', () => {
     expect(String(grant.upcoming)).toBe('4-5');
   });
 
-  it('tells listeners before and after', async () => {
+  it('informs listeners before and after', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
-    const told: string[] = [];
+    const announcements: string[] = [];
     grant.on('move', ({ before, cpus, nodes, memoryNodes }: MoveEvent) => {
-      told.push(`${before} to ${cpus} of ${nodes}, memory ${memoryNodes}; has ${grant.cpus}`);
+      announcements.push(`${before} to ${cpus} of ${nodes}, memory ${memoryNodes}; has ${grant.cpus}`);
     });
     const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
     await move(manager, grant.uid, SECOND, { for: 'asker' });
-    expect(told).toEqual(['0-1 to 4-5 of 1, memory 1; has 0-1']);
+    expect(announcements).toEqual(['0-1 to 4-5 of 1, memory 1; has 0-1']);
     expect(await end).toMatchObject({ isMoved: true, error: null });
     expect(String((await end).cpus)).toBe('4-5');
   });
 
-  it('waits for what the listener waits for, and holds both places meanwhile', async () => {
+  it('waits for the promise of the listener, and holds both places meanwhile', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     let go = () => {};
@@ -91,7 +91,7 @@ describe('a move within one process', () => {
         throw new Error('not now');
       },
     ],
-  ])('does not happen where a listener %s, and leaves nothing behind', async (_, listener) => {
+  ])('does not happen if a listener %s, and leaves nothing behind', async (_, listener) => {
     const manager = await open();
     const grant = await onFirst(manager);
     grant.on('move', listener);
@@ -103,7 +103,7 @@ describe('a move within one process', () => {
     expect(await end).toMatchObject({ isMoved: false, error: { cause: { message: 'not now' } } });
   });
 
-  it('does not happen where a listener does not answer within the notice', async () => {
+  it('does not happen if a listener does not answer within the notice', async () => {
     const manager = await open();
     const grant = await onFirst(manager, { movable: { notice: 50 } });
     grant.on('move', (event) => event.waitUntil(new Promise(() => {})));
@@ -124,7 +124,7 @@ describe('a move within one process', () => {
     expect(reservedOf(manager)).toEqual([4, 4]);
   });
 
-  it('may go where another has made room for the same request', async () => {
+  it('may go to room that another has made for the same request', async () => {
     const manager = await open();
     const first = await onFirst(manager);
     await move(manager, first.uid, SECOND, { for: 'asker' });
@@ -145,7 +145,7 @@ describe('a second move for one request', () => {
     await move(manager, first.uid, { cpus: '6-7', node: 1 }, { for: 'asker' });
     expect(reservedOf(manager)).toEqual([7, 7]);
     await move(manager, second.uid, { cpus: '0', node: 0 }, { for: 'asker' });
-    // Of the 4 GiB that the first has left 2 are the second's, as is the one that was free.
+    // Of the 4 GiB that the first has left, 2 are the second's, and so is the free one.
     expect(reservedOf(manager)).toEqual([8, 7]);
     expect(second.memory).toEqual([{ nodes: [0], type: 'memory', bytes: 3 * GI }]);
     expect(cpusOf(manager)).toMatchObject({ mover: '6-7', second: '0', asker: '1,4' });
@@ -161,7 +161,7 @@ describe('the room that a move has made', () => {
     containers: [{ name: 'main', limits: { cpu: 2, memory: '8Gi' } }],
   };
 
-  it('is for the request alone, which takes it as one step', async () => {
+  it('belongs only to the request, which takes it in one step', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     await move(manager, grant.uid, SECOND, { for: 'asker' });
@@ -173,7 +173,7 @@ describe('the room that a move has made', () => {
     expect(reservedOf(manager)).toEqual([8, 2]);
   });
 
-  it('is free again where the request is rejected all the same', async () => {
+  it('is free again if the request is rejected nevertheless', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     await move(manager, grant.uid, SECOND, { for: 'asker' });
@@ -185,7 +185,7 @@ describe('the room that a move has made', () => {
   });
 });
 
-describe('a move that may not be', () => {
+describe('an invalid move', () => {
   it.each([
     ['without consent', {}, 'ERR_NOT_MOVABLE'],
     ['to a node that is excluded', { movable: { exclude: [1] } }, 'ERR_NOT_MOVABLE'],
@@ -197,7 +197,7 @@ describe('a move that may not be', () => {
     expect(cpusOf(manager)).toEqual({ mover: '0-1' });
   });
 
-  it('is refused once there were as many within the hour as are allowed', async () => {
+  it('is refused once the allowed number within an hour is reached', async () => {
     const manager = await open();
     const grant = await onFirst(manager, { movable: { maxPerHour: 1 } });
     await move(manager, grant.uid, SECOND, { for: 'asker' });
@@ -218,7 +218,7 @@ describe('a move that may not be', () => {
     expect(String(grant.cpus)).toBe('0-1');
   });
 
-  it('is refused where no CPU would be shared while it holds both places', async () => {
+  it('is refused if no CPU would be shared while it holds both places', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     await manager.acquire({ cpu: 4, policy: 'none' });
@@ -230,7 +230,7 @@ describe('a move that may not be', () => {
     expect(String(grant.cpus)).toBe('0-1');
   });
 
-  it('is refused where memory of the node is allocated together with that of others', async () => {
+  it('is refused if memory of the node is allocated together with that of others', async () => {
     const topology = await machineOf([0, 1, 2].map(() => ({ cpus: 4, memory: 8 * GI })));
     const manager = await openManager({ topology, stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
@@ -242,7 +242,7 @@ describe('a move that may not be', () => {
     expect(error).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason: 'no-room' } });
   });
 
-  it('leaves mixed grants what they have booked of the shared pool, both places being held', async () => {
+  it('leaves mixed grants their booking of the shared pool while it holds both places', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     const [mixed] = await Promise.all(
@@ -258,14 +258,14 @@ describe('a move that may not be', () => {
     expect([...grant.cpus]).toEqual(free);
   });
 
-  it('is refused where the target is another amount', async () => {
+  it('is refused if the target has another size', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     const error = await errorOf(() => move(manager, grant.uid, { cpus: '4-6', node: 1 }, { for: 'asker' }));
     expect(error).toMatchObject({ code: 'ERR_INVALID_ARGUMENT' });
   });
 
-  it('is refused where the uid of the request is on record', async () => {
+  it('is refused if the uid of the request is on record', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
     const other = await manager.acquire({ cpu: 1 });

@@ -31,7 +31,7 @@ function withResolver() {
 }
 
 describe('a listener of a move', () => {
-  it('is waited for where it is asynchronous', async () => {
+  it('is awaited if it is asynchronous', async () => {
     const { grant, begin } = await scene();
     const [called, answer] = [withResolver(), withResolver()];
     grant.on('move', async () => {
@@ -46,7 +46,7 @@ describe('a listener of a move', () => {
     expect(String(grant.cpus)).toBe('4-5');
   });
 
-  it('may wait for more while it is waited for', async () => {
+  it('may wait for more while it is awaited', async () => {
     const { grant, begin } = await scene();
     grant.on('move', async (event) => {
       await Promise.resolve();
@@ -56,7 +56,7 @@ describe('a listener of a move', () => {
     expect(String(grant.cpus)).toBe('0-1');
   });
 
-  it('gets an error where it waits for something once that is answered', async () => {
+  it('gets an error if it adds a promise after its answer', async () => {
     const { grant, begin } = await scene();
     let event!: MoveEvent;
     grant.on('move', (given) => {
@@ -76,7 +76,7 @@ describe('a listener of a move', () => {
         throw new Error('not now');
       },
     ],
-  ])('sees by the signal that it waits in vain: %s', async (_, reason, other) => {
+  ])('learns from the signal that it waits in vain: %s', async (_, reason, other) => {
     const { grant, begin } = await scene({ notice: 50 });
     const abort = new Promise<AbortSignal>((resolve) => {
       grant.on('move', ({ signal, waitUntil }) => {
@@ -89,18 +89,18 @@ describe('a listener of a move', () => {
     expect((await abort).reason).toMatchObject({ code: 'ERR_NOT_MOVED', details: { reason } });
   });
 
-  it('harms nobody where what it waits for is rejected too late', async () => {
+  it('does no harm if its promise is rejected too late', async () => {
     const { grant, begin } = await scene({ notice: 50 });
     let reject = (_: Error) => {};
     grant.on('move', ({ waitUntil }) => waitUntil(new Promise((_, no) => (reject = no))));
     expect(await errorOf(begin)).toMatchObject({ details: { reason: 'no-answer' } });
     reject(new Error('not now'));
-    // By then an unhandled rejection would have been told.
+    // By then an unhandled rejection would have been reported.
     await new Promise(setImmediate);
     expect(String(grant.cpus)).toBe('0-1');
   });
 
-  it('is called once where it listens for one event', async () => {
+  it('is called once if it listens with once', async () => {
     const { grant, begin } = await scene();
     let calls = 0;
     grant.once('move', () => {

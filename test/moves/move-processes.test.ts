@@ -30,7 +30,7 @@ const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) =
 const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
 
 describe('a grant of another process', () => {
-  it('is moved by that process, which hears of it before and after', async () => {
+  it('is moved by that process, which learns of it before and after', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -39,14 +39,14 @@ describe('a grant of another process', () => {
     expect(String(moved.containers[0]!.cpus)).toBe('4-5');
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
     await expect
-      .poll(() => owner.tell('told'))
+      .poll(() => owner.tell('events'))
       .toEqual([
         { name: 'move', before: '0-1', cpus: '4-5' },
         { name: 'moveEnd', isMoved: true, cpus: '4-5', reason: null },
       ]);
   });
 
-  it('is moved though nobody listens', async () => {
+  it('is moved even without listeners', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -54,7 +54,7 @@ describe('a grant of another process', () => {
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
   });
 
-  it('stays where it is when its process does not answer within the notice', async () => {
+  it('stays when its process does not answer within the notice', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
@@ -70,20 +70,20 @@ describe('a grant of another process', () => {
     expect(grantsOf(manager)).toEqual({ mover: '4-5', asker: '0-1' });
   });
 
-  it('hears that a move is off when it answers too late', async () => {
+  it('learns that a move is off when it answers too late', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
     await owner.tell('listenToMoves', { uid, waits: true });
     await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
     await expect
-      .poll(() => owner.tell('told'))
+      .poll(() => owner.tell('events'))
       .toContainEqual(expect.objectContaining({ name: 'moveEnd', isMoved: false, cpus: '0-1' }));
     await owner.tell('letGo');
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
   });
 
-  it('is given back, with all that was kept for it, when its process dies before it answers', async () => {
+  it('is given back, with all room kept for it, when its process dies before it answers', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -96,7 +96,7 @@ describe('a grant of another process', () => {
     expect(reservedOf(manager)).toEqual([0, 0]);
   });
 
-  it('stays, and hears so, when the process that asks dies meanwhile', async () => {
+  it('stays, and learns so, when the requesting process dies meanwhile', async () => {
     const stateDir = makeStateDir();
     const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -108,13 +108,13 @@ describe('a grant of another process', () => {
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     await expect
-      .poll(() => owner.tell('told'))
+      .poll(() => owner.tell('events'))
       .toContainEqual({
         ...{ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'called-off' },
       });
   });
 
-  it('leaves its room to everybody when the process that has asked dies after the move', async () => {
+  it('frees its room when the requesting process dies after the move', async () => {
     const stateDir = makeStateDir();
     const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -126,7 +126,7 @@ describe('a grant of another process', () => {
     expect(reservedOf(manager)).toEqual([0, 2]);
   });
 
-  it('is moved for one who asks at a time', async () => {
+  it('is moved for one requester at a time', async () => {
     const stateDir = makeStateDir();
     const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -154,7 +154,7 @@ describe('a grant of another process', () => {
     expect(reservedOf(manager)).toEqual([0, 0]);
   });
 
-  it('can be called off by the one who asks', async () => {
+  it('can be called off by the requester', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await owner.tell('acquire', MOVER);
@@ -170,8 +170,8 @@ describe('a grant of another process', () => {
   });
 });
 
-describe('a grant of no process', () => {
-  it('is moved by the process that asks', async () => {
+describe('a persistent grant', () => {
+  it('is moved by the requesting process', async () => {
     const stateDir = makeStateDir();
     const [manager, other] = [await open(stateDir), await agentIn(stateDir)];
     const { uid } = await other.tell('acquire', { ...MOVER, owner: 'persistent' });

@@ -1,4 +1,4 @@
-// Moves on this machine: threads, processes and buffers of a grant go where it goes.
+// Moves on this machine: threads, processes and buffers of a grant follow it.
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -92,7 +92,7 @@ describe('a move', () => {
     const before = String(grant.cpus);
     const pid = sleeper();
     await grant.attach(pid);
-    // As a process that moves it may have left it, wherever it was killed.
+    // Like a killed mover may have left it, at any point.
     const site = realSiteOf(manager);
     await abandonMove(site, grant.uid, other, hasBegun);
     execFileSync('taskset', ['-pc', hasBegun ? before : other, String(pid)], { stdio: 'ignore' });
@@ -104,7 +104,7 @@ describe('a move', () => {
 });
 
 describe.skipIf(!isUsable)('a move with a process that cannot leave', () => {
-  it('does not happen, and everything is where it was', async () => {
+  it('does not happen, and everything stays in place', async () => {
     const { manager, grant, other } = await acquire({ owner: 'persistent' });
     const before = String(grant.cpus);
     const [bound, free] = [sleeper(), sleeper()];
@@ -124,7 +124,7 @@ describe.skipIf(!isUsable)('a move of a grant with a cgroup', () => {
   const cpusOf = (pid: number) =>
     readFileSync(join(hierarchy!.mount.point, cgroupOf(pid), 'cpuset.cpus'), 'utf8').trim();
 
-  it('gives the cgroup the other CPUs, and nothing of those that it leaves', async () => {
+  it('gives the cgroup the new CPUs, and none of the old ones', async () => {
     const { manager, grant, other } = await acquire({}, ownCgroups());
     grant.pin();
     const cgroup = cgroupOf(process.pid);

@@ -1,5 +1,5 @@
 // Before each file of judges: the processes that its tests start run the same mutant. Stryker knows
-// of its own alone.
+// only its own.
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -9,7 +9,7 @@ import { isSampled } from './sample.mjs';
 const CLANG = 'clang-14';
 const WORK = join(root, '.cache/mutants/core');
 const BUILD = join(WORK, 'build');
-// Of the tests without a mutant; at least so long.
+// The time of the tests without a mutant; at least this long.
 const TIMEOUT_FACTOR = 10;
 const SHORTEST_TIMEOUT_MS = 20_000;
 

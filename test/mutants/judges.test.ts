@@ -7,6 +7,6 @@ const files = Object.values(JUDGES).flat();
 const guestFiles = Object.values(MACHINE_JUDGES).flat();
 const paths = [...files, ...guestFiles.map((name) => `test/vm/guest/${name}.test.mjs`)];
 
-it.each([...new Set(paths)])('a judge of mutants is there: %s', (path) => {
+it.each([...new Set(paths)])('a judge of mutants exists: %s', (path) => {
   expect(existsSync(path)).toBe(true);
 });

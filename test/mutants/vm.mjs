@@ -1,5 +1,5 @@
 // Mutants of code that needs cgroup v2 or several NUMA nodes: a virtual machine for each, since a
-// test that fails may leave anything behind.
+// failing test may leave anything behind.
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,9 +20,9 @@ const TRIES = 4;
 const fileOf = (name) => `test/vm/guest/${name}.test.mjs`;
 
 /**
- * Runs files of tests in a machine of their own, with a mutant or none. Answers the first test that
- * fails, undefined where none does; what does not end is a failure too. Without a mutant also which
- * mutants each file runs.
+ * Runs files of tests in a machine of their own, with a mutant or none. Returns the first test that
+ * fails, undefined if none does; a test that does not end is a failure too. Without a mutant also
+ * the mutants that each file runs.
  */
 async function runTests(tests, mutant, { work, kernel, emulator, temporary, timeoutMs }) {
   const folder = mkdtempSync(join(temporary, 'run-'));
@@ -36,12 +36,12 @@ async function runTests(tests, mutant, { work, kernel, emulator, temporary, time
     const abort = new AbortController();
     let failed;
     const reader = new TapReader({
-      told: ({ name, isOk }) => {
+      onTest: ({ name, isOk }) => {
         if (isOk) return;
         failed ??= name;
         abort.abort();
       },
-      noted: () => {},
+      onNote: () => {},
     });
     const { status, isTooLate } = await boot(SHAPE, kernel, emulator, ['sh', '-c', commands.join(' && ')], {
       ...{ cwd: work, console: join(folder, 'console.log'), temporary: folder, bootMs: BOOT_MS, timeoutMs },
@@ -57,8 +57,8 @@ async function runTests(tests, mutant, { work, kernel, emulator, temporary, time
 }
 
 /**
- * Which of these mutants no test in a virtual machine notices. `work`: the package, with all
- * mutants in dist.
+ * The mutants that no test in a virtual machine notices. `work`: the package, with all mutants in
+ * dist.
  */
 export async function judgeInMachines(work, mutants, tests) {
   const cache = cacheFolder('numalign-vm');

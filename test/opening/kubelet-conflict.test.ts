@@ -47,11 +47,11 @@ describe('beside a kubelet', () => {
   const conflict = (found: KubeletFacts, universe: string, record: RecordedKubelet | null = null) =>
     thrownBy(() => checkBesideKubelet(found, CpuSet.parse(universe), ONLINE, record));
 
-  it('nothing is refused where none was found', () => {
+  it('nothing is refused if none was found', () => {
     expect(conflict(facts({ found: [] }), '0-15')).toBeUndefined();
   });
 
-  it('the error says what was found and which CPUs would do', () => {
+  it('the error names the findings and CPUs that would be valid', () => {
     const error = conflict(facts({ cpu: cpuState('2-11', { [UID]: '12-15' }) }), '0-3');
     expect(error).toMatchObject({
       code: 'ERR_KUBELET_CONFLICT',
@@ -74,22 +74,22 @@ describe('beside a kubelet', () => {
     keeper: { ...keeper, alive },
   });
 
-  it('nothing is refused while a process keeps on record what the kubelet gives out', () => {
+  it('nothing is refused while a process keeps the kubelet’s allocations on record', () => {
     const found = facts({ cpu: cpuState('0-11', { [UID]: '12-15' }) });
     expect(conflict(found, '0-15', kept('12-15'))).toBeUndefined();
-    // What it says cannot be seen, as the folder is root's alone.
+    // Its content is unreadable, since the folder is root's.
     expect(conflict(facts(), '0-15', kept(''))).toBeUndefined();
-    // What is on record and not in the file any more is taken from nobody.
+    // CPUs that are on record but no longer in the file are taken from no pod.
     expect(conflict(found, '0-15', kept('8-15'))).toBeUndefined();
   });
 
-  it('what the kubelet has given out and is not on record yet is refused, unless it is not managed', () => {
+  it('allocations of the kubelet that are not on record yet lead to an error, unless the CPUs are not managed', () => {
     const found = facts({ cpu: cpuState('0-7', { [UID]: '8-11', other: '12-15' }) });
     expect(conflict(found, '0-15', kept('12-15'))?.message).toMatch(/try again: CPUs 8-11/);
     expect(conflict(found, '0-7,12-15', kept('12-15'))).toBeUndefined();
   });
 
-  it('a record that nobody keeps is none, and the error says who kept it', () => {
+  it('a record without a keeper does not count, and the error names the last keeper', () => {
     const found = facts({ cpu: cpuState('0-11', { [UID]: '12-15' }) });
     expect(conflict(found, '0-15')?.message).toMatch(/let `numalign-node` record what it assigns/);
     expect(conflict(found, '0-15', kept('12-15', false))).toMatchObject({
@@ -98,7 +98,7 @@ describe('beside a kubelet', () => {
     });
   });
 
-  it('only CPUs that are neither shared nor given to anybody count as strictly reserved', () => {
+  it('only CPUs that are neither shared nor allocated count as strictly reserved', () => {
     const reservedOf = (cpu: CpuManagerState | undefined) => String(strictlyReserved(facts({ cpu }), ONLINE));
     expect(reservedOf(cpuState('2-11', { [UID]: '12-15' }))).toBe('0-1');
     expect(reservedOf(cpuState('0-11', { [UID]: '12-15' }))).toBe('');
@@ -129,7 +129,7 @@ describe('beside a kubelet', () => {
     expect(own({ pod, allowed: CpuSet.EMPTY })).toBe('');
   });
 
-  it('without its file only a Guaranteed container with as many CPUs as its limit has CPUs of its own', () => {
+  it('without its file only a Guaranteed container with as many CPUs as its limit has exclusive CPUs', () => {
     const pod = { uid: UID, qosClass: 'Guaranteed' } as const;
     const own = (more: Partial<KubeletFacts>) =>
       String(
@@ -163,11 +163,11 @@ describe("a cgroup's path", () => {
       `/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod${UID.replaceAll('-', '_')}.slice/x`,
       'Guaranteed',
     ],
-  ])('%s tells the pod, and that it is %s', (path, qosClass) => {
+  ])('%s reveals the pod, and that it is %s', (path, qosClass) => {
     expect(podOfCgroup(path)).toEqual({ uid: UID, qosClass });
   });
 
-  it('of static pods has a uid of another form, others tell nothing', () => {
+  it('of static pods has a uid of another form, others reveal nothing', () => {
     expect(podOfCgroup('/kubepods/pod0123456789abcdef0123456789abcdef/x')?.uid).toBe(
       '0123456789abcdef0123456789abcdef',
     );
@@ -227,7 +227,7 @@ describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
     expect(readKubeletFacts(root).found).toEqual(['kubelet.service']);
   });
 
-  it('by its process, with the files where that has them', () => {
+  it('by its process, with the files in its folder', () => {
     const root = machineWith({
       ...HOST,
       'proc/77/comm': 'kubelet\n',
@@ -295,7 +295,7 @@ describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
     });
   });
 
-  it('not from a container that has its cgroups for itself, but there its files can be mounted', () => {
+  it('not from a container with its own cgroups, unless its files are mounted there', () => {
     const root = machineWith({
       'proc/self/ns/cgroup': '->cgroup:[4026532700]',
       'proc/self/cgroup': '0::/\n',
@@ -310,7 +310,7 @@ describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
 });
 
 describe('openManager', () => {
-  it('takes besideKubelet as true or false, and asks for no kubelet in a folder of its own', async () => {
+  it('takes besideKubelet as true or false, and looks for no kubelet in a private folder', async () => {
     const stateDir = makeStateDir();
     expect(await errorOf(() => openManager({ stateDir, besideKubelet: 'yes' as never }))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -437,45 +437,42 @@ describe('openManager', () => {
     },
   );
 
-  it.skipIf(!canMount)(
-    'is what commands that hand out CPUs are refused by, unless they insist, and others are not',
-    () => {
-      const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-      const commands = [
-        'run --cpus 1 --silent -- true',
-        'run --cpus 1 --silent --beside-kubelet --cgroup-root none -- true',
-        'admit -f /var/lib/pod.yaml',
-        'admit -f /var/lib/pod.yaml --beside-kubelet',
-        'release web',
-        'configure --reserved 0',
-        'state export --kubelet /var/lib/exported',
-        'status',
-      ];
-      const limits = { cpu: 1, memory: '1Mi' };
-      const spec = { containers: [{ name: 'a', limits }] };
-      const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec });
-      const inside = [
-        'set -e; mount -t tmpfs none /var/lib; mount -t tmpfs none /run; mkdir /var/lib/kubelet',
-        'touch /var/lib/kubelet/cpu_manager_state',
-        `echo '${pod}' > /var/lib/pod.yaml`,
-        ...commands.map(
-          (command) => `"$0" "$1" ${command} 2>&1 >/dev/null | grep -o 'ERR_[A-Z_]*' || echo done`,
-        ),
-      ].join('\n');
-      const { stdout } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, main], {
-        encoding: 'utf8',
-      });
-      const refused = 'ERR_KUBELET_CONFLICT';
-      expect(stdout.trim().split('\n')).toEqual([
-        refused,
-        'done',
-        refused,
-        'done',
-        'done',
-        'done',
-        'done',
-        'done',
-      ]);
-    },
-  );
+  it.skipIf(!canMount)('refuses commands that grant CPUs, unless they insist, but no others', () => {
+    const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+    const commands = [
+      'run --cpus 1 --silent -- true',
+      'run --cpus 1 --silent --beside-kubelet --cgroup-root none -- true',
+      'admit -f /var/lib/pod.yaml',
+      'admit -f /var/lib/pod.yaml --beside-kubelet',
+      'release web',
+      'configure --reserved 0',
+      'state export --kubelet /var/lib/exported',
+      'status',
+    ];
+    const limits = { cpu: 1, memory: '1Mi' };
+    const spec = { containers: [{ name: 'a', limits }] };
+    const pod = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec });
+    const inside = [
+      'set -e; mount -t tmpfs none /var/lib; mount -t tmpfs none /run; mkdir /var/lib/kubelet',
+      'touch /var/lib/kubelet/cpu_manager_state',
+      `echo '${pod}' > /var/lib/pod.yaml`,
+      ...commands.map(
+        (command) => `"$0" "$1" ${command} 2>&1 >/dev/null | grep -o 'ERR_[A-Z_]*' || echo done`,
+      ),
+    ].join('\n');
+    const { stdout } = spawnSync('unshare', ['-m', 'sh', '-c', inside, process.execPath, main], {
+      encoding: 'utf8',
+    });
+    const refused = 'ERR_KUBELET_CONFLICT';
+    expect(stdout.trim().split('\n')).toEqual([
+      refused,
+      'done',
+      refused,
+      'done',
+      'done',
+      'done',
+      'done',
+      'done',
+    ]);
+  });
 });

@@ -77,12 +77,12 @@ function bundled(name: string, settings: string): string {
   return run(process.execPath, [name], { cwd: folder }).stdout;
 }
 
-describe('a program that is bundled', () => {
+describe('a bundled program', () => {
   it.each(Object.entries(BUILDS))('works with the setting of the documents: %s', (name, [bundler]) => {
     expect(bundled(name, setting(bundler))).toBe('true true\n');
   });
 
-  it.each(Object.keys(BUILDS))('without it says by a code what to mark as external: %s', (name) => {
+  it.each(Object.keys(BUILDS))('without it fails with a code that names the external module: %s', (name) => {
     expect(bundled(name, '')).toMatch(/^false ERR_ADDON_MISSING numalign was bundled into .*external/);
   });
 });

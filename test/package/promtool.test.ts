@@ -46,7 +46,7 @@ describe.runIf(hasApt)('promtool', () => {
     expect(broken.stderr).toContain('numalign_grant_run_ms');
   });
 
-  it('accepts the alerts, which fire where they should', () => {
+  it('accepts the alerts, which fire when they should', () => {
     const check = promtool(['check', 'rules', join(ROOT, 'examples/grafana/alerts.yaml')]);
     expect([check.status, check.stderr]).toEqual([0, '']);
     const file = join(ROOT, 'test/package/alerts.yaml');

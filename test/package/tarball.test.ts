@@ -1,4 +1,4 @@
-// What strangers get: the tarball, and the addon that it brings or has compiled.
+// What users get: the tarball, and the addon that it brings or has compiled.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -34,7 +34,7 @@ function runExample(cwd: string, name: string, options: { bare?: boolean } = {})
 }
 
 describe.runIf(isRoot)('the tarball', () => {
-  it('holds what is needed where it is installed, and nothing else', () => {
+  it('holds exactly the files that an installation needs', () => {
     const kinds = new Set(
       tarball().files.map((path) => (path.includes('/') ? path.slice(0, path.indexOf('/')) : path)),
     );
@@ -94,7 +94,7 @@ describe.runIf(isRoot)('the tarball', () => {
 });
 
 describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
-  it('is installed with its prebuilt addon, which does without hwloc’s library, and runs the examples', () => {
+  it('is installed with its prebuilt addon, which needs no library of hwloc, and runs the examples', () => {
     const { cwd } = install({ bare: true });
     expect(
       run('sh', ['-c', 'g++ --version || pkg-config --exists hwloc'], { cwd, bare: true, mayFail: true })
@@ -124,7 +124,7 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
     ).toBe('true\n');
   });
 
-  it('takes the prebuilt addon where one that was compiled elsewhere does not load', () => {
+  it('uses the prebuilt addon if one that was compiled elsewhere does not load', () => {
     const { cwd } = install({ bare: true });
     const release = join(cwd, 'node_modules/numalign/build/Release');
     mkdirSync(release, { recursive: true });
@@ -149,7 +149,7 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
       { NUMALIGN_PREBUILD: JUNK },
       /: \/.*\.node does not load here \(.*\), and /,
     ],
-  ])('says in one line what to install where %s, and leaves nothing behind', (_why, env, message) => {
+  ])('says in one line what to install if %s, and leaves nothing behind', (_why, env, message) => {
     const { cwd, status, stderr } = install({ bare: true, env, mayFail: true });
     expect(status).not.toBe(0);
     const lines = stderr.split('\n').filter((line) => line.includes('numalign install:'));
@@ -160,7 +160,7 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
 });
 
 describe.runIf(isRoot)('where no prebuilt addon fits', () => {
-  it('compiles one with what the machine has, and runs the examples', { timeout: 600_000 }, () => {
+  it('compiles one with the tools of the machine, and runs the examples', { timeout: 600_000 }, () => {
     const { cwd } = install({ env: UCLIBC });
     const compiled = join(cwd, 'node_modules/numalign/build/Release/numalign.node');
     expect(runModule(cwd, LOADED).split('\n')).toContain(compiled);
@@ -195,7 +195,7 @@ describe.runIf(isRoot)('the prebuilt addon', () => {
   const arm64System = join(PREBUILD_SYSTEM, 'usr/aarch64-linux-gnu');
   const emulator = '/usr/bin/qemu-aarch64-static';
 
-  it('decides as one that was compiled here', () => {
+  it('decides like one that was compiled here', () => {
     const here = decisions(ROOT);
     expect(here.split('\n').length).toBeGreaterThan(50);
     expect(decisions(install({ args: ['--ignore-scripts'] }).cwd)).toBe(here);
@@ -214,7 +214,7 @@ describe.runIf(isRoot)('the prebuilt addon', () => {
     );
   });
 
-  it.skipIf(!existsSync(emulator))('of arm64 decides as one that was compiled here, in an emulator', () => {
+  it.skipIf(!existsSync(emulator))('of arm64 decides in an emulator like one that was compiled here', () => {
     const { cwd } = install({ args: ['--ignore-scripts'] });
     const version = process.versions.node;
     npm(

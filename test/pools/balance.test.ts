@@ -1,4 +1,4 @@
-// Which Worker goes to a CPU that another one has left.
+// Which Worker moves to a CPU that another one has left.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
@@ -12,7 +12,7 @@ describe('successorOn', () => {
     expect(successorOn(0, on(1, 2, 2))?.name).toBe(2);
   });
 
-  it('takes none where that would make the other CPU the emptier one', () => {
+  it('takes none if that would make the other CPU the emptier one', () => {
     expect(successorOn(0, on(1, 2))).toBeUndefined();
     expect(successorOn(0, on(0, 1, 1))).toBeUndefined();
     expect(successorOn(0, [])).toBeUndefined();

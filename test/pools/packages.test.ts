@@ -66,7 +66,7 @@ async function whereAll(pool: Pool, count: number): Promise<Map<number, Where>> 
 describe.runIf(ALL.size > 1).each(Object.keys(POOLS))('a pool of %s', (name) => {
   giveEverythingBack();
 
-  it('has each Worker on a CPU of its own from its first line of code', async () => {
+  it('runs each Worker on its own CPU from its first line of code', async () => {
     using placement = new WorkerPlacement(
       () => EVERYTHING,
       { oneToOne: true },
@@ -85,11 +85,11 @@ describe.runIf(ALL.size > 1).each(Object.keys(POOLS))('a pool of %s', (name) => 
   });
 });
 
-describe.runIf(ALL.size > 1)('a Worker that takes the place of another', () => {
+describe.runIf(ALL.size > 1)('the successor of a Worker', () => {
   giveEverythingBack();
   const cpus = (placement: WorkerPlacement) => placement.workers.map((each) => each.cpus.first).sort();
 
-  it('has the CPU of that, which has ended', async () => {
+  it('has the CPU of the ended one', async () => {
     using placement = new WorkerPlacement(
       () => EVERYTHING,
       { oneToOne: true },
@@ -104,7 +104,7 @@ describe.runIf(ALL.size > 1)('a Worker that takes the place of another', () => {
     expect([...after.keys()].filter((tid) => !before.has(tid))).toHaveLength(1);
   });
 
-  it('has a CPU of its own, job by job', async () => {
+  it('has its own CPU, job by job', async () => {
     using placement = new WorkerPlacement(
       () => EVERYTHING,
       { oneToOne: true },
@@ -125,7 +125,7 @@ describe.runIf(ALL.size > 1)('a Worker that takes the place of another', () => {
 });
 
 describe.runIf(ALL.size > 1)('grant.poolOptions', () => {
-  it('has a Worker for each CPU of the grant, in the words of each package', async () => {
+  it('asks for a Worker per CPU of the grant, in the options of each package', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => {

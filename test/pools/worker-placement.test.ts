@@ -40,7 +40,7 @@ const placeOnAll = (options: PlaceWorkersOptions = { oneToOne: true }) =>
   );
 
 describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
-  it('has a plain Worker on the grant’s CPU from its first instruction, and leaves this thread as it was', async () => {
+  it('runs a plain Worker on the grant’s CPU from its first instruction, and restores this thread', async () => {
     const grant = await acquireCpu();
     const placement = await place(grant);
     const before = mine();
@@ -55,7 +55,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect(placement.workers).toEqual([birth]);
   });
 
-  it('has it leave with the grant, and none placed from then on', async () => {
+  it('moves it away at the end of the grant, and places none from then on', async () => {
     const grant = await acquireCpu();
     const placement = await place(grant);
     const { tid } = await firstMessage(start());
@@ -68,7 +68,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect(getEnvironmentData(KEY)).toBeUndefined();
   });
 
-  it('places none that is born while a release is on its way, and again those after it has failed', async () => {
+  it('places none that is born during a release, but places again after a failed one', async () => {
     const stateDir = makeStateDir();
     const grant = await acquireCpu(stateDir);
     const placement = await place(grant);
@@ -85,7 +85,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect((await firstMessage(after)).mask).toBe(String(grant.cpus));
   });
 
-  it('has one that nobody expected stay where it is after the end of the grant', async () => {
+  it('does not move an unexpected one after the end of the grant', async () => {
     const grant = await acquireCpu();
     const placement = await place(grant);
     setEnvironmentData(KEY);
@@ -95,7 +95,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect(placement.of(late)).toBeUndefined();
   });
 
-  it('places none that is born while unpin has yet to write down that threads have left', async () => {
+  it('places none that is born while unpin has yet to record that threads have left', async () => {
     const grant = await acquireCpu();
     const placement = await place(grant);
     const { tid } = await firstMessage(start());
@@ -108,7 +108,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect([mask, placement.of(late)]).toEqual([String(affinity()), undefined]);
   });
 
-  it('leaves nothing at its signal when it ends, by itself or with the grant', async () => {
+  it('leaves no listener at its signal when it ends, by itself or with the grant', async () => {
     const grant = await acquireCpu();
     const { signal } = new AbortController();
     const first = await place(grant, { signal });
@@ -121,7 +121,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  it('sees those that somebody else may mistake for its own: of grant.worker, of another thread', async () => {
+  it('distinguishes its Workers from those of grant.worker and of another thread', async () => {
     const grant = await acquireCpu();
     const placement = await place(grant);
     const granted = grant.worker(PLAIN, { eval: true });
@@ -150,7 +150,7 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
     expect(third.of(worker)).toBeUndefined();
   });
 
-  it('refuses what makes no sense, and sees no Worker then', async () => {
+  it('refuses invalid options, and places no Worker then', async () => {
     const grant = await acquireCpu();
     const options: [PlaceWorkersOptions, object][] = [
       [{ cpus: ALL.difference(grant.cpus) }, { code: 'ERR_INVALID_OPTION' }],
@@ -168,12 +168,12 @@ describe.runIf(ALL.size > 1)('grant.placeWorkers', () => {
   });
 });
 
-describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
+describe.runIf(ALL.size > 1)('Workers with a CPU each', () => {
   giveEverythingBack();
   const cpuOf = (placement: WorkerPlacement, worker: Worker) => placement.of(worker)!.cpus.first!;
   const sorted = (numbers: number[]) => [...numbers].sort((a, b) => a - b);
 
-  it('have as few beside them as can be, and are known, however many are born while others are', async () => {
+  it('are spread evenly and identified, however many are born at once', async () => {
     const breeder = start(
       `const { Worker } = require('node:worker_threads');
        const breed = () => new Worker('0', { eval: true }).once('exit', breed);
@@ -251,7 +251,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     expect([first.isActive, second.isActive]).toEqual([true, false]);
   });
 
-  it('leave those of a grant alone that are started right after a constructor has failed', async () => {
+  it('are distinguished from those of a grant that start right after a failed constructor', async () => {
     const [low, high] = ALL.toArray() as [number, number];
     const placement = placeOnAll({ cpus: String(low) });
     const before = mine();
@@ -265,7 +265,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     expect((await firstMessage(granted)).mask).toBe(String(high));
   });
 
-  it('are known by their threads though another subscriber of their births starts one', async () => {
+  it('are identified by their threads even if another subscriber of their births starts one', async () => {
     const placement = placeOnAll({ cpus: String(ALL.first) });
     const inner: Worker[] = [];
     const startAnother = () => {
@@ -284,7 +284,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     expect([other!.mask, second.of(inner[0]!)]).toEqual([String(ALL.toArray().at(-1)), undefined]);
   });
 
-  it('leave this thread as it was where their constructor fails after its place was made', async () => {
+  it('restore this thread if their constructor fails after its place was made', async () => {
     const placement = placeOnAll({ cpus: String(ALL.first) });
     const before = mine();
     setEnvironmentData('numalign.test', (() => {}) as unknown as string);
@@ -304,7 +304,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     expect(mine()).toEqual(before);
   });
 
-  it('are found by the kernel’s list where nothing came before their birth', async () => {
+  it('are found in the kernel’s list if nothing announced their birth', async () => {
     const placement = placeOnAll({ cpus: String(ALL.first) });
     setEnvironmentData(KEY);
     const worker = start();
@@ -316,7 +316,7 @@ describe.runIf(ALL.size > 1)('Workers one to a CPU', () => {
     expect(placement.of(second)).toMatchObject({ when: 'afterBirth', tid: (await firstMessage(second)).tid });
   });
 
-  it('stay where they are where the kernel’s list shows other threads that are new', async () => {
+  it('are not moved if the kernel’s list shows other new threads', async () => {
     const breeder = start(
       `const { parentPort, Worker } = require('node:worker_threads');
        parentPort.once('message', () =>

@@ -1,4 +1,4 @@
-// What the kubelet has given out, kept on record by one process and left alone by others.
+// The kubelet's allocations, kept on record by one process and left alone by others.
 import { existsSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -43,7 +43,7 @@ describe('the keeper of the record', () => {
     expect(await other.tell('sharedPool')).toBe('2-7');
   });
 
-  it('is known as dead to those that only look', async () => {
+  it('counts as dead for read-only managers', async () => {
     const stateDir = makeStateDir();
     const keeper = await agentOn(stateDir);
     await keeper.tell('recordKubelet', pods('2-6'));
@@ -57,7 +57,7 @@ describe('the keeper of the record', () => {
     );
   });
 
-  it('may have grants of its own, and lives by one lock', async () => {
+  it('may have grants of its own, under one lock', async () => {
     const stateDir = makeStateDir();
     const [keeper, other] = [await agentOn(stateDir), await agentOn(stateDir)];
     const { uid } = await keeper.tell('acquire', { cpu: 1 });
@@ -67,7 +67,7 @@ describe('the keeper of the record', () => {
     expect(await other.tell('kubelet')).toMatchObject({ keeper: { alive: true } });
   });
 
-  it('writes its file again where somebody removes it', async () => {
+  it('restores its file if another program removes it', async () => {
     const stateDir = makeStateDir();
     const [keeper, other] = [await agentOn(stateDir), await agentOn(stateDir)];
     await keeper.tell('recordKubelet', pods('2-6'));
@@ -80,8 +80,8 @@ describe('the keeper of the record', () => {
   });
 });
 
-describe('a state with what the kubelet has', () => {
-  it('is of a version that older numaligns leave alone, and of theirs again once nothing is on record', async () => {
+describe('a state with the kubelet’s record', () => {
+  it('has a version that older packages refuse, and theirs again once the record is empty', async () => {
     const stateDir = makeStateDir();
     const keeper = await agentOn(stateDir);
     expect(versionOf(stateDir)).toBe(2);
@@ -143,7 +143,7 @@ describe('a state with what the kubelet has', () => {
         }
       },
     ],
-  ])('is put together again where %s, by the file of its keeper', async (_, damage) => {
+  ])('is recovered from the file of its keeper if %s', async (_, damage) => {
     const stateDir = makeStateDir();
     const keeper = await agentOn(stateDir);
     await keeper.tell('recordKubelet', pods('1-2'));
@@ -159,7 +159,7 @@ describe('a state with what the kubelet has', () => {
     expect((await keeper.tell('kubelet')).cpus).toBe('4-6');
   });
 
-  it('whose keeper has ended is put together again by who has seen it', async () => {
+  it('whose keeper has ended is recovered by a process that has read it', async () => {
     const stateDir = makeStateDir();
     const [keeper, other] = [await agentOn(stateDir), await agentOn(stateDir)];
     await keeper.tell('recordKubelet', pods('1-6'));

@@ -1,4 +1,4 @@
-// Real processes, by a name that nothing else on the machine has.
+// Real processes with a unique name.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, copyFileSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
@@ -41,13 +41,13 @@ describe.runIf(canBeStranger)('processes looked for by name', () => {
     expect(found()).toEqual([roots]);
   });
 
-  it('are not found where another user has become root only in a user namespace of his own', async () => {
+  it('are not found if another user has become root only in its own user namespace', async () => {
     const stranger = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
     await start(shellNamed(), [...stranger, 'unshare', '-r']);
     expect(found()).toEqual([]);
   });
 
-  it('are not found where a user’s link to a setuid program has the name', async () => {
+  it('are not found if a user’s link to a setuid program has the name', async () => {
     const file = shellNamed();
     chmodSync(file, 0o4755);
     const link = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), NAME);

@@ -1,5 +1,5 @@
-// Quiet grants come, change and end on a machine that others change, too; the process that works for
-// them ends at any single step; the kernel refuses; the disk is full.
+// Quiet grants come, change and end on a machine that others change too; their process ends at any
+// single step; the kernel refuses; the disk is full.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
@@ -13,7 +13,7 @@ import { cpusOf, DISK_IS_FULL, podOf, QuietWorld, withCpus } from '../support/qu
 const GRANTABLE = 6;
 const LEAST = CpuSet.parse('6-7');
 
-// ---- what happens
+// ---- events
 
 const quiet: fc.Arbitrary<QuietRequest> = fc.record({
   ...{ interrupts: fc.boolean(), workqueues: fc.boolean(), packets: fc.constant(false) },
@@ -57,7 +57,7 @@ const at = <T>(list: readonly T[], some: number): T | undefined => list[some % M
 
 let count = 0;
 
-/** The state that an event is to lead to, and the process that does it; undefined: nobody can. */
+/** The state that an event leads to, and the process that does it; undefined: no process can. */
 function nextOf(world: QuietWorld, event: Event): { next: Assignments; process: string } | undefined {
   const { state } = world;
   const taken = state.pods.reduce((all, pod) => all.union(cpusOf(pod)), CpuSet.EMPTY);
@@ -74,13 +74,13 @@ function nextOf(world: QuietWorld, event: Event): { next: Assignments; process: 
   if (!pod) return undefined;
   const { uuid } = pod.owner;
   if (event.kind === 'release') return { next: removePods(state, new Set([pod.uid])), process: uuid };
-  // Away from some of what it has.
+  // Away from some of its CPUs.
   const has = [...cpusOf(pod)];
   const cpus = take(CpuSet.from(has.slice(1)).union(free), event.amount);
   return cpus.isEmpty ? undefined : { next: replacePod(state, withCpus(pod, cpus)), process: uuid };
 }
 
-/** All that needs no process of ours. */
+/** Events that need no process of ours. */
 async function happen(world: QuietWorld, event: Event): Promise<void> {
   const { machine } = world;
   const paths = [...machine.things.keys()];
@@ -104,14 +104,14 @@ async function happen(world: QuietWorld, event: Event): Promise<void> {
     case 'come': {
       const path = `/irq/${event.some % 3}`;
       if (machine.things.has(path)) return;
-      // Or as what was there.
+      // Or with the values of before.
       machine.add('interrupts', path, `${++count}`, event.mask ?? machine.last.get(path)!);
       world.foreign.add(path);
     }
   }
 }
 
-/** All grants end, and everybody looks once more. */
+/** All grants end, and every process checks once more. */
 async function endAll(world: QuietWorld): Promise<void> {
   const { machine } = world;
   machine.refused.clear();
@@ -136,7 +136,7 @@ async function liveThrough(world: QuietWorld, happens: readonly Event[]): Promis
 const runs = (all: number, usual: number) => ({ numRuns: budget(all, usual) });
 
 describe('settings of the kernel that grants want quiet', () => {
-  it('follow grants that come, change and end, at every moment, and are what others have made of them in the end', async () => {
+  it('follow grants that come, change and end, at every moment, and end with the values of others', async () => {
     await fc.assert(
       fc.asyncProperty(values, events(...GRANTS), async (initial, happens) => {
         const world = await worldOf(initial);
@@ -189,7 +189,7 @@ describe('settings of the kernel that grants want quiet', () => {
     expect(ended).toBeGreaterThan(50);
   });
 
-  it('stay as they are where the kernel refuses, which is on record; all others are right', async () => {
+  it('stay unchanged if the kernel refuses, with a record; all others are right', async () => {
     await fc.assert(
       fc.asyncProperty(
         values,
@@ -198,7 +198,7 @@ describe('settings of the kernel that grants want quiet', () => {
         async (initial, happens, end) => {
           const world = await worldOf(initial);
           const { machine } = world;
-          // Refused once, they are not written again for the same.
+          // A refused setting is not written again for the same target.
           const excused = new Set<string>();
           for (const event of happens) {
             const step = nextOf(world, event);
@@ -218,7 +218,7 @@ describe('settings of the kernel that grants want quiet', () => {
     );
   });
 
-  it('that go away and come back as other things have those’ values in the end', async () => {
+  it('that go away and come back as other ones end with the values of these', async () => {
     await fc.assert(
       fc.asyncProperty(values, events(...GRANTS, 'leave', 'come'), async (initial, happens) => {
         const world = await worldOf(initial);
@@ -229,7 +229,7 @@ describe('settings of the kernel that grants want quiet', () => {
     );
   });
 
-  it('are as before where any commit fails, or as they are to be where only the last does', async () => {
+  it('are as before if any commit fails, or have their targets if only the last one fails', async () => {
     let failed = 0;
     await fc.assert(
       fc.asyncProperty(

@@ -1,5 +1,5 @@
-// Quiet grants on this machine: interrupts of its devices under traffic, what the kernel refuses, and
-// what is restored.
+// Quiet grants on this machine: interrupts of its devices under traffic, refusals of the kernel,
+// and restored settings.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -43,7 +43,7 @@ async function open(): Promise<Manager> {
 const TIMES = 20;
 const MOST_READS = 50 * TIMES;
 
-/** Reads the random number generator until it is `enough`, at most so often. */
+/** Reads the random number generator until it is `enough`, at most this many times. */
 async function generateUntil(enough: (reads: number) => boolean): Promise<void> {
   const device = await openFile(GENERATOR);
   try {
@@ -55,7 +55,7 @@ async function generateUntil(enough: (reads: number) => boolean): Promise<void> 
 
 const rowOf = (irq: number) => rows().find((row) => row.irq === irq)!;
 
-/** An interrupt that comes as the generator is read, and that may be moved. */
+/** An interrupt that occurs when the generator is read, and that may be moved. */
 async function generatorInterrupt(): Promise<number | undefined> {
   try {
     const before = new Map(rows().map((row) => [row.irq, sum(row)]));
@@ -67,7 +67,7 @@ async function generatorInterrupt(): Promise<number | undefined> {
   }
 }
 
-/** How often it comes on a CPU while it comes so many times. */
+/** How often it occurs on a CPU while it occurs this many times. */
 async function comesOn(cpu: number, irq: number, times = TIMES): Promise<number> {
   const before = rowOf(irq);
   await generateUntil(() => sum(rowOf(irq)) - sum(before) >= times);
@@ -76,7 +76,7 @@ async function comesOn(cpu: number, irq: number, times = TIMES): Promise<number>
 }
 
 describe.runIf(isRoot)('a quiet grant', () => {
-  it('has interrupts come elsewhere while their device is at work, and no longer than it lasts', async ({
+  it('moves interrupts elsewhere while their device is at work, but only as long as it lasts', async ({
     skip,
   }) => {
     const irq = await generatorInterrupt();
@@ -88,7 +88,7 @@ describe.runIf(isRoot)('a quiet grant', () => {
     const original = read(fileOf(irq!));
     onTestFinished(() => writeFileSync(fileOf(irq!), original));
     writeFileSync(fileOf(irq!), String(cpu));
-    // A move may be done as it comes the next time.
+    // A move may take effect with the next interrupt.
     await comesOn(cpu, irq!, 2);
     expect(await comesOn(cpu, irq!)).toBeGreaterThanOrEqual(TIMES);
 
@@ -103,7 +103,7 @@ describe.runIf(isRoot)('a quiet grant', () => {
     expect(await comesOn(cpu, irq!)).toBeGreaterThanOrEqual(TIMES);
   });
 
-  it('leaves all masks as they were once it has ended', async () => {
+  it('leaves all masks restored once it has ended', async () => {
     const manager = await open();
     const before = masks();
     const grant = await manager.acquire({ cpu: 1, quiet: true });
@@ -124,7 +124,7 @@ describe.runIf(isRoot)('a quiet grant', () => {
     expect(outcome.reasons.join()).toMatch(new RegExp(`IRQ ${irq} .*(EPERM|EIO)`));
   });
 
-  it('is refused where a part cannot be had that it requires, and leaves nothing', async ({ skip }) => {
+  it('is refused if a required part is out of reach, and leaves nothing', async ({ skip }) => {
     const manager = await open();
     const before = masks();
     const grant = await manager.acquire({ cpu: 1, quiet: true });
@@ -138,7 +138,7 @@ describe.runIf(isRoot)('a quiet grant', () => {
     expect(masks()).toEqual(before);
   });
 
-  it('keeps its interrupts away when it is resized, and while it is', async ({ skip }) => {
+  it('keeps its interrupts away during and after a resize', async ({ skip }) => {
     skip(affinity().size < 3, 'there are only two CPUs');
     const manager = await open();
     const before = masks();
@@ -150,7 +150,7 @@ describe.runIf(isRoot)('a quiet grant', () => {
   });
 });
 
-/** Whether the kernel refuses to have the mask of an interrupt set to what it is. */
+/** True if the kernel refuses to set the mask of an interrupt to its current value. */
 function refuses(irq: number): boolean {
   try {
     writeFileSync(fileOf(irq), read(fileOf(irq)));

@@ -23,12 +23,12 @@ const withLine = (line: string) => ({ ...QUIET, [`${SYSTEM}/nohz_full`]: '(null)
 const callbacksOn = (cpus: string, line: string) =>
   workOn(cpus, withLine(line)).find(({ found }) => found.startsWith('RCU'))?.found;
 
-describe('what the kernel does on CPUs besides', () => {
-  it('is nothing where it was booted and set so', () => {
+describe('the kernel’s work on CPUs', () => {
+  it('is none if it was booted and set so', () => {
     expect(workOn('2-7', QUIET)).toEqual([]);
   });
 
-  it('is the tick of the CPUs that have one, with what to boot with', () => {
+  it('is the tick of the CPUs that have one, with the boot option against it', () => {
     expect(workOn('1-3', { ...QUIET, '/proc/cmdline': 'rcu_nocbs=1' })).toEqual([
       {
         found: "the timer's tick interrupts CPU 1",
@@ -37,13 +37,13 @@ describe('what the kernel does on CPUs besides', () => {
     ]);
   });
 
-  it('is the tick of all where nohz_full= is not given', () => {
+  it('is the tick of all CPUs without nohz_full=', () => {
     expect(workOn('2-3', withLine('rcu_nocbs=2-3')).map(({ found }) => found)).toEqual([
       "the timer's tick interrupts CPUs 2-3",
     ]);
   });
 
-  it('is the tick of all of a kernel that cannot do without, which is said', () => {
+  it('is the tick of all CPUs in a kernel that cannot do without, and says so', () => {
     const { [`${SYSTEM}/nohz_full`]: _, ...files } = QUIET;
     const [tick, callbacks] = workOn('2', files);
     expect(tick!.advice).toMatch(/^a kernel with CONFIG_NO_HZ_FULL, booted with `nohz_full=2`/);
@@ -58,12 +58,12 @@ describe('what the kernel does on CPUs besides', () => {
     ['N for the last CPU', 'rcu_nocbs=3-N', 'RCU callbacks run on CPU 2'],
     ['no CPU at first', 'rcu_nocbs', 'RCU callbacks run on CPUs 2-7'],
     ['no CPU but what is for init', 'quiet -- rcu_nocbs=all', 'RCU callbacks run on CPUs 2-7'],
-    ['a list of another kind, of which nothing is told', 'rcu_nocbs=0-7:1/2', undefined],
-  ])('is callbacks of RCU where the command line names %s', (_, line, found) => {
+    ['an unknown kind of list, which reports nothing', 'rcu_nocbs=0-7:1/2', undefined],
+  ])('is callbacks of RCU if the command line names %s', (_, line, found) => {
     expect(callbacksOn('2-7', line)).toBe(found);
   });
 
-  it('is khugepaged where transparent hugepages are always on', () => {
+  it('is khugepaged if transparent hugepages are always on', () => {
     const [work, ...more] = workOn('2', {
       ...QUIET,
       [`${HUGEPAGES}/enabled`]: '[always] madvise never\n',
@@ -85,7 +85,7 @@ describe('what the kernel does on CPUs besides', () => {
     expect(workOn('2', { ...QUIET, ...defrag, ...never })).toEqual([]);
   });
 
-  it('is not told where the files are hidden or closed', () => {
+  it('is unknown if the files are hidden or closed', () => {
     expect(workOn('2', {})).toEqual([]);
     const closed = kernelTree({}, {}, Object.fromEntries(Object.keys(QUIET).map((path) => [path, 'EACCES'])));
     expect(kernelWork(readKernelSettings(closed), CpuSet.parse('2'))).toEqual([]);

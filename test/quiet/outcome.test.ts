@@ -1,4 +1,4 @@
-// What grant.quiet says.
+// The value of grant.quiet.
 import { beforeAll, expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
@@ -29,7 +29,7 @@ const outcomeOf = (recorded: QuietSetting[]) =>
     () => [],
   ).parts.interrupts;
 
-it('names a setting that refuses its value, though it can only be read asynchronously', () => {
+it('names a setting that refuses its value, even if it can only be read asynchronously', () => {
   expect(outcomeOf([{ ...record, refusal: 'EACCES' }])).toEqual({
     reached: 'no',
     reasons: [
@@ -38,7 +38,7 @@ it('names a setting that refuses its value, though it can only be read asynchron
   });
 });
 
-it('says nothing of what has taken what it was told', () => {
+it('does not mention settings that accepted their values', () => {
   expect(outcomeOf([record])).toEqual({ reached: 'yes', reasons: [] });
 });
 

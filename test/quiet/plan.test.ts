@@ -1,4 +1,4 @@
-// What is planned for a setting that does not tell at once what was written, as irqbalance does.
+// Plans for a setting that does not show at once what was written, like irqbalance.
 import { beforeAll, expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
@@ -21,7 +21,7 @@ const record: QuietSetting = {
   ...{ written: ['0,2'], refusal: null, isLeftover: false },
 };
 
-/** No grant asks any more. */
+/** No grant needs it any more. */
 function planOf(value: string, isDelayed: boolean, recorded = record) {
   const { path, identity } = setting;
   const found = {
@@ -35,15 +35,15 @@ function planOf(value: string, isDelayed: boolean, recorded = record) {
   return plan.restorations.map(({ target }) => target);
 }
 
-it('is restored though it still tells the value of before, since ours may be to come', () => {
+it('is restored though it still shows the earlier value, since ours may follow', () => {
   expect(planOf('0', true)).toEqual(['0']);
   expect(planOf('0', false)).toEqual([]);
 });
 
-it('is left alone where somebody else has written it since', () => {
+it('is left alone if another program has written it since', () => {
   expect(planOf('0-1', true)).toEqual([]);
 });
 
-it('is left alone where it has refused what was written', () => {
+it('is left alone if it has refused the write', () => {
   expect(planOf('0', true, { ...record, refusal: 'E2BIG' })).toEqual([]);
 });

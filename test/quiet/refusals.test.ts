@@ -1,4 +1,4 @@
-// What the kernel refuses of quiet, and settings that go away or are left to somebody else.
+// The kernel's refusals of quiet, and settings that disappear or are left to other programs.
 import { expect, it } from 'vitest';
 import { addPod, removePods } from '../../lib/account/pod-changes.js';
 import { CpuSet } from '../../lib/index.js';
@@ -22,11 +22,11 @@ async function acquire(world: QuietWorld, uid: string, cpus: string): Promise<vo
 const release = (world: QuietWorld, uid: string) => world.carryOn(removePods(world.state, new Set([uid])));
 const recorded = ({ state }: QuietWorld, path: string) =>
   state.quiet?.settings.find((each) => each.path === path);
-/** Since the last look. */
+/** Since the last check. */
 const attempts = ({ machine }: QuietWorld, path: string) =>
   machine.attempts.splice(0).filter((each) => each.startsWith(`${path} `));
 
-it('a setting that the kernel refuses is named on record with its error, and written once', async () => {
+it('a setting that the kernel refuses is on record with its error, and written once', async () => {
   const world = await create();
   world.machine.refused.add(IRQ);
   await acquire(world, 'one', '0');
@@ -37,7 +37,7 @@ it('a setting that the kernel refuses is named on record with its error, and wri
   expect(attempts(world, IRQ)).toEqual([]);
 });
 
-it('a setting that the kernel has refused is tried again once something else is asked', async () => {
+it('a setting that the kernel has refused is tried again once its target changes', async () => {
   const world = await create();
   world.machine.refused.add(IRQ);
   await acquire(world, 'one', '0');
@@ -49,7 +49,7 @@ it('a setting that the kernel has refused is tried again once something else is 
   expect(recorded(world, IRQ)).toMatchObject({ original: ALL, refusal: null });
 });
 
-it('a setting that one process has no right to write is written by the next that has it', async () => {
+it('a setting that one process has no right to write is written by the next process with the right', async () => {
   const world = await create();
   world.machine.refused.add(IRQ);
   world.machine.refusal = 'EACCES';
@@ -61,7 +61,7 @@ it('a setting that one process has no right to write is written by the next that
   expect(recorded(world, IRQ)).toMatchObject({ original: ALL, refusal: null });
 });
 
-it('a restoration that the kernel refuses stays on record, and is made good once it does not', async () => {
+it('a restoration that the kernel refuses stays on record, and is done once the kernel accepts it', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   world.machine.refused.add(IRQ);
@@ -76,7 +76,7 @@ it('a restoration that the kernel refuses stays on record, and is made good once
   expect(world.state.quiet).toBeNull();
 });
 
-it('a setting that goes away while it is restored leaves nothing on record', async () => {
+it('a setting that disappears while it is restored leaves nothing on record', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   const { step } = world.machine;
@@ -101,7 +101,7 @@ it('a setting that cannot be read stays on record, and keeps no grant from its e
   expect(world.machine.values()[IRQ]).toBe(ALL);
 });
 
-it('a setting that cannot be seen from where its grant ends stays on record for a process that sees it', async () => {
+it('a setting that is invisible to the process that ends its grant stays on record for one that sees it', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   world.machine.hidden.add('/irq');
@@ -125,7 +125,7 @@ it('a setting is left alone by a process without the rights to write it, once th
   expect(attempts(world, IRQ)).toEqual([]);
 });
 
-it('what a process has no rights to restore is left over, and restored once by another that has', async () => {
+it('a setting that a process has no right to restore stays, and is restored once by another with the right', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   world.machine.refusal = 'EACCES';
@@ -144,7 +144,7 @@ it('what a process has no rights to restore is left over, and restored once by a
   expect(world.state.quiet).toBeNull();
 });
 
-it('a setting that was given up is left to somebody else, whatever the value, while others are repaired', async () => {
+it('a setting that was given up is left to other programs, whatever the value, while others are repaired', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   const isGivenUp = (path: string) => path === IRQ;
@@ -157,7 +157,7 @@ it('a setting that was given up is left to somebody else, whatever the value, wh
   expect(world.state.quiet).toBeNull();
 });
 
-it('a record of which somebody else has the setting by now is gone with the next opener', async () => {
+it('the record of a setting that another program has taken over ends with the next opener', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   world.machine.unreadable.add(IRQ);
@@ -169,7 +169,7 @@ it('a record of which somebody else has the setting by now is gone with the next
   expect([world.machine.values()[IRQ], world.state.quiet]).toEqual(['0-3', null]);
 });
 
-it('a setting that goes away while it is restored at last leaves nothing on record', async () => {
+it('a setting that disappears in its last restoration leaves nothing on record', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   world.machine.refused.add(IRQ);
@@ -185,7 +185,7 @@ it('a setting that goes away while it is restored at last leaves nothing on reco
   expect(world.state.quiet).toBeNull();
 });
 
-it('a setting that has come under the path of another keeps its value, though it is one of numalign', async () => {
+it('a new setting under the path of another keeps its value, even if it is one of numalign’s', async () => {
   const world = await create();
   await acquire(world, 'one', '0');
   world.machine.remove(IRQ);

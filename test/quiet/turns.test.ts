@@ -1,4 +1,4 @@
-// What settings of the kernel cost the event loop of the process that reads and writes them.
+// The cost of reading and writing kernel settings for the event loop.
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { addPod, removePods } from '../../lib/account/pod-changes.js';
@@ -10,7 +10,7 @@ const ASKED = {
   ...{ frequency: false, cache: null },
 };
 
-it('the event loop has its turn between a few writes, however many settings there are', async () => {
+it('the event loop gets its turn after a few writes, however many settings there are', async () => {
   const world = await QuietWorld.create(() => '0-7');
   for (let irq = 3; irq < 300; irq++) world.machine.add('interrupts', `/irq/${irq}`, 'first', '0-7');
   let writes = 0;

@@ -1,4 +1,4 @@
-// Masks and cgroups are changed behind numalign's back, on the real kernel.
+// Other programs change masks and cgroups of numalign, on the real kernel.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ async function open(
   return { manager, drifts, stateDir };
 }
 
-/** From outside, as somebody else would. */
+/** From outside, like another program. */
 const taskset = (cpus: CpuSet | string, tid: number) =>
   execFileSync('taskset', ['-pc', String(cpus), String(tid)], { stdio: 'ignore' });
 
@@ -93,7 +93,7 @@ describe.skipIf(!canPlace)('masks', () => {
     expect(native.grantThreads('another', '')).toEqual([]);
   });
 
-  it('of threads that nobody has pinned stay where they are, unless the whole process was', async () => {
+  it('of unpinned threads stay, unless the whole process is pinned', async () => {
     const { manager } = await open({ sharedMember: false });
     const grant = await manager.acquire({ cpu: 1 });
     const other = otherThread();
@@ -107,7 +107,7 @@ describe.skipIf(!canPlace)('masks', () => {
     expect(affinity()).toEqual(RESERVED);
   });
 
-  it('of shared members that come onto CPUs that are granted are narrowed', async () => {
+  it('of shared members that move onto granted CPUs are narrowed', async () => {
     const { manager, drifts } = await open();
     const member = idler();
     await manager.addSharedMember({ pid: member });
@@ -120,7 +120,7 @@ describe.skipIf(!canPlace)('masks', () => {
     expect(drifts[0]!.what).toContain(`process ${member} (`);
   });
 
-  it('that somebody changes back each time are contested after two repairs, told once, and left alone', async () => {
+  it('that another program changes back each time are contested after two repairs, reported once, and left alone', async () => {
     const { manager, drifts } = await open();
     const grant = await manager.acquire({ cpu: 1 });
     grant.pin();
@@ -142,7 +142,7 @@ describe.skipIf(!canPlace)('masks', () => {
       [true, false],
       [false, true],
     ]);
-    // Once it is right by itself, it is watched over again.
+    // Once it is right by itself, it is watched again.
     taskset(grant.cpus, tid);
     expect(await manager.reconcile()).toMatchObject({ contested: 0 });
     fight();
@@ -342,7 +342,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     expect(drifts).toMatchObject([{ kind: 'member', repaired: true }]);
   });
 
-  it('that are left of grants that are gone are removed, and others never', async () => {
+  it('of ended grants are removed, and others never', async () => {
     const { manager, drifts, stateDir } = await granted();
     const { openCpusetHierarchy } = await import('../../lib/cgroups/open-hierarchy.js');
     const { FolderMadeGroups } = await import('../../lib/cgroups/files/made-groups.js');
@@ -360,7 +360,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     expect(drifts).toMatchObject([{ kind: 'leftover', uid: null, repaired: true }]);
   });
 
-  it('that somebody widens again each time are contested', async () => {
+  it('that another program widens each time are contested', async () => {
     const { manager, group, drifts } = await granted();
     for (let round = 0; round < 4; round++) {
       writeFileSync(join(root, group, 'cpuset.cpus'), String(ALL));

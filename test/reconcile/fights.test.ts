@@ -1,4 +1,4 @@
-// Fights: what is repaired, how often, and when that is forgotten.
+// Fights: repairs, how often they happen, and when they are forgotten.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Fights } from '../../lib/reconcile/fights.js';
 
@@ -16,7 +16,7 @@ const alternate = (fights: Fights, rounds: number) =>
     return answer;
   });
 
-describe('what is changed behind numalign’s back', () => {
+describe('a setting that another program changes', () => {
   it('is repaired twice, and lost the third time', () => {
     const fights = new Fights();
     expect([fights.meet('x'), fights.isContested('x')]).toEqual(['repair', false]);
@@ -25,7 +25,7 @@ describe('what is changed behind numalign’s back', () => {
     expect([fights.contested, fights.isContested('y')]).toEqual([1, false]);
   });
 
-  it('is lost too where it was right for a round in between', () => {
+  it('is lost too if it was right for a round in between', () => {
     expect(alternate(new Fights(), 3)).toEqual(['repair', 'repair', 'lost']);
   });
 
@@ -42,7 +42,7 @@ describe('what is changed behind numalign’s back', () => {
   it.each([
     ['for many rounds within a moment', 0, 50],
     ['for long, but in a single round', LONG_MS, 1],
-  ])('does not where it was right %s', (_, waitMs, rounds) => {
+  ])('does not if it was right %s', (_, waitMs, rounds) => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const fights = new Fights();
     fights.meet('x');

@@ -1,5 +1,5 @@
-// Settings that quiet grants have changed are changed behind numalign's back; interrupts come and go. The
-// kernel's settings are in a folder tree.
+// Other programs change settings of quiet grants; interrupts come and go. The kernel's settings are
+// in a folder tree.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,7 +34,7 @@ async function grantOf(cpu: number) {
 }
 
 describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
-  it('that somebody has moved back is moved away again, and reported', async () => {
+  it('that another program has moved back is moved away again, and reported', async () => {
     const { tree, manager, drifts, grant, quiet } = await grantOf(1);
     expect(tree.read().get(IRQ)).toBe(quiet);
     tree.set(IRQ, '0-3');
@@ -47,7 +47,7 @@ describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
     expect(tree.read().get(IRQ)).toBe('0-3');
   });
 
-  it('that somebody else has moved stays there after the grant, which a channel names', async () => {
+  it('that another program has moved stays there after the grant, and a channel reports it', async () => {
     const { tree, grant } = await grantOf(1);
     const messages: unknown[] = [];
     const listen = (message: unknown) => messages.push(message);
@@ -60,7 +60,7 @@ describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
     expect(messages).toMatchObject([{ kind: 'quiet', uid: null, what, repaired: false }]);
   });
 
-  it('that was moved away twice and comes back once more is contested, and left where it is', async () => {
+  it('that was moved away twice and comes back once more is contested, and left alone', async () => {
     const { tree, manager, drifts, grant } = await grantOf(1);
     const moveBack = () => tree.set(IRQ, '0-3');
     for (let round = 0; round < 2; round++) {
@@ -75,7 +75,7 @@ describe.runIf(ALL.size > 1 && ALL.isSubsetOf(EVERY))('an interrupt', () => {
       [true, false],
       [false, true],
     ]);
-    // Others are still seen to, and it is told once.
+    // Others are still repaired, and it is reported once.
     tree.set(pathOf(26), '0-3');
     expect(await manager.reconcile()).toMatchObject({ repaired: 1, contested: 1 });
     expect([tree.read().get(IRQ), drifts.length]).toEqual(['0-3', 4]);

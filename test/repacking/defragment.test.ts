@@ -19,7 +19,7 @@ describe('defragment', () => {
     await manager.acquire({ cpu: 3, ...SINGLE });
   });
 
-  it('only says so in a dry run', async () => {
+  it('only reports in a dry run', async () => {
     const manager = await openTwoNodes({});
     await fragment(manager);
     const generation = manager.generation();
@@ -29,7 +29,7 @@ describe('defragment', () => {
     expect(nodesOf(await manager.defragment())).toEqual(nodesOf(planned));
   });
 
-  it('goes on until there is nothing to be gained', async () => {
+  it('continues until there is nothing to gain', async () => {
     const manager = await openTwoNodes({}, 6);
     await fragmentByTwo(manager);
     const done = await manager.defragment();
@@ -41,7 +41,7 @@ describe('defragment', () => {
     expect(await manager.defragment()).toMatchObject({ moves: [] });
   });
 
-  it('says who refused, and what was gained without', async () => {
+  it('names the grants that refused, and the gain without them', async () => {
     const manager = await openTwoNodes({});
     const { mover } = await fragment(manager);
     mover.on('move', () => {
@@ -56,7 +56,7 @@ describe('defragment', () => {
     expect(manager.grants()).toHaveLength(2);
   });
 
-  it('has nobody move without consent', async () => {
+  it('moves no grant without consent', async () => {
     const manager = await openTwoNodes({});
     await fragment(manager, {});
     expect(await manager.defragment()).toMatchObject({ moves: [], unmoved: [] });

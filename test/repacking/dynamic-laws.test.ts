@@ -9,14 +9,14 @@ const step = record({
   memory: integer({ min: 1, max: 4 }),
   movable: boolean(),
   policy: constantFrom('single-numa-node', 'single-numa-node', 'restricted', 'best-effort'),
-  // Which of the pods on record; from 6 on none.
+  // The index of a pod on record; from 6 on none.
   releases: integer({ min: 0, max: 9 }),
 });
 
 const machine = record({ nodes: integer({ min: 2, max: 4 }), cpus: integer({ min: 4, max: 7 }) });
 
 describe('under the dynamic policy', () => {
-  it('a pod is admitted just where a plan says so, after the moves that it names', async () => {
+  it('a pod is admitted exactly if a plan says so, after the moves that it names', async () => {
     let moves = 0;
     const law = asyncProperty(machine, array(step, { minLength: 15, maxLength: 30 }), async (made, steps) => {
       const topology = await machineOf(

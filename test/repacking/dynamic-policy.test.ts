@@ -17,7 +17,7 @@ const pod = (cpu: number | string, uid = 'pod') => ({
   containers: [{ name: 'main', limits: { cpu, memory: '1Gi' } }],
 });
 
-describe('a request that no node has room for, while there is enough in all', () => {
+describe('a request with enough room in total, but on no node', () => {
   it('is admitted once a grant that consents has moved out of its way', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
@@ -27,13 +27,13 @@ describe('a request that no node has room for, while there is enough in all', ()
     expect(String(mover.cpus)).toBe('6-7');
   });
 
-  it('has the owner hear of the move, and of the grant that it is for', async () => {
+  it('informs the owner of the move, and of the grant that it is for', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
-    const told: MoveEvent[] = [];
-    mover.on('move', (event) => told.push(event));
+    const moves: MoveEvent[] = [];
+    mover.on('move', (event) => moves.push(event));
     const asker = await askForThree(manager);
-    expect(told.map((event) => [String(event.cpus), event.for])).toEqual([['6-7', asker.uid]]);
+    expect(moves.map((event) => [String(event.cpus), event.for])).toEqual([['6-7', asker.uid]]);
   });
 
   it('is admitted as a pod, too', async () => {
@@ -50,7 +50,7 @@ describe('a request that no node has room for, while there is enough in all', ()
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', small: '', pod: '0-2' });
   });
 
-  it('waits in its turn, and has grants moved once there is enough', async () => {
+  it('waits in its turn, and moves grants once there is enough', async () => {
     const manager = await openTwoNodes();
     await fragment(manager);
     const last = await manager.acquire({ cpu: 1, name: 'last' });
@@ -63,7 +63,7 @@ describe('a request that no node has room for, while there is enough in all', ()
     await next;
   });
 
-  it('waits on where the grant refuses, and does not ask it once more', async () => {
+  it('keeps waiting if the grant refuses, and does not ask it again', async () => {
     const manager = await openTwoNodes();
     const { mover, filler } = await fragment(manager);
     let refusals = 0;
@@ -76,7 +76,7 @@ describe('a request that no node has room for, while there is enough in all', ()
     });
     const waiting = askForThree(manager, { wait: true });
     await isRefused;
-    // Each of these commits has it look again.
+    // Each of these commits makes it try again.
     for (let i = 0; i < 3; i++) await (await manager.acquire({ cpu: 1 })).release();
     expect(refusals).toBe(1);
     await filler.release();
@@ -103,7 +103,7 @@ describe('an admission by a move', () => {
     expect(manager.generation()).toBe(before + 4);
   });
 
-  it('commits nothing where no move helps', async () => {
+  it('commits nothing if no move helps', async () => {
     const manager = await openTwoNodes();
     await fragment(manager, {});
     const before = manager.generation();
@@ -113,7 +113,7 @@ describe('an admission by a move', () => {
 });
 
 describe('a plan', () => {
-  it('says after which moves the pod would be admitted, and moves nothing', async () => {
+  it('lists the moves after which the pod would be admitted, and moves nothing', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
     const { admitted, repacking, explanation } = manager.plan(pod(3), SINGLE);
@@ -134,7 +134,7 @@ describe('a plan', () => {
     );
   });
 
-  it('says so of a prepared pod, as long as that is so', async () => {
+  it('lists the same for a prepared pod, as long as they are valid', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
     const prepared = manager.prepare(pod(3), SINGLE);
@@ -143,15 +143,15 @@ describe('a plan', () => {
     expect(prepared.plan()).toMatchObject({ admitted: true, repacking: null });
   });
 
-  it('knows of no moves under the static policy', async () => {
+  it('has no moves under the static policy', async () => {
     const manager = await openTwoNodes({});
     await fragment(manager);
     expect(manager.plan(pod(3), SINGLE)).toMatchObject({ admitted: false, repacking: null });
   });
 });
 
-describe('a request that is rejected all the same', () => {
-  it('says that no grant that consents makes room', async () => {
+describe('a rejected request', () => {
+  it('says that no consenting grant makes room', async () => {
     const manager = await openTwoNodes();
     await fragment(manager, {});
     const error = await errorOf(() => askForThree(manager));
@@ -162,14 +162,14 @@ describe('a request that is rejected all the same', () => {
     expect((error as Error).message).toContain('no move of a grant that consents would make room');
   });
 
-  it('says so where what is free in all would not do', async () => {
+  it('says so if too little is free in all', async () => {
     const manager = await openTwoNodes();
     await fragment(manager);
     const error = await errorOf(() => askForThree(manager, { cpu: 4, policy: 'best-effort' }));
     expect(error).toMatchObject({ details: { repacking: { reason: 'sum' } } });
   });
 
-  it('says which grant refused to move', async () => {
+  it('names the grant that refused to move', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
     mover.on('move', (event) => event.waitUntil(Promise.reject(new Error('not now'))));
@@ -177,11 +177,11 @@ describe('a request that is rejected all the same', () => {
     expect(error).toMatchObject({
       details: { repacking: { unmoved: [{ uid: mover.uid, name: 'mover', reason: 'refused' }] } },
     });
-    expect((error as Error).message).toContain('"mover" would have made room, and has not moved (refused)');
+    expect((error as Error).message).toContain('"mover" could have made room, but did not move (refused)');
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 
-  it('gives nothing up for a grant that may not move any more within the hour', async () => {
+  it('keeps nothing of a grant that may not move again within the hour', async () => {
     const manager = await openTwoNodes();
     const { filler } = await fragment(manager, { movable: { maxPerHour: 1 } });
     const asker = await askForThree(manager);
@@ -195,7 +195,7 @@ describe('a request that is rejected all the same', () => {
 });
 
 describe('a request for which one of several grants may move', () => {
-  it('has the other move where the first refuses', async () => {
+  it('moves the other if the first refuses', async () => {
     const manager = await openTwoNodes();
     const movers = await fragmentByTwo(manager);
     const refusals: string[] = [];
@@ -210,7 +210,7 @@ describe('a request for which one of several grants may move', () => {
     expect([stays, moved]).toEqual(['0', '1']);
   });
 
-  it('has both move where it takes both', async () => {
+  it('moves both if it needs both', async () => {
     const manager = await openTwoNodes(DYNAMIC, 5);
     await fragmentByTwo(manager);
     await askForThree(manager, { cpu: 5 });
@@ -232,7 +232,7 @@ describe('a request for which one of several grants may move', () => {
     expect(asked).toHaveLength(1);
   });
 
-  it('gets nothing of the first where the second refuses', async () => {
+  it('gets nothing of the first if the second refuses', async () => {
     const manager = await openTwoNodes(DYNAMIC, 5);
     let asked = 0;
     for (const mover of await fragmentByTwo(manager)) {
@@ -249,7 +249,7 @@ describe('a request for which one of several grants may move', () => {
 });
 
 describe('a pod that is placed under the dynamic policy', () => {
-  it('has the CPUs that it has under the static one', async () => {
+  it('gets the same CPUs as under the static one', async () => {
     for (const options of [DYNAMIC, { cpuManagerPolicy: 'static' } as const]) {
       const manager = await openTwoNodes(options);
       await manager.admit(pod(3), SINGLE);
@@ -261,7 +261,7 @@ describe('a pod that is placed under the dynamic policy', () => {
 });
 
 describe('two requests at a time', () => {
-  it('are both admitted where there is room for both', async () => {
+  it('are both admitted if there is room for both', async () => {
     const manager = await openTwoNodes(DYNAMIC, 9);
     const one = { movable: true, memory: '1Gi', ...SINGLE } as const;
     for (const name of ['a', 'b', 'c']) await manager.acquire({ ...one, cpu: 2, name });
@@ -279,8 +279,8 @@ describe('two requests at a time', () => {
   });
 });
 
-describe('a request that comes while others have a grant moved', () => {
-  it('waits for what the grant holds of both places', async () => {
+describe('a request that comes while others move a grant', () => {
+  it('waits for the CPUs that the grant holds in both places', async () => {
     const manager = await openTwoNodes(DYNAMIC, 5);
     const { mover } = await fragment(manager);
     const isAsked = new Promise<() => void>((resolve) => {
@@ -290,7 +290,7 @@ describe('a request that comes while others have a grant moved', () => {
     const refuse = await isAsked;
     expect(manager.freeCpus().size).toBe(4);
     const second = manager.acquire({ cpu: 5, name: 'second', policy: 'best-effort' });
-    // It is decided before that is on record.
+    // Its decision comes before the record.
     refuse();
     expect(await first).toMatchObject({ code: 'ERR_TOPOLOGY_AFFINITY' });
     expect((await second).cpus.size).toBe(5);
@@ -298,7 +298,7 @@ describe('a request that comes while others have a grant moved', () => {
 });
 
 describe('an abort', () => {
-  it('ends the request, and leaves grants and room as they were', async () => {
+  it('ends the request, and leaves grants and room unchanged', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
     const abort = new AbortController();
@@ -312,7 +312,7 @@ describe('an abort', () => {
     expect(manager.grants().every(({ upcoming }) => upcoming === null)).toBe(true);
   });
 
-  it('by the close of the manager does so too', async () => {
+  it('by the close of the manager does the same', async () => {
     const manager = await openTwoNodes();
     const other = await openManager({ topology: manager.topology, stateDir: manager.stateDir });
     onTestFinished(() => other.close());

@@ -25,7 +25,7 @@ async function open(stateDir: string, cpus = 4): Promise<Manager> {
 
 async function agentIn(stateDir: string, cpus = 4, prefix: string[] = []): Promise<Agent> {
   const agent = new Agent(prefix);
-  // It may have died before it is told something.
+  // It may die before it gets a command.
   agent.process.stdin!.on('error', () => {});
   await agent.tell('open', { stateDir, simulate: simulated(cpus), ...DYNAMIC });
   return agent;
@@ -49,7 +49,7 @@ const namesOf = (manager: Manager) =>
 const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
 
 describe('a grant of another process', () => {
-  it('moves out of the way of a request, and its owner hears of it', async () => {
+  it('moves out of the way of a request, and its owner learns of it', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const uid = await fragment(manager, owner);
@@ -57,14 +57,14 @@ describe('a grant of another process', () => {
     await manager.acquire(ASKER);
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
     expect(reservedOf(manager)).toEqual([1, 2]);
-    expect(await owner.tell('told')).toMatchObject([{ name: 'move' }, { name: 'moveEnd', isMoved: true }]);
+    expect(await owner.tell('events')).toMatchObject([{ name: 'move' }, { name: 'moveEnd', isMoved: true }]);
   });
 
-  it('is passed over where its process does not answer, and the next candidate moves', async () => {
+  it('is passed over if its process does not answer, and the next candidate moves', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const small = { ...MOVER, cpu: 1 };
-    // The one with less memory to migrate is asked first.
+    // The grant with less memory to migrate comes first.
     await owner.tell('acquire', { ...small, memory: '1Gi', movable: { notice: 200 } });
     await manager.acquire({ ...small, name: 'second' });
     const rest = await manager.acquire({ cpu: 2, ...SINGLE });
@@ -79,7 +79,7 @@ describe('a grant of another process', () => {
 });
 
 describe('a request whose room is made by a process that has stopped meanwhile', () => {
-  it('ends with its signal, and what the grant leaves is kept until it has left', async () => {
+  it('ends with its signal, and the old room of the grant is kept until it has left', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
     const uid = await fragment(manager, owner, { movable: { notice: 200 } });
@@ -98,8 +98,8 @@ describe('a request whose room is made by a process that has stopped meanwhile',
   });
 });
 
-describe('the process that asks', () => {
-  it('leaves no room behind where it is killed while the owner thinks about it', async () => {
+describe('the requesting process', () => {
+  it('keeps no room if it is killed before the owner’s answer', async () => {
     const stateDir = makeStateDir();
     const [manager, owner, asker] = [await open(stateDir), await agentIn(stateDir), await agentIn(stateDir)];
     const uid = await fragment(manager, owner);
@@ -111,13 +111,13 @@ describe('the process that asks', () => {
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
     expect(reservedOf(manager)).toEqual([2, 0]);
     const next = manager.acquire(ASKER);
-    await expect.poll(() => owner.tell('told')).toHaveLength(3);
+    await expect.poll(() => owner.tell('events')).toHaveLength(3);
     await owner.tell('letGo');
     await next;
     expect(cpusByName(manager)).toEqual({ mover: '6-7', filler: '4-5', asker: '0-2' });
   });
 
-  it('leaves none behind where it is killed between two moves', async () => {
+  it('keeps no room if it is killed between two moves', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir, 5);
     const [owner, asker] = [await agentIn(stateDir, 5), await agentIn(stateDir, 5)];
@@ -130,10 +130,10 @@ describe('the process that asks', () => {
     for (const uid of uids) await owner.tell('listenToMoves', { uid, waits: true });
     asker.ask('acquire', { ...ASKER, cpu: 5 }).catch(() => {});
     await changed(manager, () => isAnnounced(manager));
-    await expect.poll(() => owner.tell('told')).toHaveLength(1);
+    await expect.poll(() => owner.tell('events')).toHaveLength(1);
     await owner.tell('letGo');
-    // The first has moved, the second is asked.
-    await expect.poll(() => owner.tell('told')).toHaveLength(3);
+    // The first has moved; the second is asked.
+    await expect.poll(() => owner.tell('events')).toHaveLength(3);
     expect(manager.grants()).toHaveLength(4);
     await asker.kill();
     await changed(manager, () => !isAnnounced(manager) && manager.grants().length === 3);
@@ -142,7 +142,7 @@ describe('the process that asks', () => {
     expect(manager.freeCpus().size).toBe(6);
   });
 
-  it('leaves the record right whichever step it dies at', async () => {
+  it('leaves a sound record whichever step it dies at', async () => {
     const shim = (variables: Record<string, string>) => [
       'env',
       ...Object.entries(variables).map(([name, value]) => `${name}=${value}`),
@@ -173,7 +173,7 @@ describe('the process that asks', () => {
       const answer = await asker?.ask('acquire', ASKER).catch(() => undefined);
       if (answer) await asker!.kill();
       else deaths++;
-      // Whatever it had, or kept, is free by then.
+      // All its grants and kept room are free by then.
       const next = await manager.acquire({ ...ASKER, name: 'next' });
       expect(namesOf(manager), `step ${nth} of ${all}, ${JSON.stringify(answer)}`).toEqual([
         'filler',
@@ -189,14 +189,14 @@ describe('the process that asks', () => {
   });
 });
 
-describe('two processes that ask at a time', () => {
-  it('are both admitted where there is room for both, time and again', async () => {
+describe('two processes with requests at the same time', () => {
+  it('are both admitted if there is room for both, again and again', async () => {
     for (let round = 0; round < budget(30, 4); round++) {
       const stateDir = makeStateDir();
       const manager = await open(stateDir, 10);
       const agents = [await agentIn(stateDir, 10), await agentIn(stateDir, 10), await agentIn(stateDir, 10)];
       const [owner, first, second] = agents as [Agent, Agent, Agent];
-      // Node 0: four grants of one CPU that may move, and six free ones; node 1: three fixed, seven free.
+      // Node 0: four movable grants of one CPU, and six free ones; node 1: three fixed, seven free.
       for (const name of ['a', 'b', 'c', 'd'])
         await owner.tell('acquire', { cpu: 1, memory: '1Gi', name, movable: true, ...SINGLE });
       const rest = await manager.acquire({ cpu: 6, ...SINGLE });

@@ -11,8 +11,8 @@ import {
 
 const container = (cpu: number) => ({ name: 'main', limits: { cpu, memory: '1Gi' } });
 
-describe('a grant that consents to be moved', () => {
-  it('stays where its application does not answer, and the next candidate moves', async () => {
+describe('a grant that consents to moves', () => {
+  it('stays if its application does not answer, and the next candidate moves', async () => {
     const manager = await openTwoNodes();
     const movers = await fragmentByTwo(manager, { movable: { notice: 100 } });
     const asked: string[] = [];
@@ -25,7 +25,7 @@ describe('a grant that consents to be moved', () => {
     expect(asked.map((uid) => String(manager.grant(uid).numaNodes))).toEqual(['0', '1']);
   });
 
-  it('stays where the kubelet takes the CPUs that it was to have', async () => {
+  it('stays if the kubelet takes its target CPUs', async () => {
     const manager = await openTwoNodes();
     const { mover } = await fragment(manager);
     mover.on('move', ({ cpus }) =>
@@ -38,7 +38,7 @@ describe('a grant that consents to be moved', () => {
     expect(mover.upcoming).toBeNull();
   });
 
-  it('is not asked where its init containers have left something', async () => {
+  it('is not asked if its init containers have left something', async () => {
     const manager = await openTwoNodes();
     const initContainers = [{ ...container(2), name: 'setup' }];
     const pod = { uid: 'mover', initContainers, containers: [container(2)] };

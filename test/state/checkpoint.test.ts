@@ -135,7 +135,7 @@ const anyPod: fc.Arbitrary<PodAssignment> = fc.record({
 
 type Upcoming = NonNullable<PodAssignment['upcoming']>;
 
-// The same containers elsewhere.
+// The same containers in other places.
 function goingTo({ booking, containers }: PodAssignment, upcoming: Upcoming, hand: CpuSet): Upcoming {
   const move = upcoming.move;
   const place = (c: ContainerAssignment, n: number): ContainerAssignment => ({
@@ -155,7 +155,7 @@ const pod = anyPod.map((each) => ({
   upcoming: each.upcoming && goingTo(each, each.upcoming, CpuSet.EMPTY),
 }));
 
-// Devices are of one pod each.
+// Each device belongs to one pod.
 function withOwnDevices(each: PodAssignment, i: number): PodAssignment {
   const own = (list: ContainerAssignment['devices']) =>
     Object.fromEntries(
@@ -171,7 +171,7 @@ function bookAll(pods: readonly PodAssignment[]): BookedMemory {
   return memoryBlocks(pods).reduce((sum, each) => bookMemory(sum, each, spread(each)), NOTHING_BOOKED);
 }
 
-// CPUs are dealt out afterwards, so that no two pods hold the same.
+// CPUs are dealt out afterwards, so that no two pods have the same.
 function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
   let left = CpuSet.parse('0-300');
   return pods.map((each, i) => {
@@ -258,7 +258,7 @@ const SAMPLE: Checkpoint = {
 
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
 
-/** A file with a text in it replaced, and the right checksum again. */
+/** A file with a text in it replaced, and a correct checksum. */
 function changed(file: string, from: string, to: string): Buffer {
   expect(file).toContain(from);
   const lines = file.replaceAll(from, to).split('\n').slice(0, -1);
@@ -267,7 +267,7 @@ function changed(file: string, from: string, to: string): Buffer {
     return `${body},"checksum":"crc32:${crc32(body).toString(16).padStart(8, '0')}"}\n`;
   };
   const [head, ...others] = lines.map(seal);
-  // Of a state's file the first line says how long the second is.
+  // The first line of a state file has the length of the second.
   return Buffer.from(
     [seal(head!.replace(/"bytes":\d+/, `"bytes":${Buffer.byteLength(others[0]!)}`)), ...others].join(''),
   );
@@ -314,7 +314,7 @@ describe('the generation of an owner’s file', () => {
     );
   });
 
-  it('is not told where these are not whole', () => {
+  it('is unknown if these are damaged', () => {
     const { bootId, generation, assignments } = SAMPLE;
     const { settings } = assignments;
     const file = encodeOwnerFile({ ...header, bootId, generation, settings, kubelet: null, pods: [] });
@@ -325,7 +325,7 @@ describe('the generation of an owner’s file', () => {
 });
 
 describe('the state file', () => {
-  it('says where in it something is wrong', () => {
+  it('says where it is damaged', () => {
     const file = encodeCheckpoint({
       ...SAMPLE,
       assignments: { ...SAMPLE.assignments, lastCpus: [{ name: 'a', cpus: CpuSet.of(3) }] },
@@ -334,7 +334,7 @@ describe('the state file', () => {
     expect(wrong?.message).toMatch(/^the state file is damaged: lastCpus\[0\]: cpus is not a list of CPUs/);
   });
 
-  it('reads back what was written, with the members that this version does not know', () => {
+  it('reads back what was written, with members that this version does not know', () => {
     fc.assert(
       fc.property(checkpoint, (value) => {
         const file = encodeCheckpoint(value);
@@ -345,7 +345,7 @@ describe('the state file', () => {
     );
   });
 
-  it('has memory of any type, whatever its name is', () => {
+  it('takes memory of any type, whatever its name', () => {
     const [odd, plain] = [
       { nodes: [0], type: '__proto__', bytes: 3 },
       { nodes: [0], type: 'memory', bytes: 3 },
@@ -373,11 +373,11 @@ describe('the state file', () => {
     return JSON.parse(encodeCheckpoint({ ...SAMPLE, assignments }).split('\n')[0]!).version;
   };
 
-  it('is of a version that older ones refuse while the kubelet has something on record', () => {
+  it('has a version that older packages refuse while the kubelet has records', () => {
     expect([versionWith({}), versionWith({ kubelet: kubeletRecord('3') })]).toEqual([2, 3]);
   });
 
-  it('is of a version that older ones refuse while settings of the kernel are changed', () => {
+  it('has a version that older packages refuse while kernel settings are changed', () => {
     expect(versionWith({ quiet: { settings: [], unknown: {} } })).toBe(3);
   });
 
@@ -392,7 +392,7 @@ describe('the state file', () => {
     }
   });
 
-  it('is refused cut short anywhere, and where it is something else', () => {
+  it('is refused if it is cut short anywhere, or is something else', () => {
     const file = Buffer.from(encodeCheckpoint(SAMPLE));
     for (let length = 0; length < file.length; length++)
       expect(codeOf(file.subarray(0, length))).toBe('ERR_STATE_CORRUPT');
@@ -400,7 +400,7 @@ describe('the state file', () => {
       expect(codeOf(Buffer.from(other))).toBe('ERR_STATE_CORRUPT');
   });
 
-  it('is refused where what this version does not know is too deep to be written again', () => {
+  it('is refused if unknown members are too deep to be written again', () => {
     const [own] = fc.sample(pod, 1);
     const sample = {
       ...SAMPLE,
@@ -424,12 +424,12 @@ describe('the state file', () => {
     for (const generation of [2 ** 52, 2 ** 53 - 1]) expect(code(generation)).toBe('ERR_STATE_CORRUPT');
   });
 
-  it('is left alone where a newer version wrote it, whatever its checksum', () => {
+  it('is left alone if a newer version wrote it, whatever its checksum', () => {
     const newer = '{"format":"numalign-state","version":4,"everything":"else"}\n';
     expect(codeOf(Buffer.from(newer))).toBe('ERR_STATE_VERSION');
   });
 
-  it.each(['1.5', '-1', '"1"', 'null', '1e300'])('is refused where a whole number is %s', (value) => {
+  it.each(['1.5', '-1', '"1"', 'null', '1e300'])('is refused if a whole number is %s', (value) => {
     const file = encodeCheckpoint({
       ...SAMPLE,
       assignments: { ...SAMPLE.assignments, memory: { 0: { memory: 8192 } } },
@@ -437,7 +437,7 @@ describe('the state file', () => {
     expect(codeOf(changed(file, '8192', value))).toBe('ERR_STATE_CORRUPT');
   });
 
-  it('is refused where two pods hold one CPU, though the checksum is right', () => {
+  it('is refused if two pods hold one CPU, though the checksum is right', () => {
     fc.assert(
       fc.property(pod, pod, (a, b) => {
         const holding = (each: PodAssignment, uid: string) => ({
@@ -456,7 +456,7 @@ describe('the state file', () => {
     );
   });
 
-  it('is refused where a pod is about to move to another place than it holds', () => {
+  it('is refused if a pod is about to move to a place that it does not hold', () => {
     const request = { ...fc.sample(pod, 1)[0]!, booking: null };
     const [container1] = fc.sample(container, 1);
     const at = (cpus: string) => [{ ...container1!, name: 'main', cpus: CpuSet.parse(cpus) }];
@@ -474,7 +474,7 @@ describe('the state file', () => {
     expect(code([...at('4-5'), ...at('')])).toBe('ERR_STATE_CORRUPT');
   });
 
-  it('is refused where two pods hold one device, or memory is not booked as the pods hold it', () => {
+  it('is refused if two pods hold one device, or the booked memory differs from the pods’', () => {
     const [first] = fc.sample(container, 1);
     const plain = {
       ...first!,

@@ -9,7 +9,7 @@ import { hasPendingEvents } from '../../lib/state/files/folder-events.js';
 
 const DELAY_MS = 2000;
 
-// The descriptor that lists them is gone once they are listed.
+// The descriptor that lists them is closed once they are listed.
 function linkOf(fd: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`);
@@ -21,15 +21,15 @@ function linkOf(fd: string): string {
 const isListening = () => readdirSync('/proc/self/fd').some((fd) => linkOf(fd) === 'anon_inode:inotify');
 
 function watching(path: string) {
-  const told = { times: 0 };
+  const notices = { times: 0 };
   const watch = new FileWatch(path, () => {
-    told.times++;
+    notices.times++;
   });
   watch.start();
-  return { path, watch, told };
+  return { path, watch, notices };
 }
 
-// An environment has one delay: all of this is watched within it.
+// An environment has one delay: everything here is watched within it.
 delayNotices(DELAY_MS);
 const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -38,34 +38,34 @@ const there = watching(join(folder, 'there'));
 const ended = watching(join(folder, 'there'));
 const missing = watching(join(folder, 'missing'));
 
-it('needs no inotify before the delay is over, and does not say that it has heard of everything', () => {
+it('needs no inotify before the delay is over, and does not claim to be complete', () => {
   ended.watch.stop();
   appendFileSync(there.path, 'early');
-  expect([isListening(), hasPendingEvents(), there.told.times]).toEqual([false, true, 0]);
+  expect([isListening(), hasPendingEvents(), there.notices.times]).toEqual([false, true, 0]);
 });
 
-it('is told that something may have happened once the delay is over', async () => {
-  await expect.poll(() => there.told.times).toBeGreaterThan(0);
+it('reports a possible change once the delay is over', async () => {
+  await expect.poll(() => there.notices.times).toBeGreaterThan(0);
   expect([isListening(), hasPendingEvents()]).toEqual([true, false]);
 });
 
 it('gives a notice of a file that is made after the delay', async () => {
-  const { times } = missing.told;
+  const { times } = missing.notices;
   writeFileSync(missing.path, '');
-  await expect.poll(() => missing.told.times).toBeGreaterThan(times);
+  await expect.poll(() => missing.notices.times).toBeGreaterThan(times);
 });
 
 it('gives a notice of what happens after the delay', async () => {
-  const { times } = there.told;
+  const { times } = there.notices;
   appendFileSync(there.path, 'late');
-  await expect.poll(() => there.told.times).toBeGreaterThan(times);
+  await expect.poll(() => there.notices.times).toBeGreaterThan(times);
 });
 
-it('is told nothing by a watch that has ended within the delay', () => {
-  expect(ended.told.times).toBe(0);
+it('gets no notice of a watch that ended within the delay', () => {
+  expect(ended.notices.times).toBe(0);
 });
 
-it('lets inotify go when the last watch has ended', async () => {
+it('closes inotify when the last watch has ended', async () => {
   there.watch.stop();
   missing.watch.stop();
   await expect.poll(isListening).toBe(false);

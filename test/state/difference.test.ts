@@ -1,4 +1,4 @@
-// What has changed between two states.
+// Changes between two states.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -8,7 +8,7 @@ import { difference } from '../../lib/state/difference.js';
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { makeStateDir } from '../support/state-dir.js';
 
-it('names the pods that came, went and changed, and none of the others', async () => {
+it('has the pods that were added, removed and changed, and no others', async () => {
   const stateDir = makeStateDir();
   const manager = await openManager({ topology: await discover({ synthetic: 'core:8 pu:1' }), stateDir });
   const recorded = () => decodeCheckpoint(readFileSync(join(stateDir, 'state.json'))).assignments;

@@ -1,4 +1,4 @@
-// What is told of one file, whatever becomes of it and of the folders above.
+// Notices of one file, whatever happens to it and to the folders above.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -18,16 +18,19 @@ import { makeStateDir } from '../support/state-dir.js';
 
 function watching(path: string) {
   let wake = () => {};
-  const told = { times: 0 };
+  const notices = { times: 0 };
   const watch = new FileWatch(path, () => {
-    told.times++;
+    notices.times++;
     wake();
   });
   watch.start();
   onTestFinished(() => watch.stop());
-  /** What is told next. */
+  /** The next notice. */
   const next = () => new Promise<void>((resolve) => (wake = resolve));
-  /** Waits until the file, read whenever something is told, has this text; `isTold`: told after this call. */
+  /**
+   * Waits until the file, read at each notice, has this text; `isTold`: with a notice after this
+   * call.
+   */
   const until = async (text: string, isTold = false) => {
     if (isTold) await next();
     const read = () => {
@@ -39,10 +42,10 @@ function watching(path: string) {
     };
     while (read() !== text) await next();
   };
-  return { watch, told, next, until };
+  return { watch, notices, next, until };
 }
 
-/** What has happened so far has been told. */
+/** All notices so far have arrived. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 function makeFile(text = '') {
@@ -53,7 +56,7 @@ function makeFile(text = '') {
   return { folder, path };
 }
 
-/** As a compaction replaces it, with the file before kept under another name where `prev` is given. */
+/** Replaces it like a compaction, with the former file under another name if `prev` is given. */
 const REPLACE = `(path, text) => {
   fs.writeFileSync(path + '.new', text);
   fs.rmSync(path + '.prev', { force: true });
@@ -61,9 +64,9 @@ const REPLACE = `(path, text) => {
   fs.renameSync(path + '.new', path);
 }`;
 
-it('tells once of each append, and of nothing else in the folder', async () => {
+it('gives one notice of each append, and none of anything else in the folder', async () => {
   const { folder, path } = makeFile();
-  const { told, next } = watching(path);
+  const { notices, next } = watching(path);
   for (let n = 1; n <= 20; n++) {
     const heard = next();
     for (const name of ['lock', 'state.json.new', 'state.copy.json']) writeFileSync(join(folder, name), 'x');
@@ -71,14 +74,14 @@ it('tells once of each append, and of nothing else in the folder', async () => {
     appendFileSync(path, 'x');
     await heard;
     await new Promise(setImmediate);
-    expect(told.times).toBe(n);
+    expect(notices.times).toBe(n);
   }
 });
 
 it('misses none of many commits of another process, across replacements and removals', async () => {
   const { path } = makeFile('0');
   const { until } = watching(path);
-  // At each number that it is told it writes up to that, in place or by another file.
+  // At each number in a notice it writes up to that number, in place or in another file.
   const program = `
     const fs = require('node:fs'), { dirname } = require('node:path'), path = ${JSON.stringify(path)}, replace = ${REPLACE};
     let at = 0;
@@ -106,9 +109,9 @@ it('misses none of many commits of another process, across replacements and remo
 
 it.each([
   ['', false],
-  [', also while somebody has these open', true],
+  [', even while a process has these open', true],
 ])('follows the path to a file and folders that are made, replaced and removed%s', async (_, isOpen) => {
-  // The kernel tells of the end of a folder once it is closed.
+  // The kernel reports the end of a folder once it is closed.
   const hold = () => {
     const fd = isOpen ? openSync(folder, 'r') : undefined;
     if (fd !== undefined) onTestFinished(() => closeSync(fd));
@@ -139,35 +142,35 @@ it.each([
   await until('in all new folders', true);
 });
 
-it('wakes for no file beside it that comes once it is there', async () => {
+it('is not woken by a new file beside it', async () => {
   const folder = makeStateDir();
   const path = join(folder, 'state.json');
   mkdirSync(folder);
-  const { told, until } = watching(path);
+  const { notices, until } = watching(path);
   // Keeps the folder watched.
   const other = watching(join(folder, 'owners/file'));
   writeFileSync(path, '1');
   await until('1');
   mkdirSync(join(folder, 'owners'));
-  await expect.poll(() => other.told.times).toBeGreaterThan(0);
-  const before = told.times;
+  await expect.poll(() => other.notices.times).toBeGreaterThan(0);
+  const before = notices.times;
   writeFileSync(join(folder, 'lock'), 'x');
   writeFileSync(path, '2');
   await until('2');
-  expect(told.times).toBeLessThanOrEqual(before + 2);
+  expect(notices.times).toBeLessThanOrEqual(before + 2);
 });
 
-it('tells no more once it is stopped, and again once it is started', async () => {
+it('gives no notice once it is stopped, and gives them again once it is started', async () => {
   const { path } = makeFile();
-  const { watch, told, next } = watching(path);
+  const { watch, notices, next } = watching(path);
   watch.stop();
   appendFileSync(path, 'a');
   await new Promise(setImmediate);
   watch.restart();
-  expect(told.times).toBe(0);
+  expect(notices.times).toBe(0);
   watch.start();
   const heard = next();
   appendFileSync(path, 'b');
   await heard;
-  expect(told.times).toBe(1);
+  expect(notices.times).toBe(1);
 });

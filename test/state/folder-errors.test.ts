@@ -1,5 +1,5 @@
-// State folders that cannot be used, or not by everybody: clear errors, the old state intact. And
-// folders seen from a user namespace.
+// State folders that some or all users cannot use: clear errors, the old state intact. And folders
+// seen from a user namespace.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -48,8 +48,8 @@ describe('a state folder', () => {
     },
   );
 
-  // As where the kernel makes a file system read-only by itself, after an error of its device: it
-  // does not do so at anybody's wish while a file is open for writing there.
+  // The kernel makes a file system read-only by itself after an error of its device. It does not do
+  // so on request while a file is open for writing there.
   it('that becomes read-only grants nothing, and its state can still be read', async () => {
     const stateDir = makeStateDir();
     const topology = await discover({ synthetic: 'core:4 pu:1' });
@@ -70,7 +70,7 @@ describe('a state folder', () => {
     await manager.release(uid);
   });
 
-  // Where the folder is in memory there is nothing to sync.
+  // A folder in memory needs no sync.
   it.skipIf(statfsSync(tmpdir()).type === TMPFS_MAGIC)(
     'of which a device syncs nothing keeps a line that others may have read, and takes none after it',
     async () => {
@@ -103,7 +103,7 @@ describe('a state folder', () => {
     });
   });
 
-  it.runIf(canMount)('on a full disk keeps what is granted, and its owners’ files say the same', async () => {
+  it.runIf(canMount)('on a full disk keeps its grants, and its owners’ files agree', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k,mode=0700', 'tmpfs', stateDir]);
@@ -116,9 +116,9 @@ describe('a state folder', () => {
     try {
       writeFileSync(ballast, Buffer.alloc(1 << 20));
     } catch {
-      // What fits has filled the disk.
+      // The disk is full to the last byte.
     }
-    // More than a page, of which some may be free in a file.
+    // More than a page, of which a part may be free in a file.
     const containers = Array.from({ length: 30 }, (_, i) => ({ name: `app-${i}` }));
     for (const owner of ['process', 'persistent'] as const) {
       const error = await errorOf(() => manager.admit({ name: 'y'.repeat(200), containers }, { owner }));
@@ -126,7 +126,7 @@ describe('a state folder', () => {
     }
     expect(state()).toEqual(before);
     expect(ownerMembersOf(stateDir, before[0].owner.uuid).pods).toEqual(before);
-    // What is granted is not lost with the state either.
+    // The grants are not lost with the state either.
     writeFileSync(join(stateDir, 'state.json'), 'nonsense');
     expect(manager.grants().map(({ uid }) => uid)).toEqual([grant.uid]);
     rmSync(ballast);
@@ -135,7 +135,7 @@ describe('a state folder', () => {
     await grant.release();
   });
 
-  it.runIf(canMount)('on a full disk keeps nobody waiting behind a request that could not wait', async () => {
+  it.runIf(canMount)('on a full disk keeps no request waiting behind one that could not wait', async () => {
     const stateDir = makeStateDir();
     mkdirSync(stateDir, { recursive: true });
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=128k,mode=0700', 'tmpfs', stateDir]);
@@ -150,7 +150,7 @@ describe('a state folder', () => {
     try {
       writeFileSync(ballast, Buffer.alloc(1 << 20));
     } catch {
-      // What fits has filled the disk.
+      // The disk is full to the last byte.
     }
     expect((await refused.ask('acquire', { cpu: 1, wait: true })).error?.message).toContain('No space left');
     rmSync(ballast);
@@ -171,7 +171,7 @@ describe('a state folder', () => {
     expect(readFileSync('/etc/hostname', 'utf8')).toBe(before);
   });
 
-  it.runIf(canBeStranger)('that is closed to its user, or whose files are, is refused', async () => {
+  it.runIf(canBeStranger)('is refused if it or its files are closed to this user', async () => {
     const stateDir = makeStateDir();
     chmodSync(join(stateDir, '..'), 0o755);
     mkdirSync(stateDir);
@@ -183,7 +183,7 @@ describe('a state folder', () => {
       code: 'ERR_STATE_FOLDER',
       message: expect.stringContaining('permission denied'),
     });
-    // The folder is another's: that a file in it is closed says nothing about the file.
+    // The folder belongs to another user: a closed file in it proves nothing about the file.
     await openManager({ stateDir });
     chmodSync(stateDir, 0o755);
     chmodSync(join(stateDir, 'owners'), 0o777);
@@ -200,7 +200,7 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
   it('never get the same CPU, and see each other die', async () => {
     const stateDir = makeStateDir();
     const [outside, inside] = [new Agent(), new Agent(inner)];
-    // No shared members: these would have to answer each other within a second.
+    // No shared members: they would have to answer each other within a second.
     const options = { stateDir, reservedSystemCPUs: RESERVED, sharedMember: false };
     await outside.tell('open', options);
     await inside.tell('open', options);
@@ -217,7 +217,7 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     expect((await loser.tell('acquire', { cpu: REST.size })).cpus).toBe(String(REST));
   });
 
-  // As root's is seen from a container.
+  // As a container sees root's folder.
   function folderOfNobodyKnown(fileSystem?: string): string {
     const stateDir = makeStateDir(fileSystem);
     mkdirSync(stateDir, { recursive: true });
@@ -226,7 +226,7 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     return stateDir;
   }
 
-  it('may not use a folder whose owner they have no name for where everybody could have made it', async () => {
+  it('may not use a folder of an unnamed owner if any user could have made it', async () => {
     const stateDir = folderOfNobodyKnown();
     expect((await new Agent(inner).ask('open', { stateDir })).error).toMatchObject({
       code: 'ERR_STATE_FOLDER',
@@ -234,7 +234,7 @@ describe.runIf(canUnshare && ALL.size > 1)('processes in different user namespac
     });
   });
 
-  it('may use a folder whose owner they have no name for, unless everybody can write it', async () => {
+  it('may use a folder of an unnamed owner, unless any user can write it', async () => {
     const stateDir = folderOfNobodyKnown('/run');
     await new Agent(inner).tell('open', { stateDir });
     expect((await new Agent().ask('open', { stateDir })).error).toMatchObject({ code: 'ERR_STATE_FOLDER' });

@@ -1,4 +1,4 @@
-// How often those that listen hear of a stream of commits.
+// How often listeners get notices of a stream of commits.
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
@@ -18,7 +18,7 @@ function makeWatch() {
   writeFileSync(file, '');
   const watch = new FolderWatch(folder, 'state.json');
   const read = () => readFileSync(file, 'utf8').length;
-  /** Counts how often a listener is called, and says how long the file was then. */
+  /** Counts the calls of a listener, with the length of the file at each. */
   const listen = (listening = {}) => {
     const heard = { times: 0, length: -1 };
     const look = () => Object.assign(heard, { times: heard.times + 1, length: read() });
@@ -29,7 +29,7 @@ function makeWatch() {
   return { listen, commit, read };
 }
 
-/** Commits until a listener that is called at once has heard of all of them. */
+/** Commits until a listener that is called at once has seen all of them. */
 async function stream(commit: () => void, heard: { times: number }, times: number) {
   for (let i = 0; i < times; i++) {
     const before = heard.times;
@@ -38,7 +38,7 @@ async function stream(commit: () => void, heard: { times: number }, times: numbe
   }
 }
 
-it('a budget has no more looks in any time than ten and one a second, and has one when it says so', () => {
+it('a budget allows at most ten looks and one more per second, and has one when it says so', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(2400), fc.boolean()), { maxLength: 60 }), (steps) => {
       const budget = new LookBudget();
@@ -62,7 +62,7 @@ it('a budget has no more looks in any time than ten and one a second, and has on
   );
 });
 
-it('a budget that nothing was taken from for long has ten looks at once', () => {
+it('a budget that was unused for long has ten looks at once', () => {
   const budget = new LookBudget();
   for (const begin of [0, 1e5]) {
     const waits = Array.from({ length: AT_ONCE + 1 }, () => budget.take(begin));
@@ -70,7 +70,7 @@ it('a budget that nothing was taken from for long has ten looks at once', () => 
   }
 });
 
-it('those that wait in the queue hear of every commit, and others of a stream only now and then', async () => {
+it('waiting requests get a notice of every commit, and other listeners of a stream only some', async () => {
   const { listen, commit, read } = makeWatch();
   const bystander = listen();
   const waiting = listen({ queue: true });
@@ -82,7 +82,7 @@ it('those that wait in the queue hear of every commit, and others of a stream on
   await expect.poll(() => bystander.length).toBe(read());
 });
 
-it('the last of a stream of commits is heard of, also where none wakes the process meanwhile', async () => {
+it('the last of a stream of commits gives a notice, even if none wakes the process meanwhile', async () => {
   const { listen, commit, read } = makeWatch();
   const bystander = listen();
   const begin = performance.now();
@@ -94,10 +94,10 @@ it('the last of a stream of commits is heard of, also where none wakes the proce
   expect(bystander.times).toBeLessThanOrEqual(AT_ONCE + 1 + (performance.now() - begin) / PERIOD_MS);
 });
 
-it('one that comes to wait in the queue during a stream hears of the next commit', async () => {
+it('a request that joins the queue during a stream gets a notice of the next commit', async () => {
   const { listen, commit } = makeWatch();
   const bystander = listen();
-  // Until there is one of which it will hear later.
+  // Until there is one whose notice comes later.
   for (let heard = -1; bystander.times !== heard; ) {
     heard = bystander.times;
     commit();

@@ -1,4 +1,4 @@
-// What a commit that fails leaves behind.
+// The effects of a failed commit.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -19,7 +19,7 @@ async function open(stateDir = makeStateDir('/dev/shm')) {
   return manager;
 }
 
-it('an acquire that could not be written is claimed by nobody, so that an opener finds nothing amiss', async () => {
+it('an acquire that could not be written leaves no claim, so that an opener finds a sound state', async () => {
   const manager = await open();
   const { stateDir } = manager;
   await manager.acquire({ cpu: 1, name: 'kept' });
@@ -35,7 +35,7 @@ it('an acquire that could not be written is claimed by nobody, so that an opener
   expect(readdirSync(stateDir)).not.toContain('quarantine');
 });
 
-it('a claim is taken back where even the line that says so does not fit', async () => {
+it('a claim is taken back even if the line that says so does not fit', async () => {
   const manager = await open();
   const { stateDir } = manager;
   await manager.acquire({ cpu: 1, name: 'kept' });
@@ -47,7 +47,7 @@ it('a claim is taken back where even the line that says so does not fit', async 
   const grant = await manager.acquire({ cpu: 2, name: 'other' });
   const claim = sizeOf() - before;
   await grant.release();
-  // The line that takes the claim back is longer than what is left then.
+  // The line that takes the claim back is longer than the space that is left then.
   const limit = sizeOf() + claim + 20;
   expect(limit).toBeLessThan(statSync(join(stateDir, 'state.json')).size);
   const repair = breakCommits(stateDir, limit);
@@ -57,7 +57,7 @@ it('a claim is taken back where even the line that says so does not fit', async 
   expect(ownerMembersOf(stateDir, owner.uuid).pods).toMatchObject([{ name: 'kept' }]);
 });
 
-it('an older state that is put back with all its files does not give out what lasts', async () => {
+it('an older state that is put back with all its files does not give out persistent grants', async () => {
   const stateDir = makeStateDir('/dev/shm');
   const manager = await open(stateDir);
   await manager.acquire({ cpu: 1, owner: 'persistent', name: 'first' });
@@ -98,7 +98,7 @@ it('a lost state comes back from the good lines of a damaged copy', async () => 
   expect(Ledger.open(moved).recoveries).toHaveLength(1);
 });
 
-it('a step whose second commit cannot be written claims what its first has', async () => {
+it('a step whose second commit cannot be written claims what its first commit has', async () => {
   const manager = await open();
   const { stateDir } = manager;
   await manager.acquire({ cpu: 1, name: 'kept' });

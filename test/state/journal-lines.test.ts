@@ -1,4 +1,4 @@
-// The lines of a state's file as they are shown to people.
+// The lines of a state file, as they are printed.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { journalLines } from '../../lib/state/format/journal-lines.js';
@@ -7,7 +7,7 @@ import { encodeMembers } from '../torture/state-file.mjs';
 const EMPTY = { generation: 5, bootId: '', writtenAt: '2026-01-01', pods: [], memory: {}, cpus: [] };
 const GOOD = Buffer.from(encodeMembers({ ...EMPTY, settings: { text: 'ä'.repeat(20) } }));
 
-it('cover every byte of a file once, in order, whatever its bytes are', () => {
+it('cover every byte of a file once and in order, whatever its bytes', () => {
   const change = fc.tuple(fc.nat(GOOD.length - 1), fc.nat(255));
   const damage = fc.tuple(fc.array(change, { maxLength: 5 }), fc.nat(GOOD.length), fc.uint8Array());
   fc.assert(
@@ -26,7 +26,7 @@ it('cover every byte of a file once, in order, whatever its bytes are', () => {
   );
 });
 
-it('are damaged where any bit of them is another', () => {
+it('are damaged by any flipped bit', () => {
   fc.assert(
     fc.property(fc.nat(GOOD.length - 1), fc.nat(7), (at, bit) => {
       const bytes = Buffer.from(GOOD);

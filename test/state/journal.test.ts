@@ -41,7 +41,7 @@ const inodeOf = (manager: Manager) => statSync(fileOf(manager)).ino;
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value));
 const expectSame = (a: unknown, b: unknown) => expect(plain(a)).toEqual(plain(b));
 
-/** What comes and goes until the file is written anew, `times` times. */
+/** Adds and removes pods until the file is rewritten, `times` times. */
 async function fill(manager: Manager, times: number, each: () => void = () => {}): Promise<void> {
   for (let inode = inodeOf(manager), left = times; left > 0; ) {
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent', name: 'x'.repeat(200) });
@@ -55,7 +55,7 @@ async function fill(manager: Manager, times: number, each: () => void = () => {}
 }
 
 describe('a commit', () => {
-  it('is one more line, which names what has changed and nothing else', async () => {
+  it('is one more line, which names only the changes', async () => {
     const manager = await open();
     await manager.acquire({ cpu: 1, owner: 'persistent', name: 'stays' });
     const before = linesOf(manager);
@@ -74,7 +74,7 @@ describe('a commit', () => {
     });
   });
 
-  it('that follows many is written as a whole file, which is as short as what is in force', async () => {
+  it('that follows many is written as a whole file, which is as short as the state itself', async () => {
     const manager = await open();
     await manager.acquire({ cpu: 1, owner: 'persistent', name: 'stays' });
     await fill(manager, 1);
@@ -89,7 +89,7 @@ describe('a commit', () => {
     expect(readFileSync(join(manager.stateDir, 'state.copy.json'))).toEqual(readFileSync(fileOf(manager)));
   });
 
-  it('behind one that was not finished cuts that off, and nothing is taken for damaged', async () => {
+  it('after an unfinished one cuts that off, and finds no damage', async () => {
     const manager = await open();
     await manager.acquire({ cpu: 1, name: 'first' });
     const half = linesOf(manager).at(-1)!.slice(0, 100);
@@ -103,7 +103,7 @@ describe('a commit', () => {
 });
 
 describe('a reader', () => {
-  it('knows every generation, also where the file is written anew meanwhile', async () => {
+  it('knows every generation, even if the file is rewritten meanwhile', async () => {
     const manager = await open();
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
     const [every, some] = [new JournalFollower(folder), new JournalFollower(folder)];
@@ -119,7 +119,7 @@ describe('a reader', () => {
     some.forget();
   });
 
-  it('keeps the pods that have not changed as the same objects, across a new file too', async () => {
+  it('keeps unchanged pods as the same objects, even across a new file', async () => {
     const manager = await open();
     await manager.acquire({ cpu: 1, owner: 'persistent', name: 'stays' });
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
@@ -134,7 +134,7 @@ describe('a reader', () => {
     follower.forget();
   });
 
-  it('says the same where nothing has changed, and reads nothing', async () => {
+  it('returns the same without a change, and reads nothing', async () => {
     const manager = await open();
     const follower = new JournalFollower(native.Folder.open(manager.stateDir, false, 0o700, -1));
     const found = follower.look();
@@ -142,7 +142,7 @@ describe('a reader', () => {
     follower.forget();
   });
 
-  it('notices a file that somebody has changed where it was read already', async () => {
+  it('notices a change in a part of the file that it has read already', async () => {
     const manager = await open();
     await manager.acquire({ cpu: 1, owner: 'persistent', name: 'gateway' });
     const follower = new JournalFollower(native.Folder.open(manager.stateDir, false, 0o700, -1));
@@ -199,7 +199,7 @@ const EMPTY: Assignments = {
   ...{ cpus: [], pods: [], memory: {}, lastCpus: [], kubelet: null, quiet: null, unknown: {} },
 };
 
-/** States one after the other, in which pods that are alike are the same objects. */
+/** A sequence of states in which equal pods are the same objects. */
 function history(list: readonly { names: readonly string[]; seed: number; named: boolean }[]): Checkpoint[] {
   const known = new Map<string, PodAssignment>();
   const pod = (uid: string, seed: number) => {
@@ -227,7 +227,7 @@ function history(list: readonly { names: readonly string[]; seed: number; named:
   return all;
 }
 
-it('a line says what the kubelet has by then, but not that it begins or ends to be on record', () => {
+it('a line has the kubelet’s changes, but not the begin or end of its record', () => {
   fc.assert(
     fc.property(fc.array(kubeletRecords, { minLength: 1, maxLength: 5 }), (records) => {
       const states = records.map((kubelet, i): Checkpoint => {
@@ -247,7 +247,7 @@ it('a line says what the kubelet has by then, but not that it begins or ends to 
   );
 });
 
-it('a record of the kubelet’s that no line names stays the same object', () => {
+it('a record of the kubelet that no line names stays the same object', () => {
   const kubelet = kubeletRecord('1-2');
   const [first, second] = history([{ names: ['a'], seed: 0, named: false }]).map((each) => {
     return { ...each, assignments: { ...each.assignments, kubelet } };
@@ -257,7 +257,7 @@ it('a record of the kubelet’s that no line names stays the same object', () =>
   expect(next.checkpoint.assignments.kubelet).toBe(known.checkpoint.assignments.kubelet);
 });
 
-it('lines behind a state say the states that they were made of, whatever came, went or moved', () => {
+it('lines after a state lead to the states that they were made of, whatever changed or moved', () => {
   fc.assert(
     fc.property(steps, fc.nat(), (list, at) => {
       const states = history(list);
@@ -277,7 +277,7 @@ function checkpointIn(follower: JournalFollower): unknown {
   return plain(found.kind === 'good' ? found.checkpoint : found);
 }
 
-it('lines are read to the same state whether they come one by one or many at once', () => {
+it('lines lead to the same state one by one or many at once', () => {
   const stateDir = makeStateDir('/dev/shm');
   mkdirSync(stateDir);
   const file = join(stateDir, 'state.json');
@@ -293,14 +293,14 @@ it('lines are read to the same state whether they come one by one or many at onc
         appendFileSync(file, sealText(changeText(states[i - 1]!, states[i]!)!).line);
         if (looks[i - 1] || i === states.length - 1) expect(checkpointIn(follower)).toEqual(plain(states[i]));
       }
-      // It was read whole once.
+      // The whole file was read once.
       expect(follower.file).toBe(opened);
       follower.forget();
     }),
   );
 });
 
-it('what lines name only in passing, or not at all, stays the same object', () => {
+it('pods that lines only mention, or do not name, stay the same objects', () => {
   const states = history([
     { names: ['a', 'b'], seed: 0, named: true },
     { names: ['a', 'b', 'c'], seed: 0, named: false },
@@ -314,7 +314,7 @@ it('what lines name only in passing, or not at all, stays the same object', () =
     expect(assignments[name as keyof Assignments], name).toBe(value);
 });
 
-it('lines add names also where the whole state has no member for them', () => {
+it('lines add names even if the whole state has no member for them', () => {
   const [first, second] = history([{ names: [], seed: 0, named: true }]);
   const text = encodeCheckpoint(first!).split('\n');
   const { lastCpus: _, checksum: _seal, ...members } = JSON.parse(text[1]!);
@@ -341,7 +341,7 @@ it('lines that contradict those before them are damage', () => {
   const clash = JSON.parse(sealLine(JSON.stringify(podOf('c', 0, 0))));
   expect(codeOf(line({ released: ['a'] }))).toBe(3);
   for (const wrong of [
-    line({ released: ['nobody'] }),
+    line({ released: ['unknown'] }),
     line({ generation: 2 }),
     line({ generation: 4 }),
     line({ pods: [clash] }),
@@ -354,7 +354,7 @@ it('lines that contradict those before them are damage', () => {
 });
 
 describe('an owner’s file', () => {
-  it('grows by a line with each grant, and is written anew before it is much longer than what it says', async () => {
+  it('grows by a line with each grant, and is rewritten before it is much longer than its content', async () => {
     const manager = await open();
     const kept = await manager.acquire({ cpu: 1, name: 'kept' });
     const [{ owner }] = membersOf(manager.stateDir).pods;
@@ -369,7 +369,7 @@ describe('an owner’s file', () => {
   });
 });
 
-it('a state of version 1 is taken over with all that is in it, and its next commit makes it one of this version', async () => {
+it('a state of version 1 is read with all its content, and its next commit gives it this version', async () => {
   const manager = await open();
   await manager.acquire({ cpu: 2, owner: 'persistent', name: 'old' });
   const { line: _, ...members } = JSON.parse(

@@ -1,5 +1,5 @@
-// The lock of the state between processes: who gets it, and what is said of one that does not give
-// it back.
+// The lock of the state between processes: which process gets it, and the error about one that does
+// not release it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const PRELUDE = `
   import { lockNote } from '${DIST}/state/owners/lock-holder.js';
   const folder = native.Folder.open(process.argv[1], false, 0o700, -1);`;
 
-/** A process that does something with the lock of a folder, and says so line by line. */
+/** A process that uses the lock of a folder, and reports its steps line by line. */
 function start(stateDir: string, script: string): { child: ChildProcess; lines: AsyncIterator<string> } {
   const child = spawn(process.execPath, ['--input-type=module', '-e', PRELUDE + script, stateDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -36,7 +36,7 @@ async function stop(child: ChildProcess): Promise<void> {
   while (!standsStill(child.pid)) await new Promise((resolve) => setTimeout(resolve, 1));
 }
 
-// Whoever waits first has the turnstile, which is the second byte of the file.
+// The first waiting process has the turnstile, which is the second byte of the file.
 async function somebodyWaits(stateDir: string): Promise<void> {
   const { ino } = statSync(join(stateDir, 'lock'));
   const turnstile = new RegExp(`OFDLCK .*:${ino} 1 1$`, 'm');
@@ -51,11 +51,11 @@ async function open(lockTimeoutMs: number) {
 }
 
 describe('the lock of the state', () => {
-  it('does not stay with one that takes it again at once while another waits', async () => {
+  it('does not stay with a process that takes it again at once while another waits', async () => {
     const { stateDir } = await open(10_000);
     const openFolder = () => native.Folder.open(stateDir, false, 0o700, -1);
     const [greedy, patient] = [openFolder(), openFolder()];
-    // Gives the lock back while another waits, and tries at once to have it again. The other has it
+    // Releases the lock while another waits, and tries at once to take it again. The other has it
     // until this function ends.
     const takeAgain = async (pastTurnstile: boolean, attempts: number) => {
       const lock = greedy.tryLock('lock', 'greedy')!;
@@ -70,11 +70,11 @@ describe('the lock of the state', () => {
       return taken.some((each) => each !== undefined);
     };
     for (let round = 0; round < 100; round++) expect(await takeAgain(false, 20)).toBe(false);
-    // How it would be without the turnstile: the other takes a moment until it runs.
+    // Without the turnstile it would stay: the other takes a moment until it runs.
     while (!(await takeAgain(true, 1)));
   });
 
-  it('is had by one that was held up itself until its time was over', async () => {
+  it('goes to a process that was held up itself until its time was over', async () => {
     const manager = await open(500);
     const lock = native.Folder.open(manager.stateDir, false, 0o700, -1).tryLock('lock', lockNote())!;
     const acquired = manager.acquire({ cpu: 1 });
@@ -82,12 +82,12 @@ describe('the lock of the state', () => {
     // Timers come next.
     await new Promise(setImmediate);
     lock.release();
-    // The thread that waits gets the lock meanwhile.
+    // The waiting thread gets the lock meanwhile.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000);
     await (await acquired).release();
   });
 
-  it('is not taken from a stopped process, which the error names and calls stopped', async () => {
+  it('stays with a stopped process, which the error names as stopped', async () => {
     const manager = await open(1_000);
     const { child, lines } = start(
       manager.stateDir,
@@ -111,7 +111,7 @@ describe('the lock of the state', () => {
     await (await manager.acquire({ cpu: 1 })).release();
   });
 
-  it('is not kept from everybody by a stopped process that only waits', async () => {
+  it('is not blocked by a stopped process that only waits', async () => {
     const manager = await open(5000);
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
     const lock = folder.tryLock('lock', lockNote())!;
@@ -127,7 +127,7 @@ describe('the lock of the state', () => {
     await (await manager.acquire({ cpu: 1 })).release();
   });
 
-  it('says of a holder only what can be known of it from here', () => {
+  it('says of a holder only what this process can know', () => {
     const note = lockNote();
     expect(lockHolder(note)).toMatchObject({ pid: process.pid, isStopped: false });
     expect(lockHolder('')).toEqual({ holder: 'an unknown process', pid: null, isStopped: false });
@@ -135,8 +135,8 @@ describe('the lock of the state', () => {
     expect(lockHolder(lockNote().replaceAll(String(process.pid), String(ended)))).toMatchObject({
       isStopped: false,
     });
-    expect(lockHolder('4711 somebody else\n')).toMatchObject({
-      holder: '4711 somebody else',
+    expect(lockHolder('4711 another line\n')).toMatchObject({
+      holder: '4711 another line',
       pid: 4711,
       isStopped: false,
     });
@@ -150,7 +150,7 @@ describe('the lock of the state', () => {
       const of = (from: string | undefined, where: string | undefined) =>
         lockHolder(`${sleeper.pid} sleep\nstarted ${from} in ${where}\n`).isStopped;
       expect(of(start, namespace)).toBe(true);
-      // Another process has its number now, or it is another's number.
+      // Another process has its number now, or the number is another's.
       expect(of(`${start}1`, namespace)).toBe(false);
       expect(of(start, 'pid:[1]')).toBe(false);
     });

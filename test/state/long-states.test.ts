@@ -1,4 +1,4 @@
-// States that are long: what is read of them in parts, and written whole of what is kept.
+// Long states: read in parts, and written whole from texts that are kept.
 import {
   appendFileSync,
   mkdirSync,
@@ -64,7 +64,7 @@ describe('a long state that is read in parts', () => {
     ['is torn', (file) => appendFileSync(file, '{"line":"change","gen')],
     ['is damaged', (file) => writeFileSync(file, 'x', { flag: 'r+' })],
     ['is removed', (file) => rmSync(file)],
-  ])('is found as it is in the end where it %s meanwhile', async (_, change) => {
+  ])('is read in its last form if it %s meanwhile', async (_, change) => {
     const before = linesOf(long, lineCount() - 10);
     const { file, folder } = folderWith(before);
     const follower = new JournalFollower(folder);
@@ -75,7 +75,7 @@ describe('a long state that is read in parts', () => {
     expect(plain(follower.look())).toEqual(plain(new JournalFollower(folder).look()));
   });
 
-  it('is not read again where it has not changed', async () => {
+  it('is not read again without a change', async () => {
     const { folder } = folderWith(long);
     const follower = new JournalFollower(folder);
     await follower.prepare();
@@ -85,7 +85,7 @@ describe('a long state that is read in parts', () => {
     expect(follower.prepare()).toBeUndefined();
   });
 
-  it('is what somebody has found who could not wait', async () => {
+  it('is the one that a reader without time to wait has found', async () => {
     const { file, folder } = folderWith(linesOf(long, lineCount() - 10));
     const follower = new JournalFollower(folder);
     const preparing = follower.prepare();
@@ -95,7 +95,7 @@ describe('a long state that is read in parts', () => {
     expect(follower.look()).toBe(found);
   });
 
-  it('is forgotten where what was read is', async () => {
+  it('is forgotten together with what was read', async () => {
     const { folder } = folderWith(long);
     const follower = new JournalFollower(folder);
     const preparing = follower.prepare();
@@ -104,7 +104,7 @@ describe('a long state that is read in parts', () => {
     expect(follower.good).toBeUndefined();
   });
 
-  it.each(['missing', 'damaged', 'newer'])('is left to the first look where it is %s', async (what) => {
+  it.each(['missing', 'damaged', 'newer'])('is left to the first reader if it is %s', async (what) => {
     const bytes = Buffer.from(long);
     if (what === 'damaged') bytes[1000]! ^= 1;
     const text = bytes.toString().replace('"version":2', '"version":4');
@@ -116,7 +116,7 @@ describe('a long state that is read in parts', () => {
   });
 });
 
-it('the texts of pods that were read are made so many at a time', () => {
+it('the texts of pods that were read are made a few at a time', () => {
   const { pods } = decodeCheckpoint(long).assignments;
   expect(pods).toHaveLength(PODS);
   let left = 0;
@@ -125,7 +125,7 @@ it('the texts of pods that were read are made so many at a time', () => {
   expect(prepareTexts(pods, 1)).toBe(false);
 });
 
-it('an owner’s file that is written whole has the lines of its claims, and the last generation in the end', async () => {
+it('an owner’s file that is written whole has the lines of its claims, and ends with the last generation', async () => {
   const manager = await open(makeStateDir('/dev/shm'));
   onTestFinished(() => manager.close());
   const kept = [await manager.acquire({ cpu: 1 }), await manager.acquire({ cpu: 2 })];

@@ -1,5 +1,5 @@
-// The machine's folder and the group that shares it, in namespaces with a /run, an /etc/group and
-// processes of their own.
+// The machine's folder and the group that shares it, in namespaces with their own /run, /etc/group
+// and processes.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, linkSync, lstatSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,10 +20,10 @@ const run = `run --cpus 1 --cgroup-root none -- true`;
 const configure = `${numalign} configure --reserved none --managed 0-1 --cgroup-root none`;
 const addGroup = `echo numalign:x:${GROUP}:bob >> /etc/group`;
 
-/** What a script prints that is root's in such a namespace: both streams. */
+/** The output of a script of root in such a namespace: both streams. */
 function inNamespace(...lines: string[]): string {
   const folder = join(makeStateDir(), '..');
-  // For bob, who is in no group of root's.
+  // For bob, a user without a group of root's.
   chmodSync(folder, 0o755);
   const files = ['group', 'passwd'].map((name) => {
     const file = join(folder, name);
@@ -34,7 +34,7 @@ function inNamespace(...lines: string[]): string {
     return `mount --bind ${file} /etc/${name}`;
   });
   const script = ['set -e', 'mount -t tmpfs -o mode=755 tmpfs /run', ...files, 'set +e', ...lines].join('\n');
-  // A kubelet of the machine is not seen from there.
+  // A kubelet of the machine is not visible there.
   const namespaces = ['-mpf', '--mount-proc'];
   const { stdout, stderr } = spawnSync('unshare', [...namespaces, 'sh', '-c', `exec 2>&1\n${script}`], {
     encoding: 'utf8',
@@ -43,7 +43,7 @@ function inNamespace(...lines: string[]): string {
 }
 
 describe.runIf(canTry)('the group of the machine’s folder', () => {
-  it('has what root made before there was the group, once root opens it again', () => {
+  it('gets what root made before the group existed, once root opens it again', () => {
     const printed = inNamespace(
       `${configure} > /dev/null`,
       addGroup,
@@ -82,7 +82,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       'chgrp -R numalign /run/numalign && chmod 2770 /run/numalign',
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
-    expect(printed).toMatch(/no group\nwhat is granted is not known: .*the machine has no group numalign/);
+    expect(printed).toMatch(/no group\nthe grants cannot be read: .*the machine has no group numalign/);
     expect(printed).toMatch(
       /not yet\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
     );
@@ -90,13 +90,13 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       /stranger\n.*--state-dir DIR.*\n.*members of the group numalign may use it, and user bob is not one: as root `usermod -aG numalign bob`, then log in again/,
     );
     expect(printed).toMatch(
-      /member\n.*what is granted is not known: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
+      /member\n.*the grants cannot be read: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
     );
     expect(printed).toMatch(/doctor\n.*problem +state-folder[^`]*`chgrp -R numalign/);
     expect(printed).toContain('bob ran\n');
   });
 
-  it('need not be there for those who only look', () => {
+  it('is not needed for reading', () => {
     const pod = 'kind: Pod\\nspec: {containers: [{name: main, resources: {limits: {cpu: 1, memory: 1Mi}}}]}';
     const bob = `${asBob('none')} ${numalign}`;
     const look = [
@@ -117,27 +117,25 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     const [open, closed] = printed.split('closed\n');
     const admitted = 'admitted under best-effort, scope container\n';
     expect(open).toMatch(/^no state in \/run\/numalign: nothing is granted\nstatus 0\n/);
-    expect(closed).toMatch(
-      /^what is granted is not known: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/,
-    );
+    expect(closed).toMatch(/^the grants cannot be read: .*\nstatus 0\n\{.*"closed":".*","grants":null\}\n/);
     for (const part of [open, closed]) expect(part).toContain(`\n1\n`);
     expect(open).toContain(`\n${admitted}1\n`);
     expect(closed).toMatch(
-      /\nnumalign: planned as if nothing were granted, which is not known: .*\nadmitted under best-effort, scope container\n1\n/,
+      /\nnumalign: planned as if nothing were granted, since the state cannot be read: .*\nadmitted under best-effort, scope container\n1\n/,
     );
     expect(closed).toMatch(/\[ERR_STATE_FOLDER\][\s\S]*asked for: 1\n$/);
   });
 
   it('is repaired for an ordinary user of a fresh machine by the one command in the message', () => {
     const printed = inNamespace(
-      // As groupadd and usermod of shadow do, which the bind mount of /etc/group keeps from
-      // renaming.
+      // Like groupadd and usermod of shadow, which cannot rename /etc/group because of the bind
+      // mount.
       'mkdir /run/bin',
       `printf '#!/bin/sh\\n${addGroup.replace('bob', '')}\\n' > /run/bin/groupadd`,
       `printf '#!/bin/sh\\nsed s/^numalign:.*/numalign:x:${GROUP}:$3/ /etc/group > /run/group; cat /run/group > /etc/group\\n' > /run/bin/usermod`,
       'chmod +x /run/bin/*; PATH=/run/bin:$PATH',
-      `${asBob('none')} ${numalign} ${run} 2> /run/told; cat /run/told`,
-      "command=$(sed -n 's/.*as root `\\(.*\\)`.*/\\1/p' /run/told)",
+      `${asBob('none')} ${numalign} ${run} 2> /run/report; cat /run/report`,
+      "command=$(sed -n 's/.*as root `\\(.*\\)`.*/\\1/p' /run/report)",
       'eval "$command" && echo mended',
       `${asBob('none')} ${numalign} ${run}`,
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
@@ -153,7 +151,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     expect(printed).not.toContain('stateDir');
   });
 
-  it('is given nothing through links, or that has another name elsewhere, and no folder that was closed', () => {
+  it('gets no links, no files with a second name, and no folder that was closed', () => {
     const printed = inNamespace(
       `${configure} > /dev/null`,
       addGroup,
@@ -191,7 +189,7 @@ describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
   const groupsOf = (folder: string, names: string[]) =>
     names.map((name) => lstatSync(join(folder, name)).gid);
 
-  it('is given to its group with all that is root’s, but for links and what lies deeper than numalign’s own', () => {
+  it('goes to its group with all files of root, except links and files deeper than numalign’s own', () => {
     const folder = madeByRoot();
     giveToGroup(folder, GROUP);
     expect(groupsOf(folder, ['.', 'owners', 'owners/a', 'state.json', 'lock'])).toEqual(Array(5).fill(GROUP));
@@ -199,7 +197,7 @@ describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
     expect(lstatSync('/etc/passwd').gid).toBe(0);
   });
 
-  it('is given to its group in full though another has been at it half-way', () => {
+  it('goes to its group in full after another process stopped half-way', () => {
     const folder = madeByRoot();
     chownSync(folder, 0, GROUP);
     giveToGroup(folder, GROUP);
@@ -217,7 +215,7 @@ describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
         chownSync(join(folder, 'lock'), 0, GROUP);
       },
     ],
-  ])('is left as it is: one %s', (_, change) => {
+  ])('stays unchanged: one %s', (_, change) => {
     const folder = madeByRoot();
     change(folder);
     giveToGroup(folder, GROUP);
@@ -226,7 +224,7 @@ describe.runIf(process.getuid?.() === 0)('a folder that root made', () => {
 });
 
 describe('a part of a state folder', () => {
-  it('is closed to nobody where it is not there', () => {
+  it('is closed to no user if it is missing', () => {
     const folder = makeStateDir();
     mkdirSync(folder);
     expect(closedPart(folder)).toBeUndefined();

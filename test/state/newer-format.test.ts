@@ -1,4 +1,4 @@
-// A state that a newer numalign wrote: it is looked at, and not a byte of it is changed.
+// A state that a newer numalign wrote: it can be read, and not a byte of it changes.
 import { createHash } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ function everything(folder: string): object {
 const POD = { uid: 'pod', containers: [{ name: 'app', requests: { cpu: 1 }, limits: { cpu: 1 } }] };
 
 describe('a state of a newer format', () => {
-  it('can be opened and looked at', async () => {
+  it('can be opened and read', async () => {
     const { topology, stateDir, manager, grant } = await newer();
     const before = everything(stateDir);
     const other = await openManager({ topology, stateDir, reservedSystemCPUs: '0' });
@@ -55,7 +55,7 @@ describe('a state of a newer format', () => {
     expect(everything(stateDir)).toEqual(before);
   });
 
-  it('is left alone to the last byte by everything that would write, which says so', async () => {
+  it('is left alone to the last byte by everything that would write, with an error', async () => {
     const { stateDir, manager, grant, persistent } = await newer();
     const before = everything(stateDir);
     const writers: [string, (manager: Manager) => unknown][] = [
@@ -73,7 +73,7 @@ describe('a state of a newer format', () => {
     expect(manager.grants()).toHaveLength(2);
   });
 
-  it('is left alone by a manager that was open, also once it has grown by a line', async () => {
+  it('is left alone by a manager that was open, even once it has grown by a line', async () => {
     const { stateDir, manager } = await newer((text) =>
       text.replace(/^.*$/gm, (line) => line && sealLine(line.replace(/,"seal":.*$/, '}')).trimEnd()),
     );
@@ -86,7 +86,7 @@ describe('a state of a newer format', () => {
     expect(everything(stateDir)).toEqual(before);
   });
 
-  it('is refused where what is known of it cannot be made out', async () => {
+  it('is refused if its known part cannot be read', async () => {
     const { topology, stateDir, manager } = await newer((text) => text.replace('"pods":', '"grants":'));
     const before = everything(stateDir);
     expect((await errorOf(() => openManager({ topology, stateDir }))).code).toBe('ERR_STATE_VERSION');

@@ -1,4 +1,4 @@
-// State folders are open as long as something in this process has to do with them.
+// State folders are open as long as this process needs them.
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -29,7 +29,7 @@ const openHere = async (stateDir: string) =>
   open(stateDir, { topology: await discover(), sharedMember: false });
 
 describe('a state folder', () => {
-  it('is open while a manager is, and closed with the last', async () => {
+  it('is open while a manager is open, and closed with the last', async () => {
     const stateDir = makeStateDir();
     const [first, second] = [await open(stateDir), await open(stateDir)];
     first.close();
@@ -38,7 +38,7 @@ describe('a state folder', () => {
     expect(openFilesIn(stateDir)).toEqual([]);
   });
 
-  it('is closed where it could not be opened as it should be', async () => {
+  it('is closed again if the opening fails', async () => {
     const stateDir = makeStateDir();
     (await open(stateDir, { reservedSystemCPUs: '0' })).close();
     const error = await errorOf(() => open(stateDir, { reservedSystemCPUs: '1' }));
@@ -72,7 +72,7 @@ describe('a state folder', () => {
     expect(openFilesIn(stateDir)).toEqual([]);
   });
 
-  it('that was closed is opened again, and what is granted there is found', async () => {
+  it('that was closed opens again with its grants', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir);
     const { uid } = await manager.acquire({ cpu: 2, owner: 'persistent' });
@@ -83,7 +83,7 @@ describe('a state folder', () => {
     expect(again.generation()).toBe(3);
   });
 
-  it('is opened by the handle of a persistent grant for as long as it takes', async () => {
+  it('is opened by the handle of a persistent grant for as long as a call takes', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir);
     const grant = await manager.acquire({ cpu: 2, owner: 'persistent' });
@@ -99,7 +99,7 @@ describe('a state folder', () => {
     expect((await open(stateDir)).grants()).toEqual([]);
   });
 
-  it('that was removed is made by no handle that only looks', async () => {
+  it('that was removed is not made again by a handle that only reads', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir);
     const grant = await manager.acquire({ cpu: 2, owner: 'persistent' });
@@ -110,14 +110,14 @@ describe('a state folder', () => {
     expect(existsSync(stateDir)).toBe(false);
   });
 
-  it('stays open for a resize that is announced', async () => {
+  it('stays open for an announced resize', async () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir);
     const grant = await manager.acquire({ cpu: 2, owner: 'persistent' });
     const resized = grant.resize({ cpu: 3, noticeMs: 50 });
     await expect.poll(() => grant.upcoming?.size).toBe(3);
     manager.close();
-    // Nobody else calls it off: who has announced it lives.
+    // No other process calls it off: the process that announced it lives.
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
     await agent.tell('acquire', { cpu: 1 });
@@ -127,7 +127,7 @@ describe('a state folder', () => {
     expect(openFilesIn(stateDir)).toEqual([]);
   });
 
-  it('keeps the child of a grant in mind, and is open till it ends', async () => {
+  it('stays open for the child of a grant until it ends', async () => {
     const stateDir = makeStateDir();
     const manager = await openHere(stateDir);
     const grant = await manager.acquire({ cpu: 1, owner: 'persistent' });
@@ -146,7 +146,7 @@ describe('a state folder', () => {
     await grant.release();
   });
 
-  it('is forgotten with no audit that has begun', async () => {
+  it('is not forgotten while an audit runs', async () => {
     const stateDir = makeStateDir();
     const manager = await openHere(stateDir);
     const { uid } = await manager.acquire({ cpu: 1, owner: 'persistent' });
@@ -179,7 +179,7 @@ describe('a state folder', () => {
 });
 
 describe('a folder of the addon that is closed', () => {
-  it('answers nothing until it stands for another', () => {
+  it('returns nothing until it stands for another', () => {
     const folder = native.Folder.open('/tmp', false, 0o700, -1);
     folder.close();
     folder.close();

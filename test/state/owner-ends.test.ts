@@ -1,5 +1,5 @@
-// Whether other owners live, as plans and admissions see it: each is looked at once, as long as the
-// kernel says nothing of its file.
+// Living and ended owners, as plans and admissions see it: each is checked once, as long as the
+// kernel reports nothing about its file.
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -35,15 +35,15 @@ async function beside(options = {}) {
   return { stateDir, manager, agent, file: join(stateDir, 'owners', uuid!), pods };
 }
 
-/** Whether a pod could have what the other process has: one of the other CPUs stays shared. */
+/** True if a pod could have the CPUs of the other process: one of the other CPUs stays shared. */
 const isFree = (manager: Manager) => manager.plan({ containers: [guaranteed('app', { cpu: 2 })] }).admitted;
 
 const nextTurn = () => new Promise(setImmediate);
 
-// Of a watch that has begun at 0: the files that were closed before have no locks any more.
+// For a watch that began at 0: files that were closed before have no locks any more.
 const LATER_S = 1e9;
 
-/** What is known of the other's owner, and how often it was looked at. */
+/** The state of the other's owner, and how often it was checked. */
 async function known({
   now = () => LATER_S,
   areNoticesComplete = () => true,
@@ -65,13 +65,13 @@ async function known({
   return { stateDir, agent, file, watch, living, look, dead: () => living.deadAmong(owners, look) };
 }
 
-it('looks at an owner once', async () => {
+it('checks an owner once', async () => {
   const { look, dead } = await known();
   for (let n = 0; n < 10; n++) expect(dead()).toEqual([]);
   expect(look).toHaveBeenCalledTimes(1);
 });
 
-it('looks at an owner once more where the notices begin again', async () => {
+it('checks an owner once more if the notices begin again', async () => {
   const { watch, look, dead } = await known();
   dead();
   watch.restart();
@@ -79,7 +79,7 @@ it('looks at an owner once more where the notices begin again', async () => {
   expect(look).toHaveBeenCalledTimes(2);
 });
 
-it('looks each time as long as a file that was closed before the notices may be locked', async () => {
+it('checks each time as long as a file that was closed before the notices may be locked', async () => {
   let now = 0;
   const { watch, look, dead } = await known({ now: () => now });
   const { begin } = watch.era!;
@@ -93,13 +93,13 @@ it('looks each time as long as a file that was closed before the notices may be 
   expect(look).toHaveBeenCalledTimes(4);
 });
 
-it('looks each time where not everything that happens to the files has a notice', async () => {
+it('checks each time if the notices of the files are incomplete', async () => {
   const { look, dead } = await known({ areNoticesComplete: () => false });
   for (let n = 0; n < 3; n++) dead();
   expect(look).toHaveBeenCalledTimes(3);
 });
 
-it('looks each time while a notice is pending, also of another file', async () => {
+it('checks each time while a notice is pending, even of another file', async () => {
   const { file, watch, look, dead } = await known();
   dead();
   closeSync(openSync(join(file, '..', 'another'), 'w'));
@@ -110,18 +110,18 @@ it('looks each time while a notice is pending, also of another file', async () =
   expect(look).toHaveBeenCalledTimes(4);
 });
 
-it('looks at an owner once more where notices were lost', { timeout: 60_000 }, async () => {
+it('checks an owner once more if notices were lost', { timeout: 60_000 }, async () => {
   const { file, watch, look, dead } = await known();
   dead();
   const most = Number(readFileSync('/proc/sys/fs/inotify/max_queued_events', 'latin1'));
-  // Of one name after the other: the same notice twice is one.
+  // Alternating names: the kernel merges two equal notices in a row.
   for (let n = 0; n <= most; n++) closeSync(openSync(join(file, '..', `another-${n % 2}`), 'w'));
   await expect.poll(() => watch.era).toBeDefined();
   for (let n = 0; n < 3; n++) expect(dead()).toEqual([]);
   expect(look).toHaveBeenCalledTimes(2);
 });
 
-it('looks each time at an owner whose file was closed', async () => {
+it('checks each time an owner whose file was closed', async () => {
   const { file, look, dead } = await known();
   dead();
   closeSync(openSync(file, 'r+'));
@@ -132,7 +132,7 @@ it('looks each time at an owner whose file was closed', async () => {
   }
 });
 
-it('looks each time at an owner whose file is elsewhere, and once where it is there again', async () => {
+it('checks each time an owner whose file was moved away, and once when it is back', async () => {
   const { stateDir, agent, file, look, dead } = await known();
   agent.process.kill('SIGSTOP');
   renameSync(file, join(stateDir, 'away'));
@@ -147,7 +147,7 @@ it('looks each time at an owner whose file is elsewhere, and once where it is th
   agent.process.kill('SIGCONT');
 });
 
-it('looks each time where another folder is in the place of the one that is watched', async () => {
+it('checks each time if another folder is in the place of the watched one', async () => {
   const { stateDir, agent, file, look, dead } = await known();
   dead();
   agent.process.kill('SIGSTOP');
@@ -163,7 +163,7 @@ it('looks each time where another folder is in the place of the one that is watc
   agent.process.kill('SIGCONT');
 });
 
-it('looks each time at an owner whose file was closed, however many others end afterwards', async () => {
+it('checks each time an owner whose file was closed, however many others end afterwards', async () => {
   const { file, living, look, dead } = await known();
   living.doubt(basename(file));
   for (let n = 0; n < 1000; n++) living.doubt(`of an owner that has ended ${n}`);
@@ -171,7 +171,7 @@ it('looks each time at an owner whose file was closed, however many others end a
   expect(look).toHaveBeenCalledTimes(3);
 });
 
-it('sees that an owner has ended whose file was moved away before', async () => {
+it('sees the end of an owner whose file was moved away before', async () => {
   const { stateDir, manager, agent, file } = await beside();
   expect(isFree(manager)).toBe(false);
   agent.process.kill('SIGSTOP');
@@ -204,7 +204,7 @@ it('sees the end of an owner after its event loop has had the notice', async () 
   expect(isFree(manager)).toBe(true);
 });
 
-it('sees the end of an owner whose file somebody else has opened and closed', async () => {
+it('sees the end of an owner whose file another process has opened and closed', async () => {
   const { manager, agent, file } = await beside();
   closeSync(openSync(file, 'r+'));
   for (let n = 0; n < 3; n++) {
@@ -232,7 +232,7 @@ it('counts an owner as living whose file was removed', async () => {
 
 const blockLoop = (ms: number) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 
-// Once it is old enough, what is known is not looked at again.
+// An old result is not checked again.
 const SETTLED_MS = 1100;
 
 function unlessGone<T>(action: () => T): T | undefined {
@@ -245,7 +245,7 @@ function unlessGone<T>(action: () => T): T | undefined {
 
 const admitApp = (manager: Manager) => manager.admit({ containers: [guaranteed('app', { cpu: 2 })] });
 
-it('gives an admission what an owner had that has ended just before', async () => {
+it('gives an admission the CPUs of an owner that has just ended', async () => {
   const { manager, agent } = await beside({ sharedMember: false });
   await setTimeout(SETTLED_MS);
   await expect(admitApp(manager)).rejects.toThrow();
@@ -253,7 +253,7 @@ it('gives an admission what an owner had that has ended just before', async () =
   expect((await admitApp(manager)).containers).toHaveLength(1);
 });
 
-it('gives an admission what an owner had that has ended while the event loop was blocked', async () => {
+it('gives an admission the CPUs of an owner that ended while the event loop was blocked', async () => {
   const { manager, agent } = await beside({ sharedMember: false });
   await setTimeout(SETTLED_MS);
   await expect(admitApp(manager)).rejects.toThrow();
@@ -262,11 +262,11 @@ it('gives an admission what an owner had that has ended while the event loop was
   expect((await admitApp(manager)).containers).toHaveLength(1);
 });
 
-// Two of the CPUs of this machine, of which one stays shared.
+// Two of the CPUs of this machine, one of which stays shared.
 const ALL = affinity();
 
 it.runIf(ALL.size > 1)(
-  'gives an admission what an owner’s child keeps once that has ended, and not before',
+  'gives an admission the CPUs that an owner’s child keeps once the child has ended, and not before',
   async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir, sharedMember: false, cpuManagerReconcilePeriod: '1h' });
@@ -287,7 +287,7 @@ it.runIf(ALL.size > 1)(
   },
 );
 
-describe('of many cgroups that own grants', () => {
+describe('a check of many cgroups that own grants', () => {
   const cgroup = (i: number) => ({ kind: 'cgroup', uuid: `${i}`, pid: null }) as OwnerRecord;
   const owners = Array.from({ length: 10 }, (_, i) => cgroup(i));
   const few = (isOver: (owner: OwnerRecord) => boolean, list = owners) => {
@@ -299,26 +299,26 @@ describe('of many cgroups that own grants', () => {
     return { living, look, dead: (most?: number) => living.deadAmong(list, look, most) };
   };
 
-  it('looks at some, at other ones each time, until all had their turn', () => {
+  it('covers some, other ones each time, until all had their turn', () => {
     const { look, dead } = few(() => false);
     for (let n = 0; n < 3; n++) dead(4);
     expect(look).toHaveBeenCalledTimes(12);
     expect(new Set(look.mock.calls.map(([{ uuid }]) => uuid)).size).toBe(10);
   });
 
-  it('looks at all where there are no more, and where all are asked for', () => {
+  it('covers all if there are few, or if all are requested', () => {
     const { look, dead } = few(() => false);
     dead(10);
     dead();
     expect(look).toHaveBeenCalledTimes(20);
   });
 
-  it('looks at one that was seen dead each time, as long as it is on record', () => {
+  it('covers a dead one each time, as long as it is on record', () => {
     let isOver = (_: OwnerRecord) => false;
     const { living, look, dead } = few((owner) => isOver(owner));
     isOver = ({ uuid }) => uuid === '9';
     expect(dead(4)).toEqual([]);
-    // Somebody asks about it alone.
+    // A request for this one alone.
     expect(living.deadAmong([owners[9]!], look)).toEqual([owners[9]]);
     expect(living.deadAmong([owners[8]!], look)).toEqual([]);
     for (let n = 0; n < 3; n++) expect(dead(1)).toEqual([owners[9]]);
@@ -328,7 +328,7 @@ describe('of many cgroups that own grants', () => {
     expect(look).toHaveBeenCalledTimes(1);
   });
 
-  it('looks at all processes beside them', () => {
+  it('covers all processes beside them', () => {
     const processes = Array.from(
       { length: 3 },
       (_, i) => ({ kind: 'process', uuid: `p${i}` }) as OwnerRecord,

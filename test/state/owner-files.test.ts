@@ -1,4 +1,4 @@
-// Which files of owners a commit writes, and with what.
+// The owner files that a commit writes, and their content.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
@@ -17,7 +17,7 @@ const pods: fc.Arbitrary<Pods> = fc.uniqueArray(pod, { selector: ({ uid }) => ui
 const uuidOf = ({ owner }: PodAssignment) => owner.uuid;
 const isOfFile = ({ owner }: PodAssignment) => owner.kind !== 'process';
 
-it('has all pods of each owner of which one is different, from before and after', () => {
+it('has all pods, from before and after, of each owner with a changed pod', () => {
   const files = new OwnerFiles(undefined as never, '');
   fc.assert(
     fc.property(

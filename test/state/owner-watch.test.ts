@@ -1,4 +1,4 @@
-// What the kernel says of owners' files, and what it does not.
+// The kernel's notices of owner files, and their gaps.
 import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -26,7 +26,7 @@ async function watched() {
   return { stateDir, agent, watch, events };
 }
 
-it('wakes for no commit of a living process, and no look at who lives', async () => {
+it('wakes for no commit of a living process, and for no check of owners', async () => {
   const { stateDir, agent, events } = await watched();
   const other = new Agent();
   await other.tell('open', { stateDir, simulate: 'core:4 pu:1' });
@@ -39,13 +39,13 @@ it('wakes for no commit of a living process, and no look at who lives', async ()
   expect(events).toEqual([]);
 });
 
-it('hears of the end of a process once', async () => {
+it('gets one notice of the end of a process', async () => {
   const { agent, events } = await watched();
   await agent.kill();
   await expect.poll(() => events).toEqual([expect.stringMatching(/^closed [0-9a-f-]{36}$/)]);
 });
 
-it('hears that a file is moved away, and that it is there again', async () => {
+it('gets a notice when a file is moved away and when it is back', async () => {
   const { stateDir, agent, events } = await watched();
   const [uuid] = readdirSync(join(stateDir, 'owners'));
   agent.process.kill('SIGSTOP');
@@ -55,7 +55,7 @@ it('hears that a file is moved away, and that it is there again', async () => {
   agent.process.kill('SIGCONT');
 });
 
-it('hears that its folder is moved away, and no more after it was stopped', async () => {
+it('gets a notice when its folder is moved away, and none after it was stopped', async () => {
   const { stateDir, agent, watch, events } = await watched();
   watch.stop();
   await agent.kill();
@@ -66,7 +66,7 @@ it('hears that its folder is moved away, and no more after it was stopped', asyn
   await expect.poll(() => events).toEqual(['disturbed undefined']);
 });
 
-/** How many this process has. */
+/** The number of inotify instances of this process. */
 const instances = () =>
   readdirSync('/proc/self/fd').filter((fd) => {
     try {
@@ -77,7 +77,7 @@ const instances = () =>
   }).length;
 
 it('takes one inotify instance for all folders, and none after the last', async () => {
-  // The tests before have given theirs back in a turn of the event loop.
+  // Earlier tests have closed theirs in a turn of the event loop.
   await expect.poll(instances).toBe(0);
   const all = await Promise.all([watched(), watched(), watched()]);
   expect(instances()).toBe(1);
@@ -90,7 +90,7 @@ it('takes one inotify instance for all folders, and none after the last', async 
   await expect.poll(instances).toBe(0);
 });
 
-it('takes no further instance for what is watched in the same turn of the event loop', async () => {
+it('takes no further instance for files that are watched in the same turn of the event loop', async () => {
   const { stateDir, watch: first } = await watched();
   first.stop();
   for (let i = 0; i < 3; i += 1) {
@@ -101,7 +101,7 @@ it('takes no further instance for what is watched in the same turn of the event 
   }
 });
 
-it.runIf(canUnshare)('looks for the dead where the user has no inotify instance left', async () => {
+it.runIf(canUnshare)('checks for dead owners if the user has no inotify instance left', async () => {
   const { stateDir, agent } = await watched();
   const limited = 'echo 0 >/proc/sys/user/max_inotify_instances && exec "$0" "$@"';
   const other = new Agent(['unshare', '--user', '--map-root-user', 'sh', '-c', limited]);
@@ -111,7 +111,7 @@ it.runIf(canUnshare)('looks for the dead where the user has no inotify instance 
   await expect.poll(() => other.tell('grants')).toEqual([]);
 });
 
-it('has those that listen hear of an owner that has ended before', async () => {
+it('informs listeners of an owner that ended before', async () => {
   const { stateDir, agent, watch } = await watched();
   watch.stop();
   await agent.kill();

@@ -1,4 +1,4 @@
-// Owners that are no processes: cgroups of this machine (as root), and persistent ones.
+// Owners other than processes: cgroups of this machine (as root), and persistent ones.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -39,8 +39,8 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect((await manager.acquire({ cpu: 7 })).cpus.intersects(grant.cpus)).toBe(true);
   });
 
-  // Of v1 a listener looks every half a minute: nothing tells.
-  it.runIf(version === 'v2')('gives its grant back at once where somebody listens', async () => {
+  // A listener checks v1 every half minute: the kernel sends no notice.
+  it.runIf(version === 'v2')('gives its grant back at once if there is a listener', async () => {
     const cgroup = makeCgroup(mount);
     const child = populate(makeCgroup(cgroup, 'inner'));
     const earlier = await open();
@@ -57,7 +57,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect(later.uid).not.toBe(uid);
   });
 
-  it('is dead once its folder is gone, and so under the same path is another', async () => {
+  it('is dead once its folder is removed, and a new one at the same path is another', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);
     const child = populate(cgroup);
@@ -70,7 +70,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
       try {
         writeFileSync(join(cgroup, file), readFileSync(join(mount, file)));
       } catch {
-        // Not of this hierarchy.
+        // Not from this hierarchy.
       }
     }
     await end(populate(cgroup));
@@ -78,7 +78,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect(manager.grants()).toMatchObject([{ alive: false }]);
   });
 
-  it('must be one, and somebody must be in it', async () => {
+  it('must exist and have a process', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);
     for (const [bad, why] of [
@@ -99,7 +99,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('comes back with what it holds after the state was damaged, while somebody is in it', async () => {
+  it('comes back with its grants after the state was damaged, while a process is in it', async () => {
     const manager = await open();
     const [kept, emptied] = [makeCgroup(mount), makeCgroup(mount)];
     populate(kept);
@@ -115,7 +115,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     ]);
   });
 
-  it('leaves no grants as a process does that has ended', async () => {
+  it('leaves no grants, unlike a process that has ended', async () => {
     const manager = await open();
     const cgroup = makeCgroup(mount);
     const child = populate(cgroup);
@@ -125,7 +125,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect(Ledger.open(manager.stateDir).owners.withLeftGrants()).toEqual([]);
   });
 
-  it.runIf(canUnshare)('counts as alive wherever that cannot be judged', async () => {
+  it.runIf(canUnshare)('counts as alive wherever its state is unknown', async () => {
     const stateDir = makeStateDir();
     const manager = await openManager({ stateDir });
     const cgroup = makeCgroup(mount);
@@ -141,7 +141,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     expect(await aliveFrom('-m')).toBe(true);
     expect(await aliveFrom('-pf', '--mount-proc', '--kill-child=SIGKILL')).toBe(true);
     await end(child);
-    // An inner pid namespace sees nobody's processes in v1, where v2 tells of everybody's.
+    // An inner pid namespace sees no processes in v1; v2 reports all of them.
     if (version === 'v1') expect(await aliveFrom('-pf', '--mount-proc', '--kill-child=SIGKILL')).toBe(true);
     rmdirSync(cgroup);
     expect(await aliveFrom('-C')).toBe(true);
@@ -150,7 +150,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
   });
 
   it.runIf(canUnshare)(
-    'is not gone where another part of the hierarchy is mounted at its path, or another hierarchy',
+    'counts as alive if another part of the hierarchy, or another hierarchy, is mounted at its path',
     () => {
       const [cgroup, other] = [makeCgroup(mount), makeCgroup(mount)];
       populate(cgroup);
@@ -174,10 +174,10 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
           ],
           { encoding: 'utf8' },
         ).trim();
-      const gone = { ...identity, path: `${cgroup}-gone` };
-      expect(judged(gone, 'true')).toBe('false');
-      expect(judged(gone, 'mount', '--bind', other, mount)).toBe('true');
-      expect(judged(gone, 'mount', '-t', 'tmpfs', 'tmpfs', mount)).toBe('true');
+      const missing = { ...identity, path: `${cgroup}-gone` };
+      expect(judged(missing, 'true')).toBe('false');
+      expect(judged(missing, 'mount', '--bind', other, mount)).toBe('true');
+      expect(judged(missing, 'mount', '-t', 'tmpfs', 'tmpfs', mount)).toBe('true');
       expect(judged(identity, 'true')).toBe('true');
       expect(isCgroupAlive({ ...identity, inode: '1' })).toBe(false);
       expect(isCgroupAlive({ ...identity, inode: '1', namespace: 'cgroup:[1]' })).toBe(true);
@@ -187,14 +187,14 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
 });
 
 describe('a state', () => {
-  it('is of this boot where it says so, whoever lives', () => {
+  it('is of this boot if it says so, whichever processes live', () => {
     expect(isOfBoot('this', 'this', undefined)).toBe(true);
     expect(isOfBoot('another', 'this', undefined)).toBe(false);
   });
 });
 
 describe('an owner', () => {
-  it('that is persistent has a file of its own, one for each grant, which goes with it', async () => {
+  it('that is persistent has a file for each grant, which ends with the grant', async () => {
     const manager = await open();
     const [a, b] = [
       await manager.acquire({ cpu: 1, owner: 'persistent' }),
@@ -210,7 +210,7 @@ describe('an owner', () => {
     await b.release();
   });
 
-  it('of a container that has started is written again', async () => {
+  it('of a container that has started is rewritten', async () => {
     const manager = await open();
     const cpu = (name: string) => ({
       name,

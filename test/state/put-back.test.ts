@@ -1,5 +1,5 @@
-// A state folder of which somebody puts back, removes or replaces files while owners live: no CPU
-// is granted twice.
+// A state folder in which another program puts back, removes or replaces files while owners live:
+// no CPU is granted twice.
 import {
   copyFileSync,
   cpSync,
@@ -44,7 +44,7 @@ async function acquire(agent: Agent, options: object): Promise<Held> {
 
 const idsOf = async (agent: Agent) => (await agent.tell('grants')).map(({ uid }: { uid: string }) => uid);
 
-/** All that is left is granted: none of it is anybody's. */
+/** Grants everything that is left: none of it belongs to an owner. */
 async function expectNoDoubleGrant(next: Agent, ...held: readonly Held[]): Promise<void> {
   const taken = held.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
   const { cpus } = await acquire(next, { cpu: 7 - taken.size });
@@ -57,7 +57,7 @@ function putBack(stateDir: string): void {
 }
 
 describe('the generation before, put back,', () => {
-  it('gives an opener nothing that a living process holds whose manager is closed', async () => {
+  it('gives an opener nothing that a living process with a closed manager holds', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     await held.agent.tell('close');
@@ -65,7 +65,7 @@ describe('the generation before, put back,', () => {
     await expectNoDoubleGrant(await opener(stateDir), held);
   });
 
-  it('gives an opener nothing that a living process holds whose manager is open, which keeps it', async () => {
+  it('gives an opener nothing that a living process with an open manager holds and keeps', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     putBack(stateDir);
@@ -74,7 +74,7 @@ describe('the generation before, put back,', () => {
     expect(await idsOf(held.agent)).toEqual(await idsOf(next));
   });
 
-  it('gives a process nothing that has not looked at the state since before', async () => {
+  it('gives nothing to a process that has not read the state since', async () => {
     const stateDir = makeStateDir();
     const late = await opener(stateDir);
     const agent = await opener(stateDir);
@@ -87,7 +87,7 @@ describe('the generation before, put back,', () => {
     await expectNoDoubleGrant(late, ...held);
   });
 
-  it('gives nothing of a grant that is nobody’s', async () => {
+  it('gives nothing of a grant without a process', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3, owner: 'persistent' });
     await held.agent.kill();
@@ -95,7 +95,7 @@ describe('the generation before, put back,', () => {
     await expectNoDoubleGrant(await opener(stateDir), held);
   });
 
-  it('gives nothing back that a living process was given by a resize', async () => {
+  it('takes nothing back that a living process got by a resize', async () => {
     const stateDir = makeStateDir();
     const { agent, uid } = await acquire(await opener(stateDir), { cpu: 2 });
     const { cpus } = await agent.tell('resize', { uid, cpu: 4 });
@@ -104,7 +104,7 @@ describe('the generation before, put back,', () => {
     await expectNoDoubleGrant(await opener(stateDir), { agent, uid, cpus: CpuSet.parse(cpus) });
   });
 
-  it('does not keep a process from a resize that it has announced', async () => {
+  it('does not keep a process from a resize that it announced', async () => {
     const stateDir = makeStateDir();
     const { agent, uid, cpus } = await acquire(await opener(stateDir), { cpu: 2 });
     const backup = join(makeStateDir(), 'backup');
@@ -124,7 +124,7 @@ describe('the generation before, put back,', () => {
     expect([after.size, cpus.isSubsetOf(after), after.intersects(other.cpus)]).toEqual([4, true, false]);
   });
 
-  it('is noticed by an opener also where the record of the highest is gone', async () => {
+  it('is noticed by an opener even if the record of the highest is lost', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     await held.agent.tell('close');
@@ -138,7 +138,7 @@ describe('the generation before, put back,', () => {
     ['a number that leaves no room', '9999999999999999\n'],
     ['no number', 'x'.repeat(100_000)],
     ['nothing', ''],
-  ])('may have %s as its record of the highest, and grants go on', async (_, text) => {
+  ])('may have %s as its record of the highest, and grants continue', async (_, text) => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     writeFileSync(join(stateDir, 'lock'), text);
@@ -186,7 +186,7 @@ describe('an owner whose file was removed', () => {
     },
   );
 
-  it.each(removals)('%s keeps its grants from those who had the folder open', async (_, remove) => {
+  it.each(removals)('%s keeps its grants from processes that had the folder open', async (_, remove) => {
     const stateDir = makeStateDir();
     const other = await opener(stateDir);
     const held = await acquire(await opener(stateDir), { cpu: 3 });
@@ -194,7 +194,7 @@ describe('an owner whose file was removed', () => {
     await expectNoDoubleGrant(other, held);
   });
 
-  it.each(removals.slice(1))('%s keeps anybody from granting while it cannot answer', async (_, remove) => {
+  it.each(removals.slice(1))('%s blocks all grants while it cannot answer', async (_, remove) => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     held.agent.process.kill('SIGSTOP');
@@ -207,7 +207,7 @@ describe('an owner whose file was removed', () => {
     await expectNoDoubleGrant(await opener(stateDir), held);
   });
 
-  it('keeps nobody from granting once it has ended', async () => {
+  it('blocks no grant once it has ended', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
     held.agent.process.kill('SIGSTOP');
@@ -216,7 +216,7 @@ describe('an owner whose file was removed', () => {
     await acquire(await opener(stateDir), { cpu: 7 });
   });
 
-  it('keeps its grants where a copy from before them is put in the folder’s place', async () => {
+  it('keeps its grants if an earlier copy is put in the folder’s place', async () => {
     const stateDir = makeStateDir();
     const agent = await opener(stateDir);
     const copy = `${stateDir}.copy`;
@@ -237,7 +237,7 @@ describe('an owner whose file was removed', () => {
   });
 });
 
-// Its owner may write there again before all is gone.
+// Its owner may write there again before all of it is removed.
 function removed(folder: string): void {
   try {
     rmSync(folder, { recursive: true });
@@ -251,7 +251,7 @@ function emptied(stateDir: string): void {
 }
 
 describe.runIf(isRoot)('a process that sees another boot id', () => {
-  /** As systemd-nspawn mounts one over that of the kernel. */
+  /** Like systemd-nspawn, which mounts one over the kernel's. */
   function elsewhere(stateDir: string): string[] {
     const file = join(dirname(stateDir), 'boot_id');
     writeFileSync(file, '01234567-89ab-4cde-8f01-23456789abcd\n');
@@ -273,15 +273,15 @@ describe.runIf(isRoot)('a process that sees another boot id', () => {
     expect(await idsOf(held.agent)).toContain(held.uid);
   });
 
-  it('puts a damaged state together with what living processes hold', async () => {
+  it('recovers a damaged state with the grants of living processes', async () => {
     const stateDir = makeStateDir();
     const held = await acquire(await opener(stateDir), { cpu: 3 });
-    const nobody = await acquire(held.agent, { cpu: 1, owner: 'persistent' });
+    const persistent = await acquire(held.agent, { cpu: 1, owner: 'persistent' });
     writeFileSync(join(stateDir, STATE), 'nonsense');
-    await expectNoDoubleGrant(await opener(stateDir, elsewhere(stateDir)), held, nobody);
+    await expectNoDoubleGrant(await opener(stateDir, elsewhere(stateDir)), held, persistent);
   });
 
-  it('keeps what is nobody’s in a folder in memory, which does not outlive a boot', async () => {
+  it('keeps persistent grants in a folder in memory, which does not outlive a boot', async () => {
     const stateDir = makeStateDir('/dev/shm');
     const held = await acquire(await opener(stateDir), { cpu: 3, owner: 'persistent' });
     await held.agent.kill();
@@ -290,7 +290,7 @@ describe.runIf(isRoot)('a process that sees another boot id', () => {
 });
 
 describe.runIf(isRoot)('a folder that is open by two paths', () => {
-  it('keeps the grants of both when memory is tidied up', async () => {
+  it('keeps the grants of both after a garbage collection', async () => {
     const stateDir = makeStateDir();
     const other = join(tmpdir(), `numalign-test-other-${process.pid}`);
     mkdirSync(other);
@@ -326,7 +326,7 @@ describe.runIf(isRoot)('a folder in the upper layer of an overlay', () => {
 });
 
 describe('a file that was put back over an owner’s', () => {
-  it('is written again by its process', async () => {
+  it('is rewritten by its process', async () => {
     const stateDir = makeStateDir();
     const agent = await opener(stateDir);
     const first = await acquire(agent, { cpu: 1 });

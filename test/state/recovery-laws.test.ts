@@ -1,5 +1,5 @@
-// What holds of every recovery: the generation that follows, the files that it leaves, and who
-// counts as alive.
+// What holds for every recovery: the next generation, the files that it leaves, and which owners
+// count as alive.
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -18,7 +18,7 @@ import { stateBefore } from '../support/state-text.js';
 import { writeHighest } from '../torture/state-file.mjs';
 
 const isRoot = process.getuid?.() === 0;
-const NOBODY = 65_534;
+const UNPRIVILEGED = 65_534;
 
 async function open(stateDir = makeStateDir()): Promise<Manager> {
   const manager = await openManager({ topology: await discover({ synthetic: 'core:8 pu:1' }), stateDir });
@@ -28,9 +28,9 @@ async function open(stateDir = makeStateDir()): Promise<Manager> {
 
 const checkpointIn = (stateDir: string, name: string) => decodeCheckpoint(readFileSync(join(stateDir, name)));
 
-/** As this process, but for root's rights to files. */
+/** Like this process, but without root's rights to files. */
 function asNobody<T>(look: () => T): T {
-  process.seteuid!(NOBODY);
+  process.seteuid!(UNPRIVILEGED);
   try {
     return look();
   } finally {
@@ -51,7 +51,7 @@ describe('the generation after a recovery', () => {
   const goodAt = (generation: number) => ({ generation }) as Checkpoint;
   const ownerAt = (generation: number) => ({ generation }) as NonNullable<Clues['owners']['latest']>;
 
-  it('is above the one after the last good one, which may have been seen and is lost', () => {
+  it('is above the one after the last good one, which may have been read and is lost', () => {
     expect(generationAfter({ ...NOTHING, base: goodAt(5) })).toBe(7);
   });
 
@@ -66,17 +66,17 @@ describe('the generation after a recovery', () => {
   });
 });
 
-/** A transaction that commits nothing: what is there after it is the recovery's. */
+/** A transaction that commits nothing: what it leaves is the work of the recovery. */
 const recover = ({ stateDir }: Manager) =>
   Ledger.open(stateDir).transact({ lockTimeoutMs: 60_000, totalOn: () => 0 }, async () => {});
 
 describe('a recovery', () => {
-  it('leaves the state it has made in both files, so that the loss of the newer one loses nothing', async () => {
+  it('writes its state to both files, so that the loss of the newer one loses nothing', async () => {
     const manager = await open();
     const { stateDir } = manager;
     await manager.acquire({ cpu: 2, owner: 'persistent', name: 'first' });
     await manager.acquire({ cpu: 2, owner: 'persistent', name: 'second' });
-    // It lacks the second grant, of which the owner's file tells.
+    // It lacks the second grant, which the owner's file has.
     writeFileSync(join(stateDir, 'state.json'), stateBefore(stateDir));
     await recover(manager);
     const [now, previous] = ['state.json', 'state.copy.json'].map((name) => checkpointIn(stateDir, name));
@@ -88,7 +88,7 @@ describe('a recovery', () => {
     expect(now!.generation).toBeGreaterThanOrEqual(previous!.generation);
   });
 
-  it('goes on above the generation that a damaged file names', async () => {
+  it('continues above the generation that a damaged file names', async () => {
     const stateDir = makeStateDir();
     await (await open(stateDir)).acquire({ cpu: 2, owner: 'persistent' });
     const { generation } = checkpointIn(stateDir, 'state.json');
@@ -104,7 +104,7 @@ describe('a recovery', () => {
     expect(checkpointIn(moved, 'state.json').generation).toBeGreaterThan(generation + 100);
   });
 
-  it('has the owner’s file say from which generation on its grants are held', async () => {
+  it('records in the owner’s file the generation since which its grants are held', async () => {
     const manager = await open();
     const { stateDir } = manager;
     const { uid } = await manager.acquire({ cpu: 2 });
@@ -116,13 +116,13 @@ describe('a recovery', () => {
     await recover(manager);
     const file = decodeOwnerFile(readFileSync(path));
     expect(file.pods.map(({ uid }) => uid)).toEqual([uid]);
-    // An owner's file that is older than the last good generation claims only what that has on
-    // record.
+    // An owner's file that is older than the last good generation claims only the grants that this
+    // generation has on record.
     expect(file.generation).toBeGreaterThanOrEqual(checkpointIn(stateDir, 'state.copy.json').generation - 1);
   });
 });
 
-describe('who may be alive and cannot be judged counts as alive:', () => {
+describe('an owner whose state is unknown counts as alive:', () => {
   it.runIf(isRoot)('an owner whose file is closed to this user', async () => {
     const manager = await open();
     await manager.acquire({ cpu: 1 });
@@ -145,7 +145,7 @@ describe('who may be alive and cannot be judged counts as alive:', () => {
     expect(isCgroupAlive({ ...nowhere, namespace: namespaceOf('cgroup') })).toBe(true);
   });
 
-  it('a cgroup whose folder cannot be looked at', () => {
+  it('a cgroup whose folder cannot be read', () => {
     const path = `${makeStateDir()}-loop`;
     onTestFinished(() => rmSync(path));
     symlinkSync(path, path);

@@ -1,4 +1,4 @@
-// A damaged state: what is put together again, by whom, and what is never granted meanwhile.
+// A damaged state: what is recovered, by which process, and what is never granted meanwhile.
 import {
   chmodSync,
   copyFileSync,
@@ -49,10 +49,7 @@ async function open(stateDir: string): Promise<Manager> {
   return manager;
 }
 
-/**
- * The folder as a process finds it that comes new: owners' files are the same ones, with their
- * locks.
- */
+/** The folder as a new process finds it: owner files are the same ones, with their locks. */
 function copyOf(stateDir: string): string {
   const copy = mkdtempSync(join(stateDir, '../../numalign-test-'));
   onTestFinished(() => rmSync(copy, { recursive: true, force: true }));
@@ -75,15 +72,18 @@ const holdings = (manager: Manager) =>
 const recoveriesOf = (manager: Manager) => Ledger.open(manager.stateDir).recoveries;
 const fileOf = (stateDir: string, name = STATE) => decodeCheckpoint(readFileSync(join(stateDir, name)));
 
-/** Grants of this process, of nobody, and a released one; `last` says which of that came last. */
+/**
+ * Grants of this process, a persistent one, and a released one; `last` says which of them came
+ * last.
+ */
 async function lived(last: 'added' | 'released', fileSystem = '/dev/shm') {
   const stateDir = makeStateDir(fileSystem);
   const manager = await open(stateDir);
-  const gone = await manager.acquire({ cpu: 3, owner: 'persistent', name: 'gone' });
+  const released = await manager.acquire({ cpu: 3, owner: 'persistent', name: 'gone' });
   await manager.acquire({ cpu: 2, owner: 'persistent', name: 'lasting', memory: '1Gi' });
-  if (last === 'added') await gone.release();
+  if (last === 'added') await released.release();
   await manager.acquire({ cpu: 2, name: 'living', memory: '2Gi' });
-  if (last === 'released') await gone.release();
+  if (last === 'released') await released.release();
   return { manager, stateDir, held: holdings(manager) };
 }
 
@@ -94,8 +94,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
   expect(grant.cpus.intersects(first!.cpus.union(second!.cpus))).toBe(false);
 }
 
-// Samples, for the time it takes; in a long run the first completely. Not the second: a folder once
-// opened stays open for the life of the process, which may open so many files only.
+// Samples, to save time; a long run covers the first completely. Not the second: a folder stays
+// open for the life of the process, which may open only so many files.
 describe.each([
   ['added', budget(1, 61)],
   ['released', budget(9, 121)],
@@ -118,7 +118,7 @@ describe.each([
   }
   let TOPOLOGY: Topology;
 
-  it('with any byte flipped gives what living owners hold, and nothing else', async () => {
+  it('with any byte flipped leads to the grants of living owners, and nothing else', async () => {
     TOPOLOGY = await machine();
     const tried = await tryAll(function* (file) {
       for (let at = 0; at < file.length; at += stride) {
@@ -130,7 +130,7 @@ describe.each([
     expect(tried).toBeGreaterThan(1000 / stride);
   });
 
-  it('cut short anywhere gives what living owners hold, and nothing else', async () => {
+  it('cut short anywhere leads to the grants of living owners, and nothing else', async () => {
     TOPOLOGY = await machine();
     await tryAll(function* (file) {
       for (let length = 0; length < file.length; length += stride) yield file.subarray(0, length);
@@ -149,7 +149,7 @@ describe('a state', () => {
   ];
 
   it.each(damages)(
-    'that is %s is quarantined, put together again, and good for both generations',
+    'that is %s is quarantined, recovered, and good for both generations',
     async (_, damage) => {
       const { stateDir, held } = await lived('added');
       const before = fileOf(stateDir).generation;
@@ -167,12 +167,12 @@ describe('a state', () => {
   );
 
   it.each(damages)(
-    'of which both files are %s comes back from the owners’ files, with its settings',
+    'with both files %s comes back from the owners’ files, with its settings',
     async (_, damage) => {
       const { stateDir, held, manager: first } = await lived('added');
       await first.configure({ reservedSystemCPUs: '15' });
       const copy = copyOf(stateDir);
-      // The owners' files are written again before the next grant.
+      // The owner files are rewritten before the next grant.
       await first.use({ cpu: 1 }, () => {});
       damage(join(copy, STATE));
       damage(join(copy, COPY));
@@ -183,7 +183,7 @@ describe('a state', () => {
     },
   );
 
-  it('of which nothing is left begins anew, and what is damaged is kept aside', async () => {
+  it('of which nothing is left begins again, and the damaged files are kept aside', async () => {
     const stateDir = makeStateDir();
     await (await open(stateDir)).use({ cpu: 1, owner: 'persistent' }, () => {});
     const copy = copyOf(stateDir);
@@ -194,7 +194,7 @@ describe('a state', () => {
     expect(readdirSync(join(copy, 'quarantine'))).toHaveLength(2);
   });
 
-  it('is not written again by those who only look', async () => {
+  it('is not rewritten by processes that only read', async () => {
     const { stateDir, held } = await lived('added');
     const copy = copyOf(stateDir);
     const manager = await open(copy);
@@ -207,7 +207,7 @@ describe('a state', () => {
     expect(holdings(manager)).toEqual(held);
   });
 
-  it('does not go back to an earlier generation, though its file is whole', async () => {
+  it('does not go back to an earlier generation, though that file is whole', async () => {
     const { stateDir, held, manager } = await lived('added');
     const generation = manager.generation();
     writeFileSync(join(stateDir, STATE), stateBefore(stateDir));
@@ -242,7 +242,7 @@ describe('a state', () => {
     expect(first.grants()).toEqual([]);
   });
 
-  it('is archived as ever where it is of an earlier boot, and persistent grants do not come back', async () => {
+  it('is archived as usual if it is of an earlier boot, and persistent grants do not come back', async () => {
     // Memory does not outlive a boot.
     const { stateDir } = await lived('added', tmpdir());
     const copy = copyOf(stateDir);
@@ -264,7 +264,7 @@ describe('a state', () => {
 
   it.runIf(canBeStranger)('that its own user cannot read is damaged', async () => {
     const stateDir = makeStateDir();
-    // Root reads everything; without that power it owns the folder all the same.
+    // Root reads everything; without that right it still owns the folder.
     const powerless = ['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--inh-caps=-all'];
     const agent = new Agent(powerless, forStrangers(AGENT));
     await agent.tell('open', { stateDir });
@@ -280,7 +280,7 @@ describe('a state', () => {
       rmSync(join(stateDir, name), { force: true });
       mkdirSync(join(stateDir, name));
     }
-    // The files are written whole where there is none.
+    // The files are written whole if there are none.
     for (const name of [STATE, COPY]) unlinkSync(join(stateDir, name));
     await manager.use({ cpu: 1 }, () => {});
     expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(2);
@@ -296,7 +296,7 @@ describe('a living owner whose file cannot be read', () => {
     return { stateDir, manager, held, uuid, path: join(stateDir, 'owners', uuid) };
   }
 
-  /** Its process is stopped, and so does not write it again. */
+  /** Its process is stopped, so that it does not rewrite it. */
   async function stoppedOwner() {
     const stateDir = makeStateDir('/dev/shm');
     const manager = await open(stateDir);
@@ -309,7 +309,7 @@ describe('a living owner whose file cannot be read', () => {
     return { stateDir, uuid, path: join(stateDir, 'owners', uuid) };
   }
 
-  it('does no harm while the state is good, and its file is right again after its next grant', async () => {
+  it('does no harm while the state is good, and its file is repaired with its next grant', async () => {
     const { stateDir, manager, path } = await damagedOwner();
     writeFileSync(path, 'torn');
     const other = await open(copyOf(stateDir));
@@ -318,7 +318,7 @@ describe('a living owner whose file cannot be read', () => {
     expect(decodeOwnerFile(readFileSync(path)).pods.map(({ name }) => name)).toEqual(['living', 'next']);
   });
 
-  it('keeps everybody from granting once the state is damaged too, whatever is wrong with it; opening and looking work', async () => {
+  it('blocks all grants once the state is damaged too, whatever is wrong with it; opening and reading work', async () => {
     const { stateDir, uuid, path } = await stoppedOwner();
     const good = readFileSync(path);
     const topology = await machine();
@@ -329,7 +329,7 @@ describe('a living owner whose file cannot be read', () => {
       for (const name of [STATE, COPY]) writeFileSync(join(copy, name), 'nonsense');
       writeFileSync(path, damaged);
       const manager = await openManager({ topology, stateDir: copy });
-      // It came with the lost generation; nobody can tell.
+      // It came with the lost generation, so that it is unknown.
       expect(Object.keys(holdings(manager))).toEqual(['lasting']);
       const error = await errorOf(() => manager.acquire({ cpu: 1 }));
       expect([error.code, error.details.value]).toEqual(['ERR_STATE_CORRUPT', `owners/${uuid}`]);
@@ -342,7 +342,7 @@ describe('a living owner whose file cannot be read', () => {
     }
   });
 
-  it('keeps everybody from granting where it is another owner’s', async () => {
+  it('blocks all grants if the file is another owner’s', async () => {
     const { stateDir, uuid, path } = await stoppedOwner();
     const [other] = readdirSync(join(stateDir, 'owners')).filter((name) => name !== uuid);
     const copy = copyOf(stateDir);
@@ -353,7 +353,7 @@ describe('a living owner whose file cannot be read', () => {
     expect([error.code, error.details.value]).toEqual(['ERR_STATE_CORRUPT', `owners/${uuid}`]);
   });
 
-  it('has everything stay as it is until that is known', async () => {
+  it('keeps everything unchanged until its grants are known', async () => {
     const { stateDir, path } = await stoppedOwner();
     const good = readFileSync(path);
     const copy = copyOf(stateDir);
@@ -362,7 +362,7 @@ describe('a living owner whose file cannot be read', () => {
     writeFileSync(join(copy, STATE), 'nonsense');
     writeFileSync(path, 'torn');
     expect((await errorOf(() => manager.acquire({ cpu: 1 }))).code).toBe('ERR_STATE_CORRUPT');
-    // Where threads could go that leave its CPUs nobody can tell.
+    // Where threads that leave its CPUs could go is unknown.
     expect((await errorOf(() => mine.release())).code).toBe('ERR_STATE_CORRUPT');
     expect(() => manager.sharedPool()).toThrow(expect.objectContaining({ code: 'ERR_STATE_CORRUPT' }));
     expect(() => manager.freeCpus()).toThrow(expect.objectContaining({ code: 'ERR_STATE_CORRUPT' }));
@@ -375,7 +375,7 @@ describe('a living owner whose file cannot be read', () => {
 });
 
 describe('an owner’s file', () => {
-  it('is one for each owner, says what the state says, and goes with the grant', async () => {
+  it('exists for each owner, agrees with the state, and ends with the grant', async () => {
     const { stateDir, manager } = await lived('added');
     const files = () =>
       readdirSync(join(stateDir, 'owners')).map((name) =>
@@ -396,7 +396,7 @@ describe('an owner’s file', () => {
     expect(files().map(({ kind, pods }) => [kind, pods])).toEqual([['process', []]]);
   });
 
-  it('that a crash left behind is gone with the next transaction, and one that was taken away is back', async () => {
+  it('that a crash left behind is removed by the next transaction, and a removed one is restored', async () => {
     const { stateDir } = await lived('added');
     const owners = join(stateDir, 'owners');
     const [lasting] = fileOf(stateDir).assignments.pods;
@@ -406,7 +406,7 @@ describe('an owner’s file', () => {
     writeFileSync(join(owners, `${left}.new`), 'half of it');
     writeFileSync(join(owners, 'README'), 'not ours');
     unlinkSync(join(owners, lasting!.owner.uuid));
-    // A process that comes looks at all of them; others do from time to time.
+    // A new process checks all of them; others do from time to time.
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: MACHINE });
     expect(readdirSync(owners).sort()).toEqual(
@@ -414,10 +414,10 @@ describe('an owner’s file', () => {
     );
   });
 
-  it('claims what it did where a state that was put together again could not be committed', async () => {
+  it('keeps its claims if a recovered state could not be committed', async () => {
     const { stateDir, manager, held } = await lived('added');
     for (const name of [STATE, COPY]) unlinkSync(join(stateDir, name));
-    // Where the new state is written first, and what is in the way cannot be moved there.
+    // The new state is written there first, and the obstacle cannot be moved there.
     mkdirSync(join(stateDir, 'state.json.new'));
     writeFileSync(join(stateDir, 'quarantine'), '');
     const claims = () =>
@@ -486,7 +486,7 @@ describe('claims', () => {
 
   type File = [generation: number, uuid: string, pods: PodAssignment[] | 'unreadable'];
 
-  it('to what the kubelet has go by its living keeper, from the recorded generation on', async () => {
+  it('to the kubelet’s CPUs follow its living keeper, from the recorded generation on', async () => {
     const { rebuild } = await import('../../lib/state/owners/recovery.js');
     const stateDir = makeStateDir();
     await open(stateDir);
@@ -553,14 +553,14 @@ describe('claims', () => {
     };
   }
 
-  it('of earlier generations that are not on record came to nothing', async () => {
+  it('of earlier generations that are not on record have no effect', async () => {
     expect((await rebuilt(7, [], [6, 'a', [pod('x', 'a', '1')]])).pods).toEqual([]);
     expect((await rebuilt(7, [], [7, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
     expect((await rebuilt(7, [pod('x', 'a', '1')], [3, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
     expect((await rebuilt(7, [pod('x', 'a', '1')], [7, 'a', []])).pods).toEqual([]);
   });
 
-  it('to one grant go by the generation, and in the same one to whoever takes it over', async () => {
+  it('to one grant follow the generation, and within one generation the process that takes it over', async () => {
     const [x, y] = [pod('x', 'a', '1'), pod('x', 'b', '1')];
     expect((await rebuilt(7, [x], [7, 'a', [x]], [8, 'b', [y]])).pods).toEqual(['x@b']);
     expect((await rebuilt(7, [x], [8, 'a', [x]], [7, 'b', [y]])).pods).toEqual(['x@a']);
@@ -571,16 +571,16 @@ describe('claims', () => {
     ]);
   });
 
-  it('of a process whose threads have not left yet keep what its dead successor had taken over', async () => {
+  it('of a process whose threads have not left yet keep the CPUs that its dead successor took over', async () => {
     const taken = { ...pod('x', 'b', '1'), formerOwner: 'a' };
     expect((await rebuilt(7, [taken], [7, 'a', [taken]])).pods).toEqual(['x@b']);
-    // The takeover is what was lost.
+    // The lost change is the takeover.
     expect((await rebuilt(7, [pod('x', 'a', '1')], [6, 'a', [pod('x', 'a', '1')]])).pods).toEqual(['x@a']);
     expect((await rebuilt(7, [pod('x', 'a', '1')], [8, 'a', [taken]])).pods).toEqual(['x@b']);
     expect((await rebuilt(7, [taken])).pods).toEqual([]);
   });
 
-  it('that were handed over wait for the one before until its file does not have them any more', async () => {
+  it('that were handed over wait until the predecessor’s file has dropped them', async () => {
     const taken = { ...pod('x', 'b', '1'), formerOwner: 'a' };
     const other = pod('y', 'a', '2');
     const formerOwners = async (...had: PodAssignment[]) =>
@@ -589,7 +589,7 @@ describe('claims', () => {
     expect(await formerOwners(other)).toEqual([null, null]);
   });
 
-  it('stay as recorded where the file of the owner, or of the one before, cannot be read', async () => {
+  it('stay as recorded if the file of the owner, or of its predecessor, cannot be read', async () => {
     const taken = { ...pod('x', 'b', '1'), formerOwner: 'a' };
     for (const uuid of ['a', 'b']) {
       const { pods, refusal } = await rebuilt(7, [taken, pod('y', 'c', '2')], [7, uuid, 'unreadable']);
@@ -608,7 +608,7 @@ describe('claims', () => {
     expect(refusal).toMatchObject({ code: 'ERR_STATE_CORRUPT', message: expect.stringContaining('CPU 2') });
   });
 
-  it('to memory are booked in full, where there is room and where there is not', async () => {
+  it('to memory are booked in full, with or without room', async () => {
     const { memory, refusal } = await rebuilt(
       7,
       [],

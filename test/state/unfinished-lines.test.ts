@@ -1,4 +1,4 @@
-// A last line that was not finished, and lines that are damaged.
+// An unfinished last line, and damaged lines.
 
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,13 +45,13 @@ const LINES = [lineOf(FIRST, second), lineOf(second, third)] as const;
 const codeOf = (...parts: readonly Buffer[]) => thrownBy(() => readJournal(Buffer.concat(parts)))?.code;
 
 describe('a journal', () => {
-  it('has what its last line says', () => {
+  it('has the state of its last line', () => {
     const { checkpoint, place } = readJournal(Buffer.concat([BEGIN, ...LINES]));
     expect(checkpoint).toMatchObject({ generation: 3, assignments: { cpus: [[1, 1, 0, 0]] } });
     expect(place).toMatchObject({ snapshot: BEGIN.length, hasTail: false });
   });
 
-  it('whose last line is on the disk in part, whichever part, is as it was before that line', () => {
+  it('whose last line is partly on the disk, whichever part, has the state before that line', () => {
     const [line, last] = LINES;
     const before = Buffer.concat([BEGIN, line]);
     for (let at = 1; at < last.length; at++) {
@@ -68,8 +68,8 @@ describe('a journal', () => {
     }
   });
 
-  // Without its newline it is one with the next, of which only the file `lock` can tell.
-  it('is damaged where a line is that others follow, whichever bit of it', () => {
+  // Without its newline it merges with the next, and only the file `lock` reveals that.
+  it('is damaged by any flipped bit in a line that others follow', () => {
     const [line, last] = LINES;
     for (let bit = 0; bit < 8 * (line.length - 1); bit++) {
       const damaged = Buffer.from(line);
@@ -78,7 +78,7 @@ describe('a journal', () => {
     }
   });
 
-  it('is damaged where a line is missing, or there twice, or the whole state is', () => {
+  it('is damaged if a line or the whole state is missing or doubled', () => {
     const [line, last] = LINES;
     const state = BEGIN.subarray(BEGIN.indexOf('\n') + 1);
     expect(codeOf(BEGIN, last)).toBe('ERR_STATE_CORRUPT');
@@ -89,7 +89,7 @@ describe('a journal', () => {
   });
 });
 
-describe('one who reads a journal that ends with half a line', () => {
+describe('a reader of a journal that ends with half a line', () => {
   function look(copy: readonly Buffer[]) {
     const path = makeStateDir();
     const { folder } = openFolder(path, 'private');
@@ -99,18 +99,18 @@ describe('one who reads a journal that ends with half a line', () => {
     return new JournalFollower(folder).look();
   }
 
-  it('takes it for the last one that was not finished where the copy has no more', () => {
+  it('takes it for an unfinished one if the copy has no more', () => {
     expect(look([BEGIN, LINES[0]])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
     expect(look([BEGIN])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
     expect(look([])).toMatchObject({ kind: 'good', checkpoint: { generation: 2 } });
   });
 
-  it('takes it for damage where the copy has that line, though `lock` has no number', () => {
+  it('takes it for damage if the copy has that line, though `lock` has no number', () => {
     expect(look([BEGIN, ...LINES])).toMatchObject({ kind: 'damaged', generation: 3 });
   });
 });
 
-describe('one who follows a journal', () => {
+describe('a follower of a journal', () => {
   const next = { line: 'change', ...header(4) };
   const lines: [string, object][] = [
     ['a whole state', { ...JSON.parse(`${BEGIN}`.split('\n')[1]!), ...header(4), checksum: undefined }],
@@ -121,7 +121,7 @@ describe('one who follows a journal', () => {
     ['members that are not known', { ...next, future: true }],
   ];
 
-  it.each(lines)('finds what one does who reads it whole: a line with %s', (_name, members) => {
+  it.each(lines)('finds the same as a reader of the whole file: a line with %s', (_name, members) => {
     const path = makeStateDir();
     const follower = new JournalFollower(openFolder(path, 'private').folder);
     const before = Buffer.concat([BEGIN, ...LINES]);

@@ -1,4 +1,4 @@
-// Who waits for CPUs, in the order in which they came.
+// Requests that wait for CPUs, in order of arrival.
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ function queues() {
 }
 
 describe('a queue', () => {
-  it('is seen in the same order by all', () => {
+  it('has the same order for all', () => {
     const { path, one, other } = queues();
     expect(one.isFirst(undefined)).toBe(true);
     const first = one.join();
@@ -30,7 +30,7 @@ describe('a queue', () => {
     expect(readdirSync(path)).toEqual([]);
   });
 
-  it('has no place for what nobody holds or is none of its files', () => {
+  it('has no place for files that no request holds, and for foreign files', () => {
     const { path, one } = queues();
     for (const name of ['1'.padStart(16, '0'), 'README', '17']) writeFileSync(join(path, name), '');
     expect(one.isFirst(undefined)).toBe(true);

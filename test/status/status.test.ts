@@ -1,4 +1,4 @@
-// The whole of what a state says at one moment, as managers answer it.
+// The whole content of a state at one moment, as managers return it.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const SYNTHETIC = 'numa:2 core:2 pu:2';
 
 describe('the status of a state', () => {
-  it('agrees with what the manager answers to each question', async () => {
+  it('agrees with the manager’s single answers', async () => {
     const manager = await simulate(SYNTHETIC, { reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 2, name: 'gateway' });
     const status = manager.status();
@@ -30,7 +30,7 @@ describe('the status of a state', () => {
     expect(String(status.settings.reservedSystemCPUs)).toBe('0');
   });
 
-  it('is the same to those who only look', async () => {
+  it('is the same for read-only managers', async () => {
     const stateDir = makeStateDir();
     const manager = await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     await manager.acquire({ cpu: 1 });
@@ -50,7 +50,7 @@ describe('the status of a state', () => {
     expect(grant).toMatchObject({ uid: pod.uid, survivors: [], cgroups: [] });
   });
 
-  it('tells a folder that nobody has used from one without grants', async () => {
+  it('distinguishes an unused folder from one without grants', async () => {
     const stateDir = makeStateDir();
     const looking = await view(SYNTHETIC, stateDir);
     expect(looking.status()).toMatchObject({ exists: false, generation: 0, grants: [], stateDir });
@@ -69,7 +69,7 @@ describe('the status of a state', () => {
     expect(manager.keptFiles()).toEqual({ archives: [], quarantine: [] });
   });
 
-  it('tells the grants of the dead from those of the living', async () => {
+  it('distinguishes grants of dead and living owners', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
     await agent.tell('open', { stateDir, simulate: SYNTHETIC });
@@ -80,7 +80,7 @@ describe('the status of a state', () => {
     expect(looking.status().grants).toMatchObject([{ alive: false }]);
   });
 
-  it('tells what is left of a damaged file, and what is wrong with it', async () => {
+  it('reports the readable part of a damaged file, and the damage', async () => {
     const stateDir = makeStateDir();
     const { uid } = await (await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' })).acquire({
       cpu: 1,
@@ -117,7 +117,7 @@ describe('the status of a state', () => {
     expect(open()).toBe(before);
   });
 
-  it('is not told once the manager is closed', async () => {
+  it('is unavailable once the manager is closed', async () => {
     const looking = await view(SYNTHETIC, makeStateDir());
     looking.close();
     expect(thrownBy(() => looking.status())).toMatchObject({ code: 'ERR_MANAGER_CLOSED' });
@@ -125,8 +125,8 @@ describe('the status of a state', () => {
   });
 });
 
-describe('what a state folder keeps beside the state', () => {
-  it('is listed: files that were put aside by name, archives by what is in them', async () => {
+describe('other files of a state folder', () => {
+  it('are listed: quarantined files by name, archives by content', async () => {
     const stateDir = makeStateDir();
     await simulate(SYNTHETIC, { stateDir, reservedSystemCPUs: '0' });
     for (const [folder, name] of [

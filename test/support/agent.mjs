@@ -24,7 +24,7 @@ async function openOverTree(options) {
 }
 
 // The move events of a grant, and what a listener waits for.
-const told = [];
+const events = [];
 let letGo = () => {};
 
 const verbs = {
@@ -63,19 +63,19 @@ const verbs = {
   // `waits`: the move waits for `letGo`.
   listenToMoves({ uid, waits }) {
     grants.get(uid).on('move', (event) => {
-      told.push({ name: 'move', before: event.before, cpus: event.cpus });
+      events.push({ name: 'move', before: event.before, cpus: event.cpus });
       if (waits) event.waitUntil(new Promise((resolve) => (letGo = resolve)));
     });
     grants
       .get(uid)
       .on('moveEnd', ({ isMoved, cpus, error }) =>
-        told.push({ name: 'moveEnd', isMoved, cpus, reason: error?.details.reason ?? null }),
+        events.push({ name: 'moveEnd', isMoved, cpus, reason: error?.details.reason ?? null }),
       );
   },
   listenToResizes({ uid }) {
-    grants.get(uid).on('resize', ({ before, cpus, for: asker }) => told.push({ before, cpus, for: asker }));
+    grants.get(uid).on('resize', ({ before, cpus, for: asker }) => events.push({ before, cpus, for: asker }));
   },
-  told: () => told,
+  events: () => events,
   letGo: () => letGo(),
   async move({ uid, to, ...request }) {
     const { move } = await import('./moves.mjs');

@@ -13,7 +13,7 @@ export interface MachineState {
   nodes?: readonly [number, number];
   /** CPUs that are in the other package and NUMA node than built in. */
   moved?: string;
-  /** Bytes of each node; null: the node is gone, and its CPUs with it. */
+  /** Bytes of each node; null: the node is missing, with its CPUs. */
   memory?: readonly [number | null, number | null];
   /** CPUs of the second half are threads of the first half's cores; default true. */
   smt?: boolean;

@@ -14,19 +14,19 @@ export interface Failpoint {
 export interface Scene {
   readonly stateDir: string;
   readonly manager: Manager;
-  /** Whose death it is about: by {@link mortalAgent}. */
+  /** The process that dies: by {@link mortalAgent}. */
   readonly agent: Agent;
-  /** Answers once what it is about is done, or is not. */
+  /** Returns once its operation is done, or is not. */
   act(): Promise<unknown>;
 }
 
-/** A process that dies at a step; without one it writes down all of them. */
+/** A process that dies at a step; without a step it records all of them. */
 export async function mortalAgent(stateDir: string, simulate: string, fail?: Failpoint): Promise<Agent> {
   const folder = realpathSync(stateDir);
   const trace = fail ? undefined : join(stateDir, '..', 'steps');
   const variables = shimEnvironment({ folder, fail, trace });
   const agent = new Agent(['env', ...Object.entries(variables).map(([name, value]) => `${name}=${value}`)]);
-  // It may have died before it is told something.
+  // It may die before it gets a command.
   agent.process.stdin!.on('error', () => {});
   await agent.tell('open', { stateDir, simulate });
   return agent;
@@ -37,14 +37,14 @@ const stepsIn = (stateDir: string) =>
     .split('\n')
     .filter((line) => line !== '' && JSON.parse(line).op !== 'close').length;
 
-/** Kills a process at every `stride`th step of what it does. Answers how many times. */
+/** Kills a process at every `stride`th step of its operation. Returns how many times. */
 export async function killAtEachStep(
   { when, stride }: { readonly when: Failpoint['when']; readonly stride: number },
   prepare: (fail?: Failpoint) => Promise<Scene>,
   check: (manager: Manager) => Promise<void>,
 ): Promise<number> {
   const whole = await prepare();
-  // Steps that fail are in no trace: some of these are before what it is about.
+  // Steps that fail are in no trace: some of them come before the operation.
   const first = stepsIn(whole.stateDir);
   await whole.act();
   let deaths = 0;

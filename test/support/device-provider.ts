@@ -1,4 +1,4 @@
-// A hint provider of plain devices, each on one NUMA node, as a device plugin is to the kubelet.
+// A hint provider of plain devices, each on one NUMA node, like a device plugin.
 
 import type { HintProvider, HintRequest, TopologyHint } from '../../lib/entries/topology.js';
 import type { NodeSet } from '../../lib/index.js';
@@ -23,7 +23,7 @@ export class DeviceProvider implements HintProvider {
 
   /** Takes a device out of service. */
   lose(device: string): void {
-    this.holders.set(device, 'nobody: it is not available');
+    this.holders.set(device, 'none: it is not available');
   }
 
   free(): string[] {

@@ -1,5 +1,5 @@
-// Runs the shell of the documents where nothing can happen: every program in it is a stand-in that
-// notes how it was called, and paths below /sys are those of a folder.
+// Runs the shell code of the documents without effects: every program in it is a stand-in that
+// records its call, and paths below /sys lead to a folder.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -53,3 +53,16 @@ export function inlineCode(page: string): string[] {
   const text = read(page).replace(/^( *)```.*?^\1```$/gms, '');
   return [...text.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!);
 }
+
+/** What stands in a text as code. */
+export const codeIn = (text: string): string[] => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!);
+
+/** The text from a heading to the next one of its level or a higher one. */
+export function section(page: string, heading: string): string {
+  const level = /^#+/.exec(heading)![0].length;
+  const from = page.indexOf(`\n${heading}\n`);
+  if (from < 0) throw new Error(`no heading ${heading}`);
+  const rest = page.slice(from + heading.length + 2);
+  const end = rest.search(new RegExp(`^#{1,${level}} `, 'm'));
+  return end < 0 ? rest : rest.slice(0, end);
+}

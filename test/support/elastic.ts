@@ -1,4 +1,4 @@
-// What holds of grants of ranges at all times, and once they have come to rest.
+// What holds for elastic grants at all times, and once they have settled.
 import { expect } from 'vitest';
 import { elasticTargets } from '../../lib/decision/elastic/elastic-targets.js';
 import { CpuSet, type Manager } from '../../lib/index.js';
@@ -16,7 +16,7 @@ export function expectRanges(manager: Manager): void {
   expect(manager.sharedPool().isEmpty).toBe(false);
 }
 
-/** Whether every grant has what the rule says, and nothing is left that one could take. */
+/** True if every grant has its target, and no CPU is left that one could take. */
 function isAtTargets(manager: Manager): boolean {
   const all = manager.grants();
   if (all.some(({ upcoming, alive }) => upcoming !== null || !alive)) return false;
@@ -27,7 +27,7 @@ function isAtTargets(manager: Manager): boolean {
   return grants.every(({ uid, cpus }) => targets?.get(uid) === cpus);
 }
 
-/** Once they have come to rest. */
+/** Resolves once they have settled. */
 export const restOfRanges = (manager: Manager): Promise<void> =>
   changed(manager, () => {
     expectRanges(manager);

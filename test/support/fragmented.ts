@@ -1,4 +1,4 @@
-// Machines on which no NUMA node has room for a request, while there is enough in all.
+// Machines on which no NUMA node has room for a request, while there is enough in total.
 import { onTestFinished } from 'vitest';
 import {
   type AcquireOptions,
@@ -13,7 +13,7 @@ import { makeStateDir } from './state-dir.js';
 export const SINGLE = { policy: 'single-numa-node' } as const;
 export const DYNAMIC = { cpuManagerPolicy: 'dynamic' } as const;
 
-/** Two nodes of so many CPUs. */
+/** Two nodes of this many CPUs. */
 export async function openTwoNodes(options: ManagerOptions = DYNAMIC, cpus = 4): Promise<Manager> {
   const topology = await machineOf([0, 1].map(() => ({ cpus, memory: 8 * GI })));
   const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
@@ -25,7 +25,7 @@ export async function openTwoNodes(options: ManagerOptions = DYNAMIC, cpus = 4):
 export const cpusByName = (manager: Manager) =>
   Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
 
-/** Of four CPUs of each node two are free: `mover` has 0-1, `filler` 4-5. */
+/** Two of the four CPUs of each node are free: `mover` has 0-1, `filler` 4-5. */
 export async function fragment(manager: Manager, options: Partial<AcquireOptions> = { movable: true }) {
   const mover = await manager.acquire({ cpu: 2, name: 'mover', ...SINGLE, ...options });
   const rest = await manager.acquire({ cpu: 2, ...SINGLE });
@@ -50,6 +50,6 @@ export async function fragmentByTwo(
   return movers;
 }
 
-/** One that no node has room for. */
+/** A request that fits on no node. */
 export const askForThree = (manager: Manager, options: Partial<AcquireOptions> = {}): Promise<Grant> =>
   manager.acquire({ cpu: 3, name: 'asker', ...SINGLE, ...options });

@@ -11,8 +11,8 @@ const setLimit = (bytes: string) =>
   execFileSync('prlimit', ['--pid', String(process.pid), `--fsize=${bytes}:`]);
 
 /**
- * Commits to a state fail from now on. Answers how to end that. `bytes`: how large files may become,
- * if not as large as the state is now.
+ * Commits to a state fail from now on. Returns a function that ends this. `bytes`: the limit of
+ * files, by default the size of the state.
  */
 export function breakCommits(
   stateDir: string,

@@ -1,4 +1,4 @@
-// What the kubelet has given out, as records have it.
+// Records of the kubelet's allocations.
 import fc from 'fast-check';
 import type { KubeletRecord } from '../../lib/account/kubelet-record.js';
 import { CpuSet } from '../../lib/index.js';

@@ -1,4 +1,4 @@
-// Machines described by what each NUMA node has.
+// Machines described by the resources of each NUMA node.
 import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
 
 export const GI = 2 ** 30;
@@ -16,7 +16,7 @@ export interface NodeSpec {
   distances?: number[];
 }
 
-/** A machine with a socket for each node that has CPUs; CPUs are numbered through. */
+/** A machine with a socket for each node with CPUs; CPUs are numbered consecutively. */
 export function machineOf(nodes: readonly NodeSpec[]): Promise<Topology> {
   const ids = nodes.map(({ id }, i) => id ?? i);
   const cpus = nodes.flatMap(({ cpus: count }, i) => Array.from({ length: count }, () => [i, ids[i]!]));

@@ -1,4 +1,4 @@
-// Moves as the package's own modules make them: for tests, and for processes that tests start.
+// Moves through the package's own modules: for tests, and for processes that tests start.
 import { announceMove, beginMove, placeOf } from '../../dist/account/moves/move-steps.js';
 import { changesUnderWay } from '../../dist/admission/changes/changes-under-way.js';
 import { moveTime, transact } from '../../dist/admission/transact.js';
@@ -12,7 +12,7 @@ import { siteOf as realSite } from '../../dist/opening/site.js';
 import { NO_QUIETER } from '../../dist/quiet/quieter.js';
 import { Ledger } from '../../dist/state/ledger.js';
 
-/** Where a manager of a simulated machine admits. */
+/** The admission of a manager of a simulated machine. */
 export function siteOf({ topology, stateDir }) {
   return {
     managerId: 0,
@@ -46,7 +46,7 @@ export function move(manager, uid, { cpus, node }, request) {
 export const release = (manager, request) =>
   releaseRoom(manager.topology.isSimulated ? siteOf(manager) : realSiteOf(manager), request);
 
-/** Where a manager of this machine admits. */
+/** The admission of a manager of this machine. */
 export const realSiteOf = ({ topology, stateDir }) => {
   const config = parseConfig({ stateDir, unmovableMembers: 'report' });
   return realSite(config, topology, Ledger.open(stateDir), new Map());
@@ -61,7 +61,7 @@ export function moveReally(manager, uid, { cpus, node }, request) {
   return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
 }
 
-/** The move of a grant begins, as its owner would have it that then does nothing more. */
+/** The move of a grant begins, like by an owner that then does nothing more. */
 export function beginFor(manager, uid) {
   const site = siteOf(manager);
   return transact(site, undefined, async (state, commit) => {
@@ -81,7 +81,7 @@ const announced = (state, uid, cpus, owner) => {
   return announceMove(state, pod, place, asker, () => 0);
 };
 
-/** The listeners of a grant hear of a move that was called off meanwhile. */
+/** The listeners of a grant learn that a move was called off meanwhile. */
 export function conductLate(manager, uid, { cpus, node }) {
   const site = siteOf(manager);
   const pod = podOf(site, uid);
@@ -92,7 +92,7 @@ export function conductLate(manager, uid, { cpus, node }) {
   return moverOf(site.ledger).conduct(site, { ...pod, upcoming });
 }
 
-/** What a process leaves behind that dies in the middle of a move, begun or not. */
+/** The record that a process leaves when it dies in the middle of a move, begun or not. */
 export function abandonMove(site, uid, cpus, hasBegun) {
   return transact(site, undefined, async (state, commit) => {
     const owner = { ...site.ledger.owners.recordFor('process'), uuid: DEAD };
@@ -103,8 +103,8 @@ export function abandonMove(site, uid, cpus, hasBegun) {
 }
 
 /**
- * Announces and carries out a move that leaves no CPU to be shared, which nobody could ask for: on a
- * machine of two CPUs there is no other.
+ * Announces and carries out a move that leaves no shared CPU, which no request could cause: a
+ * machine of two CPUs has no other.
  */
 export async function moveAnyway(site, uid, cpus) {
   const end = site.ledger.registry.of(changesUnderWay).begin(uid);

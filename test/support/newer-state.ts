@@ -2,15 +2,12 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/**
- * Nothing can be made out of its state any more, unless `isReadable`: then it can be looked at and
- * not changed.
- */
+/** Its state is unreadable, unless `isReadable`: then it can be read, but not changed. */
 export function makeNewer(stateDir: string, isReadable = false): void {
   const state = join(stateDir, 'state.json');
   const newer = readFileSync(state, 'utf8')
     .replace('"version":2', '"version":99')
-    // With the right checksum the number would be taken for damaged.
+    // With a correct checksum the number would count as damage.
     .replace(/,"checksum":.*$/gm, ',"seal":"of another kind"}');
   writeFileSync(join(stateDir, 'newer'), isReadable ? newer : newer.replaceAll('"pods":', '"grants":'));
   renameSync(join(stateDir, 'newer'), state);

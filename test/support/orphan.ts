@@ -1,5 +1,4 @@
-// A process that is nobody's child here: whoever looks for the children of this process does not
-// find it.
+// A process that is not a child of this one, so that a search for children does not find it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
@@ -7,7 +6,7 @@ import type { CpuSet } from '../../lib/machine/cpu-set.js';
 
 export interface Orphan {
   readonly pid: number;
-  /** Returns once nothing is left of it. */
+  /** Returns once it has ended. */
   end(): Promise<void>;
 }
 
@@ -32,7 +31,7 @@ async function end(pid: number): Promise<void> {
   }
 }
 
-// Not one that has ended and that nobody has asked about.
+// Not a zombie.
 function isRunning(pid: number): boolean {
   const stat = `/proc/${pid}/stat`;
   return existsSync(stat) && !/\) Z /.test(readFileSync(stat, 'latin1'));

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
 /**
- * Where cgroups of a hierarchy can be made; v1's cpuset wants CPUs and memory before anybody can
- * enter.
+ * A place where cgroups of a hierarchy can be made; v1's cpuset needs CPUs and memory before a
+ * process can enter.
  */
 export function hierarchies(): [string, string][] {
   if (process.getuid?.() !== 0) return [];

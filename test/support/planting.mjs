@@ -56,8 +56,8 @@ export function copyPackage(folder, ...more) {
 }
 
 /**
- * `before`: texts, exactly one of which is in the file, and once; `after` stands there instead.
- * Builds what it must.
+ * `before`: texts, exactly one of which occurs in the file, once; `after` replaces it. Builds what
+ * is needed.
  */
 export function plant(folder, { file, before, after }) {
   const path = join(folder, file);

@@ -1,5 +1,6 @@
-// A machine in memory whose settings quiet grants change: masks and latencies that others change, too,
-// that refuse, go away and come back; and a process that can end at each single step.
+// A machine in memory with settings that quiet grants change: masks and latencies that others
+// change, too, that refuse, disappear and come back; and a process that can end at each single
+// step.
 import type { QuietPart } from '../../lib/account/quiet/quiet-request.js';
 import { CpuSet } from '../../lib/index.js';
 import type { KernelFiles } from '../../lib/quiet/kernel/kernel-files.js';
@@ -9,16 +10,16 @@ export interface Thing {
   readonly part: 'interrupts' | 'workqueues' | 'idle';
   identity: string;
   value: string;
-  /** What somebody else has set last: what is there once nobody asks for anything. */
+  /** The last value by other programs, which is in force once no grant needs another. */
   theirs: string;
 }
 
-/** Does something, as the step of a process that may end before or after it. */
+/** Runs an action as a step of a process that may end before or after it. */
 export type Step = (name: string, act: () => void) => Promise<void>;
 
 const failure = (code: string) => Object.assign(new Error(code), { code });
 
-/** What a setting is to have, where others have left it at `base`. */
+/** The target of a setting that others have left at `base`. */
 function targetOf({ part }: Pick<Thing, 'part'>, path: string, base: string, demand: PartDemand): string {
   if (part === 'idle') {
     const cpu = Number(path.split('/').at(-1));
@@ -31,7 +32,7 @@ function targetOf({ part }: Pick<Thing, 'part'>, path: string, base: string, dem
 
 export class QuietMachine {
   readonly things = new Map<string, Thing>();
-  /** Values of those that have gone away, by path. */
+  /** Values of removed ones, by path. */
   readonly last = new Map<string, string>();
   /** Paths whose writes are refused. */
   readonly refused = new Set<string>();
@@ -66,7 +67,7 @@ export class QuietMachine {
     this.things.delete(path);
   }
 
-  /** As somebody else does. */
+  /** Like another program. */
   set(path: string, value: string): void {
     const thing = this.things.get(path)!;
     thing.value = value;
@@ -77,7 +78,7 @@ export class QuietMachine {
     return Object.fromEntries([...this.things].map(([path, { value }]) => [path, value]));
   }
 
-  /** What all settings are to have for what is asked. */
+  /** The targets of all settings for the demands. */
   expected(demandOf: (part: QuietPart) => PartDemand): Record<string, string> {
     const entries = [...this.things].map(([path, thing]) => [
       path,
@@ -98,7 +99,7 @@ export class QuietMachine {
     };
   }
 
-  /** Whether a process has the rights that it needs. */
+  /** True if a process has the rights that it needs. */
   isWritable(path: string): boolean {
     return this.refusal !== 'EACCES' || !this.refused.has(path);
   }

@@ -1,4 +1,4 @@
-// What quiet grants ask for and have changed, as records have it.
+// Records of the demands and changes of quiet grants.
 import fc from 'fast-check';
 import type { QuietRecord } from '../../lib/account/quiet/quiet-record.js';
 import { QUIET_PARTS, type QuietRequest } from '../../lib/account/quiet/quiet-request.js';

@@ -1,5 +1,5 @@
-// Processes one after the other that work for quiet grants on a machine in memory: they end at any step,
-// and commits fail. MachineQuieter and the commit are the real ones.
+// Processes that work for quiet grants on a machine in memory, one after the other: they end at any
+// step, and commits fail. MachineQuieter and the commit are the real ones.
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
 import { JUST_PLACED, type PodAssignment } from '../../lib/account/pod-assignment.js';
 import { removePods } from '../../lib/account/pod-changes.js';
@@ -38,7 +38,7 @@ export function podOf(uid: string, process: string, cpus: CpuSet, quiet: QuietRe
   };
 }
 
-/** What ends a process: it does nothing any more. */
+/** Ends a process: it does nothing any more. */
 export interface End {
   readonly at: number;
   readonly isAfter: boolean;
@@ -48,9 +48,9 @@ const LEDGER = { owners: { isOwn: () => true } };
 
 interface HowToCarryOn {
   readonly end?: End;
-  /** Looks at all settings. */
+  /** Checks all settings. */
   readonly isReview?: boolean;
-  /** The same, but for paths that are left as they are. */
+  /** The same, except for paths that are left alone. */
   readonly isGivenUp?: (path: string) => boolean;
 }
 
@@ -59,13 +59,13 @@ export const DISK_IS_FULL = new Error('the disk is full');
 export class QuietWorld {
   readonly machine: QuietMachine;
   state: Assignments = emptyAssignments(DEFAULT_SETTINGS);
-  /** Paths that somebody else has changed since a process of ours has looked at all of them. */
+  /** Paths that other programs have changed since a process of ours checked all of them. */
   readonly foreign = new Set<string>();
   /** Of commits. */
   fullDiskAt = Number.POSITIVE_INFINITY;
   steps = 0;
   commits = 0;
-  /** Seen at a step though a grant was to be quiet there. */
+  /** Disturbances at a step though a grant was to be quiet there. */
   readonly disturbances: string[] = [];
   readonly #topology: Topology;
   #end: End | undefined;
@@ -78,7 +78,7 @@ export class QuietWorld {
     this.machine.step = (name, act) => this.#step(name, act);
   }
 
-  /** `value`: what the setting at a path is at first. */
+  /** `value`: the initial value of the setting at a path. */
   static async create(value: (path: string) => string): Promise<QuietWorld> {
     return new QuietWorld(await TOPOLOGY, value);
   }
@@ -130,8 +130,8 @@ export class QuietWorld {
   };
 
   /**
-   * A process carries on to the next state. `end`: where it ends. Answers false where it has; throws
-   * what the commit throws.
+   * A process continues to the next state. `end`: where it ends. Returns false if it has ended;
+   * throws the error of the commit.
    */
   async carryOn(next: Assignments, { end, isReview = false, isGivenUp }: HowToCarryOn = {}) {
     const { state } = this;
@@ -158,25 +158,25 @@ export class QuietWorld {
     return isDone;
   }
 
-  /** What the next process does after one has ended: its grants end, if it has any on record. */
+  /** The next process after one has ended: it ends the grants of the dead one on record. */
   async recover(process: string, end?: End): Promise<boolean> {
     const dead = this.state.pods.filter(({ owner }) => owner.uuid === process).map(({ uid }) => uid);
     if (dead.length === 0) return true;
     return this.carryOn(removePods(this.state, new Set(dead)), end ? { end } : {});
   }
 
-  /** As an opener, and every round: all settings are looked at, and made right. */
+  /** Like an opener, and every round: all settings are checked and repaired. */
   async settle(): Promise<void> {
     if ((await isQuietUnsettled(this.#site, this.state)) || this.foreign.size > 0)
       await this.carryOn(this.state, { isReview: true });
   }
 
-  /** Keys of what the reconciler would repair. */
+  /** Keys of the settings that the reconciler would repair. */
   async compare(): Promise<string[]> {
     return (await this.#site.quieter.compare(this.state)).found.map(({ key }) => key);
   }
 
-  /** What is not as what is asked needs it. `but`: paths that are left out. */
+  /** Settings that differ from their targets. `but`: paths that are left out. */
   wrong(but: ReadonlySet<string> = this.foreign) {
     const demands = quietDemands(this.state);
     const expected = this.machine.expected((part) => {
@@ -189,7 +189,7 @@ export class QuietWorld {
       .map((path) => `${path} is ${values[path]}, not ${expected[path]}`);
   }
 
-  /** Somebody else sets it, to a value by which he can be told from numalign. */
+  /** Another program sets it, to a value that differs from numalign's. */
   setForeign(path: string, value: string): void {
     if (!this.machine.things.has(path)) return;
     const record = this.state.quiet?.settings.find((each) => each.path === path);

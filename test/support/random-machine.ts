@@ -1,5 +1,5 @@
-// Machines that nobody sells: cores of different sizes, uneven nodes, holes in every numbering,
-// nodes without CPUs, sockets across nodes.
+// Unusual machines: cores of different sizes, uneven nodes, holes in every numbering, nodes without
+// CPUs, sockets across nodes.
 import fc from 'fast-check';
 import type { MachineJson } from '../../lib/entries/topology.js';
 

@@ -1,4 +1,4 @@
-// Machines with grants that may move, as decisions see them: nothing is recorded anywhere.
+// Machines with movable grants, as decisions see them: nothing is recorded.
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { removePods } from '../../lib/account/pod-changes.js';
@@ -45,7 +45,7 @@ export class RepackingWorld {
     return this.#state;
   }
 
-  /** Those that consent. */
+  /** Grants that consent. */
   get movable(): readonly PodAssignment[] {
     return this.#state.pods.filter(({ movable }) => movable !== undefined);
   }
@@ -73,8 +73,8 @@ export class RepackingWorld {
   }
 
   /**
-   * Admits a pod, if there is room. `movable`: it consents, but for these nodes. `within`: on these
-   * CPUs alone.
+   * Admits a pod, if there is room. `movable`: it consents, except for these nodes. `within`: only
+   * on these CPUs.
    */
   admit(
     uid: string,

@@ -1,4 +1,4 @@
-// What this process may do, each tried once: root of a container may often not.
+// The rights of this process, each tried once: root in a container often lacks some.
 import { spawnSync } from 'node:child_process';
 
 const succeeds = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;

@@ -1,4 +1,5 @@
-// What the files of a state folder say, read by docs/state-format.md with no code of the package.
+// The content of the files of a state folder, read by docs/state-format.md without code of the
+// package.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeMembers, decodeOwner } from '../torture/state-file.mjs';

@@ -1,4 +1,4 @@
-// Stopping a process where it holds up nobody.
+// Stopping a process so that it blocks no other.
 import { native } from '../../lib/base/native.js';
 // @ts-expect-error without declarations
 import { standsStill } from '../torture/processes.mjs';
@@ -8,7 +8,7 @@ const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 /**
  * Stops an agent that does not hold the lock of the state: it may be in the middle of a commit that
- * others see already, or look again whether its turn has come.
+ * others see already, or about to check its turn.
  */
 export async function stopWithoutLock({ process: { pid } }: Agent, stateDir: string): Promise<void> {
   const folder = native.Folder.open(stateDir, false, 0o700, -1);

@@ -1,5 +1,4 @@
-// Programs of the package for users to whom the working copy may be closed, such as one below
-// /root.
+// Programs of the package for users without access to the working copy, for example below /root.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +17,7 @@ export const asUser = (user: number, group?: number) => [
   ...[`--reuid=${user}`, `--regid=${user}`, group === undefined ? '--clear-groups' : `--groups=${group}`],
 ];
 
-/** Whether this is root, and others can run the same Node. */
+/** True if this is root, and others can run the same Node. */
 export const canBeStranger =
   process.getuid?.() === 0 &&
   spawnSync('env', [...asUser(65534), process.execPath, '--version']).status === 0;
@@ -26,7 +25,7 @@ export const canBeStranger =
 let folder: string | undefined;
 
 /**
- * A file of the built package, in a copy that everybody can read; removed after the tests of the
+ * A file of the built package, in a copy that all users can read; removed after the tests of the
  * file.
  */
 export function forStrangers(path: string): string {

@@ -36,7 +36,7 @@ while is_open:
         try:
             os.write(1, os.read(terminal, 65536))
         except OSError:
-            # Nobody is on it any more.
+            # No process uses it any more.
             break
     for file in ready:
         if file == terminal:

@@ -1,5 +1,5 @@
 // Before each file of the projects `machine` and `visits`, whose tests move threads between CPUs:
-// they have nothing to say where there is one, or only a part of the machine's may be used.
+// with one CPU, or only a part of the machine's, they prove nothing.
 import { beforeEach } from 'vitest';
 // @ts-expect-error without declarations
 import { whyNotPlaceable } from './usable-cpus.mjs';

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { parseList } from '../torture/state-file.mjs';
 
-/** Why not; undefined where they can. */
+/** Why not; undefined if they can. */
 export function whyNotPlaceable() {
   const online = parseList(readFileSync('/sys/devices/system/cpu/online', 'utf8').trim());
   if (online.length < 2) return 'needs two CPUs';

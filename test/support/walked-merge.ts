@@ -1,6 +1,6 @@
 // The merge of topology hints as the kubelet walks it: every combination of one hint per list, one
-// after the other. Slow, and plain to read: what lib/decision/hints/merge-hints.ts answers by a formula
-// is held against it.
+// after the other. Slow, and plain to read: the results of lib/decision/hints/merge-hints.ts, which
+// uses a formula, are compared with it.
 
 export interface WalkedHint {
   /** null: no restriction on nodes. */

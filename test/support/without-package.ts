@@ -1,11 +1,11 @@
-// The built package as it is where another package is not installed.
+// The built package in a project that lacks another package.
 import { cpSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Fills a folder with it; answers the folder's dist. */
+/** Fills a folder with it; returns the folder's dist. */
 export function installWithout(name: string, folder: string): string {
   cpSync(join(ROOT, 'dist'), join(folder, 'dist'), { recursive: true });
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));

@@ -1,5 +1,4 @@
-// All CPUs of this machine as if they were granted, which no manager does: something has to be left
-// to share.
+// All CPUs of this machine as if they were granted, which no manager does: one must stay shared.
 import { afterEach } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
@@ -30,7 +29,7 @@ export function giveEverythingBack(): void {
 }
 
 /**
- * Asks again until it is about all threads of the pool, at most 20 s: on a busy machine not every
+ * Repeats until all threads of the pool have answered, at most 20 s: on a busy machine not every
  * one has its turn within the second in which it must answer.
  */
 export async function ofWholePool<T>(ask: () => T | Promise<T>, isWhole: (answer: T) => boolean): Promise<T> {

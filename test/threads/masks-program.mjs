@@ -1,6 +1,6 @@
 // A process that runs sequences of operations on grants, and compares the masks of its threads with
-// what a model says after each. Each line of its input is a JSON sequence { level, options, chosen,
-// steps } (see masks.mjs); each line of its output is what was wrong, as JSON.
+// a model after each. Each line of its input is a JSON sequence { level, options, chosen, steps }
+// (see masks.mjs); each line of its output is the problem, as JSON.
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
@@ -16,7 +16,7 @@ const IDLE = `
   const { readlinkSync } = require('node:fs');
   require('node:worker_threads').parentPort.postMessage(Number(readlinkSync('/proc/thread-self').split('/').at(-1)));
   setInterval(() => {}, 100_000);`;
-// What may be refused: then nothing may have changed.
+// Expected refusals: nothing may have changed.
 const REFUSALS = [
   'ERR_ALREADY_PINNED',
   'ERR_ENFORCEMENT',
@@ -57,7 +57,7 @@ class Sequence {
   #manager;
   // The two grants: { grant, cpus, isGone }, the latter once they were handed over.
   #held = [];
-  // What each thread has chosen: one of these, where the kernel does not tell which.
+  // The choice of each thread: one of these, if the kernel does not reveal which.
   #chosen = new Map();
   #pinned = new Map();
   #workers = [];

@@ -1,5 +1,5 @@
-// The law of masks, as a property: what a thread had before grants it has after them, whatever was
-// done with them. On this machine by masks.test.ts, on virtual machines by
+// The law of masks, as a property: every thread has the same mask after grants as before, whatever
+// was done with them. On this machine by masks.test.ts, on virtual machines by
 // test/vm/guest/masks.test.mjs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,8 +10,8 @@ import fc from 'fast-check';
 const PROGRAM = fileURLToPath(new URL('masks-program.mjs', import.meta.url));
 
 /**
- * One run of the program, for many sequences; the first that goes wrong ends it, because the masks
- * are not what they were.
+ * One run of the program, for many sequences; the first failure ends it, because the masks have
+ * changed.
  */
 export class MaskProgram {
   #home;
@@ -48,7 +48,7 @@ export class MaskProgram {
   }
 }
 
-/** What the program does: `lists`: masks that threads choose; `sizes`: of grants. */
+/** Operations of the program: `lists`: masks that threads choose; `sizes`: of grants. */
 export function sequences(lists, sizes) {
   const at = fc.constantFrom(0, 1);
   const who = fc.nat(4);

@@ -1,4 +1,4 @@
-// What masks threads have after any sequence of operations on grants, on the real kernel.
+// The masks of threads after any sequence of operations on grants, on the real kernel.
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { isUsable, ROOT, removeAll } from '../cgroups/own-root.js';
@@ -11,7 +11,7 @@ import { MaskProgram, sequences } from './masks.mjs';
 const LEVELS = [
   ['members', { cgroupRoot: null }],
   ['cpuset', { cgroupRoot: ROOT }],
-  // Others are kept off by less, but this process is in cgroups all the same.
+  // Others are kept off by weaker means, but this process is in cgroups even so.
   ['members', { cgroupRoot: ROOT, enforcement: 'members' }],
 ] as const;
 
@@ -67,12 +67,12 @@ describe.skipIf(!isUsable)('the masks of threads', () => {
     const wrongAfter = (sequence: object) => program.run({ level, options, ...sequence });
 
     for (const [who, { chosen = {}, steps }] of Object.entries(FOUND)) {
-      it(`are after a grant what they were before, of ${who} (${where})`, async () => {
+      it(`are restored after a grant, of ${who} (${where})`, async () => {
         expect(await wrongAfter({ chosen, steps: [['acquire', 0, 1], ...steps] })).toEqual([]);
       });
     }
 
-    it(`are after any sequence of operations on grants what they were before (${where})`, async () => {
+    it(`are restored after any sequence of operations on grants (${where})`, async () => {
       await fc.assert(
         fc.asyncProperty(sequences(['0', '1', '0-1'], [1]), async (sequence: object) => {
           expect(await wrongAfter(sequence)).toEqual([]);

@@ -1,4 +1,4 @@
-// Memory of a grant on this machine: nothing is simulated, and what is reserved is given back.
+// Memory of a grant on this machine: nothing is simulated, and reserved pages are given back.
 import { constants } from 'node:buffer';
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -68,18 +68,18 @@ describe('grant.pin', () => {
     expect(kernelsPolicy()).toBe('default');
   });
 
-  it('has the nodes of its CPUs as memory nodes where no memory is booked', async () => {
+  it('has the nodes of its CPUs as memory nodes if no memory is booked', async () => {
     const { grant } = await acquire();
     expect(grant.memoryNodes.equals(grant.numaNodes)).toBe(true);
   });
 
-  it('leaves the policy alone where it is told to', async () => {
+  it('leaves the policy alone on request', async () => {
     const { grant } = await acquire();
     expect(grant.pin({ memory: 'none' }).memory).toBeNull();
     expect(kernelsPolicy()).toBe('default');
   });
 
-  it('says so where another thread is pinned, whose policy it cannot set', async () => {
+  it('says so if another thread is pinned, whose policy it cannot set', async () => {
     const { grant } = await acquire();
     const other = threads().find(({ tid }) => tid !== process.pid)!.tid;
     expect(grant.pin({ threads: other, migrate: true }).memory).toMatchObject({
@@ -92,7 +92,7 @@ describe('grant.pin', () => {
     expect(grant.pin({ threads: process.pid }).memory).toMatchObject({ applied: true });
   });
 
-  it('keeps the first policy for the end where one grant takes over from another', async () => {
+  it('keeps the first policy for the end if one grant takes over from another', async () => {
     const [first, second] = [await acquire(), await acquire()];
     first.grant.pin({ memory: 'interleave' });
     second.grant.pin({ replace: true });
@@ -107,7 +107,7 @@ describe('grant.pin', () => {
     expect(grant.pin({ migrate: true }).memory!.migrated).toEqual({ notMoved: 0, reason: null });
   });
 
-  it('says that none of the nodes will do', () => {
+  it('says that none of the nodes is usable', () => {
     const { nodes, ...rest } = pinMemory({
       grant: 'g',
       mode: 'bind',
@@ -118,7 +118,7 @@ describe('grant.pin', () => {
     expect(nodes.isEmpty).toBe(true);
   });
 
-  it('can pin again after a release that came to nothing', async () => {
+  it('can pin again after a failed release', async () => {
     const { grant, node } = await acquire();
     grant.pin();
     const again = unpinMemory(grant.uid);
@@ -129,7 +129,7 @@ describe('grant.pin', () => {
     expect(kernelsPolicy()).toBe('default');
   });
 
-  it('refuses options that make no sense, and pins nothing', async () => {
+  it('refuses invalid options, and pins nothing', async () => {
     const { grant } = await acquire();
     for (const options of [
       { memory: 'local' },
@@ -140,7 +140,7 @@ describe('grant.pin', () => {
     ]) {
       expect(thrownBy(() => grant.pin(options as object))?.code).toBe('ERR_INVALID_OPTION');
     }
-    // Where a shared member is that has left the CPUs of the grant.
+    // The place of a shared member that has left the CPUs of the grant.
     expect(String(affinity())).toBe(String(ALL.difference(grant.cpus)));
     expect(kernelsPolicy()).toBe('default');
   });
@@ -190,13 +190,13 @@ describe('memoryPlacement', () => {
     expect(memoryPlacement(new Uint8Array())).toMatchObject({ byNode: {}, absent: 0, unknown: 0 });
   });
 
-  it('tells of the whole process', () => {
+  it('reports the whole process', () => {
     const placement = memoryPlacement();
     expect(placement).toMatchObject({ absent: 0, unknown: 0, source: 'numa_maps', reason: null });
     expect(total(placement)).toBeGreaterThan(process.memoryUsage.rss() / 2);
   });
 
-  it('refuses what is no buffer', () => {
+  it('refuses values other than buffers', () => {
     expect(thrownBy(() => memoryPlacement('text' as unknown as ArrayBuffer))?.code).toBe(
       'ERR_INVALID_OPTION',
     );
@@ -220,7 +220,7 @@ describe('grant.buffer', () => {
     }
   });
 
-  it('is counted once as external memory, and no more when it is gone', async () => {
+  it('is counted once as external memory, until it is freed', async () => {
     const code = `
       await collect();
       const before = process.memoryUsage().external;
@@ -245,7 +245,7 @@ describe('grant.buffer', () => {
     },
   );
 
-  it("refuses a node that is not the grant's, sizes that make no sense, and pages that the machine has not", async () => {
+  it("refuses a node that is not the grant's, invalid sizes, and pages that the machine lacks", async () => {
     const { grant, node } = await acquire();
     const nowhere = await errorOf(() => grant.buffer(1, { node: node + 1 }));
     expect(nowhere).toMatchObject({
@@ -274,7 +274,7 @@ describe('grant.buffer', () => {
     expect(thrownBy(() => grant.buffer(1))?.code).toBe('ERR_SIMULATED_MACHINE');
   });
 
-  it('outlives the thread that it was made in nowhere: sent to another, it is copied or refused', async () => {
+  it('never outlives its thread: sent to another, it is copied or refused', async () => {
     const worker = startWorker(`
       const buffer = grant.buffer('4Mi').fill(7);
       try { parentPort.postMessage(buffer.buffer, [buffer.buffer]); } catch (error) { parentPort.postMessage(error.name); }`);
@@ -312,7 +312,7 @@ describe('the memory of a buffer', () => {
   });
 
   it.skipIf(!existsSync(MEMORY_CGROUP) || process.getuid?.() !== 0)(
-    'is refused beyond what the memory cgroup of the process has, and nobody is killed',
+    'is refused beyond the limit of the process’s memory cgroup, and no process is killed',
     () => {
       const cgroup = `${MEMORY_CGROUP}/numalign-test-${process.pid}`;
       mkdirSync(cgroup);
@@ -358,7 +358,7 @@ describe.skipIf(!canReserve())('grant.buffer in hugepages', () => {
     expect([left, none]).toEqual([1, 0]);
   });
 
-  it('is an error where the pool is empty, and the process lives', async () => {
+  it('is an error if the pool is empty, and the process lives', async () => {
     reserveHugepages(0);
     const { grant, node } = await acquire();
     expect(thrownBy(() => grant.buffer('2Mi', { pageSize: '2Mi', node }))).toMatchObject({
@@ -386,7 +386,7 @@ describe.skipIf(!canReserve())('grant.buffer in hugepages', () => {
     expect(run(code).answer).toEqual([1, 4, 1, 4, 1, 4]);
   });
 
-  it('is freed when its Worker is terminated, whatever that was about', async () => {
+  it('is freed when its Worker is terminated at any time', async () => {
     reserveHugepages(8);
     for (let round = 0; round < 5; round++) {
       const workers = [1, 2, 3].map(() =>
@@ -413,7 +413,7 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
       const booked = await manager.acquire({ cpu: 1, memory: '8Mi', resources: { 'hugepages-2Mi': '6Mi' } });
       const buffer = booked.buffer('6Mi', { pageSize: '2Mi', node: 0 });
       frees.push(huge(), free() * 2 ** 21);
-      // What is booked and used is no difference.
+      // Booked and used pages are no difference.
       const limits = { cpu: '500m', memory: '1Mi', 'hugepages-2Mi': '4Mi' };
       const { warnings } = manager.plan({ containers: [{ name: 'main', limits }] });
       print([frees, booked.memory, booked.warnings, booked.memoryPlacement(buffer).byNode, warnings]);`);
@@ -423,10 +423,10 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
     expect(rest).toEqual([[], { 0: 3 * HUGEPAGE }, []]);
   });
 
-  it('are compared with what the kernel has free, and a difference is told', () => {
+  it('are compared with the kernel’s free pages, and a difference is reported', () => {
     reserveHugepages(8);
     const { answer } = run(`
-      // Somebody takes pages without asking.
+      // Another program takes pages without asking.
       const taken = grant.buffer('10Mi', { pageSize: '2Mi' });
       const limits = { cpu: '500m', memory: '1Mi', 'hugepages-2Mi': '4Mi' };
       const pod = { uid: 'web', containers: [{ name: 'main', limits }] };
@@ -437,12 +437,12 @@ describe.skipIf(!canReserve())('booked hugepages', () => {
       await grant.release();
       const booked = await manager.acquire({ cpu: 1, resources: { 'hugepages-2Mi': '4Mi' } });
       print([plan, admitted, booked, again].map(({ warnings }) => warnings).concat([taken.length]));`);
-    const told = {
+    const difference = {
       code: 'HUGEPAGES_TAKEN',
       message: expect.stringContaining(' on NUMA node 0: 16 MiB should be free, the kernel has 6 MiB'),
       ...{ resource: 'hugepages-2Mi', nodes: [0], free: 3 * HUGEPAGE, expected: 8 * HUGEPAGE },
     };
-    expect(answer).toEqual([[told], [told], [told], [], 10 * MIB]);
+    expect(answer).toEqual([[difference], [difference], [difference], [], 10 * MIB]);
   });
 });
 
@@ -451,7 +451,7 @@ describe.each(['EPERM', 'ENOSYS'])('under a seccomp filter that denies everythin
     (call) => `${refusal}=${call}`,
   );
 
-  it('the CPUs are pinned, and the result says what was not done', () => {
+  it('the CPUs are pinned, and the result lists what failed', () => {
     const { answer } = run(`print([grant.pin(), String(affinity()), await grant.release()])`, deny);
     const [result, cpus] = answer;
     expect(result.moved.length).toBeGreaterThan(0);
@@ -490,8 +490,8 @@ describe.each(['EPERM', 'ENOSYS'])('under a seccomp filter that denies everythin
     expect(total(small)).toBe(1000);
   });
 
-  it('a buffer on a node is there, or the error says that it could not be asked for', () => {
-    // Whether it is there depends on where the CPU is.
+  it('a buffer on a node exists, or the error says that it could not be requested', () => {
+    // Its existence depends on the place of the CPU.
     const { answer } = run(
       `try { print(memoryPlacement(grant.buffer('8Mi', { node: grant.memoryNodes.first })).byNode); }
        catch ({ code, syscall, errnoName }) { print({ code, syscall, errnoName }); }`,
@@ -504,7 +504,7 @@ describe.each(['EPERM', 'ENOSYS'])('under a seccomp filter that denies everythin
 });
 
 describe('where single calls are denied', () => {
-  it('migration alone says so', () => {
+  it('only migration says so', () => {
     const { answer } = run(
       `print(pinMemory({ grant: 'g', mode: 'bind', nodes: grant.memoryNodes, from: NodeSet.of(1) }))`,
       ['EPERM=migrate_pages'],
@@ -517,7 +517,7 @@ describe('where single calls are denied', () => {
     });
   });
 
-  it('a policy that could not be given back is not set', () => {
+  it('a policy that could not be restored is not set', () => {
     const { answer } = run(`print(grant.pin().memory)`, ['EPERM=get_mempolicy']);
     expect(answer).toMatchObject({ mode: null, applied: false, reason: 'EPERM' });
   });

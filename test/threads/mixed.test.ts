@@ -37,7 +37,7 @@ const texts = (...sets: CpuSet[]) => sets.map(String);
 
 describe('placeThreads of a mixed grant', () => {
   it.each([true, false])(
-    'has other threads in the shared pool, where the process is a member (%s) or becomes one',
+    'puts other threads into the shared pool, where the process is a member (%s) or becomes one',
     async (sharedMember) => {
       const manager = await opened({ sharedMember });
       const grant = await mixed(manager);
@@ -62,7 +62,7 @@ describe('placeThreads of a mixed grant', () => {
     expect(othersOn()).toEqual(['0-1']);
   });
 
-  it('has them back on the grant when it is pinned, or they are placed there', async () => {
+  it('moves them back to the grant when it is pinned, or they are placed there', async () => {
     const grant = await mixed(await opened());
     for (const back of [() => grant.pin(), () => grant.placeThreads()]) {
       await grant.placeThreads(OTHERS);
@@ -71,7 +71,7 @@ describe('placeThreads of a mixed grant', () => {
     }
   });
 
-  it('puts Workers there, those that start later too', async () => {
+  it('puts Workers there, even later ones', async () => {
     const manager = await opened();
     const grant = await mixed(manager);
     const worker = () => {
@@ -100,7 +100,7 @@ describe('placeThreads of a mixed grant', () => {
     expect(niceOf()).toBe(0);
   });
 
-  it('refuses it for a grant that has booked nothing there, and moves nothing', async () => {
+  it('refuses it for a grant without a booking there, and moves nothing', async () => {
     const manager = await opened();
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => void (await grant.release()));
@@ -114,7 +114,7 @@ describe('placeThreads of a mixed grant', () => {
 });
 
 describe.skipIf(!isUsable)('placeThreads of a mixed grant with a cgroup of v1', () => {
-  it('has the threads of the grant in its cgroup, and the others in that of the pool', async () => {
+  it('puts the threads of the grant into its cgroup, and the others into that of the pool', async () => {
     const manager = await opened(ownCgroups());
     const grant = await mixed(manager);
     expect(grant.enforcement).toBe('cpuset');
@@ -134,7 +134,7 @@ describe.skipIf(!isUsable)('placeThreads of a mixed grant with a cgroup of v1', 
     expect([groups(), othersOn(), cgroupOf('self')]).toEqual([[home], ['0-1'], home]);
   });
 
-  it('has a program put its threads there that was started on the grant', async () => {
+  it('lets a program that was started on the grant put its threads there', async () => {
     const manager = await opened(ownCgroups());
     const grant = await mixed(manager);
     const program = `
@@ -154,7 +154,7 @@ describe.skipIf(!isUsable)('placeThreads of a mixed grant with a cgroup of v1', 
 });
 
 describe('placeThreads of a mixed grant with a cgroup of v2, which has all threads of a process', () => {
-  it('refuses to have some in the shared pool, and moves nothing', async () => {
+  it('refuses to put some into the shared pool, and moves nothing', async () => {
     const hierarchy = { version: 2 };
     const machine = { enforcer: { cpusetsOf: () => ({ hierarchy }) } } as unknown as Machine;
     const enforcement = { level: 'partition', target: '/numalign/one' };

@@ -27,7 +27,7 @@ const SHARED: GrantedThreads = {
   onPart: (part) => ({ ...SHARED, part, cpus: PART }),
 };
 
-/** As it is on record. */
+/** From the record. */
 const grantOf = (part: CpuSet, shared: CpuSet) =>
   ({
     uid: EVERYTHING.grant,
@@ -78,7 +78,7 @@ describe.runIf(ALL.size > 1)('threads of a part', () => {
     expect(affinity()).toEqual(REST);
   });
 
-  it('are given no CPUs but those of the part', () => {
+  it('get only CPUs of the part', () => {
     const worker = () => startWorker(SHARED, undefined, '', { eval: true, part: 'io', cpus: REST });
     expect(thrownBy(worker)).toMatchObject({
       code: 'ERR_INVALID_OPTION',
@@ -145,7 +145,7 @@ describe.runIf(ALL.size > 1)('threads of a part', () => {
     expect(masks()).toEqual(APART);
   });
 
-  it('leave the grant with all others, and come back where that was in vain', async () => {
+  it('leave the grant with all others, and come back if that fails', async () => {
     pinApart();
     const { leave, comeBack } = vacateOf(await discover(), undefined, GRANT);
     const left = leave(ALL);

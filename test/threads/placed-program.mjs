@@ -1,5 +1,5 @@
-// Starts test/threads/program.mjs, and looks from outside where its threads run. Plain JavaScript:
-// vitest and, in a virtual machine, node:test use it.
+// Starts test/threads/program.mjs, and observes from outside where its threads run. Plain
+// JavaScript: vitest and, in a virtual machine, node:test use it.
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';

@@ -1,5 +1,5 @@
-// Which kind of threads runs where: by the masks within this process, and by what the kernel says
-// of a busy program.
+// Which kind of thread runs where: by the masks within this process, and by the kernel for a busy
+// program.
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -36,7 +36,7 @@ function sleeper(target = EVERYTHING): Worker {
 describe.runIf(ALL.size > 1)('placing threads', () => {
   giveEverythingBack();
 
-  it('puts every kind where it is to be, and tells what was moved', async () => {
+  it('puts every kind in its place, and reports the moves', async () => {
     sleeper();
     sleeper();
     const placement = { main: FIRST, workers: REST, pool: 'one-to-one', others: String(REST) };
@@ -53,13 +53,13 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     expect([result.others.guaranteed, result.guaranteed]).toEqual([false, false]);
   });
 
-  it('leaves every thread on all CPUs of the grant where nothing else is said', async () => {
+  it('leaves every thread on all CPUs of the grant by default', async () => {
     await placeThreads(() => EVERYTHING, { main: FIRST });
     await placeThreads(() => EVERYTHING, {});
     for (const { cpus } of threads()) expect(String(cpus)).toBe(String(ALL));
   });
 
-  it('puts each thread on one CPU where the CPUs are isolated, those that run JavaScript apart', async () => {
+  it('puts each thread on one CPU if the CPUs are isolated, and separates those that run JavaScript', async () => {
     sleeper(ISOLATED);
     const result = await ofWholePool(() => placeThreads(() => ISOLATED, {}), hasPool);
     for (const { cpus } of threads()) expect(cpus.size).toBe(1);
@@ -72,7 +72,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     expect(refused).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'main.oneToOne' } });
   });
 
-  it('does not place V8’s helpers apart from others where they have no names', async () => {
+  it('does not separate V8’s helpers from others if they have no names', async () => {
     const before = allMasks();
     const placement = { main: FIRST, v8: FIRST, others: REST };
     if (areNamed) {
@@ -86,7 +86,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     expect(allMasks()).toEqual(before);
   });
 
-  it('refuses what makes no sense, and moves nothing', async () => {
+  it('refuses invalid placements, and moves nothing', async () => {
     const beyond = CpuSet.of(ALL.toArray().at(-1)! + 1);
     const before = allMasks();
     for (const options of [
@@ -109,7 +109,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     expect(allMasks()).toEqual(before);
   });
 
-  it('does not take threads that are pinned for another grant, unless it is to replace that', async () => {
+  it('does not take threads that are pinned for another grant, except with replace', async () => {
     const worker = sleeper();
     const tid = threads().find(({ role }) => role === 'worker')!.tid;
     native.undoPin(EVERYTHING.grant, ALL.words);
@@ -132,7 +132,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
     expect(worker.threadId).toBeGreaterThan(0);
   });
 
-  it('is needed one to one for several isolated CPUs, by whatever they are isolated', () => {
+  it('is needed one to one for several isolated CPUs, however they are isolated', () => {
     const cpus = CpuSet.parse('2-3');
     expect(needsOneToOne({ cpus, enforcement: 'isolated' }, CpuSet.EMPTY)).toBe(true);
     expect(needsOneToOne({ cpus, enforcement: 'recorded' }, CpuSet.parse('3-7'))).toBe(true);
@@ -142,7 +142,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
 });
 
 describe.runIf(ALL.size > 1)('a grant', () => {
-  it('has its threads placed, tells how many can run at a time, and gets none back once it is gone', async () => {
+  it('places its threads, reports how many can run at a time, and gets none back after its end', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
@@ -171,7 +171,7 @@ describe.runIf(ALL.size > 1)('a grant', () => {
 });
 
 describe.runIf(ALL.size > 1)('under thread churn', () => {
-  it('a placement never promises that no thread was missed, only what it knows: the main thread and the pool', async () => {
+  it('a placement never promises completeness, only for the main thread and the pool', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     const breeder = new Worker(
@@ -206,7 +206,7 @@ describe.runIf(ALL.size > 1)('under thread churn', () => {
 });
 
 describe.runIf(ALL.size > 1)('a busy program', () => {
-  it('runs every thread only where it was put: main thread, pool, Workers, and what collects the garbage', async () => {
+  it('runs every thread only in its place: main thread, pool, Workers, and garbage collection', async () => {
     const { pid, placed, seen, ended } = await runProgram({ stateDir: makeStateDir(), cpu: 1 });
     const { kinds, grant } = placed;
     expect(placed.guaranteed).toEqual({ all: false, main: true, pool: true, workers: false });

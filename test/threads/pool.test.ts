@@ -49,12 +49,12 @@ describe('probePool', () => {
     expect(complete).toBe(true);
     expect(tids.length).toBe(size);
     const known = threads().filter(({ role }) => role === 'pool');
-    // The kernel's order is that of their birth, in which numbers may begin anew.
+    // The kernel's order is that of their birth, in which numbers may wrap around.
     expect(known.map(({ tid }) => tid).sort((a, b) => a - b)).toEqual(tids);
     expect(await ofWholePool(probePool, isComplete)).toEqual({ tids, complete });
   });
 
-  it('says that it is incomplete where a thread is busy, and does not wait for that one', async () => {
+  it('says that it is incomplete if a thread is busy, and does not wait for that one', async () => {
     const unblock = blockOne();
     const busy = await ofWholePool(probePool, ({ tids }) => tids.length === size - 1);
     expect([busy.tids.length, busy.complete]).toEqual([size - 1, false]);
@@ -63,7 +63,7 @@ describe('probePool', () => {
     expect([idle.tids.length, idle.complete]).toEqual([size, true]);
   });
 
-  it('goes by UV_THREADPOOL_SIZE as libuv reads it', async () => {
+  it('reads UV_THREADPOOL_SIZE like libuv', async () => {
     const probe = 'process.stdout.write(JSON.stringify(await probePool()))';
     for (const [text, threads] of [
       ['1', 1],
@@ -79,7 +79,7 @@ describe('probePool', () => {
     }
   });
 
-  it('does not claim to be complete where the variable was changed after the pool had started', async () => {
+  it('does not claim to be complete if the variable was changed after the pool had started', async () => {
     const started = 'await probePool(); process.env.UV_THREADPOOL_SIZE';
     const probe = 'process.stdout.write(JSON.stringify(await probePool()))';
     const probeAfter = (value: string) =>
@@ -112,7 +112,7 @@ describe('probePool', () => {
 describe.runIf(ALL.size > 1)('grant.prewarmPool', () => {
   const isGuaranteed = ({ guaranteed }: PinResult) => guaranteed;
 
-  it('moves the pool and nothing else, and promises that none was missed if all have answered', async () => {
+  it('moves only the pool, and promises completeness if all have answered', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });
@@ -133,7 +133,7 @@ describe.runIf(ALL.size > 1)('grant.prewarmPool', () => {
   });
 
   it('takes no thread from another grant', async () => {
-    // A member of neither: two folders know nothing of each other.
+    // A member of neither: two folders do not know each other.
     const manager = await openManager({ stateDir: makeStateDir(), sharedMember: false });
     onTestFinished(() => manager.close());
     const grant = await manager.acquire({ cpu: 1 });

@@ -1,4 +1,4 @@
-// node --import numalign/preload: a program on CPUs of its own from its first line, or not at all.
+// node --import numalign/preload: a program on its own CPUs from its first line, or not at all.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -91,7 +91,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
     NUMALIGN_MANAGER: { stateDir: makeStateDir() },
   });
 
-  it('takes no second grant where grant.spawn has started them, whatever their environment is', () => {
+  it('takes no second grant if grant.spawn has started them, whatever their environment', () => {
     const { status, stdout } = run(
       `import { openManager } from 'numalign';
        const { stateDir } = JSON.parse(process.env.NUMALIGN_MANAGER);
@@ -113,7 +113,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
   });
 
   // Where there are two CPUs a second grant waits for the end of the first.
-  it('has each cluster worker acquire its own CPUs, and none run on those of its primary', () => {
+  it('makes each cluster worker acquire its own CPUs, and none run on those of its primary', () => {
     const stateDir = makeStateDir();
     const program = `${stateDir}.mjs`;
     writeFileSync(
@@ -125,7 +125,7 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
          const { uid } = grant;
          const worker = cluster.fork();
          worker.once('online', () => grant.release());
-         worker.once('message', ({ own, ...told }) => console.log(JSON.stringify({ ...told, isOwn: own !== uid })));
+         worker.once('message', ({ own, ...rest }) => console.log(JSON.stringify({ ...rest, isOwn: own !== uid })));
        } else {
          const { uid, cpus } = grant;
          process.send({ own: uid, isPlaced: affinity().equals(cpus), isNamed: process.env.NUMALIGN_GRANT === uid });
@@ -137,13 +137,13 @@ describe.runIf(ALL.size > 1)('numalign/preload in processes that others start', 
     expect(JSON.parse(stdout)).toEqual({ isOwn: true, isPlaced: true, isNamed: true });
   });
 
-  it('has cluster workers share the grant that their primary was started on', () => {
+  it('lets cluster workers share the grant that their primary was started on', () => {
     const program = `${makeStateDir()}.mjs`;
     writeFileSync(
       program,
       `import cluster from 'node:cluster';
        import { grant } from ${JSON.stringify(join(ROOT, 'dist/preload.js'))};
-       if (cluster.isPrimary) cluster.fork().once('message', (told) => console.log(told));
+       if (cluster.isPrimary) cluster.fork().once('message', (report) => console.log(report));
        else {
          process.send(grant === undefined ? 'shares it' : 'has its own');
          process.disconnect();

@@ -1,4 +1,4 @@
-// Tries scheduling classes on its main thread, and prints what became of each: JSON on the command
+// Tries scheduling classes on its main thread, and prints the result of each: JSON on the command
 // line: { stateDir, attempts }.
 
 import { scheduling } from '../../dist/entries/diagnostics.js';

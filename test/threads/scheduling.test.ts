@@ -1,4 +1,4 @@
-// SCHED_FIFO and nice: given, read back, refused, undone.
+// SCHED_FIFO and nice: set, read back, refused, undone.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ async function pinned(): Promise<Grant> {
   return grant;
 }
 
-// Whoever runs the tests may be nice.
+// The tests may be run with a niceness.
 const { tid: _tid, ...ORDINARY } = scheduling();
 
 describe.runIf(canBeFifo && ALL.size > 1)('SCHED_FIFO', () => {
@@ -73,7 +73,7 @@ describe.runIf(canBeFifo && ALL.size > 1)('SCHED_FIFO', () => {
     expect(scheduling().policy).toBe('fifo');
   });
 
-  it('is refused where V8’s helpers, or others, would have nowhere else to run', async () => {
+  it('is refused if V8’s helpers, or others, would have nowhere else to run', async () => {
     const grant = await pinned();
     grant.pin();
     const error = thrownBy(() => grant.schedule({ policy: 'fifo', priority: 5 }))!;
@@ -82,14 +82,14 @@ describe.runIf(canBeFifo && ALL.size > 1)('SCHED_FIFO', () => {
     expect(kernelsWord(threadId())).toEqual([OTHER, 0]);
   });
 
-  it('is taken back where others are moved to its CPUs, so that they do not starve', async () => {
+  it('is taken back if others move to its CPUs, so that they do not starve', async () => {
     const grant = await pinned();
     grant.schedule({ policy: 'fifo', priority: 5 });
     grant.pin();
     expect(scheduling()).toMatchObject(ORDINARY);
   });
 
-  it('keeps a Worker from being started where it would starve', async () => {
+  it('refuses the start of a Worker that would starve', async () => {
     const grant = await pinned();
     grant.schedule({ policy: 'fifo', priority: 5 });
     const error = thrownBy(() => grant.worker('0', { eval: true }));
@@ -142,7 +142,7 @@ describe('nice', () => {
 });
 
 describe('schedule', () => {
-  it('refuses what makes no sense, and changes nothing', async () => {
+  it('refuses invalid values, and changes nothing', async () => {
     const grant = await pinned();
     for (const [options, option] of [
       [{ policy: 'rr' }, 'policy'],
@@ -169,7 +169,7 @@ describe('schedule', () => {
   });
 
   it.runIf(isRoot && ALL.size > 1)(
-    'goes by the limits where there is no CAP_SYS_NICE, and says which one is too low',
+    'obeys the limits without CAP_SYS_NICE, and says which one is too low',
     () => {
       // RLIMIT_NICE 22 allows -2. Where limits cannot be raised, they are what they are: none of it
       // is allowed.

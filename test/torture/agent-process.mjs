@@ -8,9 +8,9 @@ import { shimEnvironment } from './shim.mjs';
 import { asUser } from './users.mjs';
 
 const SCRIPT = fileURLToPath(new URL('agent.mjs', import.meta.url));
-// The first process of its namespaces cannot be told from one of another by its pid.
+// A pid alone does not identify the first process of a pid namespace.
 const NAMESPACES = ['unshare', '-pmf', '--kill-child=SIGKILL', '--mount-proc'];
-// A new /proc: to mount the old one again would change it for everybody.
+// A new /proc: remounting the old one would change it for every process.
 const HIDING = ['unshare', '-m', 'sh', '-c', 'mount -t proc -o hidepid=2 proc /proc && exec "$@"', 'sh'];
 
 export const now = () => Number(process.hrtime.bigint());
@@ -18,28 +18,28 @@ export const now = () => Number(process.hrtime.bigint());
 export class AgentProcess {
   number;
   slot;
-  /** Where it was to die, if at a chosen step. */
+  /** The step at which it is to die, if one is chosen. */
   fail;
   isReady = false;
-  /** Has released what it had, and does nothing any more. */
+  /** True once it has released everything and is idle. */
   isResting = false;
-  /** What it was given, for people. */
+  /** Its settings, in readable form. */
   traits;
-  /** Whether something fails to it again and again. */
+  /** True if its calls fail again and again. */
   isFaulty;
-  /** Set just before it is killed. */
+  /** Set just before the kill. */
   killedAt;
   isStopped = false;
-  /** Resolves once it is dead and everything it said was heard. */
+  /** Resolves once the process is dead and all of its output is read. */
   ended;
   #process;
   #pid;
   #log;
 
   /**
-   * `setup`: what agent.mjs takes; `fail`, `random`: where it dies of itself; `errors`: how often a
-   * step fails; `bootId`: a file; `log`: a file of its own; `user`: see users.mjs; `isBlind`: /proc
-   * shows it no others.
+   * `setup`: the argument of agent.mjs; `fail`, `random`: where the shim ends it; `errors`: how
+   * often a step fails; `bootId`: a file; `log`: a file of its own; `user`: see users.mjs;
+   * `isBlind`: its /proc shows no other processes.
    */
   constructor({
     number,
@@ -72,7 +72,7 @@ export class AgentProcess {
       bootId,
       log,
     });
-    // For the agent alone.
+    // Only for the agent.
     const preload = ['env', `LD_PRELOAD=${LD_PRELOAD}`];
     const command = [...namespaces, ...as, ...preload, process.execPath, SCRIPT, JSON.stringify(setup)];
     const env = { ...process.env, ...environment, ...shim };
@@ -94,12 +94,12 @@ export class AgentProcess {
       onEvent(this, event);
     });
     this.ended = new Promise((resolve) => {
-      // 'close' comes once all output was read.
+      // 'close' comes after all output is read.
       this.#process.once('close', (code, killedBy) => resolve({ code, killedBy, complaint }));
     });
   }
 
-  /** Its pid out here; undefined while that cannot be known. */
+  /** Its pid in this namespace; undefined while that is unknown. */
   get pid() {
     if (this.#pid === undefined && this.#process.exitCode === null) this.#pid = childOf(this.#process.pid);
     return this.#pid;
@@ -128,7 +128,7 @@ export class AgentProcess {
   }
 
   /**
-   * What the shim wrote: the kinds of steps that it met, and the one at which it died: { died,
+   * The shim's log: the kinds of steps that it met, and the step at which the process died: { died,
    * when, time }.
    */
   steps() {

@@ -1,8 +1,8 @@
-// A process that uses numalign at random and reports what it does, one JSON object a line, written
-// before it goes on: `holds` after it was told that it has something, `drops` before it begins to
-// give it away. Ended by kill -9 only. Its argument is JSON: package, machine, stateDir, seed, pause,
-// isDisturbed, hasErrors. Its input: lines { token } of grants that it may take over, and { rest }
-// when it is to release everything, what is nobody's too, and to wait.
+// A process that uses numalign at random and reports what it does, one JSON object a line, before
+// it goes on: `holds` after it learns that it has something, `drops` before it begins to give it
+// away. Only kill -9 ends it. Its argument is JSON: package, machine, stateDir, seed, pause,
+// isDisturbed, hasErrors. Its input: lines { token } of grants that it may take over, and { rest },
+// after which it releases everything, persistent grants included, and waits.
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +22,7 @@ const { machine, stateDir } = setup;
 const numalign = await import(pathToFileURL(`${setup.package}/dist/index.js`));
 const { discover } = await import(pathToFileURL(`${setup.package}/dist/entries/topology.js`));
 const random = new Random(setup.seed);
-// For what others ask, whenever that is.
+// For answers to other agents, at any time.
 const answers = new Random(setup.seed, 1);
 
 const now = () => Number(process.hrtime.bigint());
@@ -30,7 +30,7 @@ function report(event, facts = {}) {
   writeSync(1, `${JSON.stringify({ event, time: now(), ...facts })}\n`);
 }
 
-// ---- what this agent has
+// ---- what this agent holds
 
 /** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom, isFixed } */
 const held = new Map();
@@ -43,8 +43,8 @@ function keysOf({ cpus, held: siblings, devices }) {
   return [...[cpus, siblings].flatMap((set) => parseList(String(set))).map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
-// What lasts may be released by anybody, and where it consents, be moved by anybody too: of that only
-// the devices are known, and how many CPUs it has.
+// Any agent may release a persistent grant, or move one that consents. Only its devices and its
+// number of CPUs are certain.
 function factsOf({ grant, isPersistent, isMovable }) {
   const keys = keysOf(grant);
   if (!isPersistent || !isMovable) return { keys };
@@ -52,8 +52,8 @@ function factsOf({ grant, isPersistent, isMovable }) {
   return { keys: keys.filter((key) => !isCpu(key)), size: keys.filter(isCpu).length };
 }
 
-// `bridge`: what it has now and had when it was dropped, it has had all the while. `asked`: it was
-// decided since then.
+// `bridge`: what the agent has now and had when it was dropped, it has had all along. `asked`: the
+// decision came after that.
 function holds(entry, bridge = false, asked = undefined) {
   const { grant, isPersistent } = entry;
   report('holds', { uid: grant.uid, ...factsOf(entry), persistent: isPersistent, bridge, asked });
@@ -63,7 +63,7 @@ const mine = (filter = () => true) => [...held.values()].filter(filter);
 const isFreeToEnd = ({ child }) => child === undefined;
 const isOwn = ({ child, isPersistent, isRoom, isFixed }) =>
   child === undefined && !isPersistent && !isRoom && !isFixed;
-// What has several containers or parts is not resized, and is not given to others either.
+// Grants of several containers or parts are neither resized nor handed on.
 const isResizable = ({ child, isRoom, isFixed }) => child === undefined && !isRoom && !isFixed;
 
 function entryOf(grant, more) {
@@ -76,7 +76,7 @@ function entryOf(grant, more) {
   return entry;
 }
 
-// The grant that the running operation is about.
+// The grant of the running operation.
 let subject;
 function choose(filter) {
   subject = random.pick(mine(filter));
@@ -90,7 +90,7 @@ function unpinned(entry) {
 
 const NOTHING_TO_DO = Symbol('nothing to do');
 
-// ---- what it does. Each operation answers nothing, or throws what numalign throws.
+// ---- operations. Each returns nothing, or throws an error of numalign.
 
 const request = () => randomRequest(random, machine, moves !== undefined);
 
@@ -139,8 +139,7 @@ const operations = {
     try {
       await releaseBy(entry.grant.uid, entry.isPersistent, () => entry.grant.release());
     } catch (error) {
-      // It stays, with everything it had. Of a persistent one that cannot be known: others may
-      // release it too.
+      // The grant stays unchanged. A persistent one is uncertain: other agents may release it too.
       entry.isBusy = false;
       if (!entry.isPersistent && !entry.isMoving) holds(entry, true);
       throw error;
@@ -154,9 +153,9 @@ const operations = {
     const { uid } = random.pick(persistent);
     await releaseBy(uid, true, () => manager.release(uid));
   },
-  // Its own process is pinned for one grant at a time.
+  // The process itself is pinned for at most one grant at a time.
   async pin() {
-    // A persistent grant may be released by somebody else, under the threads that run on it.
+    // Another agent may release a persistent grant under the threads that run on it.
     const entry = choose(({ isPersistent }) => !isPersistent);
     for (const other of mine(({ isPinned }) => isPinned)) unpinned(other);
     entry.grant.pin({ replace: true, memory: 'none' });
@@ -168,7 +167,7 @@ const operations = {
     unpinned(entry);
     await entry.grant.unpin();
   },
-  // A child that may outlive this process, and with it everything that this process owns.
+  // A child that may outlive this process and everything that this process owns.
   async spawn() {
     const entry = choose(isOwn);
     const begun = now();
@@ -197,8 +196,8 @@ const operations = {
       if (random.chance(4)) options.noticeMs = random.below(5);
       await grant.resize(options);
     } catch (error) {
-      // Refused: nothing has changed. But who knows whether a persistent one is still there, or where
-      // one is that moves.
+      // Refused: nothing has changed. But a persistent grant may have been released meanwhile, and
+      // a moving one may be anywhere.
       const isKnown = !isPersistent && !entry.isMoving && error.code !== 'ERR_GRANT_BUSY';
       entry.isBusy = false;
       if (isKnown && (REFUSALS.has(error.code) || isExpected('resize', error, setup))) holds(entry, true);
@@ -207,7 +206,7 @@ const operations = {
     entry.isBusy = false;
     if (!entry.isMoving) holds(entry, true);
   },
-  // A grant of anybody's makes room; what it has left is kept here until it is released.
+  // A grant of any agent makes room; the room is kept here until it is released.
   async move() {
     const asked = now();
     report('asks', { persistent: false });
@@ -216,7 +215,7 @@ const operations = {
     const grant = manager.grant(room);
     const entry = entryOf(grant, { isRoom: true });
     keep(entry, asked);
-    // Other requests wait for room that is kept. Some is kept for long, all the same.
+    // Other requests wait for room that is kept. Some of it is kept for long nevertheless.
     if (!random.chance(4)) await operations.release(entry);
   },
   async defragment() {
@@ -244,7 +243,7 @@ const operations = {
     );
     report('offers', { uid: grant.uid, token: transfer.token });
     if (await Promise.race([accepted, sleep(500 + random.below(1000), false)])) return;
-    // Nobody has come for it: it ends here, unless somebody comes at the last moment.
+    // No successor came: the grant ends here, unless one comes at the last moment.
     await transfer.cancel();
     await grant.release().catch((error) => {
       if (!GONE.has(error.code)) throw error;
@@ -258,7 +257,7 @@ const operations = {
     held.set(grant.uid, entry);
     holds(entry, true);
   },
-  // From now on anybody may release it, under threads that run on it.
+  // From now on any agent may release it, under threads that run on it.
   async outlive() {
     const entry = choose(isOwn);
     const { grant } = entry;
@@ -272,7 +271,7 @@ const operations = {
     try {
       await manager.pod(grant.uid).setOwner('persistent');
     } catch (error) {
-      // It is not known whose it is.
+      // Its owner is unknown.
       held.delete(grant.uid);
       const tell = () => report('released', { uid: grant.uid, persistent: false });
       await grant.release().then(tell, () => {});
@@ -282,7 +281,7 @@ const operations = {
     entry.isBusy = false;
     holds(entry, true);
   },
-  // What somebody says to have already, wherever that is.
+  // CPUs that a caller claims to have already, wherever they are.
   async adopt() {
     const begin = random.below(machine.managed.length);
     const cpus = machine.managed.slice(begin, begin + 1 + random.below(3)).join(',');
@@ -292,7 +291,7 @@ const operations = {
     const keys = parseList(cpus).map((cpu) => `cpu ${cpu}`);
     report('holds', { uid, keys, persistent: true, asked });
   },
-  // The kubelet gives out other CPUs, whoever has them.
+  // The kubelet gives out other CPUs, whatever grants have them.
   async kubelet() {
     const cpus = machine.managed.filter(() => random.chance(6));
     const containers = [{ name: 'main', cpus }];
@@ -307,7 +306,7 @@ const operations = {
     }
     report('recorded');
   },
-  // A second manager in this process, and what opening does.
+  // A second manager in this process, with the work of its opening.
   async reopen() {
     manager.close();
     await openAtLast();
@@ -321,11 +320,9 @@ const operations = {
   },
 };
 
-// ---- which operations there are
+// ---- the choice of operations
 
-/**
- * Those that this package has. Asked once: an option that it does not know is an error of its own.
- */
+/** The operations that this package has. Asked once: an unknown option is an error of its own. */
 async function features() {
   const has = (name, object) => typeof object.prototype[name] === 'function';
   const waits = await manager.acquire({ cpu: 1, wait: true, signal: AbortSignal.abort() }).then(
@@ -347,14 +344,14 @@ async function features() {
 }
 
 function choices(known) {
-  // Where the machine is full nothing can move.
+  // On a full machine nothing can move.
   const room = held.size < (machine.hasMovesAbove ? MAX_GRANTS - 1 : MAX_GRANTS);
   const own = (filter) => mine(filter).length > 0;
   const isReal = machine.isReal;
   return {
     acquire: room ? 30 : 0,
-    // Nobody writes again what is nobody's.
-    // Who asks for a move of such moves it: others have to end what the dead have begun.
+    // No process writes records again that have no owner.
+    // The agent that requests such a move also moves it: others must end what the dead began.
     persist: room && !setup.isDisturbed ? (isReal ? 1 : machine.hasMovesAbove ? 20 : 4) : 0,
     wait: room && known.wait ? 10 : 0,
     admit: room && moves ? 6 : 0,
@@ -388,8 +385,7 @@ async function open() {
 }
 
 let manager;
-// A lock that is held for long is waited for again: nothing can be done with a manager that is
-// closed.
+// The agent waits again for a lock that is held for long: a closed manager is of no use.
 async function openAtLast() {
   for (;;) {
     try {
@@ -434,7 +430,7 @@ lines.on('close', () => process.exit(0));
 report('ready', { features: known });
 
 async function rest() {
-  // Others wait for the same lock, and some fail.
+  // Others wait for the same lock, and some of them fail.
   for (let attempts = 1; attempts <= 20; attempts++) {
     const all = [...held].map(([uid, { isPersistent, grant }]) => [uid, isPersistent, () => grant.release()]);
     for (const { uid, owner } of manager.grants()) {
@@ -466,7 +462,7 @@ for (;;) {
   if (error) {
     const expected = isExpected(operation, error, setup, subject);
     const message = expected ? undefined : (error.stack ?? String(error));
-    // An abort's code is a number.
+    // The code of an abort is a number.
     const code = typeof error.code === 'string' ? error.code : (error.name ?? String(error));
     report('did', { operation, took, code, expected, message });
   } else if (result !== NOTHING_TO_DO) {

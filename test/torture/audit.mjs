@@ -1,5 +1,5 @@
-// Opens a state folder whose owners are all dead, and tells what is left; then releases the
-// persistent grants and what the kubelet has, and tells again. One JSON object a line.
+// Opens a state folder whose owners are all dead and prints what is left. Then it releases the
+// persistent grants and the kubelet's records, and prints again. One JSON object a line.
 //
 //   node audit.mjs '{ "package", "machine", "stateDir" }'
 import { pathToFileURL } from 'node:url';

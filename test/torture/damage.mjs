@@ -1,11 +1,11 @@
-// Damage: single bits of a real state folder's files flipped, its files cut short, and their lines
-// removed, swapped and doubled, while another process owns grants. Whoever then opens the folder is
-// never given a CPU of these, whether the state is refused or recovered.
+// Damage: flips single bits in the files of a real state folder, cuts the files short, and removes,
+// swaps and doubles their lines, while another process owns grants. A process that then opens the
+// folder never gets one of those CPUs, whether it refuses or recovers the state.
 //
 //   npm run torture:damage -- --seed S [--sample N] [--bits] [--package DIR]
 //
-// `--sample`: as many damages of each kind, chosen by the seed; without it every byte (one bit of
-// it, chosen by the seed; all with --bits) and every length.
+// `--sample`: this many damages of each kind, chosen by the seed. Without it, every byte (one bit
+// of each, chosen by the seed; all with --bits) and every length.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -32,7 +32,7 @@ import {
   writeHighest,
 } from './state-file.mjs';
 
-// A prober's own owner files last as long as it does.
+// The owner files of a prober last as long as the prober.
 const PROBES_PER_PROCESS = 250;
 const MAX_SHOWN = 10;
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -43,7 +43,7 @@ const folder = scratchFolder('damage');
 let stateDir = join(folder, 'state-0');
 const packageFolder = resolve(given.packages[0]);
 
-// ---- the process that owns
+// ---- the owner
 
 function start(name, ...args) {
   const process_ = spawn(process.execPath, [script(name), ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -66,7 +66,7 @@ function start(name, ...args) {
 const owner = start('sample-state.mjs', packageFolder, stateDir);
 const { grants } = await owner.next();
 const owned = new Set(Object.values(grants).flatMap(parseList));
-// Some lines are behind a whole state that has grants, as after a while.
+// Some lines follow a whole state that has grants, as after a while of use.
 const LINES = 4;
 const written = linesOf(readFileSync(join(stateDir, 'state.json')));
 const state = Buffer.concat([
@@ -82,13 +82,13 @@ const ownerFiles = new Map(
   readdirSync(join(stateDir, 'owners')).map((name) => [name, readFileSync(join(stateDir, 'owners', name))]),
 );
 const ownerName = [...ownerFiles].sort(([, a], [, b]) => b.length - a.length)[0][0];
-// It lives, and does not put right what is damaged here.
+// The owner lives, but does not repair the damage.
 owner.process.kill('SIGSTOP');
 process.on('exit', () => owner.process.kill('SIGKILL'));
 
 // ---- damage
 
-// All files as they were; the locked ones in place, since the lock is on the file and not on its
+// All files as they were. The locked ones stay in place, since a lock is on the file, not on its
 // name.
 function restore(forgetProber) {
   for (const name of readdirSync(stateDir)) {
@@ -159,7 +159,7 @@ function* cuts(bytes, count) {
     yield { what: `cut to ${length} bytes`, bytes: bytes.subarray(0, length) };
 }
 
-/** `bits`: those to flip; `count`: how many lengths. */
+/** `bits`: the bits to flip; `count`: the number of lengths. */
 function* everyDamage(bytes, bits, count) {
   yield* bitDamages(bytes, bits);
   yield* cuts(bytes, count);
@@ -168,7 +168,7 @@ function* everyDamage(bytes, bits, count) {
 
 const someDamage = (bytes) => everyDamage(bytes, chosen(8 * bytes.length, some), some);
 
-// The lock's file says what was committed; without it living owners do.
+// The lock file records what was committed; without it, living owners do.
 function* withAndWithout(what, apply, more) {
   const isOne = given.sample > 0;
   const isFirst = random.chance(2);
@@ -185,7 +185,7 @@ function* withAndWithout(what, apply, more) {
 }
 
 function* damages() {
-  // What is damaged in one of them is in the other.
+  // Damage in one of them is in the other too.
   for (const { what, bytes } of everyDamage(state, bitsOf(state), given.sample))
     yield* withAndWithout(`state.json: ${what}`, () => writeBeside('state.json', bytes), { mustOpen: true });
   for (const { what, bytes } of someDamage(state))
@@ -194,7 +194,7 @@ function* damages() {
       mustOpen: true,
       apply: () => writeBeside('state.copy.json', bytes),
     };
-  // Then only the owner's file says all.
+  // Then only the owner's file has the whole record.
   for (const { what, bytes } of someDamage(state))
     yield* withAndWithout(`both states: ${what}`, () => {
       writeBeside('state.json', bytes);
@@ -236,8 +236,8 @@ function* damages() {
 
 // ---- probes
 
-// `mustOpen`: nothing that is needed is damaged. `isKnown`: somewhere it still stands what the
-// owner has; else nothing may be granted, but nobody can tell what is left for the shared pool.
+// `mustOpen`: nothing that is needed is damaged. `isKnown`: a file still records the owner's
+// grants; else nothing may be granted, but the size of the shared pool is unknown.
 
 const violations = [];
 const counts = { probes: 0, opened: 0, granted: 0, errors: new Map() };
@@ -252,7 +252,7 @@ async function probe({ what, mustOpen = false, isKnown = true, apply }, isFresh)
     restore(false);
   }
   apply();
-  // Under another name the same folder is opened anew, by a process that has not seen it whole.
+  // A process that has not read the whole folder opens it again under another name.
   if (isFresh) {
     const other = join(folder, `state-${counts.probes}`);
     renameSync(stateDir, other);
@@ -270,7 +270,7 @@ async function probe({ what, mustOpen = false, isKnown = true, apply }, isFresh)
   if (!answer.error) counts.opened++;
   if (answer.given.length > 0) {
     counts.granted++;
-    // What was rebuilt is a state like any other.
+    // A rebuilt state is like any other.
     try {
       decodeState(readFileSync(join(stateDir, 'state.json')));
     } catch (error) {
@@ -284,7 +284,7 @@ async function probe({ what, mustOpen = false, isKnown = true, apply }, isFresh)
 await probe({ what: 'nothing damaged', mustOpen: true, apply() {} }, true);
 for (const damage of damages()) {
   await probe(damage, true);
-  // Also by one who has seen it whole.
+  // A process that has read the whole file opens it too.
   if (random.chance(given.sample > 0 ? 3 : 8)) {
     restore(false);
     await probe({ what: 'nothing damaged', mustOpen: true, apply() {} }, false);

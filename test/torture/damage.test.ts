@@ -1,4 +1,4 @@
-// A sample of what torture:damage and fuzz:state do in full.
+// A sample of the runs of torture:damage and fuzz:state.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -13,7 +13,7 @@ function run(script: string, ...options: string[]) {
 }
 
 describe('a damaged state folder', () => {
-  it('never makes anybody get a CPU that a living owner has', () => {
+  it('never gives a process a CPU that a living owner has', () => {
     const { status, said } = run('damage.mjs', '--sample', budget('20', '2'), '--seed', String(SEED));
     expect(/^0 violations$/m.test(said), said).toBe(true);
     expect(status, said).toBe(0);
@@ -21,7 +21,7 @@ describe('a damaged state folder', () => {
 });
 
 describe('a mutated state file or owner’s file', () => {
-  it('is refused, or read as a value that is written and read as the same again', () => {
+  it('is refused, or read as a value that survives writing and reading', () => {
     const { status, said } = run('fuzz-state.mjs', '--seconds', budget('4', '1'), '--seed', String(SEED));
     expect(said).toMatch(/\b0 failures/);
     expect(status, said).toBe(0);

@@ -1,19 +1,19 @@
-// A disk that loses what was not synced: built from a trace of the shim, it tells every folder that
-// a power cut could leave behind.
+// A disk that loses what was not synced. From a trace of the shim it lists every folder that a
+// power cut could leave behind.
 //
-// The model. What changes a folder (create, link, rename, unlink, mkdir) reaches the disk in order:
-// after a power cut a first part of it is there, at least up to the last fsync of that folder. The
-// folders' parts are independent of each other, but a rename between two is one step, of the folder
-// it leaves. The bytes of a file are safe up to its last fsync. What was written later may be there,
-// not be there, be there by half, or as zeros; what it did not touch is safe. Of lines that were
-// written at the end of a file every byte length is looked at.
+// The model: changes of a folder (create, link, rename, unlink, mkdir) reach the disk in order.
+// After a power cut a first part of them is there, at least up to the last fsync of that folder.
+// Folders are independent of each other, but a rename between two is one step, of the folder that
+// the file leaves. The bytes of a file are safe up to its last fsync. Later writes may be there, be
+// missing, be half there, or be zeros; bytes that they did not touch are safe. If lines were
+// written at the end of a file, every byte length is tried.
 
 const folderOf = (path) => {
   const slash = path.lastIndexOf('/');
   return slash < 0 ? '.' : path.slice(0, slash);
 };
 
-// A file, by whatever names: what was written to it, in order, and how much of that is safe.
+// A file under all its names: its writes in order, and how many of them are safe.
 class DiskFile {
   writes = [];
   safe = 0;
@@ -31,17 +31,17 @@ class DiskFile {
     return bytes.subarray(0, length);
   }
 
-  /** What programs read of it. */
+  /** What programs read of the file. */
   get bytes() {
     return this.#after(this.writes.length);
   }
 
-  // No byte before this one was touched since the last fsync.
+  // No write since the last fsync touched a byte before this one.
   get #touched() {
     return Math.min(...this.writes.slice(this.safe).map(({ offset, size }) => size ?? offset));
   }
 
-  /** What may be read of it, by what became of the bytes that are not safe. */
+  /** What programs may read of the file, for each fate of the bytes that are not safe. */
   variants() {
     const whole = this.bytes;
     if (this.safe === this.writes.length) return [{ name: 'whole', bytes: whole }];
@@ -63,7 +63,7 @@ class DiskFile {
   }
 
   /**
-   * Where lines were written at the end of what is safe: every length that these may have, and each
+   * If lines were written after the safe bytes: every length that these lines may have, and each
    * with the old bytes behind it.
    */
   *lengths() {
@@ -79,14 +79,14 @@ class DiskFile {
 
 const mixOf = (first, second, at) => Buffer.concat([first.subarray(0, at), second.subarray(at)]);
 
-// Of the folder itself; owners' files beside.
+// Files of the folder itself; owner files are in a folder beside it.
 const NEVER_SYNCED = new Set(['lock', 'state.copy.json', 'state.copy.json.new']);
 
 export class Disk {
   #descriptors = new Map();
-  /** What programs see: by path a file, or 'folder'. */
+  /** What programs see: a file by path, or 'folder'. */
   #now = new Map([['.', 'folder']]);
-  /** By folder: what was done to it, in order, and how much of that is safe. */
+  /** By folder: its changes in order, and how many of them are safe. */
   #changes = new Map([['.', { list: [], safe: 0 }]]);
   #order = 0;
 
@@ -124,7 +124,7 @@ export class Disk {
         return;
       case 'fsync':
         if (file) file.safe = file.writes.length;
-        // Not one of a file that was opened for writing: a folder.
+        // A path that was not opened as a file for writing: a folder.
         else if (this.#changes.has(path)) this.#changes.get(path).safe = this.#changes.get(path).list.length;
         return;
       case 'close':
@@ -148,13 +148,13 @@ export class Disk {
     }
   }
 
-  /** What programs read now; undefined where there is no such file. */
+  /** What programs read now; undefined if there is no such file. */
   read(path) {
     return this.#now.get(path)?.bytes;
   }
 
-  // The ways in which each folder's changes may be there in part. Of folders that are never synced
-  // only both ends: they promise nothing.
+  // The parts of each folder's changes that may be there. Folders that are never synced promise
+  // nothing, so that both ends suffice.
   #parts(promising) {
     return [...this.#changes].map(([folder, { list, safe }]) => {
       const all = Array.from({ length: list.length - safe + 1 }, (_, i) => safe + i);
@@ -164,9 +164,9 @@ export class Disk {
   }
 
   /**
-   * Every image that may be left if the power fails now: { files: by path the bytes or 'folder',
-   * how: in words, isLength: one of many ends of what was written last }. `promising`: folders whose
-   * every order matters; of the files, each that is not safe takes every variant.
+   * Every image that may be left if the power fails now: { files: bytes or 'folder' by path, how: a
+   * description, isLength: one of many lengths of the last write }. `promising`: folders for which
+   * every order matters. Every variant of each unsafe file is included.
    */
   *images(promising) {
     for (const parts of product(this.#parts(promising))) {
@@ -175,10 +175,10 @@ export class Disk {
         .flatMap(({ list, count }) => list.slice(0, count))
         .sort((a, b) => a.order - b.order);
       for (const { apply } of changes) apply(files);
-      // Nothing is in a folder that is not there.
+      // A folder that is missing has no files.
       for (const path of [...files.keys()]) if (!isReachable(files, path)) files.delete(path);
       const distinct = [...new Set([...files.values()].filter((file) => file !== 'folder'))];
-      // Some texts are never synced, so that only some of their variants are looked at, all alike.
+      // Some files are never synced: a few of their variants suffice, since all are alike.
       const synced = (file) =>
         [...files].some(
           ([path, each]) => each === file && promising.has(folderOf(path)) && !NEVER_SYNCED.has(path),
@@ -203,7 +203,8 @@ export class Disk {
       const exactVariants = exact.map((file) => file.variants().map((variant) => [file, variant]));
       for (const chosen of product([...exactVariants, looseVariants]))
         yield image(new Map([...chosen.slice(0, -1), ...chosen.at(-1)]), false);
-      // Lengths are many: only where all of the folders' changes are there, or none that may be lost.
+      // There are many lengths: only if all changes of the folders are there, or none that may be
+      // lost.
       const isEnd =
         parts.every(({ list, count }) => count === list.length) ||
         parts.every(({ folder, count }) => count === this.#changes.get(folder).safe);

@@ -1,25 +1,25 @@
-// Failpoints: before, in the middle of and after every kind of step that agents were seen to take.
-// The one that was hit the least is the next.
+// Failpoints: before, in the middle of and after every kind of step that agents took. The next one
+// is the one with the fewest hits.
 
 import { TREE } from './quiet-tree.mjs';
 
-// A transaction takes most kinds of steps once, and few are about a move.
+// A transaction takes most kinds of steps once, and few of them are part of a move.
 const MOST_TIMES = 12;
 const MOST_MOVES = 3;
 const MOVE_STEP = /^(\w+) write .* (announce|refuse|begin|finish|keep)$/;
 const WHENS = ['before', 'during', 'after'];
-// Half of a call can only be done of a write; the kernel takes what is written to its settings whole.
+// Only a write can be half done; the kernel takes a write to its settings as a whole.
 const hasHalf = (kind) => kind.startsWith('write ') && !kind.startsWith(`write ${TREE}/`);
 const whensOf = (kind) => WHENS.filter((when) => when !== 'during' || hasHalf(kind));
 
 export class Failpoints {
   #hits = new Map();
-  /** Points that somebody was to die at and did not come to: often there is no second time. */
+  /** Points that an agent was to die at and did not reach: many have no second occurrence. */
   #missed = new Set();
   #random;
   #oneInElse;
 
-  /** `oneInElse`: which part of the deaths is elsewhere than at what is special. */
+  /** `oneInElse`: the share of deaths outside the special steps. */
   constructor(random, oneInElse = 2) {
     this.#random = random;
     this.#oneInElse = oneInElse;
@@ -39,18 +39,18 @@ export class Failpoints {
     this.#missed.add(`${when} ${kind}`);
   }
 
-  /** One of those that were hit the least: { nth, when, kind }. Undefined while none is known. */
+  /** One of the points with the fewest hits: { nth, when, kind }. Undefined while none is known. */
   next() {
     const all = [...this.#hits];
     const special = all.filter(([point]) => point.includes(` ${TREE}/`) || MOVE_STEP.test(point));
-    // Where there are any, half of the deaths or more are in the middle of the kernel's settings, or of moves.
+    // If there are any, at least half of the deaths are in writes of kernel settings, or in moves.
     const isSpecial = special.length > 0 && !this.#random.chance(this.#oneInElse);
     const points = isSpecial ? special : all;
     const least = Math.min(...points.map(([, hits]) => hits));
     const rare = points.filter(([, hits]) => hits === least).map(([point]) => point);
     if (rare.length === 0) return undefined;
     const [, when, kind] = /^(\w+) (.*)$/.exec(this.#random.pick(rare));
-    // The first is in the opening, the later ones are in what comes after.
+    // The first occurrence belongs to the opening, the later ones to the work after it.
     const isFirst = this.#missed.has(`${when} ${kind}`) || this.#random.chance(3);
     const most = MOVE_STEP.test(`${when} ${kind}`) ? MOST_MOVES : MOST_TIMES;
     return { nth: isFirst ? 1 : 1 + this.#random.below(most), when, kind };
@@ -65,7 +65,7 @@ export class Failpoints {
     };
   }
 
-  /** Deaths by the step of a move, and whether before, during or after it is on record. */
+  /** Deaths by the step of a move, and by before, during or after its record. */
   get ofMoves() {
     const deaths = new Map();
     for (const [point, hits] of this.#hits) {

@@ -1,8 +1,8 @@
-// Fuzzes the formats of the state file and of the owners' files: lines of real files are mutated, as
-// bytes and as structures, also with their checksums made right again, and put among good ones. A
-// decoder throws a NumalignError, or gives a value whose encoding decodes to the same; of a state
-// the document's own reader must think alike, and a reader that has followed the file as it grew and
-// was replaced.
+// Fuzzes the formats of the state file and the owner files. It mutates lines of real files, as
+// bytes and as structures, also with corrected checksums, and puts them among good ones. A decoder
+// throws a NumalignError, or gives a value whose encoding decodes to the same value. For a state,
+// the reader that follows the document must agree, and so must a reader that follows the file as it
+// grows and is replaced.
 //
 //   npm run fuzz:state -- --seconds N --seed S [--package DIR]
 import { spawn } from 'node:child_process';
@@ -37,7 +37,7 @@ const dist = join(resolve(given.packages[0]), 'dist');
 const load = (path) => import(pathToFileURL(join(dist, path)));
 const { NumalignError } = await load('base/errors.js');
 
-// ---- the formats that this package has
+// ---- the formats of this package
 
 const { decodeCheckpoint, encodeCheckpoint, encodeJournal, readJournal } =
   await load('state/format/journal.js');
@@ -58,7 +58,7 @@ const formats = [
   { name: 'owner', decode: decodeOwnerFile, encode: encodeOwnerFile, folder: 'owners' },
 ];
 
-// ---- files to begin with
+// ---- initial files
 
 async function sampleFiles() {
   const folder = scratchFolder('fuzz');
@@ -74,7 +74,7 @@ async function sampleFiles() {
     const names = readdirSync(join(stateDir, sub)).filter((name) => sub !== '.' || name.endsWith('.json'));
     return names.map((name) => readFileSync(join(stateDir, sub, name)));
   });
-  // While it lives it writes again what is removed.
+  // While the owner lives, it restores files that are removed.
   process_.stdin.end();
   await once(process_, 'exit');
   rmSync(folder, { recursive: true });
@@ -84,7 +84,7 @@ async function sampleFiles() {
 const corpus = await sampleFiles();
 const largest = Math.max(...corpus.flat().map((bytes) => bytes.length));
 
-// Smaller ones, which are quicker to read: as they were some lines before.
+// Smaller files, which are quicker to read: the same ones some lines earlier.
 for (const [which, files] of corpus.entries()) {
   const lines = linesOf(files[0]);
   for (let count = 2; count < lines.length; count++) files.push(joined(which, lines.slice(0, count)));
@@ -179,7 +179,7 @@ const oddValue = () =>
     { [random.pick(ODD_KEYS)]: random.pick(ODD_TEXTS) },
   ]);
 
-// Every place in a value: its holder and the key there.
+// Every place in a value: its container and its key.
 function places(value, found = []) {
   if (typeof value !== 'object' || value === null) return found;
   for (const key of Object.keys(value)) {
@@ -189,10 +189,10 @@ function places(value, found = []) {
   return found;
 }
 
-/** A place and all below it. */
+/** A place and all places below it. */
 const within = ([holder, key]) => [[holder, key], ...places(holder[key])];
 
-// As an own member whatever it is called.
+// As an own member, whatever the key.
 const put = (holder, key, value) =>
   Object.defineProperty(holder, key, { value, enumerable: true, writable: true, configurable: true });
 
@@ -212,7 +212,7 @@ function nearby(value) {
   return oddValue();
 }
 
-// What is about moves and the shared pool: one change in three is in the middle of that.
+// Members of moves and the shared pool: one change in three is among them.
 const isOfMoves = ([holder, key]) => OF_MOVES.has(key) || holder.deadline !== undefined;
 const OF_MOVES = new Set(['mixed', 'movable', 'moves', 'upcoming', 'exclude', 'maxPerHour', 'noticeMs']);
 
@@ -255,7 +255,7 @@ function linesOf(bytes) {
 }
 
 function sealedText(text) {
-  // As UTF-8, whatever bytes were put into it.
+  // As UTF-8, whatever bytes the change put into it.
   const body = Buffer.from(text.toString());
   return Buffer.concat([
     body,
@@ -267,7 +267,7 @@ function sealed(body) {
   return sealedText(JSON.stringify(body).slice(0, -1));
 }
 
-/** What a line says, without its checksum; undefined where it is no JSON of members. */
+/** The content of a line without its checksum; undefined if it is not a JSON object. */
 function bodyOf(line) {
   try {
     const { checksum: _, ...body } = JSON.parse(line);
@@ -277,7 +277,7 @@ function bodyOf(line) {
   }
 }
 
-// A file of these lines, with what is said of all of them made right.
+// A file of these lines, with corrected lengths and checksums.
 function joined(which, lines) {
   const [first, second] = lines;
   const head = first && bodyOf(first);
@@ -296,7 +296,7 @@ function mutateStructure(line) {
   return Object.keys(body).length === 0 ? line : sealed(body);
 }
 
-// Bytes changed before the checksum, which is then made right.
+// Bytes changed before the checksum, which is then corrected.
 const mutateSealedBytes = (line) =>
   sealedText(mutateBytes(line.subarray(0, Math.max(0, line.lastIndexOf(',"checksum"')))));
 
@@ -360,11 +360,11 @@ function mutateBytes(bytes) {
   return copy;
 }
 
-// ---- what is required
+// ---- requirements
 
 /**
- * What is wrong with how a format takes these bytes; undefined where nothing is. Answers through
- * `seen` whether they were accepted.
+ * What a format does wrong with these bytes; undefined if nothing. Reports through `seen` if they
+ * were accepted.
  */
 function flaw({ decode, encode, agrees, follows }, bytes, seen) {
   let value;
@@ -374,7 +374,7 @@ function flaw({ decode, encode, agrees, follows }, bytes, seen) {
     if (!(error instanceof NumalignError)) return `decoding throws ${error.stack}`;
     return follows?.(bytes);
   }
-  // Of a newer format: read as far as it is known, never written.
+  // A newer format: the known part is read, and it is never written.
   if (value.refusal instanceof NumalignError) return undefined;
   seen.accepted = true;
   let again;
@@ -395,7 +395,7 @@ function flaw({ decode, encode, agrees, follows }, bytes, seen) {
   return (agrees && moveFlaw(value)) ?? follows?.(bytes);
 }
 
-/** What is wrong with what becomes of moves under way, whatever of them is on record. */
+/** What is wrong with how moves under way end, at any point of their records. */
 function moveFlaw(value) {
   const state = value.assignments;
   const time = { now: '2026-01-01T00:00:00.000Z', hourAgo: '2025-12-31T23:00:00.000Z' };
@@ -421,27 +421,27 @@ const isSameUid =
   (pod) =>
     pod.uid === uid;
 
-// No step gives anybody what nobody on record holds.
+// No step gives a grant anything that no grant on record holds.
 function checkStep(before, after) {
   const [held, now] = [before, after].map(({ pods }) => heldCpus(pods));
   if (!now.isDisjoint) throw new Error('two grants have the same CPU');
   if (!now.cpus.isSubsetOf(held.cpus)) throw new Error(`CPUs ${now.cpus} are held, ${held.cpus} before`);
 }
 
-// Without what one may write in several ways.
+// Without members that may be written in several ways.
 const gistOf = ({ generation, bootId, memory, cpus, pods }) => ({
   ...{ generation, bootId, memory, cpus },
   pods: [...pods.values()].map(({ uid, keys, terms }) => ({ uid, keys, terms })),
 });
 
-/** What is wrong with what a reader that follows a file makes of it; undefined where nothing is. */
+/** What a reader that follows a file does wrong; undefined if nothing. */
 function followFlaw(bytes) {
   const lines = linesOf(bytes);
   const file = join(followed.path, 'state.json');
   rmSync(file, { force: true });
   const follower = new JournalFollower(followed.folder);
   try {
-    // Whole lines one by one, now and then half of one, and in between another file in its place.
+    // Whole lines one by one, sometimes half of one, and in between another file in its place.
     let written = Buffer.concat(lines.slice(0, 2));
     writeFileSync(file, written);
     for (let at = 2; ; at++) {
@@ -456,7 +456,7 @@ function followFlaw(bytes) {
         truncateSync(file, written.length);
       }
       if (good && !good.place.hasTail && random.chance(4)) {
-        // Compaction, with the line that comes next, before which there may be one that was not seen.
+        // A compaction together with the next line, which may follow a line that the reader missed.
         const isUnseen = random.chance(2) && at + 1 < lines.length;
         if (isUnseen) appendFileSync(file, lines[at++]);
         const now = judged(file);
@@ -478,7 +478,7 @@ function followFlaw(bytes) {
   }
 }
 
-// What the file says when it is read whole; undefined where it is refused.
+// What the file says if it is read whole; undefined if it is refused.
 function judged(file) {
   try {
     return readJournal(readFileSync(file));
@@ -497,15 +497,15 @@ function lookFlaw(follower, file) {
     if (!(error instanceof NumalignError)) return `following throws ${error.stack}`;
   }
   if ((found?.kind === 'good') !== (whole !== undefined))
-    return `one who follows finds ${found?.kind} (${found?.why}), one who reads it whole ${whole ? 'good' : 'damaged'}`;
+    return `a follower finds ${found?.kind} (${found?.why}), a reader of the whole file ${whole ? 'good' : 'damaged'}`;
   if (!whole) return undefined;
   const { refusal: _1, ...ofWhole } = whole.checkpoint;
   const { refusal: _2, ...ofFollower } = found.checkpoint;
-  if (!isDeepStrictEqual(ofFollower, ofWhole)) return 'one who follows reads something else';
+  if (!isDeepStrictEqual(ofFollower, ofWhole)) return 'a follower reads something else';
   const { end, seal, hasTail } = found.place;
   const there = whole.place;
   if (end !== there.end || seal !== there.seal || hasTail !== there.hasTail)
-    return `one who follows is at ${JSON.stringify(found.place)}, one who reads it whole at ${JSON.stringify(there)}`;
+    return `a follower is at ${JSON.stringify(found.place)}, a reader of the whole file at ${JSON.stringify(there)}`;
   return undefined;
 }
 
@@ -526,7 +526,7 @@ while (Date.now() < end && failures < MAX_FAILURES) {
     const wrong = flaw(format, bytes, seen);
     runs++;
     if (seen.accepted) accepted++;
-    // What was accepted is a file to go on from.
+    // An accepted file is a start for further changes.
     if (
       seen.accepted &&
       !wrong &&

@@ -1,5 +1,5 @@
-// A group of agents on one state folder, and the checker beside them: kills, stops, replaces,
-// watches, and compares in the end of each round.
+// A group of agents on one state folder, with a checker beside them: it kills, stops, replaces and
+// watches, and compares at the end of each round.
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -22,15 +22,15 @@ import { Vandal } from './vandal.mjs';
 const AUDIT = fileURLToPath(new URL('audit.mjs', import.meta.url));
 const STILL_MS = 3000;
 const READ_EVERY_MS = 15;
-// On average: some fifty transactions.
+// On average: about fifty transactions.
 const STEPS_TO_LIVE = 600;
 const STEPS_TO_ERROR = 150;
-// Where something fails again and again, by the beginnings of paths; and how often it does there.
+// Beginnings of paths on which calls fail again and again, and how often they fail.
 const FAULTY_PATHS = ['state', 'lock', 'owners/', 'waiting/', 'members/'];
 const STEPS_TO_ERROR_THERE = 5;
-// The longest wait, being stopped meanwhile, and what a busy machine takes.
+// The longest wait, with stops, on a busy machine.
 const TICKET_MS = 6000;
-// What a new process takes to open the folder and to acquire.
+// The time that a new process takes to open the folder and to acquire.
 const OPENER_MS = 1500;
 // Rounds of reconciliation, on a busy machine.
 const REST_MS = 30_000;
@@ -39,7 +39,7 @@ function inodesIn(folder) {
   try {
     return readdirSync(folder).map((name) => [name, statSync(join(folder, name)).ino]);
   } catch {
-    // Somebody has removed one meanwhile.
+    // Another process has removed one meanwhile.
     return [];
   }
 }
@@ -78,26 +78,26 @@ export class Group {
   #asked = 0;
   #generation = 0;
   #isRunning = false;
-  // Places in the queue: since when they are seen.
+  // Places in the queue: when each first appeared.
   #tickets = new Map();
-  // A file with another boot id than the machine's.
+  // A file with a boot id other than the machine's.
   #bootId;
-  // Once it is there, nothing fails any more.
+  // Once this file exists, nothing fails any more.
   #calm;
   // In some rounds.
   #vandal;
   #isShared = false;
   #isFaulty = true;
-  // What quiet grants change.
+  // The settings that quiet grants change.
   #tree;
-  // What moves do, in each round.
+  // The moves of each round.
   #watch;
   #quietSnapshots = [];
   #number = 0;
 
   /**
-   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause, disturbed }; `folder`: one of its own,
-   * without links; `isInMemory`: on a tmpfs.
+   * `settings`: { seed, packages, run, canUnshare, hasUsers, pause, disturbed }; `folder`: a folder
+   * for this group, without links; `isInMemory`: on a tmpfs.
    */
   constructor(machine, processes, settings, folder, isInMemory) {
     this.machine = machine;
@@ -111,8 +111,7 @@ export class Group {
     mkdirSync(folder, { recursive: true });
     this.#makeLogs();
     if (machine.isQuiet) this.#tree = new QuietTree(join(this.#stateDir, TREE), machine.managed.length);
-    // Of a folder on a disk, from which nobody can tell whether the machine was started anew, only
-    // what is held lasts.
+    // A folder on a disk does not show a restart of the machine, so that only holdings last.
     if (!isInMemory) return;
     this.#bootId = join(folder, 'boot-id');
     writeFileSync(this.#bootId, `${randomUUID()}\n`);
@@ -141,7 +140,7 @@ export class Group {
       seed: String(new Random(seed, this.machine.isReal ? 3 : 4, number).bits()),
       pause,
       isDisturbed: this.#vandal !== undefined,
-      // Older packages leave a state alone in which the kubelet has something.
+      // Older packages refuse a state that has records of the kubelet.
       hasKubelet: packages.length === 1 && !this.machine.isReal,
       hasErrors: this.#isFaulty && this.#random.chance(this.machine.hasMovesAbove ? 8 : 3),
     };
@@ -151,7 +150,7 @@ export class Group {
       number,
       slot,
       setup,
-      // What fails again and again is to be seen by the others.
+      // Repeated failures must be visible to the others.
       ...(errors?.path === undefined && this.#fate(seed, number)),
       errors,
       ...(this.#bootId !== undefined && this.#random.chance(3) && { bootId: this.#bootId }),
@@ -169,7 +168,7 @@ export class Group {
     agent.ended.then((end) => this.#bury(agent, end));
   }
 
-  // Where it dies of itself, if at all: at a chosen step, or at any.
+  // The step at which it dies by itself, if any: a chosen one or a random one.
   #fate(seed, number) {
     const fate = this.#random.weighted({ chosen: this.machine.hasMovesAbove ? 12 : 3, any: 2, none: 3 });
     if (fate === 'chosen') return { fail: this.failpoints.next() };
@@ -211,7 +210,7 @@ export class Group {
         if (event.persistent) this.#asked++;
         return;
       case 'child':
-        // With the first process of a pid namespace all others die.
+        // With the first process of a pid namespace, all others in it die.
         if (agent.inNamespaces) return;
         this.#children.push({ pid: event.pid, agent: agent.number, until: event.until });
     }
@@ -240,7 +239,7 @@ export class Group {
     if (this.#isRunning) this.#start(agent.slot);
   }
 
-  // ---- what happens to them
+  // ---- events
 
   async #disturb(until) {
     while (now() < until) {
@@ -251,7 +250,7 @@ export class Group {
       if (agents.length === 0) continue;
       const victim = this.#random.pick(agents);
       const what = this.#random.weighted({
-        // Those that are to die in the middle of a move must live until then.
+        // Agents that are to die in the middle of a move must live until then.
         kill: this.machine.hasMovesAbove ? 1 : 2,
         stop: this.machine.hasMovesAbove ? 12 : 8,
         childKill: 2,
@@ -262,9 +261,9 @@ export class Group {
         const begun = now();
         const action = this.#vandal.act();
         this.#history.disturbed(action, begun);
-        // The next who opens the folder knows nothing of what was there before.
+        // The next process that opens the folder knows nothing of its past.
         if (action === 'putBack' && this.#random.chance(3)) {
-          // Those that stand still keep their places.
+          // Stopped agents keep their places.
           this.#tickets.clear();
           for (const agent of agents) if (agent !== victim) this.#stopFor(agent, OPENER_MS);
           victim.kill();
@@ -291,14 +290,14 @@ export class Group {
     this.#endChild(child);
   }
 
-  // Not after its time: its pid may then be somebody else's.
+  // Not after the end of the process: its pid may be another's then.
   #endChild(child) {
     child.until = now();
     this.#history.childDied(child.pid, child.until);
     if (marked(this.#settings.run).includes(child.pid)) signal(child.pid, 'SIGKILL');
   }
 
-  // Masks of processes that run are those of different moments: all are made to stand still.
+  // Masks of running processes are from different moments: stop them all first.
   async #takeSnapshot() {
     const all = [...this.#agents].filter(
       ({ pid, isStopped, killedAt }) => pid !== undefined && !isStopped && killedAt === undefined,
@@ -316,7 +315,7 @@ export class Group {
     const processes = still.map((agent) => ({ agent: agent.number, masks: livingThreadsOf(agent.pid) }));
     const children = this.#children.filter(({ until }) => until > time);
     for (const { pid, agent } of children) processes.push({ agent, child: pid, masks: livingThreadsOf(pid) });
-    // One that died or went on meanwhile says nothing.
+    // An agent that died or continued meanwhile proves nothing.
     const sure = processes.filter(({ agent, child }) => {
       const live = still.find(({ number }) => number === agent);
       return child ? true : live.isStopped && live.killedAt === undefined;
@@ -326,8 +325,8 @@ export class Group {
     for (const agent of all) agent.continue();
   }
 
-  // One that is killed, or that was starting, may be at work all the same: it is the same moment only
-  // where the state is the same after it.
+  // A killed or starting agent may still be at work: the moment is the same only if the state is
+  // unchanged after it.
   #lookAtSettings(time) {
     const path = join(this.#stateDir, 'state.json');
     const before = readState(path);
@@ -338,7 +337,7 @@ export class Group {
     this.#quietSnapshots.push({ time, values, state: after });
   }
 
-  // In rounds in which nothing fails but processes, all quiet that was handed out is in force.
+  // In rounds in which only processes fail, the quiet of every grant is in force.
   #checkSettings() {
     const holdings = this.#isFaulty ? [] : this.#history.holdings();
     for (const { time, values, state } of this.#quietSnapshots) {
@@ -350,11 +349,11 @@ export class Group {
     this.#quietSnapshots = [];
   }
 
-  // Nobody waits for so long: who is in the queue all the while holds up everybody behind.
+  // No request waits this long: one that stays in the queue holds up all behind it.
   #checkQueue() {
     const folder = join(this.#stateDir, 'waiting');
     const before = this.#tickets;
-    // What is gone is forgotten: names and inodes are used again.
+    // Forget ended places: names and inodes are used again.
     this.#tickets = new Map();
     for (const [name, inode] of inodesIn(folder)) {
       const key = `${name} ${inode}`;
@@ -383,7 +382,7 @@ export class Group {
           this.#checkCapacity(state);
           this.#history.sawState(begun, now(), state);
         } catch (error) {
-          // One that was put back may be damaged until the next transaction.
+          // A state that was put back may be damaged until the next transaction.
           if (!this.#vandal) this.#violation(`${name} does not load: ${error.message}`);
         }
       }
@@ -411,10 +410,10 @@ export class Group {
     const isDisturbed = disturbed || !(this.#tree || this.machine.hasMovesAbove || !this.#random.chance(3));
     this.#vandal = isDisturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
     this.#isFaulty = !this.#tree || this.#random.chance(2);
-    // A folder that somebody removes is made again as one of a single user.
+    // If a process removes the folder, it is made again as the folder of one user.
     this.#isShared =
       this.#settings.hasUsers && !this.#tree && !(this.#vandal && canRemove) && this.#random.chance(2);
-    // Now and then from the very first commit on.
+    // Sometimes from the very first commit on.
     if (this.#isShared || this.#random.chance(2)) {
       rmSync(this.#stateDir, { recursive: true, force: true });
       this.#generation = 0;
@@ -451,31 +450,29 @@ export class Group {
     this.#makeLogs();
   }
 
-  // Where nobody has anything or waits for it, the queue is empty and everybody may run everywhere
-  // again, whoever took what from whom, and whatever failed meanwhile.
+  // If no process holds anything or waits, the queue is empty and all processes may run everywhere
+  // again, whatever happened and failed meanwhile.
   async #rest() {
     writeFileSync(this.#calm, '');
     for (const agent of this.#agents) agent.tell({ rest: true });
     const isOver = await this.#within(REST_MS, () => [...this.#agents].every(({ isResting }) => isResting));
     const pods = () => readState(join(this.#stateDir, 'state.json'))?.pods ?? new Map();
     const atWork = [...this.#agents].filter(({ isResting }) => !isResting);
-    // On this machine one may have no CPU for long.
+    // On this machine a process may have no CPU for long.
     if (!isOver && this.machine.hasMovesAbove)
       for (const { number, traits } of atWork)
         this.#violation(`agent ${number} (${traits}) does not come to rest`);
     if (!isOver) return;
-    // What is kept for requests that are over; a grant may stay that nobody could release.
+    // Records of requests that are over; a grant may stay if no agent could release it.
     const passing = () => [...pods().values()].filter((pod) => pod.isPlaceholder || pod.upcoming);
     await this.#within(REST_MS, () => passing().length === 0);
     for (const { uid, isPlaceholder } of passing())
-      this.#violation(
-        `${isPlaceholder ? 'room' : 'a change'} of ${uid} stays though nobody asks for anything`,
-      );
+      this.#violation(`${isPlaceholder ? 'room' : 'a change'} of ${uid} stays without any request`);
     if (pods().size > 0) return;
     const places = () => inodesIn(join(this.#stateDir, 'waiting')).filter(([, inode]) => isLocked(inode));
     await this.#within(REST_MS, () => places().length === 0);
     for (const [name] of places())
-      this.#violation(`the place ${name} in the queue is taken though nobody waits`);
+      this.#violation(`the place ${name} in the queue is taken, but no request waits`);
     if (!this.machine.isReal) return;
     const all = String(this.machine.allowed);
     const confined = () =>
@@ -494,7 +491,7 @@ export class Group {
     return true;
   }
 
-  // Children hold what their dead parents had.
+  // Children hold the grants of their dead parents.
   async #clear() {
     for (const { pid } of this.#children) this.#history.childDied(pid, now());
     for (;;) {
@@ -506,13 +503,13 @@ export class Group {
     }
   }
 
-  // Both groups carry the mark; the folder tells whose a process is.
+  // Both groups carry the mark; the folder tells them apart.
   #isHere(pid) {
     return this.#settings.folderOf(pid) === this.#stateDir;
   }
 
-  // Once every owner is dead, whoever opens the folder finds everything free that is not
-  // persistent.
+  // Once every owner is dead, a process that opens the folder finds everything free except
+  // persistent grants.
   async #audit() {
     const packages = this.#settings.packages;
     const setup = { package: this.#random.pick(packages), machine: this.machine, stateDir: this.#stateDir };
@@ -546,7 +543,7 @@ export class Group {
       this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
   }
 
-  // Once all are dead, what was recorded last is still there.
+  // Once all are dead, the last record is still there.
   #checkKubelet({ kubelet }) {
     const last = this.#history.kubeletRecords().find(({ to }) => to === Number.POSITIVE_INFINITY);
     if (!last || this.#vandal) return;
@@ -556,7 +553,7 @@ export class Group {
   }
 
   #checkPersistent({ grants, free, kubelet }) {
-    const { must, gone, known } = this.#history.persistent();
+    const { must, ended, known } = this.#history.persistent();
     const there = new Map(
       grants.map(({ uid, cpus }) => [uid, new Set(parseList(cpus).map((cpu) => `cpu ${cpu}`))]),
     );
@@ -572,13 +569,11 @@ export class Group {
       if (upcoming !== '')
         this.#violation(`grant ${uid} is still about to have ${upcoming} though all are dead`);
       if (kind !== 'persistent') this.#violation(`grant ${uid} is on record though its owner is dead`);
-      if (gone.has(uid)) this.#violation(`grant ${uid} is on record again though it was released`);
+      if (ended.has(uid)) this.#violation(`grant ${uid} is on record again though it was released`);
     }
-    const untold = grants.filter(({ uid }) => !known.has(uid)).length;
-    if (untold > this.#asked)
-      this.#violation(
-        `${untold} persistent grants that nobody was told of, only ${this.#asked} were asked for`,
-      );
+    const unreported = grants.filter(({ uid }) => !known.has(uid)).length;
+    if (unreported > this.#asked)
+      this.#violation(`${unreported} unreported persistent grants, only ${this.#asked} were requested`);
     const given = parseList(kubelet).map((cpu) => `cpu ${cpu}`);
     const taken = new Set([...given, ...[...there.values()].flatMap((keys) => [...keys])]);
     const lost = this.machine.grantable.filter(

@@ -1,10 +1,10 @@
-// History: what agents said they held, and when; and what others have seen meanwhile. All times are
-// of CLOCK_MONOTONIC in nanoseconds, the same in all processes, so that the order of two events
-// does not hang on whose pipe was read first.
+// History: what agents reported to hold, and when; and what others saw meanwhile. All times are of
+// CLOCK_MONOTONIC in nanoseconds, the same in all processes, so that the order of two events does
+// not depend on which pipe was read first.
 //
-// A holding is sure from the moment its agent was told of it until the moment before it began to
-// give it away, or before it was killed. The true one is longer. So two sure holdings of one CPU
-// that overlap are two true ones, whatever the timing was.
+// A holding is certain from the moment its agent learns of it until the moment before the agent
+// begins to give it away or is killed. The real one is longer. So two certain holdings of one CPU
+// that overlap are two real ones, whatever the timing.
 
 import { grantedOfKubelet, kubeletRecords } from './kubelet-records.mjs';
 
@@ -27,7 +27,7 @@ export class History {
     this.#disturbances.push({ action, time });
   }
 
-  /** An agent's line, `agent` being its number. */
+  /** A line of agent number `agent`. */
   add(agent, event) {
     if (event.event === 'read')
       this.#reads.push({
@@ -40,7 +40,7 @@ export class History {
     else this.#events.push({ agent, ...event });
   }
 
-  /** The agent was alive until `time`, or longer. */
+  /** The agent was alive until `time` or later. */
   died(agent, time) {
     this.#deaths.set(agent, Math.min(time, this.#deaths.get(agent) ?? time));
   }
@@ -49,24 +49,24 @@ export class History {
     for (const child of this.#children) if (child.pid === pid) child.until = Math.min(child.until, time);
   }
 
-  /** The state file, read between two moments. */
+  /** The state file, as read between two moments. */
   sawState(begun, ended, state) {
     this.#states.push({ begun, ended, pods: state.pods });
     this.#reads.push({ observer: 'checker', begun, ended, generation: state.generation });
   }
 
-  /** Masks of processes that all stood still: { time, processes: [{ agent or child, masks }] }. */
+  /** Masks of processes that were all stopped: { time, processes: [{ agent or child, masks }] }. */
   sawMasks(snapshot) {
     this.#snapshots.push(snapshot);
   }
 
-  // Everything that an agent owns goes with the last process that has its lock.
+  // Everything that an agent owns ends with the last process that has its lock.
   #ownerEnd(agent) {
     const ends = this.#children.filter((child) => child.agent === agent).map(({ until }) => until);
     return Math.max(this.#deaths.get(agent) ?? HOLDS_ON, ...ends);
   }
 
-  // A persistent grant can be released by anybody, before its agent was even told of it.
+  // Any agent can release a persistent grant, even before its agent learns of it.
   #firstReleases() {
     const first = new Map();
     for (const { event, uid, release, time } of this.#events) {
@@ -75,7 +75,7 @@ export class History {
     return first;
   }
 
-  /** The sure holdings: { uid, agent, keys, from, to }. */
+  /** The certain holdings: { uid, agent, keys, from, to }. */
   holdings() {
     const events = this.#byTime();
     const released = this.#firstReleases();
@@ -95,7 +95,7 @@ export class History {
       if (event === 'drops') close(uid, time);
       if (event !== 'holds') continue;
       close(uid, time);
-      // Once somebody has tried to release a persistent grant, nothing is sure.
+      // Once an agent has tried to release a persistent grant, nothing is certain.
       const isSure = !persistent || time < (released.get(uid) ?? HOLDS_ON);
       const before = bridge && isSure ? last.get(uid) : undefined;
       if (before && before.to < time) {
@@ -109,16 +109,16 @@ export class History {
   }
 
   /**
-   * Persistent grants that must be there, by id with what they have, and how many CPUs where it is
-   * not known which; those that must not; and those that somebody was told of.
+   * Persistent grants that must be there, by id, with their CPUs, or their number of CPUs if the
+   * CPUs are unknown; those that must not be there; and those that an agent learned of.
    */
   persistent() {
     const must = new Map();
     for (const { uid, keys, size, persistent, to } of this.holdings())
       if (persistent && to === HOLDS_ON) must.set(uid, { keys, size });
-    const gone = new Set(this.#events.filter(({ event }) => event === 'released').map(({ uid }) => uid));
+    const ended = new Set(this.#events.filter(({ event }) => event === 'released').map(({ uid }) => uid));
     const known = new Set(this.#events.filter(({ event }) => event === 'holds').map(({ uid }) => uid));
-    return { must, gone, known };
+    return { must, ended, known };
   }
 
   #doubleGrants(holdings) {
@@ -152,7 +152,7 @@ export class History {
     return [...this.#events].sort((a, b) => a.time - b.time);
   }
 
-  // Whoever looks after another has finished looking must not see less.
+  // A process that looks after another has finished looking must not see less.
   #generationsBack() {
     const byStart = [...this.#reads].filter(({ begun }) => begun > 0).sort((a, b) => a.begun - b.begun);
     const byEnd = [...this.#reads].sort((a, b) => a.ended - b.ended);
@@ -172,7 +172,7 @@ export class History {
     return found;
   }
 
-  // What is surely held while the file is read is in it.
+  // What is certainly held while the file is read is in it.
   #missingInState(holdings) {
     const found = [];
     const sorted = [...holdings].sort((a, b) => a.from - b.from);
@@ -191,8 +191,8 @@ export class History {
     return found;
   }
 
-  // At a moment when all stood still: who is pinned runs where it was pinned, and nobody is left
-  // where somebody else is.
+  // At a moment when all are stopped: pinned processes run where they are pinned, and no process
+  // runs on another's CPUs.
   #strayThreads(holdings) {
     const pins = this.#pins();
     const found = [];
@@ -201,7 +201,7 @@ export class History {
       for (const { agent, child, masks } of processes) {
         const ofAgent = pins.filter((pin) => pin.agent === agent && pin.from <= time);
         const pin = child ? this.#childPin(child, time) : ofAgent.find(({ to }) => time < to);
-        // A thread that is left behind is where it was pinned last.
+        // A thread that is left behind is where it was last pinned.
         const former = ofAgent.slice(-1).filter(({ to }) => to <= time);
         const name = child ? `child ${child}` : `agent ${agent}`;
         for (const { tid, cpus } of masks) {
@@ -268,7 +268,7 @@ export class History {
     ];
   }
 
-  /** All that is known, for a look at what has gone wrong. */
+  /** Everything on record, for the analysis of a failure. */
   toJSON() {
     const deaths = Object.fromEntries(this.#deaths);
     return {
@@ -278,7 +278,7 @@ export class History {
   }
 }
 
-// Whether a thread that was pinned is where it was, though somebody else is there. Whoever hands a
+// True if a pinned thread is where it was, though another grant is there. The process that hands a
 // grant on leaves after the successor has it.
 function isLeftBehind(old, cpus, holding, time) {
   if (holding.agent === old.agent || !cpus.every((cpu) => old.cpus.includes(cpu))) return false;

@@ -1,11 +1,11 @@
-// What agents put on record of the kubelet's, and whether somebody was given any of it. Of events in the
-// order of their times.
+// The kubelet's holdings that agents recorded, and grants that were given some of them. Events are
+// in the order of their times.
 
 const HOLDS_ON = Number.POSITIVE_INFINITY;
 
 /**
- * What the kubelet surely had on record, and when: { keys, from, to }. From the moment its agent was
- * told so until somebody else begins to record, and is not refused. It stays when its keeper ends.
+ * What the kubelet certainly had on record, and when: { keys, from, to }. From the moment its agent
+ * learned so until another begins to record and is not refused. The record survives its keeper.
  * `deaths`: of agents, by number.
  */
 export function kubeletRecords(events, deaths) {
@@ -23,14 +23,14 @@ export function kubeletRecords(events, deaths) {
   }
   const made = all.filter(({ isRefused }) => !isRefused);
   for (const record of made) {
-    // What an agent began and did not finish is done by its death, or never.
+    // What an agent began and did not finish happens by its death, or never.
     const others = made.filter((other) => other !== record && other.until > record.begun);
     record.to = Math.min(...others.map(({ begun }) => begun));
   }
   return made.filter(({ from, to }) => from < to);
 }
 
-/** In words: what was given to somebody while the kubelet had it. */
+/** In words: what a grant was given while the kubelet had it. */
 export function grantedOfKubelet(events, records) {
   const before = new Map();
   const found = [];
@@ -39,7 +39,7 @@ export function grantedOfKubelet(events, records) {
     if (event === 'drops') before.set(uid, { ...last, since: time });
     if (event !== 'holds') continue;
     before.set(uid, { keys });
-    // It was decided between these two moments.
+    // The decision was between these two moments.
     const since = asked ?? last?.since ?? 0;
     const gained = bridge ? keys.filter((key) => !last?.keys?.includes(key)) : keys;
     for (const record of records) {

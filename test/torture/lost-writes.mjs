@@ -1,11 +1,11 @@
-// Lost writes: what a power cut could leave of the state folder at every step of the transactions,
-// opened again.
+// Lost writes: opens the state folders that a power cut could leave at every step of the
+// transactions.
 //
 //   npm run torture:lost-writes -- [--package DIR]
 //
-// An image must have the generation before the running transaction or the one after it, whole; once
-// a transaction was acknowledged, the one after it. Ends with 1 where an image has another, or
-// cannot be opened.
+// An image must have the whole generation before the running transaction or the one after it; once
+// a transaction was acknowledged, the one after it. Ends with 1 if an image has another, or does
+// not open.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,16 +21,16 @@ import { shimEnvironment } from './shim.mjs';
 import { decodeState, parseList, readState } from './state-file.mjs';
 
 const PROMISING = new Set(['.', 'archive', 'quarantine']);
-// What it leaves on the way is like what other steps leave.
+// The images of its steps are like those of other steps.
 const BULK = 'bulk';
-// By default one of so many lengths of what was written last.
+// By default one of this many lengths of the last write.
 const LENGTHS = isLong ? 1 : 23;
 const OPENED_PER_PROCESS = 250;
 const MAX_SHOWN = 10;
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));
 
 const { packages } = parseOptions('test/torture/lost-writes.mjs', {});
-// What is in memory does not outlive a boot.
+// Memory does not survive a boot.
 const folder = scratchFolder('lost-writes', tmpdir());
 const memory = scratchFolder('lost-writes');
 const stateDir = join(folder, 'state');
@@ -73,8 +73,8 @@ function describe({ generation, bootId, pods }) {
   return { generation, bootId, pods: list, text: JSON.stringify([generation, bootId, list]) };
 }
 
-// By its bytes: { files, where, allowed: texts of states }. An image met again under stricter rules
-// has to obey them too.
+// By its bytes: { files, where, allowed: texts of states }. An image that is met again under
+// stricter rules must obey them too.
 const images = new Map();
 const violations = [];
 let opened = 0;
@@ -82,7 +82,7 @@ let lengths = 0;
 const firstLength = randomInt(LENGTHS);
 const steps = new Map();
 
-// `undefined` among the allowed: no state at all.
+// `undefined` among the allowed texts: no state at all.
 function collect(disk, step, at, allowed, boot) {
   steps.set(step, (steps.get(step) ?? 0) + 1);
   for (const { files, how, isLength } of disk.images(PROMISING)) {
@@ -95,16 +95,16 @@ function collect(disk, step, at, allowed, boot) {
     const image = { files, where: `${step}, ${at}: ${how}`, allowed, boot };
     image.state = checkFile(image);
     images.set(key, image);
-    // Where nothing is synced there is no end of what can be left.
+    // Without any sync, the images are endless.
     if (violations.length >= MAX_SHOWN) return;
   }
 }
 
-// A line at the end of the file commits, and so does a file that gets its name.
+// A line at the end of the file commits, and so does the rename of a file to this name.
 const mayCommit = ({ op, path }) => path === 'state.json' && ['rename', 'write'].includes(op);
 
-// Every state that was put in place, the latest last. A step may take several transactions, each of
-// which was acknowledged before the next began.
+// All states that were put in place, the latest last. A step may take several transactions, each
+// acknowledged before the next began.
 const committed = [undefined];
 function note(disk, step) {
   try {
@@ -155,7 +155,7 @@ function checkFile({ files, where, allowed }) {
       `${where}: generation ${state.generation}, where ${allowed.map((each) => each?.generation ?? 'none')} may be`,
     );
   }
-  // The last state of an earlier boot is never gone.
+  // The last state of an earlier boot is never lost.
   const before = committed.findLast(
     (each) => each && each.bootId !== state.bootId && each.generation < state.generation,
   );
@@ -181,14 +181,14 @@ function write(files, path) {
     if (bytes !== 'folder') writeFileSync(join(path, name), bytes, { mode: 0o600 });
 }
 
-// By default some of the images, others in each run, for the time it takes.
+// By default some of the images, different ones in each run, to save time.
 function sample(list, most) {
   const every = isLong ? 1 : Math.max(1, Math.floor(list.length / most));
   const first = randomInt(every);
   return list.filter((_, i) => i % every === first);
 }
 
-// Opens images in a process that believes to be in one boot.
+// Opens images in a process that sees one boot id.
 async function openAll(list, boot) {
   for (let i = 0; i < list.length && violations.length < MAX_SHOWN; i += OPENED_PER_PROCESS)
     await openSome(list.slice(i, i + OPENED_PER_PROCESS), boot);
@@ -219,7 +219,7 @@ async function openSome(list, boot) {
   opener.stdin.end();
 }
 
-// It has granted and given back: whoever comes next reads that.
+// It has granted and given back: the next process reads that.
 function checkLeft(where, path, generation) {
   try {
     const left = readState(path);
@@ -241,7 +241,7 @@ function checkArchive(where, { bootId, pods }, path) {
   if (!isThere) violations.push(`${where}: what was there is not in the archive`);
 }
 
-// Owners died with the power; what is persistent stays, unless the machine was started anew.
+// Owners died with the power; persistent grants stay, unless the machine was restarted.
 function checkGrants({ where, state }, grants, boot) {
   const persistent = state.bootId === boot.id ? state.pods.filter(({ kind }) => kind === 'persistent') : [];
   const text = (list) => JSON.stringify(list.map(({ uid, cpus }) => [uid, cpus.join(',')]).sort());
@@ -260,8 +260,8 @@ const list = [...images.values()];
 if (violations.length === 0) {
   const rebooted = { part: 'another boot', file: join(folder, 'boot-id of another'), id: randomUUID() };
   writeFileSync(rebooted.file, `${rebooted.id}\n`);
-  // Both as if the machine were the same, and as if it had been started anew: then nothing that is on
-  // record counts, and it is archived.
+  // Both as if the machine had run on, and as if it had been restarted: then nothing on record
+  // counts, and the state is archived.
   const ofBoot = (boot) => list.filter((image) => image.boot === boot);
   await Promise.all([
     ...boots.map((boot) => openAll(sample(ofBoot(boot), 60), boot)),

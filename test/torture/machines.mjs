@@ -1,21 +1,18 @@
-// The machines on which agents contend: the few CPUs of this one, and a larger simulated one with
+// The machines on which agents contend: this one with its few CPUs, and a larger simulated one with
 // memory and devices.
 import { readFileSync } from 'node:fs';
 import { parseList } from './state-file.mjs';
 
 const GI = 2 ** 30;
 
-/** CPUs of a list such as `0-3`, as such a list. */
+/** The CPUs of a list such as `0-3`, as an array. */
 export const listText = (cpus) => cpus.join(',');
 
 function allowedCpus() {
   return parseList(/^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1]);
 }
 
-/**
- * This machine, or as much of it as makes a crowd. Undefined where it has too few CPUs to grant
- * any.
- */
+/** This machine, or enough of it for contention. Undefined if it has too few CPUs to grant any. */
 export function realMachine() {
   const allowed = allowedCpus();
   const managed = allowed.slice(0, 4);
@@ -33,7 +30,7 @@ export function realMachine() {
   };
 }
 
-/** A simulated one whose kernel is a folder tree, which quiet grants change. */
+/** A simulated machine whose kernel is a folder tree, which quiet grants change. */
 export function quietMachine() {
   const managed = Array.from({ length: 16 }, (_, cpu) => cpu);
   return {
@@ -52,7 +49,7 @@ export function quietMachine() {
 
 const RESOURCE = 'example.com/nic';
 
-/** `hasMovesAbove`: most of what agents do there is about moves. */
+/** `hasMovesAbove`: most operations of the agents there are about moves. */
 export function simulatedMachine(hasMovesAbove = false) {
   const managed = Array.from({ length: 24 }, (_, cpu) => cpu);
   const devices = Array.from({ length: 6 }, (_, i) => ({ id: `nic-${i}`, numaNodes: [i % 2] }));
@@ -64,7 +61,7 @@ export function simulatedMachine(hasMovesAbove = false) {
     options: { reservedSystemCPUs: '0', devices: { [RESOURCE]: devices } },
     grantable: managed.filter((cpu) => cpu !== 0),
     managed,
-    // Of each NUMA node; decimal or binary gigabytes, hwloc's are no more than these.
+    // For each NUMA node; decimal or binary gigabytes: hwloc's are at most these.
     capacity: { memory: 8 * GI },
     amounts: { cpu: hasMovesAbove ? [1, 1, 2, 3, 5] : [1, 2, 3, 6], memory: ['1Gi', '3Gi'], devices: [1, 2] },
     resource: RESOURCE,

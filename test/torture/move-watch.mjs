@@ -1,13 +1,13 @@
-// MoveWatch: looks at every generation of a state file for what moves may do and what they must not,
-// by docs/state-format.md, with no code of the package.
+// MoveWatch: checks every generation of a state file against the rules for moves of
+// docs/state-format.md, without code of the package.
 import { isDeadOwner } from './owner-locks.mjs';
 import { isPlaceholder, keysOfPod } from './state-file.mjs';
 
-// What is about to happen has happened or is off by then: the longest notice, a lock that is waited for,
-// and processes that are stopped meanwhile.
+// A pending step is done or called off by then: the longest notice, the wait for a lock, and the
+// stops of processes.
 const LONGEST_MS = 6000;
-// The next transactions give back what a dead owner has left: one of them may have failed, or begun
-// before.
+// The next transactions give back what a dead owner has left: one of them may have failed, or have
+// begun before.
 const DEAD_MS = 2500;
 const DEAD_GENERATIONS = 20;
 
@@ -17,7 +17,7 @@ const textOf = (keys) => [...keys].sort().join(', ');
 const placeKeys = ({ containers }) => keysOfPod({ containers, upcoming: null });
 const requestsOf = ({ containers }) => JSON.stringify(containers.map(({ request }) => request));
 
-// CPUs and memory, wherever they are.
+// CPUs and memory, in all containers.
 function amountsOf({ containers }) {
   const sums = {};
   for (const { memory } of containers)
@@ -25,7 +25,7 @@ function amountsOf({ containers }) {
   return JSON.stringify([placeKeys({ containers }).size, Object.entries(sums).sort()]);
 }
 
-/** What is wrong with one step of a pod; undefined where nothing is. `after`: all pods then. */
+/** What is wrong with one step of a pod; undefined if nothing. `after`: all pods after the step. */
 function flawOf(before, pod, after) {
   const [was, is] = [moveOf(before), moveOf(pod)];
   if (!was && !is) return undefined;
@@ -42,24 +42,24 @@ function flawOf(before, pod, after) {
   // The move before is over, done or not, and this one is announced.
   if (is && !is.target) return 'has moved without an announcement';
   if (is && amountsOf(is.target) !== amountsOf(pod)) return 'is to have other amounts';
-  // Somebody else may have asked for something at once.
+  // Another grant may have requested something in the same step.
   if (!was || requestsOf(before) !== requestsOf(pod)) return undefined;
   const [stays, now] = [placeKeys(before), placeKeys(pod)].map(textOf);
   if (stays !== now && pod.upcoming === null) return `has ${now} once its move is over, ${stays} before`;
   return was.target ? undefined : roomFlaw(before, pod, after);
 }
 
-// What it has left is kept, where anybody keeps something.
+// The room that it leaves is kept for a request, if there is one.
 function roomFlaw(before, pod, after) {
   const keeper = after.get(moveOf(before).for);
   if (!keeper || !isPlaceholder(keeper)) return undefined;
   const kept = new Set([...keysOfPod(keeper), ...keysOfPod(pod)]);
   const lost = [...keysOfPod(before)].filter((key) => !kept.has(key));
-  return lost.length > 0 ? `has left ${lost.join(', ')}, which nobody keeps` : undefined;
+  return lost.length > 0 ? `has left ${lost.join(', ')}, which no request keeps` : undefined;
 }
 
-// What is there for a time only: by a text of its own, with the owner's file without which it is over,
-// and whether it is over soon even so.
+// Temporary records: each has a text, the owner file whose end ends it too, and a flag for records
+// that are short-lived even so.
 function passingOf(pods) {
   const moving = new Set([...pods.values()].flatMap((pod) => moveOf(pod)?.for ?? []));
   return [...pods.values()].flatMap((pod) => {
@@ -82,7 +82,8 @@ function passingOf(pods) {
   });
 }
 
-// Millicores of the shared pool that are booked for mixed grants, and what is left of it for them.
+// Millicores of the shared pool that are booked for mixed grants, and the rest of the pool for
+// them.
 function sharedOf(pods, grantable) {
   const held = new Set([...pods.values()].flatMap((pod) => [...keysOfPod(pod)]));
   const free = grantable.filter((cpu) => !held.has(`cpu ${cpu}`)).length;
@@ -95,7 +96,7 @@ export class MoveWatch {
   #grantable;
   #last = { generation: 0, pods: new Map(), hasKubelet: false };
   #moves = new Set();
-  // By its text: since when it is there; and where its owner is dead, since when and which generation.
+  // By text: when it appeared; and if its owner is dead, since when and since which generation.
   #passing = new Map();
   #found = [];
 
@@ -105,7 +106,7 @@ export class MoveWatch {
     this.#grantable = grantable;
   }
 
-  /** How many moves were seen to be done. */
+  /** How many moves were completed. */
   get moves() {
     return this.#moves.size;
   }
@@ -117,7 +118,7 @@ export class MoveWatch {
     const isNext = change && generation === before + 1;
     for (const pod of change?.pods ?? (isNext ? [] : pods.values())) {
       for (const at of pod.moves ?? []) this.#moves.add(`${pod.uid} ${at}`);
-      // What the kubelet takes is nobody's any more.
+      // CPUs that the kubelet takes have no owner any more.
       const flaw = isNext && !kubelet && !hasKubelet ? flawOf(were.get(pod.uid), pod, pods) : undefined;
       if (flaw) this.#found.push(`generation ${generation}: grant ${pod.uid} ${flaw}`);
       const isAnnounced = isNext && moveOf(pod)?.target && !moveOf(were.get(pod.uid)) && !kubelet;
@@ -126,7 +127,7 @@ export class MoveWatch {
     this.#last = { generation, pods: new Map(pods), hasKubelet: Boolean(kubelet) };
   }
 
-  // A move takes of the shared pool what is not booked there.
+  // A move takes CPUs of the shared pool that are not booked there.
   #checkShared(generation, pods, were) {
     const [{ free, booked }, before] = [pods, were].map((all) => sharedOf(all, this.#grantable));
     if (free < before.free && booked > free * 1000)
@@ -135,7 +136,7 @@ export class MoveWatch {
       );
   }
 
-  /** What was wrong since the last call, in words, and what has not passed by now (in ms). */
+  /** What was wrong since the last call, in words, and what has not ended by now (in ms). */
   flaws(now) {
     const { generation, pods } = this.#last;
     const before = this.#passing;
@@ -145,7 +146,7 @@ export class MoveWatch {
       const isDead = isDeadOwner(this.#stateDir, owner);
       const dead = isDead ? (known.dead ?? { since: now, generation }) : undefined;
       this.#passing.set(text, Object.assign(known, { dead }));
-      // Said once.
+      // Report it once.
       if (isShort && now - known.since > LONGEST_MS && !known.isTold) {
         this.#found.push(`${text} does not end`);
         known.isTold = true;

@@ -1,5 +1,5 @@
-// Moves of grants on a simulated machine: how an agent asks for them, by the modules of its package,
-// and how it answers them.
+// Moves of grants on a simulated machine: how an agent requests them, through the modules of its
+// package, and how it answers them.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -8,7 +8,7 @@ const isReady = ({ movable, upcoming, transfer, formerOwner, containers }) =>
   movable && upcoming === null && transfer === null && formerOwner === null && containers.length === 1;
 
 /**
- * `reserved`: CPUs that nobody can have. Answers undefined where the package has no moves, or not the
+ * `reserved`: CPUs that no grant can have. Returns undefined if the package lacks moves or the
  * dynamic policy.
  */
 export async function openMoves(folder, random, reserved) {
@@ -25,7 +25,7 @@ export async function openMoves(folder, random, reserved) {
   const { moveTime, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
 
-  // Any of the CPUs that it has and of those that nobody has, and any node.
+  // Any of the CPUs that it has and of the free ones, and any node.
   function placeFor(pod, shared) {
     const [container] = pod.containers;
     const all = [...shared.difference(CpuSet.coerce(reserved)).union(container.cpus)];
@@ -46,7 +46,7 @@ export async function openMoves(folder, random, reserved) {
     };
   }
 
-  // A move that goes no further.
+  // A move that stops here.
   function announce(manager, uid, step = (state) => state) {
     const site = siteOf(manager);
     site.ledger.registry.of(changesUnderWay).begin(uid);
@@ -61,7 +61,9 @@ export async function openMoves(folder, random, reserved) {
   }
 
   return {
-    /** `uid`: by default any. Undefined where there is no grant to be moved; else who keeps its room. */
+    /**
+     * `uid`: by default any. Undefined if no grant can move; else the process that keeps its room.
+     */
     async move(manager, uid) {
       const site = siteOf(manager);
       const pods = site.ledger
@@ -80,14 +82,14 @@ export async function openMoves(folder, random, reserved) {
         throw error;
       }
     },
-    /** What is on record while the owner of a grant has not answered. */
+    /** The record while the owner of a grant has not answered. */
     announce: (manager, uid) => announce(manager, uid),
-    /** What is on record while the pages of a grant follow. */
+    /** The record while the pages of a grant follow. */
     begin: (manager, uid) => announce(manager, uid, beginMove),
   };
 }
 
-// Some answer at once, some after a while or after their notice, and some refuse.
+// Some answer at once, some later or after their notice, and some refuse.
 function answer({ waitUntil }, random) {
   const what = random.weighted({ atOnce: 6, later: 4, late: 1, refuse: 1, reject: 1 });
   if (what === 'later') waitUntil(sleep(random.below(150)));
@@ -103,12 +105,12 @@ function answer({ waitUntil }, random) {
 
 /**
  * Answers the moves of a grant of this agent. `entry`: { grant, isPersistent, isBusy, isMoving };
- * `drops`, `holds`: tell that it begins to give away what it has, and that it has something.
+ * `drops`, `holds`: report that it begins to give away what it has, and that it has something.
  */
 export function answerMoves(entry, random, { drops, holds }) {
   const { grant } = entry;
-  // Once it hears of a move it may begin to give away what it has. An operation that is about
-  // the grant has told so already, and tells afterwards what it has unless a move is still to end.
+  // Once it learns of a move it may begin to give away what it has. An operation on the grant has
+  // already reported that, and reports afterwards what it has, unless a move is still to end.
   const isTold = () => !entry.isBusy && !entry.isPersistent;
   grant.on('move', (event) => {
     entry.isMoving = true;

@@ -1,5 +1,5 @@
-// Opens state folders one after the other, as a process would that starts after a power cut, and
-// tells what it finds. Reads { stateDir } a line, answers { grants } or { error } a line.
+// Opens state folders one after the other, like a process that starts after a power cut, and
+// reports what it finds. Reads { stateDir } a line, answers { grants } or { error } a line.
 //
 //   node opener.mjs PACKAGE
 import { createInterface } from 'node:readline';
@@ -15,7 +15,7 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     const manager = await openManager({ topology, stateDir });
     const grants = manager.grants().map(({ uid, cpus }) => ({ uid, cpus: String(cpus) }));
-    // What nobody has can be had.
+    // Free CPUs can be acquired.
     const free = manager.freeCpus().size;
     const grant = await manager.acquire({ cpu: 1 });
     await grant.release();

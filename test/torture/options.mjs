@@ -1,13 +1,13 @@
-// Options of the scripts here: --name VALUE, each known, numbers whole. --package may come several
-// times.
+// Options of the scripts here: --name VALUE, no unknown ones, whole numbers. --package may come
+// several times.
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
- * The options by name. `defaults`: numbers that may be given; a flag is `false`. Ends the process
- * with usage where they make no sense.
+ * The options by name. `defaults`: the numbers and their defaults; a flag is `false`. Ends the
+ * process with usage if they make no sense.
  */
 export function parseOptions(script, defaults) {
   const options = { package: { type: 'string', multiple: true } };
@@ -31,5 +31,5 @@ export function parseOptions(script, defaults) {
   }
 }
 
-/** A seed that differs from run to run, for runs that are given none. */
+/** A seed that differs from run to run, for runs without --seed. */
 export const freshSeed = () => Number(process.hrtime.bigint() % 1_000_000_007n);

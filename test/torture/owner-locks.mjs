@@ -1,12 +1,12 @@
-// Who lives, as the kernel's locks tell it.
+// Which owners live, by the kernel's locks.
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Whether anybody has locked the file with this inode. */
+/** True if a process has locked the file with this inode. */
 export const isLocked = (inode) =>
   new RegExp(` \\w+:\\w+:${inode} `).test(readFileSync('/proc/locks', 'latin1'));
 
-/** Whether the file of an owner is nobody's any more. */
+/** True if the file of an owner has lost its owner. */
 export function isDeadOwner(stateDir, uuid) {
   const file = statSync(join(stateDir, 'owners', uuid), { throwIfNoEntry: false });
   return file === undefined || !isLocked(file.ino);

@@ -1,4 +1,4 @@
-// Planted bugs: does torture find what it is there to find? Each bug is put into a copy of the
+// Planted bugs: does torture find the bugs that it exists for? Each bug goes into a copy of the
 // package by exact replacement; the check named with it must then end with 1.
 //
 //   npm run torture:planted -- --seconds N --seed S
@@ -9,9 +9,9 @@ import { fileURLToPath } from 'node:url';
 import { copyPackage, plant, run } from '../support/planting.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 
-// `before`: texts, exactly one of which is there, and once; `after` stands there instead; `also`: more
-// of the kind. `find`: the script that must fail, `options` what it is told beside the seed, `seconds`
-// how long it takes where that is longer than the others.
+// `before`: texts, exactly one of which occurs, once; `after` replaces it; `also`: more
+// replacements. `find`: the script that must fail, `options` its options besides the seed,
+// `seconds` its time if it needs more than the others.
 const BUGS = [
   {
     name: 'the new file is not synced before it is renamed',
@@ -56,7 +56,7 @@ const BUGS = [
     find: 'lost-writes.mjs',
   },
   {
-    name: 'what was not finished is not cut off',
+    name: 'an unfinished line is not cut off',
     file: 'lib/state/state-writer.ts',
     before: ['      journal.cutTail();\n'],
     after: '',
@@ -111,7 +111,7 @@ const BUGS = [
     find: 'torture.mjs',
   },
   {
-    name: 'a state that was put back is taken for the newest',
+    name: 'a state that was put back counts as the newest',
     file: 'lib/state/state-reader.ts',
     before: ['return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;'],
     after: 'return why ? found : found;',
@@ -136,7 +136,7 @@ const BUGS = [
     options: ['--disturbed'],
   },
   {
-    name: 'what is not in the folder any more was never there',
+    name: 'a file that is gone from the folder counts as never written',
     file: 'lib/state/files/state-files.ts',
     before: ['locks?.beside(withFile) ?? []'],
     after: 'withFile.slice(withFile.length)',
@@ -144,7 +144,7 @@ const BUGS = [
     options: ['--disturbed'],
   },
   {
-    name: 'a recovery that fails takes from owners what they claim',
+    name: 'a recovery that fails takes the claims of owners',
     file: 'lib/state/owners/owners.ts',
     before: ['if (!isCommitted && before === undefined) return;'],
     after: '',
@@ -152,7 +152,7 @@ const BUGS = [
     options: ['--disturbed'],
   },
   {
-    name: 'what the kubelet has is granted',
+    name: 'CPUs of the kubelet are granted',
     file: 'lib/account/pools.ts',
     before: ['return kubelet === null ? granted : granted.union(kubeletCpus(kubelet));'],
     after: 'return kubelet === null ? granted : granted.difference(kubeletCpus(kubelet));',
@@ -166,7 +166,7 @@ const BUGS = [
     find: 'torture.mjs',
   },
   {
-    name: 'what a member has chosen is written down again by a user who cannot move it',
+    name: 'the choice of a member is recorded again by a user without the rights to move it',
     file: 'lib/enforcement/members/process-confiner.ts',
     before: ['const { file, before, known, planned, move } = plan;'],
     after: `const { file, before, known, move } = plan;
@@ -190,7 +190,7 @@ const BUGS = [
     options: ['--quiet'],
   },
   {
-    name: 'a move gives up what it leaves before its pages have followed',
+    name: 'a move gives up its old CPUs before its pages have followed',
     file: 'lib/account/moves/move-steps.ts',
     before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming });'],
     after: 'const next = replacePod(state, { ...pod, ...move.target, upcoming: null });',
@@ -198,7 +198,7 @@ const BUGS = [
     options: ['--moves'],
   },
   {
-    name: 'what a grant has left is kept for nobody',
+    name: 'the room of a moved grant is not kept for its request',
     file: 'lib/account/moves/move-steps.ts',
     before: ['return keeper ? replacePod(next, withRoom(keeper, left)) : next;'],
     after: 'return keeper ? replacePod(next, withRoom(keeper, left.difference(left))) : next;',
@@ -206,7 +206,7 @@ const BUGS = [
     options: ['--moves'],
   },
   {
-    name: 'a move goes on that was called off meanwhile',
+    name: 'a move that was called off goes on',
     file: 'lib/moves/carry-out.ts',
     before: ['const pod = announcedPod(state, announced);\n    if (!pod)'],
     after: 'const pod = announced;\n    if (!pod)',
@@ -214,7 +214,7 @@ const BUGS = [
     options: ['--moves'],
   },
   {
-    name: 'room is not given back that its request does not get',
+    name: 'room that its request does not get is not given back',
     file: 'lib/moves/kept-room.ts',
     before: ['if (withoutPlaceholder(state, request) !== state) await'],
     after: 'if (withoutPlaceholder(state, request) === undefined) await',
@@ -250,7 +250,7 @@ for (const bug of BUGS.slice(given.from)) {
     console.log(
       `${found ? 'found' : 'MISSED'}: ${bug.name} (${bug.find}, ${took} s)${found ? `\n    ${first}` : `\n${stdout}${stderr}`}`,
     );
-    // Kept for a look by whoever runs it alone.
+    // Kept for inspection if it runs alone.
     for (const [, left] of stdout.matchAll(/^the state folders and histories are in (.*)$/gm))
       rmSync(left, { recursive: true, force: true });
   } finally {

@@ -1,6 +1,6 @@
-// Opens a state folder that may be damaged and takes all that it can get; tells what it was given,
-// and gives it back. Reads { stateDir } a line, answers { given, pool } (lists of CPUs) or { error
-// } a line. Errors of a transaction after the opening are answered as `refused`.
+// Opens a state folder that may be damaged, takes all that it can get, reports what it got, and
+// gives it back. Reads { stateDir } a line, answers { given, pool } (lists of CPUs) or { error } a
+// line. Errors of a transaction after the opening are answered as `refused`.
 //
 //   node prober.mjs PACKAGE
 import { createInterface } from 'node:readline';
@@ -13,7 +13,7 @@ const { openManager, NumalignError } = await import(pathToFileURL(`${folder}/dis
 const { synthetic } = simulatedMachine();
 const topology = await discover({ synthetic });
 
-function told(error) {
+function refusalOf(error) {
   if (error instanceof NumalignError) return error.code;
   throw error;
 }
@@ -25,15 +25,15 @@ for await (const line of createInterface({ input: process.stdin })) {
     const manager = await openManager({ topology, stateDir, lockTimeoutMs: 20_000 });
     answer.pool = String(manager.sharedPool());
     try {
-      // All that is free, by best fit: if a CPU looks free that is not, it is among them.
+      // Everything that is free, by best fit: a CPU that only looks free is among it.
       const grant = await manager.acquire({ cpu: Math.max(1, manager.freeCpus().size) });
       answer.given.push(String(grant.cpus), String(grant.held));
       await grant.release();
     } catch (error) {
-      answer.refused = told(error);
+      answer.refused = refusalOf(error);
     }
   } catch (error) {
-    answer.error = told(error);
+    answer.error = refusalOf(error);
   }
   console.log(JSON.stringify(answer));
 }

@@ -1,12 +1,11 @@
-// Processes as /proc shows them: their masks, whether they stand still, and those that a run has
-// left behind.
+// Processes in /proc: their masks, their stops, and those that a run has left behind.
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseList } from './state-file.mjs';
 
 /** In the environment of everything that a run starts. */
 export const MARK = 'NUMALIGN_TORTURE';
 
-// A process may end while it is looked at.
+// A process may end while it is read.
 function read(path) {
   try {
     return readFileSync(path, 'latin1');
@@ -35,19 +34,17 @@ export function threadsOf(pid) {
   });
 }
 
-// Such a thread has ended: it runs nowhere, though the kernel shows a mask of it until somebody
-// asks how it ended.
+// Such a thread has ended: it runs nowhere, though the kernel shows its mask until its parent reaps
+// it.
 const hasEnded = ({ state }) => ['Z', 'X'].includes(state);
 
-/** Whether every thread is stopped by a signal, or the process is gone. */
+/** True if every thread is stopped by a signal, or the process has ended. */
 export const standsStill = (pid) => livingThreadsOf(pid).every(({ state }) => ['T', 't'].includes(state));
 
-/** As {@link threadsOf}, those that have ended left out. */
+/** Like {@link threadsOf}, without threads that have ended. */
 export const livingThreadsOf = (pid) => threadsOf(pid).filter((thread) => !hasEnded(thread));
 
-/**
- * Whether it is about to end: it has no environment any more, though it may still have its locks.
- */
+/** True if it is about to end: its environment is gone, though it may still have its locks. */
 export const isEnding = (pid) => livingThreadsOf(pid).length > 0 && read(`/proc/${pid}/environ`) === '';
 
 /** The only child of a process; undefined while it has none. */
@@ -64,7 +61,7 @@ export function marked(run) {
     .map(Number);
 }
 
-/** Sends a signal; a process that is gone gets none. */
+/** Sends a signal; a process that has ended gets none. */
 export function signal(pid, name) {
   try {
     process.kill(pid, name);

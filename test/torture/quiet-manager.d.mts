@@ -3,5 +3,5 @@ import type { Manager, ManagerOptions } from '../../lib/index.js';
 export function openQuietManager(
   folder: string,
   options: ManagerOptions & { stateDir: string },
-  told?: (path: string) => void,
+  onRead?: (path: string) => void,
 ): Promise<Manager>;

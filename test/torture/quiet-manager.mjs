@@ -1,15 +1,15 @@
-// Opens a manager whose kernel is a folder tree: the package's own modules, put together as openManager
-// does, but for the files of settings.
+// Opens a manager whose kernel is a folder tree: composes the package's own modules like
+// openManager, except for the files of settings.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { padded, TREE } from './quiet-tree.mjs';
 
 /**
- * `folder`: of the package; `options`: of openManager; `told`: is called with each path that is read or
- * listed.
+ * `folder`: of the package; `options`: of openManager; `onRead`: a callback for each path that is
+ * read or listed.
  */
-export async function openQuietManager(folder, options, told = () => {}) {
+export async function openQuietManager(folder, options, onRead = () => {}) {
   const module = (path) => import(pathToFileURL(`${folder}/dist/${path}.js`));
   const { parseConfig } = await module('input/config');
   const { discover } = await module('entries/topology');
@@ -34,11 +34,11 @@ export async function openQuietManager(folder, options, told = () => {}) {
     const files = {
       ...inTree,
       read: (path) => {
-        told(path);
+        onRead(path);
         return inTree.read(path);
       },
       list: (path) => {
-        told(path);
+        onRead(path);
         return inTree.list(path);
       },
       write: (path, value) => writeFileSync(root + path, padded(value), { flag: 'r+' }),

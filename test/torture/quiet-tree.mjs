@@ -1,5 +1,5 @@
-// A folder tree that stands for what quiet grants change of the kernel: interrupts, workqueues and idle
-// states of a machine, as its settings were before anybody has changed one; and what must be true of it
+// A folder tree that stands for the kernel settings that quiet grants change: interrupts,
+// workqueues and idle states of a machine, with their original values; and what must be true of it
 // at every moment.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ const DESCRIPTIONS = '/sys/kernel/irq';
 const affinityOf = (irq) => `/proc/irq/${irq}/smp_affinity_list`;
 const QUEUES = ['', 'writeback/', 'blkcg_punt_bio/'];
 
-// The kernel takes each write as a whole: all files have one length, so that no rest is left.
+// The kernel takes each write as a whole: all files have the same length, so that no rest stays.
 const LENGTH = 64;
 export const padded = (value) => value.padEnd(LENGTH, '\n');
 
@@ -21,7 +21,7 @@ const maskOf = (cpus) => cpus.reduce((mask, cpu) => mask | (1n << BigInt(cpu)), 
 const cpusOfMask = (mask, count) =>
   Array.from({ length: count }, (_, cpu) => cpu).filter((cpu) => (BigInt(`0x${mask}`) >> BigInt(cpu)) & 1n);
 
-/** The settings: { path, part, original, cpusOf }; `cpusOf`: those that a value has something done on. */
+/** The settings: { path, part, original, cpusOf }; `cpusOf`: the CPUs that a value acts on. */
 function settingsOf(count) {
   const all = Array.from({ length: count }, (_, cpu) => cpu);
   const hex = (part, path) => ({
@@ -33,7 +33,7 @@ function settingsOf(count) {
   const list = (path, cpus) => ({ part: 'interrupts', path, original: cpus, cpusOf: parseList });
   return [
     hex('interrupts', '/proc/irq/default_smp_affinity'),
-    // Some are on part of the CPUs.
+    // Some settings cover only part of the CPUs.
     ...Array.from({ length: IRQS }, (_, i) =>
       list(
         `/proc/irq/${24 + i}/smp_affinity_list`,
@@ -54,7 +54,7 @@ export class QuietTree {
   #root;
   #settings;
 
-  /** `root`: what stands for `/`; `cpus`: how many there are, up to 32. */
+  /** `root`: stands for `/`; `cpus`: their number, up to 32. */
   constructor(root, cpus) {
     this.#root = root;
     this.#settings = settingsOf(cpus);
@@ -70,13 +70,13 @@ export class QuietTree {
     for (const [name, value] of Object.entries(facts)) this.set(`${DESCRIPTIONS}/${irq}/${name}`, value);
   }
 
-  /** As somebody else does. */
+  /** A change by another program. */
   set(path, value) {
     mkdirSync(dirname(join(this.#root, path)), { recursive: true });
     writeFileSync(join(this.#root, path), padded(value));
   }
 
-  /** One more than those of {@link make}. */
+  /** One setting more than those of {@link make}. */
   addInterrupt(irq, cpus) {
     this.#describe(irq);
     this.set(affinityOf(irq), cpus);
@@ -96,7 +96,7 @@ export class QuietTree {
     return new Map(this.#settings.map(({ path }) => [path, this.valueOf(path)]));
   }
 
-  /** What is not as it was before. */
+  /** Settings that differ from their original values. */
   changed() {
     const values = this.read();
     return this.#settings
@@ -105,8 +105,8 @@ export class QuietTree {
   }
 
   /**
-   * What must never be so, of values and a state of one moment. `held`: by grant, what somebody surely
-   * had then, whose quiet must be in force.
+   * What must never be, for values and a state of one moment. `held`: certain holdings by grant,
+   * whose quiet must be in force.
    */
   wrong(values, { pods, quiet }, held) {
     const recorded = new Map(quiet.map((each) => [each.path, each]));
@@ -123,8 +123,7 @@ export class QuietTree {
       const keys = new Set(its.flatMap((pod) => [...pod.keys]));
       const left = setting.cpusOf(original).filter((cpu) => !setting.cpusOf(value).includes(cpu));
       const unasked = left.filter((cpu) => !keys.has(`cpu ${cpu}`));
-      if (unasked.length > 0)
-        found.push(`${path} is ${value}, though nobody asks for quiet on CPUs ${unasked}`);
+      if (unasked.length > 0) found.push(`${path} is ${value}, though no grant has quiet on CPUs ${unasked}`);
       const sure = new Set(
         its.flatMap(({ uid, keys: has }) => [...has].filter((key) => held.get(uid)?.has(key))),
       );

@@ -3,7 +3,7 @@
 export class Random {
   #state;
 
-  /** `seed`: a whole number; further parts tell streams of one seed apart. */
+  /** `seed`: a whole number; further parts distinguish streams of one seed. */
   constructor(seed, ...parts) {
     this.#state = BigInt(seed);
     for (const part of parts) this.#state = BigInt.asUintN(64, (this.#state ^ this.bits()) + BigInt(part));
@@ -31,7 +31,7 @@ export class Random {
     return list[this.below(list.length)];
   }
 
-  /** A name, each as likely as its weight says. `weights`: by name, whole numbers. */
+  /** A name at random, by its weight. `weights`: by name, whole numbers. */
   weighted(weights) {
     const entries = Object.entries(weights);
     let left = this.below(entries.reduce((sum, [, weight]) => sum + weight, 0));

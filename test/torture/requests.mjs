@@ -1,4 +1,4 @@
-// What agents ask for.
+// Requests of agents.
 import { randomUUID } from 'node:crypto';
 
 const NOTICE_MS = 200;
@@ -9,7 +9,7 @@ function quietParts(random) {
   return { interrupts, workqueues, idle: random.chance(2) && { maxLatency: random.below(100) } };
 }
 
-/** On what terms a grant may be moved; undefined: on none. */
+/** The terms on which a grant may be moved; undefined: it may not. */
 function consent(random) {
   const [maxPerHour, isPicky] = [random.pick(MOVES_AN_HOUR), random.chance(10)];
   return {
@@ -19,7 +19,7 @@ function consent(random) {
   };
 }
 
-/** Options of a grant. `hasMoves`: it may ask for what the dynamic policy knows. */
+/** Options of a grant. `hasMoves`: it may use options of the dynamic policy. */
 export function randomRequest(random, machine, hasMoves) {
   const { cpu, memory, devices } = machine.amounts;
   const options = { cpu: random.pick(cpu) };
@@ -36,7 +36,10 @@ export function randomRequest(random, machine, hasMoves) {
   return options;
 }
 
-/** A pod of two containers, and before them perhaps one that ends; with the options of its admission. */
+/**
+ * A pod of two containers, sometimes after an init container that ends; with the options of its
+ * admission.
+ */
 export function randomPod(random, machine) {
   const { cpu, memory } = machine.amounts;
   const container = (name) => ({

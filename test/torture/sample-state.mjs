@@ -1,6 +1,6 @@
-// A state folder with something of everything in it, written by the package: for tests that damage
-// or mutate its files. The process that runs this lives as the owner until its input ends; it
-// answers { stateDir, grants: by uid the CPUs } when it is done.
+// Writes a state folder with something of everything in it, through the package: for tests that
+// damage or mutate its files. This process lives as the owner until its input ends; it answers {
+// stateDir, grants: CPUs by uid } when it is done.
 //
 //   node sample-state.mjs PACKAGE STATEDIR [moves]
 //
@@ -34,7 +34,7 @@ await manager.admit({ ...pod, metadata: { uid: 'pod-2', name: 'kept' } }, { owne
 await manager.acquire({ cpu: 4, memory: '1Gi', name: 'own', resources: { [resource]: 2 } });
 const first = await manager.acquire({ cpu: 1, name: 'gone' });
 await first.release();
-// A generation before this one, with as many grants.
+// A generation before this one, with the same number of grants.
 await manager.acquire({ cpu: 2, smt: 'hold-sibling', name: 'siblings' });
 await manager.admit({
   ...pod,

@@ -1,5 +1,4 @@
-// A folder for files that need not be on a disk: where there is a memory file system, thousands of
-// commits take seconds.
+// A folder for files that need no disk: on a memory file system thousands of commits take seconds.
 import { accessSync, constants, mkdtempSync, realpathSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,5 +12,5 @@ function base() {
   }
 }
 
-/** A new folder, its path without links. `on`: a folder of the file system that it must be on. */
+/** A new folder, its path without links. `on`: a folder of the required file system. */
 export const scratchFolder = (name, on = base()) => mkdtempSync(join(realpathSync(on), `numalign-${name}-`));

@@ -1,16 +1,18 @@
-// Preloaded into a process under test (LD_PRELOAD): sees every libc call that changes the state folder or
-// locks a file in it. It can end the process just before, in the middle of, or just after one of them, and
-// write them all down. Compiled by shim.mjs.
+// Preloaded into a process under test (LD_PRELOAD): intercepts every libc call that changes the
+// state folder or locks a file in it. It can end the process just before, in the middle of, or just
+// after such a call, and log them all. Compiled by shim.mjs.
 //
-//   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; nothing else is looked at
-//   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being before,
-//   during (a write: half of it) or after NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
-//   NUMALIGN_SHIM_ERRORS   SEED:RATE or SEED:RATE:PATH   one step in RATE (on paths that begin so) fails with
-//   an error that the kernel may give there
-//   NUMALIGN_SHIM_LOG      a file to add to: each kind of step the first time it is met, and the step at
-//   which the process died NUMALIGN_SHIM_TRACE    a file to add to: every step that succeeded, with its bytes
-//   NUMALIGN_SHIM_NO_SYNC  set: nothing is synced, for a process whose files need not last
-//   NUMALIGN_SHIM_BOOT_ID  a file that is read instead of /proc/sys/kernel/random/boot_id
+//   NUMALIGN_SHIM_FOLDER   the state folder, absolute and without links; all else is ignored
+//   NUMALIGN_SHIM_FAIL     N:WHEN or N:WHEN:KIND   dies at the N-th step (of that kind), WHEN being
+//                          before, during (a write: half of it) or after
+//   NUMALIGN_SHIM_RANDOM   SEED:RATE   dies at one step in RATE
+//   NUMALIGN_SHIM_ERRORS   SEED:RATE or SEED:RATE:PATH   one step in RATE (on paths that begin so)
+//                          fails with an error that the kernel may give there
+//   NUMALIGN_SHIM_LOG      a file to append to: each kind of step when it first occurs, and the
+//                          step at which the process died
+//   NUMALIGN_SHIM_TRACE    a file to append to: every step that succeeded, with its bytes
+//   NUMALIGN_SHIM_NO_SYNC  if set, nothing is synced: for a process whose files need not last
+//   NUMALIGN_SHIM_BOOT_ID  a file that replaces /proc/sys/kernel/random/boot_id
 //
 // A kind is a call and the file it is about, such as "rename state.json"; a file in a folder below is
 // "owners/*". Of what is written there it names the step of a move, such as "write state.json begin".
@@ -142,7 +144,7 @@ static const char* below(const char* absolute) {
 
 static const char* path_of(int fd) { return fd >= 0 && fd < MAX_FD ? paths[fd] : NULL; }
 
-// The name relative to the folder, in `buffer`; false for a file that is none of ours.
+// The name relative to the folder, in `buffer`; false if the file is not in the folder.
 static int resolve(int dir, const char* name, char* buffer, size_t size) {
   if (folder_length == 0 || getpid() != self || name == NULL) return 0;
   const char* base = "";
@@ -202,7 +204,7 @@ typedef struct {
   int error;  // 0, or what it fails with
 } Step;
 
-// What the kernel may answer to a call. A disk that is full says so where something is to be written.
+// The kernel's possible answers to a call. A full disk refuses calls that write.
 static int error_of(const char* op) {
   static const int disk[] = {EIO, ENOSPC, EDQUOT};
   static const int files[] = {EMFILE, ENFILE, ENOSPC, EIO, EINTR};
@@ -217,8 +219,8 @@ static int error_of(const char* op) {
 
 static int is_calm(void) { return calm_file != NULL && access(calm_file, F_OK) == 0; }
 
-// Counts a step and decides its fate. Where it is traced, the mutex is held until end_step, so that the order
-// of the lines is that of the calls.
+// Counts a step and decides its fate. If it is traced, the mutex is held until end_step, so that
+// the order of the lines is that of the calls.
 static Step begin_named_step(const char* op, const char* path, const char* name) {
   Step step = {.dies = -1};
   const char* slash = strchr(path, '/');
@@ -248,7 +250,7 @@ static Step begin_named_step(const char* op, const char* path, const char* name)
   }
   if (random_rate > 0 && random_number(&random_state) % random_rate == 0)
     step.dies = (int)(random_number(&random_state) % 3);
-  // What is closed is closed.
+  // A close cannot be undone.
   int may_fail =
       error_rate > 0 && strcmp(op, "close") != 0 && strncmp(path, error_path, strlen(error_path)) == 0;
   if (may_fail && random_number(&error_state) % error_rate == 0 && !is_calm()) step.error = error_of(op);
@@ -257,7 +259,7 @@ static Step begin_named_step(const char* op, const char* path, const char* name)
   return step;
 }
 
-// The result of the step's call; it is not made where the step is to fail.
+// The result of the step's call; a step that is to fail makes no call.
 #define UNLESS_REFUSED(step, call) ((step).error != 0 ? (errno = (step).error, -1) : (call))
 
 static Step begin_step(const char* op, const char* path) { return begin_named_step(op, path, ""); }
@@ -307,7 +309,7 @@ static int open_step(int dir, const char* name, int flags, mode_t mode) {
   if (!resolve(dir, name, path, sizeof path)) {
     if (boot_id_file != NULL && strcmp(name, "/proc/sys/kernel/random/boot_id") == 0) name = boot_id_file;
     int fd = REAL(openat)(dir, name, flags, mode);
-    // Not every close is seen.
+    // The shim does not see every close.
     if (folder_length > 0 && getpid() == self) {
       pthread_mutex_lock(&mutex);
       if (path_of(fd) != NULL) remember(fd, NULL);
@@ -315,7 +317,7 @@ static int open_step(int dir, const char* name, int flags, mode_t mode) {
     }
     return fd;
   }
-  // Reading changes nothing: a process that dies here has died after its last change.
+  // Reading changes nothing: a process that dies here dies after its last change.
   if ((flags & O_ACCMODE) == O_RDONLY && (flags & (O_CREAT | O_TRUNC)) == 0) {
     int fd = REAL(openat)(dir, name, flags, mode);
     pthread_mutex_lock(&mutex);
@@ -360,7 +362,7 @@ OPENAT(openat64)
 OPEN(open)
 OPEN(open64)
 
-// The step of a move that is put on record by these bytes, behind a blank; "" where it is none.
+// The step of a move that these bytes record, after a blank; "" if there is none.
 static const char* move_step(const char* path, const void* bytes, size_t size) {
 #define SAYS(text) (memmem(bytes, size, text, sizeof text - 1) != NULL)
   if (strcmp(path, "state.json") != 0 && strncmp(path, "owners/", 7) != 0) return "";
@@ -402,7 +404,7 @@ ssize_t write(int fd, const void* bytes, size_t size) {
   return n;
 }
 
-// A call on a descriptor: counted, and traced where it succeeds.
+// A call on a descriptor: counted, and traced if it succeeds.
 #define ON_FD(op, fd, call, ...)                       \
   do {                                                 \
     char path[4096];                                   \
@@ -438,7 +440,7 @@ static int fcntl_step(int fd, int command, void* argument) {
   int locks = command == F_OFD_SETLK || command == F_OFD_SETLKW || command == F_SETLK || command == F_SETLKW;
   if (!locks || !ours(fd, path, sizeof path)) return REAL(fcntl)(fd, command, argument);
   Step step = begin_step("lock", path);
-  // It may wait for long, and whom it waits for may be a thread of this process.
+  // It may wait for long, perhaps for a thread of this process.
   if (trace_fd >= 0) pthread_mutex_unlock(&mutex);
   int result = UNLESS_REFUSED(step, REAL(fcntl)(fd, command, argument));
   int error = errno;
@@ -458,7 +460,7 @@ static int fcntl_step(int fd, int command, void* argument) {
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-// It closes the descriptor by itself, whose number may be another file's then.
+// It closes the descriptor itself, whose number may be another file's then.
 int closedir(DIR* directory) {
   pthread_mutex_lock(&mutex);
   remember(dirfd(directory), NULL);
@@ -471,7 +473,7 @@ int close(int fd) {
   if (!ours(fd, path, sizeof path)) return REAL(close)(fd);
   Step step = begin_step("close", path);
   if (trace_fd < 0) pthread_mutex_lock(&mutex);
-  // Before it is closed: the number may be another thread's at once.
+  // Before the close: another thread may get the number at once.
   remember(fd, NULL);
   if (trace_fd < 0) pthread_mutex_unlock(&mutex);
   trace("close", path, fd, "%s", "");

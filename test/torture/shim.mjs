@@ -7,11 +7,11 @@ const SOURCE = fileURLToPath(new URL('shim.c', import.meta.url));
 const FOLDER = fileURLToPath(new URL('../../build/torture/', import.meta.url));
 const LIBRARY = `${FOLDER}shim.so`;
 
-/** The path of the compiled library. Compiles it where the source is newer. */
+/** The path of the compiled library. Compiles it if the source is newer. */
 export function shimLibrary() {
   if (existsSync(LIBRARY) && statSync(LIBRARY).mtimeMs > statSync(SOURCE).mtimeMs) return LIBRARY;
   mkdirSync(FOLDER, { recursive: true });
-  // Two that start at once both compile; each puts a whole library in place.
+  // Two processes that start at once both compile; each puts a whole library in place.
   const own = `${LIBRARY}.${process.pid}`;
   const flags = ['-shared', '-fPIC', '-O1', '-g', '-std=gnu11', '-Wall', '-Wextra', '-Werror'];
   execFileSync('cc', [...flags, '-o', own, SOURCE, '-ldl', '-pthread'], {

@@ -1,5 +1,5 @@
-// Reads state.json by docs/state-format.md, with no code of the package: what the package writes
-// must be what the document says.
+// Reads state.json by docs/state-format.md, without code of the package: the package must write
+// what the document says.
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -30,7 +30,7 @@ export function keysOfPod({ containers, upcoming }) {
   return new Set([...containers.flatMap(keysOfContainer), ...next]);
 }
 
-// What it says of moves, and of the shared pool.
+// Records of moves, and of the shared pool.
 function termsOf({ movable, moves, mixed, upcoming }) {
   const { for: request, deadline, target, refusal } = upcoming?.move ?? {};
   const targetKeys = target ? keysOfPod({ containers: target.containers, upcoming: null }) : null;
@@ -42,7 +42,7 @@ function termsOf({ movable, moves, mixed, upcoming }) {
   };
 }
 
-/** Whether a pod keeps what others leave for a request. */
+/** True if a pod keeps room for a request. */
 export const isPlaceholder = ({ containers }) => containers[0]?.name === '.room';
 
 function checkDisjoint(pods) {
@@ -55,7 +55,7 @@ function checkDisjoint(pods) {
   }
 }
 
-// What is booked on the nodes of a group is what the blocks on that group add up to.
+// The booking on the nodes of a group is the sum of the blocks on that group.
 function checkMemory(memory, pods) {
   const sums = new Map();
   const add = (nodes, type, bytes) => {
@@ -78,7 +78,7 @@ function checkMemory(memory, pods) {
 
 const SEAL = /,"checksum":"crc32:([0-9a-f]{8})"\}$/;
 
-/** The members of a line that ends as it should; undefined where it does not. */
+/** The members of a line with a valid end; undefined for another line. */
 function decodeLine(line) {
   const seal = SEAL.exec(line);
   const checksum = seal && crc32(line.slice(0, seal.index)).toString(16).padStart(8, '0');
@@ -91,16 +91,16 @@ function lastCpusAfter(before = [], { named = [], lastCpus }) {
   return all.slice(-64);
 }
 
-/** The lines of a file, and what is behind the last newline. */
+/** The lines of a file, and the rest after the last newline. */
 function linesOf(bytes) {
   const lines = bytes.toString('utf8').split('\n');
   return { lines: lines.slice(0, -1), rest: lines.at(-1) };
 }
 
 /**
- * The members of a state, as they stand after every line of the file. Throws where it is damaged. A
- * last line that was not finished does not count. `seen`: is told of each generation, with its members,
- * its pods by uid (until the next) and the change that made it.
+ * The members of a state after every line of the file. Throws if the file is damaged. An unfinished
+ * last line does not count. `seen`: gets each generation, with its members, its pods by uid (valid
+ * until the next) and the change that made it.
  */
 export function decodeMembers(bytes, seen = () => {}) {
   const { lines, rest } = linesOf(bytes);
@@ -130,7 +130,7 @@ export function decodeMembers(bytes, seen = () => {}) {
   return { ...whole, pods: [...pods.values()] };
 }
 
-/** The text of a state file that says these members, in one generation. */
+/** The text of a state file with these members, in one generation. */
 export function encodeMembers(members) {
   const seal = (line) => {
     const body = JSON.stringify(line).slice(0, -1);
@@ -143,7 +143,7 @@ export function encodeMembers(members) {
   return seal({ ...head, bytes: Buffer.byteLength(state) }) + state;
 }
 
-/** The members of an owner's file, with its grants. Throws where it is damaged. */
+/** The members of an owner file, with its grants. Throws if it is damaged. */
 export function decodeOwner(bytes) {
   const { lines, rest } = linesOf(bytes);
   if (!/^\{"format":"numalign-owner","version":[23],/.test(lines[0]))
@@ -163,7 +163,10 @@ export function decodeOwner(bytes) {
   return { ...whole, pods: [...pods.values()] };
 }
 
-/** The state in the bytes of a file. Throws where it is damaged or contradicts itself. `seen`: as above. */
+/**
+ * The state in the bytes of a file. Throws if it is damaged or contradicts itself. `seen`: as
+ * above.
+ */
 export function decodeState(bytes, seen) {
   const { generation, bootId, pods, memory, cpus, settings, quiet } = decodeMembers(bytes, seen);
   if (!Number.isSafeInteger(generation) || generation < 0 || generation >= 2 ** 52)
@@ -191,7 +194,7 @@ export function decodeState(bytes, seen) {
   };
 }
 
-/** As {@link decodeState}, of a file; undefined where there is none. */
+/** Like {@link decodeState}, of a file; undefined if there is none. */
 export function readState(path, seen) {
   let bytes;
   try {
@@ -205,13 +208,13 @@ export function readState(path, seen) {
 
 const NUMBER_DIGITS = 16;
 
-/** The highest generation that was committed, of the first line of the lock's file. */
+/** The highest committed generation, from the first line of the lock file. */
 export function readHighest(stateDir) {
   const [, digits] = /^(\d{16})\n/.exec(readFileSync(join(stateDir, 'lock'), 'latin1')) ?? [];
   return Number(digits ?? 0);
 }
 
-/** Writes it there; by default what says nothing. The file stays the one that is locked. */
+/** Writes it there; by default an empty record. The file stays the locked one. */
 export function writeHighest(stateDir, generation = 0) {
   const file = openSync(join(stateDir, 'lock'), 'r+');
   writeSync(file, `${String(generation).padStart(NUMBER_DIGITS, '0')}\n`, 0);

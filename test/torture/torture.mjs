@@ -1,13 +1,14 @@
-// Torture: processes that share a state folder acquire, pin, resize, hand on, release, are stopped
-// and are killed at every step; a checker outside compares what they were told, the state file and
+// Torture: processes that share a state folder acquire, pin, resize, hand on and release, and are
+// stopped and killed at every step; a checker outside compares their reports, the state file and
 // the kernel's masks.
 //
 //   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--quiet] [--moves] [--package DIR ...]
 //
-// `--disturbed`: somebody is at work in the folder in every round, and not only in some. `--quiet`: grants
-// change settings of a kernel that is a folder tree, and nothing else is tried. `--moves`: on a simulated
-// machine alone, most of what is done has grants move. Ends with 1 where any promise was broken. The seed decides what agents do and where they fail; how they are
-// interleaved is the machine's.
+// `--disturbed`: a third party works in the folder in every round, not only in some. `--quiet`:
+// grants change settings of a kernel that is a folder tree, and nothing else is tried. `--moves`:
+// only on a simulated machine, most operations have grants move. Ends with 1 if a promise was
+// broken. The seed decides what agents do and where they fail; the machine decides how they
+// interleave.
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
@@ -21,7 +22,7 @@ import { shimLibrary } from './shim.mjs';
 import { canBeUsers } from './users.mjs';
 
 const ROUND_SECONDS = 8;
-// Until grants stand in each other's way.
+// Enough for grants to get in each other's way.
 const ROUND_SECONDS_OF_MOVES = 30;
 const MAX_SHOWN = 20;
 
@@ -38,11 +39,11 @@ shimLibrary();
 const run = randomUUID();
 const folder = mkdtempSync(join(realpathSync(tmpdir()), 'numalign-torture-'));
 const memory = scratchFolder('torture');
-// Agents of other users write there, too.
+// Agents of other users write there too.
 for (const path of [folder, memory]) chmodSync(path, 0o755);
 const canUnshare = process.getuid() === 0 && spawnSync('unshare', ['-pmf', 'true']).status === 0;
 
-// The state folder that a process of this run works on.
+// The state folder of a process of this run.
 function folderOf(pid) {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0');
@@ -70,7 +71,7 @@ const machines = given.quiet
   : given.moves
     ? [simulatedMachine(true)]
     : [realMachine(), simulatedMachine()].filter(Boolean);
-// Half on each; the larger half where there is more room.
+// Half on each; the larger half on the one with more room.
 const groups = machines.map((machine, i) => {
   const share = Math.max(
     2,
@@ -97,7 +98,7 @@ const roundSeconds = given.moves ? ROUND_SECONDS_OF_MOVES : ROUND_SECONDS;
 const end = Date.now() + given.seconds * 1000;
 while (Date.now() < end && groups.every(({ violations }) => violations.length === 0)) {
   const left = (end - Date.now()) / 1000;
-  // No last round of a moment.
+  // No short last round.
   const seconds = left < 1.5 * roundSeconds ? left : roundSeconds;
   await Promise.all(groups.map((group) => group.round(seconds)));
 }

@@ -1,5 +1,5 @@
-// Short runs of the torture scripts. What they do, and how to run them for longer, is in
-// CONTRIBUTING.md.
+// Short runs of the torture scripts. CONTRIBUTING.md says what they do and how to run them for
+// longer.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -8,8 +8,8 @@ import { budget } from '../support/budget.mjs';
 const SEED = 20_26;
 
 /**
- * Runs a script of this folder on the built package; answers what it says. All of that is the
- * failure's message.
+ * Runs a script of this folder on the built package and returns its output, which is also the
+ * message of a failure.
  */
 function run(script: string, ...options: string[]): string {
   const path = fileURLToPath(new URL(script, import.meta.url));
@@ -21,7 +21,7 @@ function run(script: string, ...options: string[]): string {
 }
 
 describe('processes that are stopped and killed at every step', () => {
-  it('never own a CPU twice, lose none, and leave a state that loads', () => {
+  it('never own a CPU twice, lose none, and leave a valid state', () => {
     const said = run(
       'torture.mjs',
       '--seconds',
@@ -31,14 +31,14 @@ describe('processes that are stopped and killed at every step', () => {
       '--seed',
       String(SEED),
     );
-    // It did what it is there for.
+    // It did its work.
     expect(said).toMatch(/operations: acquire [1-9]/);
     expect(said).toMatch(/checked: [1-9]\d* holdings/);
   });
 });
 
 describe('processes that are stopped and killed while grants change settings of the kernel', () => {
-  it('leave none changed that is not on record, nor without a grant that asks for it', () => {
+  it('change no setting without a record and a grant that needs it', () => {
     const said = run(
       'torture.mjs',
       '--quiet',
@@ -55,7 +55,7 @@ describe('processes that are stopped and killed while grants change settings of 
 });
 
 describe('a power cut at any step of a transaction', () => {
-  it('leaves the generation before it or the one after it, and after it was acknowledged the latter', () => {
+  it('leaves the generation before it or, always once it is acknowledged, the one after it', () => {
     expect(run('lost-writes.mjs')).toMatch(/[1-9]\d{2,} images/);
   });
 });

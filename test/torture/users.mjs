@@ -3,14 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, rmSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
-// Of nobody on the machine.
+// An id that the machine does not use.
 const GROUP = 54340;
 export const USERS = [54341, 54342];
 
 /** The beginning of a command that runs as a user of the group. */
 export const asUser = (user) => ['setpriv', `--reuid=${user}`, `--regid=${user}`, `--groups=${GROUP}`];
 
-/** Whether this is root, and others can run the same Node and load the packages. */
+/** True if this is root, and others can run the same Node and load the packages. */
 export function canBeUsers(packages) {
   if (process.getuid() !== 0) return false;
   const [command, ...options] = [...asUser(USERS[0]), process.execPath, '--input-type=module', '-e'];
@@ -20,7 +20,7 @@ export function canBeUsers(packages) {
   });
 }
 
-/** A new state folder that the group may use, instead of the one that was there. */
+/** A new state folder that the group may use, in place of the old one. */
 export function makeSharedFolder(path) {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path);

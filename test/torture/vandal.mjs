@@ -1,5 +1,5 @@
-// A third party in a state folder that is in use: it puts back an older state and removes files, as
-// an administrator who errs. What living processes hold they go on to hold.
+// A third party in a state folder that is in use: it puts back an older state and removes files,
+// like an administrator by mistake. Living processes keep what they hold.
 import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeHighest } from './state-file.mjs';
@@ -11,10 +11,10 @@ export class Vandal {
   #stateDir;
   #random;
   #actions;
-  /** Of state.json, as it was at some moments before. */
+  /** Earlier copies of state.json. */
   #backups = [];
 
-  /** `canRemove`: also what only living processes can write again. */
+  /** `canRemove`: also files that only living processes can write again. */
   constructor(stateDir, random, canRemove) {
     this.#stateDir = stateDir;
     this.#random = random;
@@ -22,19 +22,19 @@ export class Vandal {
     this.#actions = { putBack: 4, forget: 1, ...(canRemove && others) };
   }
 
-  /** Answers what it has done. */
+  /** Returns what it has done. */
   act() {
     const action = this.#random.weighted(this.#actions);
     try {
       this[action]();
     } catch (error) {
-      // Others are at work there too.
+      // Other processes are at work there too.
       if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error;
     }
     return action;
   }
 
-  /** An older copy; as a new file, or written over the one that is there. */
+  /** An older copy; as a new file, or written over the current one. */
   putBack() {
     const path = join(this.#stateDir, STATE);
     const bytes = this.#older(readFileSync(path));
@@ -58,14 +58,14 @@ export class Vandal {
     const what = this.#random.weighted({ line: 3, lines: 2, backup: 2, middle: 2 });
     if (what === 'backup') return this.#random.pick(this.#backups);
     const ends = Array.from(bytes.toString('latin1').matchAll(/\n/g), ({ index }) => index + 1);
-    // The head and the whole state are its first lines.
+    // The head and the whole state are the first lines.
     const lines = Math.max(0, ends.length - 2);
     if (what === 'middle' || lines === 0) return bytes.subarray(0, this.#random.below(bytes.length));
-    const gone = what === 'line' ? 1 : 1 + this.#random.below(Math.min(lines, 20));
-    return bytes.subarray(0, ends[ends.length - 1 - gone]);
+    const cut = what === 'line' ? 1 : 1 + this.#random.below(Math.min(lines, 20));
+    return bytes.subarray(0, ends[ends.length - 1 - cut]);
   }
 
-  /** What tells that a state is not the last. */
+  /** The evidence that a state is not the last. */
   forget() {
     if (this.#random.chance(2)) writeHighest(this.#stateDir);
     else rmSync(join(this.#stateDir, 'state.copy.json'), { force: true });

@@ -1,5 +1,5 @@
 // Works on a state folder step by step, one transaction at a time, and marks in the shim's trace
-// where each begins and where it was acknowledged.
+// where each begins and where it is acknowledged.
 //
 //   node writer.mjs '{ "package", "stateDir", "trace", "part": "first" | "after reboot" }'
 import { appendFileSync, closeSync, fstatSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
@@ -11,7 +11,7 @@ const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology
 const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
 const topology = await discover({ synthetic: 'package:2 [numa(memory=8GB)] core:8 pu:1' });
 
-// With more bytes of lines than this (and than the state has) the file is written again.
+// With more bytes of lines than this (and than the state has), the file is rewritten.
 const MOST_LINES = 64 * 1024;
 
 const mark = (facts) => appendFileSync(trace, `${JSON.stringify(facts)}\n`);
@@ -32,7 +32,7 @@ function leaveTail(generation, length) {
   closeSync(fd);
 }
 
-// Whether the next commit writes the file as a whole.
+// True if the next commit writes the whole file.
 function isFull() {
   const bytes = readFileSync(stateFile);
   const head = bytes.indexOf('\n') + 1;
@@ -68,7 +68,7 @@ if (part === 'first') {
   }
   await step('release', () => own.release());
   await step('release, persistent', () => kept.release());
-  // As one leaves it that is killed in the middle of an append.
+  // The state that a kill in the middle of an append leaves.
   await step('acquire behind a line that was not finished', async () => {
     leaveTail(manager.generation() + 1, 100);
     await manager.acquire({ cpu: 1, name: 'behind', owner: 'persistent' });

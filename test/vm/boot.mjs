@@ -1,5 +1,5 @@
-// Boots a throw-away machine under QEMU: its files are the host's, read-only, with a layer of
-// memory on top.
+// Boots a throw-away machine under QEMU. Its files are the host's, read-only, under a layer of
+// memory.
 import { spawn } from 'node:child_process';
 import {
   existsSync,
@@ -13,15 +13,15 @@ import {
 import { join } from 'node:path';
 import { withTap } from './tap.mjs';
 
-// A model that shows dies and SMT; level: QEMU 10.0 fails an assertion where what nobody knows is
-// answered as the topology's leaf, 0x1f, would be. Emulated throughout: /dev/kvm of a virtual
-// machine often cannot start a stock kernel.
+// A model that shows dies and SMT. level: QEMU 10.0 fails an assertion if leaf 0x1f, the
+// topology's, is answered as an unknown leaf. Emulated throughout: /dev/kvm of a virtual machine
+// often cannot start a stock kernel.
 const CPU = 'Skylake-Server,vendor=GenuineIntel,level=0x20';
-// rcu_expedited: an emulated CPU may be late for the timers that other grace periods wait for, and
-// each process that moves to a cgroup waits for one.
+// rcu_expedited: emulated CPUs may be late for the timers of ordinary grace periods, and each
+// process that moves to a cgroup waits for one.
 const KERNEL_ARGUMENTS =
   'console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable random.trust_cpu=1 rcupdate.rcu_expedited=1';
-/** The time that a machine has to say what its processes wait for. */
+/** The time that a machine has to report what its processes wait for. */
 const ANSWER_MS = 20_000;
 
 const shared = (tag, path, more = '') => [
@@ -32,13 +32,14 @@ const shared = (tag, path, more = '') => [
 const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
 
 /**
- * Runs a command in the folder that it runs in here. Answers its exit status (undefined where the
- * machine gave none), what QEMU complained of, whether the command has printed anything, whether
- * its time was over, what its processes waited for where it printed nothing for `stillMs` (each with
- * its state and its place in the kernel; empty where the machine did not answer), and the machine as
- * lstopo saw it before. `console`: a file to keep what the kernel says in; `temporary`: a folder for
- * what is nobody's afterwards; `bootMs`: the time until the command has printed something. When this
- * process exits, so does the machine; `signal` ends it before.
+ * Runs a command in the working folder of this process. Returns its exit status (undefined if the
+ * machine gave none), QEMU's complaints, if the command printed anything, if its time ran out, what
+ * its processes waited for if it printed nothing for `stillMs` (each with its state and its place
+ * in the kernel; empty if the machine did not answer), and the machine as lstopo saw it before.
+ * `console`: a file for the kernel's messages; `temporary`: a folder for files that are not needed
+ * afterwards; `bootMs`: the time until the command prints something. The machine ends with this
+ * process; `signal` ends it earlier.
+ *
  * @param shape one of {@link SHAPES}
  */
 export async function boot(
@@ -89,7 +90,7 @@ export async function boot(
     ...['-chardev', `stdio,id=console,signal=off,logfile=${console}`, '-serial', 'chardev:console'],
   ];
   let read = 0;
-  // Whole lines while it runs.
+  // Whole lines as they come.
   const follow = (isOver) => {
     const bytes = readFileSync(paths.output);
     const end = isOver ? bytes.length : bytes.lastIndexOf('\n') + 1;
@@ -105,7 +106,7 @@ export async function boot(
   // It may have ended.
   qemu.stdin.on('error', () => {});
   const kill = () => qemu.kill('SIGKILL');
-  // Before what is in the folders goes.
+  // Before the folders are removed.
   process.prependListener('exit', kill);
   signal?.addEventListener('abort', kill);
   let complaint = '';
@@ -139,7 +140,7 @@ export async function boot(
   const textOf = (path) => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
   const xml = textOf(paths.xml);
   const still = isStill ? (textOf(paths.processes) ?? '') : undefined;
-  // For every CPU it tells what features it does not emulate.
+  // For every CPU QEMU lists the features that it does not emulate.
   complaint = complaint
     .split('\n')
     .filter((line) => !line.includes(': warning: '))

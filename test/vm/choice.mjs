@@ -1,5 +1,5 @@
-// Which machines a run boots that does not boot all: those that changes concern, and some of the
-// others in rotation.
+// The machines that a partial run boots: those that changes concern, and some of the others in
+// rotation.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
@@ -7,7 +7,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
  * The beginnings of paths whose change concerns each machine, besides the tests that run in it. The
- * first has most tests: all of the package concerns it, and what runs the machines.
+ * first has most tests: all of the package concerns it, and so do the scripts that run machines.
  */
 const CONCERNS = {
   '4-nodes': ['lib/', 'native/', 'test/vm/', 'docs/recipes.md'],
@@ -78,9 +78,10 @@ export function concernsOf({ name, tests, afterReboot = [] }) {
 }
 
 /**
- * The machines that changed files concern, and `more` of the others, from the one on that `turn`
- * counts to. Where these are more than `most`, the first, and of the others as many as fit, from the
- * one on that `turn` counts to. In the order in which they are listed.
+ * The machines that changed files concern, and `more` of the others, starting at the one that
+ * `turn` counts to. If these are more than `most`: the first, and as many of the others as fit,
+ * starting at the one that `turn` counts to. In the order in which they are listed.
+ *
  * @param {readonly import('./shapes.mjs').Shape[]} shapes
  */
 export function chooseShapes(shapes, changedFiles, turn, more, most = shapes.length) {
@@ -98,7 +99,7 @@ export function chooseShapes(shapes, changedFiles, turn, more, most = shapes.len
   return shapes.filter((shape) => chosen.has(shape));
 }
 
-/** So many of a list, from the place on that `turn` counts to, and from its beginning again. */
+/** `count` of a list, starting at the place that `turn` counts to, and wrapping around. */
 function partInTurn(list, turn, count) {
   const begin = list.length === 0 ? 0 : turn % list.length;
   return new Set([...list.slice(begin), ...list.slice(0, begin)].slice(0, count));
@@ -110,7 +111,7 @@ function git(...args) {
   return stdout.trim();
 }
 
-/** Files that git knows and that differ from a revision. Throws where git cannot tell. */
+/** Files that git knows and that differ from a revision. Throws if git cannot compare them. */
 export const changedFiles = (since) =>
   git('diff', '--name-only', '--no-renames', since, '--').split('\n').filter(Boolean);
 

@@ -27,7 +27,7 @@ describe('the machines that are booted after a change', () => {
     expect(chosen('README.md', 'test/managers/manager.test.ts')).toEqual([]);
   });
 
-  it('are some of the others too, and each of them in its turn', () => {
+  it('include some of the others, each of them in turn', () => {
     const changes = fc.subarray(FILES, { maxLength: 3 });
     fc.assert(
       fc.property(changes, fc.nat(1e6), fc.integer({ min: 1, max: 3 }), (files, turn, more) => {
@@ -42,7 +42,7 @@ describe('the machines that are booted after a change', () => {
     );
   });
 
-  it('are the first and some others where a change concerns too many, and each in its turn', () => {
+  it('are the first and some others in turn, if a change concerns too many', () => {
     fc.assert(
       fc.property(fc.nat(1e6), fc.integer({ min: 2, max: 20 }), (turn, most) => {
         const turns = SHAPES.map((_, i) => namesOf(chooseShapes(SHAPES, FILES, turn + i, 2, most)));
@@ -55,11 +55,11 @@ describe('the machines that are booted after a change', () => {
     );
   });
 
-  it('are known for every file of the package and of what runs the machines', () => {
+  it('are known for every file of the package and of the scripts that run the machines', () => {
     expect(FILES.filter((file) => chooseShapes(SHAPES, [file], 0, 0).length === 0)).toEqual([]);
   });
 
-  it('are concerned by files that exist', () => {
+  it('are listed with paths that exist', () => {
     const files = [...FILES, ...filesBelow('docs')];
     const dead = SHAPES.flatMap(concernsOf).filter(
       (concern) => !files.some((file) => file.startsWith(concern)),

@@ -1,4 +1,4 @@
-// Packages of Debian's that are downloaded and unpacked, and installed nowhere.
+// Debian packages that are downloaded and unpacked, but not installed.
 import { spawnSync } from 'node:child_process';
 import {
   mkdirSync,
@@ -21,8 +21,8 @@ export function run(command, args, options = {}) {
 }
 
 /**
- * The options by which apt looks at these sources alone. Its lists are kept in `folder`. Of the
- * machine's own apt nothing is changed.
+ * The options with which apt uses only these sources. Its lists are kept in `folder`. The machine's
+ * own apt stays unchanged.
  */
 export function sourceOptions(folder, name, sources) {
   const [lists, cache] = ['lists', 'cache'].map((each) => join(folder, each));
@@ -35,15 +35,15 @@ export function sourceOptions(folder, name, sources) {
   return flags;
 }
 
-/** The options by which apt looks at the backports alone. */
+/** The options with which apt uses only the backports. */
 export const backportsOptions = (cache) =>
   sourceOptions(join(cache, 'apt'), 'backports', backportsOf('bookworm'));
 
-/** The same of the backports of the next Debian, for what needs none of its libraries. */
+/** The same for the backports of the next Debian, for packages that need none of its libraries. */
 export const newestOptions = (cache) =>
   sourceOptions(join(cache, 'apt-newest'), 'backports', backportsOf('trixie'));
 
-/** The mirror of Debian's that this machine's apt is configured with. */
+/** The Debian mirror in this machine's apt configuration. */
 export function debianMirror() {
   const codename = /^VERSION_CODENAME=(\w+)$/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1];
   const format = ['--format', '$(REPO_URI) $(RELEASE) $(COMPONENT)', 'Created-By: Packages'];
@@ -58,8 +58,8 @@ export function debianMirror() {
 }
 
 /**
- * What is in the packages, in the folder `to`: all of it, or the folder is not there. `flags`:
- * options for apt.
+ * The contents of the packages in the folder `to`: either all of them, or the folder does not
+ * exist. `flags`: options for apt.
  */
 export function unpackPackages(names, to, flags) {
   mkdirSync(dirname(to), { recursive: true });

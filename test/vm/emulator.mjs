@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { backportsOptions, unpackPackages } from './debian-packages.mjs';
 
 const PROGRAM = 'qemu-system-x86_64';
-// Before 8.1 a CPU may go on with instructions that another has just replaced, of which Linux dies
-// or hangs when it changes its own code: at boot, and with every partition. See QEMU's deba78709ae8
-// "Always lock pages before translation".
+// Before 8.1 a CPU may continue with instructions that another CPU has just replaced. Linux then
+// dies or hangs when it changes its own code: at boot, and with every partition. See QEMU's
+// deba78709ae8 "Always lock pages before translation".
 const FIRST_GOOD = [8, 1];
 const PACKAGES = ['qemu-system-x86', 'qemu-system-common', 'qemu-system-data', 'seabios'];
-// Of ipxe-qemu, which is installed with any QEMU.
+// A file of ipxe-qemu, which comes with any QEMU.
 const NETWORK_ROMS = '/usr/lib/ipxe/qemu';
 
-/** `[major, minor]`, or undefined where it does not run. */
+/** `[major, minor]`, or undefined if it does not run. */
 function versionOf(program) {
   const { stdout } = spawnSync(program, ['--version'], { encoding: 'utf8' });
   const found = /version (\d+)\.(\d+)/.exec(stdout ?? '');
@@ -26,9 +26,9 @@ function isGood(program) {
 }
 
 /**
- * The program and its first arguments: the QEMU that is installed if it is new enough, else that of
- * the backports, unpacked in `cache`. Where that cannot be had either, the one that is installed,
- * and `complaint` says why.
+ * The program and its first arguments: the installed QEMU if it is new enough, else that of the
+ * backports, unpacked in `cache`. If the backports are out of reach too, the installed one, and
+ * `complaint` says why.
  */
 export function prepareEmulator(cache) {
   const installed = { program: PROGRAM, arguments: [] };

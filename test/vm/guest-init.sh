@@ -22,12 +22,12 @@ $box mount -t 9p -o "$options,cache=none" job /newroot/job
 $box mount -t cgroup2 cgroup2 /newroot/sys/fs/cgroup
 echo '+cpuset +cpu +memory +pids' >/newroot/sys/fs/cgroup/cgroup.subtree_control
 $box ip link set lo up
-# The root of the mount namespace too, where runtimes of containers find themselves and pivot from:
-# from here on the layer has no path but this shell's working folder.
+# The root of the mount namespace too, where container runtimes find themselves and pivot from: from
+# here on only this shell's working folder leads to the layer.
 cd /newroot
 $box mount --move . /
-# Where no result comes, a line from the host asks what all threads wait for; of the kernel's, those
-# that nothing interrupts.
+# If no result comes, a line from the host asks what all threads wait for; of the kernel's threads
+# only the uninterruptible ones.
 (
   read -r _ <dev/ttyS0
   for thread in proc/[0-9]*/task/[0-9]*; do

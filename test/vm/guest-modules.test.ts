@@ -1,4 +1,4 @@
-// The modules that tests in virtual machines load by their paths: no compiler checks those.
+// The modules that tests in virtual machines load by path: no compiler checks those paths.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs test files one after another: guest-tests.sh FILE… Each begins with the CPUs that the machine
-# allows at its boot: a partition that comes or goes may give every process others.
+# allowed at boot, because a partition that comes or goes may change the CPUs of every process.
 mask=$(taskset -cp $$)
 status=0
 for file; do

@@ -1,5 +1,5 @@
-// A kernel of Debian's to boot, with what it needs to get at the host's files. Downloaded once,
-// installed nowhere.
+// A Debian kernel to boot, with what it needs to reach the host's files. Downloaded once, never
+// installed.
 import { spawnSync } from 'node:child_process';
 import {
   copyFileSync,
@@ -30,16 +30,16 @@ const MODULES = [
   'e1000e',
 ];
 
-/** By kind, the options with which apt finds it. */
+/** The options with which apt finds each kind. */
 const SOURCES = { stable: () => [], backports: backportsOptions, newest: newestOptions };
 
-// By how its compressed data begins: what prints it, whatever comes after it.
+// By the first bytes of the compressed data: the program that unpacks it and ignores what follows.
 const COMPRESSIONS = [
   { magic: Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0x00]), command: ['xz', '-dc', '--single-stream'] },
   { magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]), command: ['zstd', '-dcq'] },
 ];
 
-// The image in Debian's package is compressed; QEMU starts what is in it at once.
+// The image in Debian's package is compressed; QEMU starts an unpacked one at once.
 function uncompressed(image) {
   for (const { magic, command } of COMPRESSIONS) {
     const [program, ...args] = command;
@@ -57,7 +57,7 @@ function filesBelow(folder) {
     .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-/** What a package depends on, of which a name begins so. */
+/** The dependencies of a package whose names begin so. */
 function dependsOf(name, beginning, flags) {
   const depends = run('apt-cache', [...flags, 'depends', name]).toString();
   return [...depends.matchAll(/Depends: (\S+)/g)]
@@ -65,7 +65,7 @@ function dependsOf(name, beginning, flags) {
     .filter((each) => beginning.test(each));
 }
 
-/** The modules that are needed, `[name, bytes]`, each after those that it depends on. */
+/** The modules that are needed, `[name, bytes]`, each after its dependencies. */
 function orderedModules(files) {
   const nameOf = (file) => /([^/]+)\.ko(\.xz)?$/.exec(file)?.[1].replaceAll('-', '_');
   const byName = new Map(files.map((file) => [nameOf(file), file]));
@@ -83,14 +83,14 @@ function orderedModules(files) {
   return [...ordered];
 }
 
-// One that needs no libraries, whichever is installed.
+// A busybox without libraries, whether Debian's static one is installed or not.
 function prepareBusybox(cache) {
   const tree = join(cache, 'busybox');
   if (!existsSync(tree)) unpackPackages(['busybox-static'], tree, []);
   return ['bin', 'usr/bin'].map((folder) => join(tree, folder, 'busybox')).find((file) => existsSync(file));
 }
 
-// Complete, or as it was: another run may be booting from it.
+// Complete, or unchanged: another run may be booting from it.
 function makeInitrd(files, busybox, to) {
   const temporary = mkdtempSync(`${to}-`);
   const [tree, packed] = ['tree', 'packed'].map((name) => join(temporary, name));
@@ -112,8 +112,8 @@ function makeInitrd(files, busybox, to) {
 }
 
 /**
- * A kernel's image, in `cache`, and its initial file system, in `own`: what is started there is
- * this clone's. `kind`: `stable`, `backports` for a newer one, or `newest`.
+ * A kernel's image, in `cache`, and its initial file system, in `own`: the latter starts programs
+ * of this clone. `kind`: `stable`, `backports` for a newer one, or `newest`.
  */
 export function prepareKernel(kind, cache, own) {
   const folder = join(cache, kind);
@@ -124,7 +124,7 @@ export function prepareKernel(kind, cache, own) {
     const flags = SOURCES[kind](cache);
     const [name] = dependsOf('linux-image-amd64', /^linux-image-/, flags);
     if (name === undefined) throw new Error('Debian offers no linux-image-amd64 here');
-    // Newer packages have the image and the modules in others, and both below /usr.
+    // Newer packages have the image and the modules in separate packages, both below /usr.
     const parts = dependsOf(name, /^linux-(binary|modules)-/, flags);
     unpackPackages([name, ...parts], tree, flags);
     const packed = filesBelow(tree).find((file) => /^vmlinuz(-|$)/.test(basename(file)));

@@ -1,5 +1,5 @@
 // The machines of test/vm, as lstopo saw them when they ran (npm run test:vm -- --fixtures):
-// discovery and planning on them without QEMU.
+// discovery and planning without QEMU.
 import { describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
@@ -13,7 +13,7 @@ const withMemory = ({ nodes }: Topology) =>
 describe.each(FIXTURES)('the machine $name', ({ name, ...shape }) => {
   const nodeCpus = shape.xmlNodeCpus ?? shape.nodeCpus;
 
-  it('has the CPUs of each node where QEMU was told to put them', async () => {
+  it('has the CPUs of each node where QEMU’s arguments put them', async () => {
     const machine = await machineOf(name);
     expect(machine.nodes.map(({ cpus }) => String(cpus))).toEqual(nodeCpus);
     expect(machine.cpus).toEqual(
@@ -25,7 +25,7 @@ describe.each(FIXTURES)('the machine $name', ({ name, ...shape }) => {
     expect(machine.cores.filter(({ cpus }) => cpus.size === 1).length).toBe(name === 'cpu-holes' ? 3 : 0);
   });
 
-  it('gives CPUs and memory of one node to each pod that fits there, until there are none', async () => {
+  it('gives CPUs and memory of one node to each pod, until none fits', async () => {
     const machine = await machineOf(name);
     const manager = await simulate(machine, { reservedSystemCPUs: '0' });
     const used = new Set<number>();
@@ -44,7 +44,7 @@ describe.each(FIXTURES)('the machine $name', ({ name, ...shape }) => {
     expect(grants).toBe(roomy.reduce((sum, { cpus }) => sum + pairs(cpus), 0));
   });
 
-  it('has no single node for more CPUs than any has, and best-effort takes several', async () => {
+  it('has no single node for more CPUs than one node has, and best-effort takes several', async () => {
     const machine = await machineOf(name);
     const manager = await simulate(machine);
     const cpu = Math.max(...machine.nodes.map(({ cpus }) => cpus.size)) + 1;
@@ -57,7 +57,7 @@ describe.each(FIXTURES)('the machine $name', ({ name, ...shape }) => {
   });
 });
 
-it('PCI devices come with CPUs of their nodes, on the machine that has some', async () => {
+it('gives PCI devices with CPUs of their nodes, if it has devices', async () => {
   const machine = await machineOf('4-nodes-pci');
   const near = machine.devices.filter(({ numaNodes }) => numaNodes !== null);
   expect(near.map(({ kind, numaNodes }) => `${kind} ${numaNodes}`)).toEqual([

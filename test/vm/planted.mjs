@@ -1,4 +1,4 @@
-// Planted bugs: do the tests in virtual machines find what they are there to find? Each bug is put
+// Planted bugs: do the tests in virtual machines find the bugs that they exist for? Each bug goes
 // into a copy of the package; the test named with it must then fail.
 //
 //   npm run test:vm:planted                   all of them
@@ -24,15 +24,15 @@ const BUGS = [
     before: ['    native.setMemoryPolicy(MODE_NUMBERS[mode], 0, nodes.words);'],
     after: '',
     test: 'memory',
-    find: 'bound memory lies on the node, whichever it is, and the policy is gone after the release',
+    find: 'bound memory lies on the node, whichever it is, and the policy ends with the grant',
   },
   {
-    name: 'what the kernel has made of a partition is not read back',
+    name: 'the kernel’s answer to a partition is not read back',
     file: 'lib/cgroups/groups/cpuset-v2.ts',
     before: ['        if (!valid) throw'],
     after: "        if (!valid && text === '') throw",
     test: 'cgroups-v2',
-    find: 'that cannot be are told with what reads back, and all is as it was',
+    find: 'that the kernel rejects are reported with its answer, and nothing changes',
   },
   {
     name: 'a lost CPU is not substituted',
@@ -40,15 +40,15 @@ const BUGS = [
     before: ['    const hotplug = await this.#substitute(client);'],
     after: '    const hotplug = client.periodMs < 0 ? await this.#substitute(client) : [];',
     test: 'hotplug',
-    find: 'a manager finds out that a CPU of a partition has gone, repairs the grant, and tells of it',
+    find: 'a manager notices that a CPU of a partition is offline, repairs the grant, and reports it',
   },
   {
-    name: 'the record goes on saying what is not so any more',
+    name: 'the record keeps an outdated problem',
     file: 'lib/reconcile/repair.ts',
     before: ['  if (changed.length === 0) return [];'],
     after: '  if (changed.length >= 0) return [];',
     test: 'drift',
-    find: 'what is changed back again and again is left to whoever does it, and the record says what is left',
+    find: 'a setting that another program changes again and again is left to it, and the record says so',
   },
   {
     name: 'a move gives up the old CPUs before threads have left them',
@@ -58,7 +58,7 @@ const BUGS = [
     finishMove(beginMove(state, pod, uuid), findPod(beginMove(state, pod, uuid), pod.uid) as MovingPod, moveTime()),
   );`,
     test: 'move-crashes',
-    find: 'of the level partition is done or undone whole where the process that asks is killed at a step on the state folder',
+    find: 'of the level partition is completely done or undone if the process that asks is killed at a step on the state folder',
   },
   {
     name: 'a device is near every node',
@@ -67,7 +67,7 @@ const BUGS = [
     after: 'if (devices[i]!.numaNodes === undefined) return true;',
     shape: '4-nodes-pci',
     test: 'devices',
-    find: 'a device comes with CPUs and memory of its node: those that the kernel calls local to it',
+    find: 'a device comes with CPUs and memory of its node, which the kernel lists as local to it',
   },
   {
     name: 'a container is not held to the memory nodes of its hint',
@@ -89,7 +89,7 @@ for (const { name, shape = '4-nodes', test, find, ...bug } of bugs) {
   try {
     copyPackage(folder, 'test', 'packages');
     plant(folder, bug);
-    // What such a bug breaks may wait for ever.
+    // Code with such a bug may wait for ever.
     const chosen = ['--shape', shape, '--test', test, '--minutes', '10'];
     const { status, stdout, stderr } = run(process.execPath, ['test/vm/run.mjs', ...chosen], { cwd: folder });
     skipped = /^test:vm: skipped.*$/m.exec(stdout)?.[0];

@@ -1,8 +1,7 @@
 // npm run test:vm [-- --shape NAME]… [--test NAME]… [--jobs N] [--minutes N] Boots each machine of
-// shapes.mjs once and runs its tests there, all in one batch, for so many minutes at most.
-// --changed-since REVISION: only the machines that changes since then concern, and some others in
-// rotation. --list: the machines. --fixtures: also writes what lstopo sees on each to
-// test/fixtures/machines.
+// shapes.mjs once and runs its tests there in one batch, for at most N minutes. --changed-since
+// REVISION: only the machines that changes since then concern, and some others in rotation. --list:
+// the machines. --fixtures: also writes what lstopo sees on each to test/fixtures/machines.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { availableParallelism, constants, tmpdir } from 'node:os';
@@ -24,21 +23,21 @@ import { FIXTURES, SHAPES } from './shapes.mjs';
 import { whyNoTap } from './tap.mjs';
 import { TapReader } from './tap-reader.mjs';
 
-// Lines of what is told of a failed test.
+// The number of lines that are printed of a failed test.
 const MOST_DETAILS = 60;
-/** From here on a test's time is told. */
+/** A test that takes at least this long is printed with its time. */
 const SLOW_SECONDS = 10;
-// A boot takes ten seconds on a quiet machine. The emulator may hang in the kernel's first, several
-// times in a row.
+// A boot takes ten seconds on a quiet machine. The emulator may hang in the kernel's first seconds,
+// several times in a row.
 const BOOT_MS = 90_000;
 const MOST_HANGS = 4;
 // The slowest test takes a minute on a machine that is busy.
 const STILL_MS = (isLong ? 30 : 5) * 60_000;
 const MINUTES = isLong ? 90 : 20;
 const MOST_BOOTS = 3;
-/** Of the machines that no change concerns, so many are booted all the same. */
+/** The number of machines that are booted though no change concerns them. */
 const IN_ROTATION = 2;
-/** So many machines take a third of the time of CI. */
+/** This many machines take a third of CI's time. */
 const MOST_AFTER_CHANGE = 8;
 const PACKAGES = Object.entries({
   'qemu-system-x86_64': 'qemu-system-x86',
@@ -92,15 +91,13 @@ function check(option, valid) {
 const namesOf = (shapes) =>
   new Set(shapes.flatMap(({ tests, afterReboot = [] }) => [...tests, ...afterReboot]));
 
-/** The tests of a machine that are asked for, by boot. */
+/** The selected tests of a machine, by boot. */
 function chosenBoots({ tests, afterReboot = [] }) {
   const isAsked = (name) => values.test?.includes(name) ?? true;
   return [tests, afterReboot].map((names) => names.filter(isAsked)).filter((names) => names.length > 0);
 }
 
-/**
- * All machines, or those that --changed-since leaves; all where git cannot tell what has changed.
- */
+/** All machines, or those that --changed-since leaves; all if git cannot compare. */
 function inRotation() {
   const since = values['changed-since'];
   if (since === undefined) return SHAPES;
@@ -114,7 +111,7 @@ function inRotation() {
     );
     return shapes;
   } catch (error) {
-    console.log(`test:vm: all machines, since what has changed cannot be told: ${error.message}`);
+    console.log(`test:vm: all machines, since the changes are unknown: ${error.message}`);
     return SHAPES;
   }
 }
@@ -162,7 +159,7 @@ function makeDisk({ name }) {
   return disk;
 }
 
-/** Boots, again where the machine hangs or dies; answers the tests and what is wrong. */
+/** Boots, again if the machine hangs or dies; returns the tests and the problem. */
 async function runTests(shape, files, kernel, options) {
   let hangs = 0;
   for (let attempt = 1; ; attempt++) {
@@ -183,13 +180,13 @@ function sayFailure({ name, seconds, details }, say, where) {
 async function bootOnce(shape, files, kernel, console_, { disk, variables, say }) {
   const tests = [];
   const reader = new TapReader({
-    told: (test) => {
+    onTest: (test) => {
       tests.push(test);
       if (!test.isOk) return sayFailure(test, say, '  ');
       const mark = test.isSkipped ? '-' : '✓';
       say(`  ${mark} ${test.name}${test.seconds < SLOW_SECONDS ? '' : ` (${Math.round(test.seconds)} s)`}`);
     },
-    noted: (text) => say(`    ${text}`),
+    onNote: (text) => say(`    ${text}`),
   });
   const command = ['test/vm/guest-tests.sh', ...files.map(testFile)];
   const { status, complaint, hasStarted, isTooLate, still, xml } = await boot(
@@ -208,8 +205,8 @@ async function bootOnce(shape, files, kernel, console_, { disk, variables, say }
     const why = complaint ? ` (${complaint.trim()})` : '';
     const what = isTooLate ? `no result in ${minutes} minutes` : 'the machine gave no result';
     if (still !== undefined) say(still.trimEnd().replace(/^/gm, '      '));
-    // Threads that wait for each other are the package's fault; one that waits in the kernel, where
-    // nothing interrupts it, and a kernel that does not answer are the machine's.
+    // Threads that wait for each other are the package's fault. A thread in an uninterruptible
+    // wait, or a kernel that does not answer, is the machine's.
     const isItself = still === undefined || still === '' || /^\d+ \(.*\) D /m.test(still);
     const isDead = !isTooLate && isItself && reader.failed === 0;
     return { tests, isDead, isHung: isDead && !hasStarted, wrong: `${what}: see ${console_}${why}` };
@@ -220,7 +217,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, variables, say }
   };
 }
 
-/** What the host has to have for a machine. Throws where it has not. */
+/** The programs that the host must have for a machine. Throws if one is missing. */
 function prepareHost({ hasContainers, hasTap, hasIrqbalance }) {
   if (hasContainers) describeComponents(prepareComponents());
   const why = hasTap ? whyNoTap() : undefined;
@@ -234,7 +231,7 @@ function preparationOf(shape, kernel) {
   try {
     return { variables: prepareHost(shape) };
   } catch (error) {
-    return { why: `what its tests need cannot be had: ${error.message}` };
+    return { why: `the programs of its tests are missing: ${error.message}` };
   }
 }
 
@@ -265,7 +262,7 @@ prepareSystem();
 const cache = cacheFolder('numalign-vm');
 const logs = join(root, '.cache/vm');
 mkdirSync(logs, { recursive: true });
-// Most of what is tested in a machine keeps one CPU busy.
+// Most tests in a machine keep one CPU busy.
 const jobs = Math.min(chosenNumber('jobs', Math.min(2, availableParallelism())), shapes.length);
 const kernels = new Map(
   [...new Set(shapes.map(({ kernel = 'stable' }) => kernel))].map((kind) => [kind, kernelOf(kind)]),
@@ -282,7 +279,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'])
 const results = [];
 const waiting = [...shapes];
 
-// One machine after the other. With several of these what one says comes when it has ended.
+// One machine after the other. With several in parallel, the output of one comes when it has ended.
 async function work() {
   for (let shape = waiting.shift(); shape; shape = waiting.shift()) {
     const said = [];
@@ -300,7 +297,8 @@ for (const { shape, tests, wrong, seconds, isSkipped } of results) {
   const said = isSkipped ? 'skipped' : `${passed} of ${tests.length} tests passed${without}, in ${seconds} s`;
   console.log(`${shape.name.padEnd(18)} ${said}${wrong === undefined ? '' : `; ${wrong}`}`);
 }
-// Once more at the end: what machines say is long, and some readers see only the last of it.
+// Repeated at the end: the output of the machines is long, and some readers see only the last of
+// it.
 for (const { shape, tests } of results)
   for (const test of tests.filter(({ isOk }) => !isOk)) sayFailure(test, console.log, `${shape.name}: `);
 process.exitCode = results.some(({ wrong }) => wrong !== undefined) ? 1 : 0;

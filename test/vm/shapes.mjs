@@ -1,4 +1,4 @@
-// The machines that are booted: QEMU's arguments for each, and what is run in it.
+// The machines that are booted: QEMU's arguments for each, and the tests that run in it.
 import { isLong } from '../support/budget.mjs';
 
 /** QEMU's arguments for NUMA nodes with memory: [id, MiB, more of -numa node]. */
@@ -9,7 +9,7 @@ const memoryNodes = (nodes) =>
   ]);
 /** CPUs of a node, by socket or die. */
 const nodeCpus = (...places) => places.flatMap(([node, place]) => ['-numa', `cpu,node-id=${node},${place}`]);
-/** [[from, to, distance], …]; the way back is as long. */
+/** [[from, to, distance], …]; the way back is the same. */
 const distances = (list) =>
   list.flatMap(([src, dst, val]) => ['-numa', `dist,src=${src},dst=${dst},val=${val}`]);
 /** Latency and bandwidth from one node to another, for the HMAT. */
@@ -59,8 +59,8 @@ const DEVICES = [
   'nvme,bus=port4,serial=second,subsys=subsystem0,max_ioqpairs=10,msix_qsize=12,sriov_max_vfs=4,sriov_vq_flexible=8,sriov_vi_flexible=4',
 ];
 
-// A network card of 4 queue pairs, whose driver places its interrupts, on node 1; one whose driver does
-// not on node 2; a disk of 4 queues on node 3.
+// A network card of 4 queue pairs, whose driver places its interrupts, on node 1; one whose driver
+// does not, on node 2; a disk of 4 queues on node 3.
 const QUIET = [
   ...['-smp', '8,sockets=4,dies=1,cores=1,threads=2', '-m', '2560'],
   ...memoryNodes([0, 1, 2, 3].map((id) => [id, 640])),
@@ -76,7 +76,7 @@ const QUIET = [
   ...['-device', 'nvme,bus=port3,serial=first,drive=disk0,max_ioqpairs=4,msix_qsize=5'],
 ];
 
-// A node of memory alone, as of CXL, and perhaps one of CPUs alone.
+// A memory-only node, like CXL, and perhaps a CPU-only node.
 const CPU_LATENCIES = [
   [0, 0, 100, 100],
   [0, 1, 210, 50],
@@ -86,17 +86,17 @@ const CPU_LATENCIES = [
   [1, 2, 350, 10],
 ];
 
-/** Of the host's end of tap0, with its prefix. */
+/** The address of the host's end of tap0, with its prefix. */
 export const TAP_ADDRESS = '10.98.0.1/24';
 
 /**
  * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first.
  * `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments.
- * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default), `backports` or `newest`.
- * `hasContainers`: its tests run containers, for which the host has the programs.
- * `hasTap`: its first network card is tap0 of a network namespace of its own, which answers pings
- * to {@link TAP_ADDRESS}. `hasIrqbalance`: its tests run Debian's.
- * `hasDisk`: it is booted twice, the second time for `afterReboot`, with /disk kept.
+ * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default), `backports` or
+ * `newest`. `hasContainers`: its tests run containers, and the host has the programs. `hasTap`: its
+ * first network card is tap0 of a network namespace of its own, which answers pings to {@link
+ * TAP_ADDRESS}. `hasIrqbalance`: its tests run Debian's irqbalance. `hasDisk`: it boots twice, the
+ * second time for `afterReboot`, and keeps /disk.
  */
 export const SHAPES = [
   {
@@ -108,7 +108,7 @@ export const SHAPES = [
       'machine',
       'grants',
       'memory',
-      // By default those of 8-nodes do.
+      // By default the machines of 8-nodes run them.
       ...(isLong ? ['moves'] : []),
       'move-crashes',
       'hugepages',
@@ -169,7 +169,7 @@ export const SHAPES = [
     name: 'cpu-holes',
     about: 'holes in CPU ids, cores of one thread, uneven nodes',
     nodeCpus: ['0-1,3-4,6-7', '8'],
-    // Linux numbers what is plugged without holes.
+    // Linux numbers the plugged CPUs without holes.
     offline: [2, 5],
     arguments: [
       ...['-smp', '8,maxcpus=12,sockets=3,dies=1,cores=2,threads=2', '-m', '2560'],
@@ -207,7 +207,7 @@ export const SHAPES = [
     name: 'cpu-only-node',
     about: 'a CPU node without memory, and a memory-only node',
     nodeCpus: ['0-3', '4-7', '8-11', ''],
-    // hwloc leaves out a node without memory, and has its CPUs with another.
+    // hwloc leaves out a node without memory, and puts its CPUs elsewhere.
     xmlNodeCpus: ['0-3,8-11', '4-7', ''],
     arguments: [
       ...['-machine', 'hmat=on', '-smp', '12,sockets=3,dies=1,cores=2,threads=2', '-m', '3072'],
@@ -240,7 +240,7 @@ export const SHAPES = [
   },
   {
     name: 'containers',
-    about: 'as 4-nodes, with containerd and runc',
+    about: 'like 4-nodes, with containerd and runc',
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     hasContainers: true,
@@ -256,7 +256,7 @@ export const SHAPES = [
   },
   {
     name: 'sixteen',
-    about: 'as 4-nodes, with the kernel of the next Debian’s backports',
+    about: 'like 4-nodes, with the kernel of the next Debian’s backports',
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     kernel: 'newest',
@@ -284,10 +284,7 @@ export const SHAPES = [
   },
 ];
 
-/**
- * The machines, of several that are alike the first: by its name there is a file in
- * test/fixtures/machines.
- */
+/** The machines, of several alike ones the first: test/fixtures/machines has a file by its name. */
 export const FIXTURES = SHAPES.filter(
   (shape, i) => SHAPES.findIndex((other) => other.arguments === shape.arguments) === i,
 );

@@ -1,27 +1,27 @@
-// TapReader: the tests in what node --test prints, as they come.
+// TapReader: reads tests from the output of node --test, as they come.
 
-// Not those that node --test writes itself.
+// Except those that node --test adds itself.
 const NOTE = /^\s*# (?!Subtest: |(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$)(.*)$/;
 const RESULT = /^(\s*)(not )?ok \d+ - (.*?)( # (SKIP|TODO).*)?$/;
 
 export class TapReader {
-  #told;
-  #noted;
+  #onTest;
+  #onNote;
   #text = '';
-  // The test whose block of facts is being read.
+  // The test whose YAML block is being read.
   #open;
   count = 0;
   failed = 0;
-  /** What is no TAP: output of tests that went wrong, say. */
+  /** Lines that are not TAP, such as the output of failed tests. */
   rest = '';
 
   /**
-   * `told`: called with each test, suites left out: { name, isOk, isSkipped, seconds, details }.
-   * `noted`: called with each line of diagnostics.
+   * `onTest`: called with each test, but not with suites: { name, isOk, isSkipped, seconds, details
+   * }. `onNote`: called with each line of diagnostics.
    */
-  constructor({ told, noted }) {
-    this.#told = told;
-    this.#noted = noted;
+  constructor({ onTest, onNote }) {
+    this.#onTest = onTest;
+    this.#onNote = onNote;
   }
 
   add(text) {
@@ -54,7 +54,7 @@ export class TapReader {
       if (detail === '...') this.#close();
     } else if (NOTE.test(line)) {
       this.#close();
-      this.#noted(NOTE.exec(line)[1]);
+      this.#onNote(NOTE.exec(line)[1]);
     } else if (!/^\s*(#|TAP |\d+\.\.\d+)/.test(line) && line.trim() !== '') {
       this.rest = `${this.rest}${line}\n`.slice(-2000);
     }
@@ -67,7 +67,7 @@ export class TapReader {
     this.count++;
     if (!test.isOk) this.failed++;
     const details = test.details.join('\n');
-    this.#told({
+    this.#onTest({
       ...test,
       details,
       seconds: Number(/^duration_ms: ([\d.]+)$/m.exec(details)?.[1] ?? 0) / 1000,

@@ -1,5 +1,5 @@
-// The network that a machine is alone in: tap0 in a network namespace that ends with QEMU. Of the
-// host's networks nothing is changed or reached.
+// The network of a machine: tap0 in a network namespace that ends with QEMU. The host's networks
+// are neither changed nor reached.
 import { spawnSync } from 'node:child_process';
 import { TAP_ADDRESS } from './shapes.mjs';
 
@@ -10,10 +10,10 @@ const SCRIPT = [
   'exec "$@"',
 ].join(' && ');
 
-/** The words before a command that runs where tap0 is. It stays the same process. */
+/** The words before a command that runs where tap0 is. The process stays the same. */
 export const withTap = () => ['unshare', '--net', 'sh', '-c', SCRIPT, TAP_ADDRESS];
 
-/** Why there is no tap0 here; undefined: there is. */
+/** Why there is no tap0 here; undefined: there is one. */
 export function whyNoTap() {
   const [program, ...words] = [...withTap(), 'true'];
   const { status, stderr, error } = spawnSync(program, words, { encoding: 'utf8' });

@@ -1,11 +1,11 @@
-// The grants that may be moved now: they consent, and nothing else is about to become of them. Pure.
+// The grants that may be moved now: they consent, and no other change of them is under way. Pure.
 import type { PodAssignment } from '../pod-assignment.js';
 import { podsThat } from '../pod-list-changes.js';
 import { type MoveTime, movesSince } from './move-steps.js';
 
 const consenting = podsThat(({ movable }) => movable !== undefined);
 
-/** Those of a list. */
+/** The movable pods of a list. */
 export function movablePods(pods: readonly PodAssignment[], time: MoveTime): readonly PodAssignment[] {
   return consenting(pods).filter((pod) => {
     const { upcoming, transfer, formerOwner } = pod;

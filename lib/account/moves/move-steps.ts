@@ -1,7 +1,4 @@
-// The steps of a move, each from one state on record to the next. Announced: the grant has what it
-// had, and `upcoming` is where it goes. Begun: it has what it goes to, and `upcoming` is what it
-// leaves. In both it holds all of that; so whichever is called off, what stays is what its containers
-// have. Done: what it has left is kept for the request. Pure.
+// The steps of a move, each from one state on record to the next. Pure.
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { type Assignments, findPod } from '../assignments.js';
 import {
@@ -27,10 +24,14 @@ import {
   withTarget,
 } from './placeholder.js';
 
-/** What a pod has that moves: all but its devices. */
+/** The parts of a pod that move: all but its devices. */
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
 
-/** A pod that is announced to move, or has begun to. */
+/**
+ * A pod whose move is announced or has begun. It holds two places. Announced: its containers are at
+ * the old place, and `upcoming` is the new one. Begun: they are at the new place, and `upcoming` is
+ * the old one. If the move ends early, the pod keeps the place of its containers.
+ */
 export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
@@ -46,27 +47,24 @@ export const upcomingCpus = (pod: PodAssignment): CpuSet | null =>
 export const formerCpus = (pod: PodAssignment): CpuSet | null =>
   hasBegun(pod) ? pod.upcoming!.cpus.union(pod.upcoming!.held) : null;
 
-/**
- * Whether it becomes larger or smaller by that, and stays where it is otherwise: before it has begun
- * and after.
- */
+/** True if the pod grows or shrinks in place, instead of moving elsewhere. Holds in both steps. */
 export const changesSize = (pod: MovingPod): boolean => pod.upcoming.cpus.size !== runningCpus(pod).size;
 
-/** Wall-clock times in ISO 8601, of UTC: they sort as texts do. */
+/** Wall-clock times in ISO 8601 and UTC, which sort like texts. */
 export interface MoveTime {
   readonly now: string;
   readonly hourAgo: string;
 }
 
-/** Who asks for a move, and until when it may begin. */
+/** The process that asks for a move, and the time by which the move must begin. */
 export interface MoveAsker extends MoveTime {
-  /** The uid of the request that gets the room; the grant's own: nothing is kept. */
+  /** The uid of the request that gets the room. If it is the grant's uid, no room is kept. */
   readonly request: string;
   readonly owner: OwnerRecord;
   readonly deadline: string;
 }
 
-/** The place of `after` for the pod as it is: its devices and all that it asks for stay. */
+/** The place of `after` for the pod on record, whose devices and other members stay. */
 export function placeOf(pod: PodAssignment, after: Place): Place {
   return {
     booking: after.booking,
@@ -85,14 +83,14 @@ export function placeOf(pod: PodAssignment, after: Place): Place {
   };
 }
 
-/** Whether a pod is where another place is. */
+/** True if a pod is at a place. */
 export const isAt = (pod: Place, place: Place): boolean =>
   runningCpus(pod).equals(runningCpus(place)) && blocksLeft(place, pod).length === 0;
 
 const isSame = (a: MemoryBlock, b: MemoryBlock) =>
   a.type === b.type && a.bytes === b.bytes && String(a.nodes) === String(b.nodes);
 
-/** The blocks of the first place that the second has not. */
+/** The blocks of the first place that the second does not have. */
 export function blocksLeft(place: Place, other: Place): readonly MemoryBlock[] {
   const others = memoryBlocks([other]);
   return memoryBlocks([place]).filter((block) => {
@@ -110,7 +108,7 @@ const upcomingOf = (pod: Place, by: string, move: Move): UpcomingCpus => {
 const released = (memory: BookedMemory, blocks: readonly MemoryBlock[]) =>
   blocks.reduce(releaseMemory, memory);
 
-/** `target`: as {@link placeOf} has it. */
+/** Announces a move. `target`: a result of {@link placeOf}. */
 export function announceMove(
   state: Assignments,
   pod: PodAssignment,
@@ -118,29 +116,33 @@ export function announceMove(
   { request, owner, now, deadline }: MoveAsker,
   allocatableOn: TotalOn,
 ): Assignments {
-  const more = blocksLeft(target, pod);
-  const memory = more.reduce(
+  const addedMemory = blocksLeft(target, pod);
+  const memory = addedMemory.reduce(
     (all: BookedMemory, block) => bookHeldMemory(all, block, allocatableOn),
     state.memory,
   );
   const upcoming = upcomingOf(target, owner.uuid, { for: request, deadline, target, refusal: null });
   const next = replacePod(state, { ...pod, upcoming }, memory);
   if (request === pod.uid) return next;
-  const known = findPod(state, request);
+  const recorded = findPod(state, request);
   const keeper = withTarget(
-    known ?? placeholder(request, owner, poolOf(pod), now),
-    more,
+    recorded ?? placeholder(request, owner, poolOf(pod), now),
+    addedMemory,
     presentCpus(target),
   );
-  return known ? replacePod(next, keeper) : addPod(next, keeper, memory);
+  return recorded ? replacePod(next, keeper) : addPod(next, keeper, memory);
 }
 
 /**
- * Room that is kept for a request yields memory where another grant is to go that makes more room for
- * it: of each block that is lacking what it has.
+ * Frees kept memory of a request for a grant that moves to make more room for the same request.
+ * `shortages`: the memory that the grant is missing; the room may have only a part of it.
  */
-export function yieldRoom(state: Assignments, request: string, lacking: readonly MemoryBlock[]): Assignments {
-  return lacking.reduce((before, block) => {
+export function yieldRoom(
+  state: Assignments,
+  request: string,
+  shortages: readonly MemoryBlock[],
+): Assignments {
+  return shortages.reduce((before, block) => {
     const keeper = keeperOf(before, { for: request });
     const parts = keeper ? memoryToYield(keeper, block) : [];
     if (parts.length === 0) return before;
@@ -148,13 +150,13 @@ export function yieldRoom(state: Assignments, request: string, lacking: readonly
   }, state);
 }
 
-/** The owner does not move it. The process that asks reads why. */
+/** Records that the owner does not move the grant. The asking process reads the reason. */
 export function refuseMove(state: Assignments, pod: MovingPod, refusal: string): Assignments {
   const { upcoming } = pod;
   return replacePod(state, { ...pod, upcoming: { ...upcoming, move: { ...upcoming.move, refusal } } });
 }
 
-/** `by`: the process that moves it. */
+/** Begins an announced move. `by`: the process that moves the grant. */
 export function beginMove(state: Assignments, pod: MovingPod, by: string): Assignments {
   const { move } = pod.upcoming;
   const upcoming = upcomingOf(pod, by, { ...move, target: null });
@@ -163,7 +165,7 @@ export function beginMove(state: Assignments, pod: MovingPod, by: string): Assig
   return keeper ? replacePod(next, withTarget(keeper, blocksLeft(pod, move.target!))) : next;
 }
 
-/** What was begun did not come to pass: the pod is again where it was `before`. */
+/** Undoes a move that was begun but failed. `before`: the pod before it began. */
 export function undoMove(state: Assignments, before: MovingPod, refusal: string): Assignments {
   const { move } = before.upcoming;
   const next = refuseMove(replacePod(state, before), before, refusal);
@@ -171,7 +173,7 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
   return keeper ? replacePod(next, withTarget(keeper, blocksLeft(move.target!, before))) : next;
 }
 
-/** Moves of more than an hour ago are forgotten. */
+/** Finishes a move. Drops the times of moves that were more than an hour ago. */
 export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): Assignments {
   const { cpus, held, move } = pod.upcoming;
   const moves = changesSize(pod) ? {} : { moves: [...movesSince(pod, time), time.now] };
@@ -181,19 +183,19 @@ export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): 
   return keeper ? replacePod(next, withRoom(keeper, left)) : next;
 }
 
-/** It stays where it is. */
+/** Ends a move before it has begun. The grant stays. */
 export function callOffMove(state: Assignments, pod: MovingPod): Assignments {
   const { move } = pod.upcoming;
   return withoutAim(replacePod(state, { ...pod, upcoming: null }), move.for);
 }
 
-/** Whether a grant is about to make room for a request. */
+/** True if a grant is about to make room for a request. */
 export const isAwaited = ({ pods }: Assignments, request: string): boolean =>
   pods.some(({ upcoming }) => upcoming?.move?.for === request);
 
 /**
- * What is kept beside room for a request is kept for no grant any more: the one that was to move has
- * ended, or stays.
+ * Frees the memory that a request's placeholder keeps for the target of a move, once no grant moves
+ * for the request any more: it has ended, or stays.
  */
 export function withoutAim(state: Assignments, request: string): Assignments {
   const keeper = keeperOf(state, { for: request });
@@ -212,7 +214,7 @@ const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | 
 export const movesSince = ({ moves = [] }: PodAssignment, { hourAgo }: MoveTime): readonly string[] =>
   moves.filter((at) => at > hourAgo);
 
-/** What is kept for a request is free for it. */
+/** Frees everything that is kept for a request. */
 export function withoutPlaceholder(state: Assignments, request: string): Assignments {
   const pod = findPod(state, request);
   return pod && isPlaceholder(pod) ? removePods(state, new Set([request])) : state;

@@ -1,6 +1,6 @@
-// Placeholder: a pod of the process that asks for room, under the uid of its request. While grants
-// move it has what they are about to have of memory, then what they have left: so nobody else gets
-// either. Its containers have names that no container of a pod can have. Pure.
+// Placeholder: a pod of the asking process that keeps room for its request, under the request's
+// uid. While a grant moves, it holds the memory of the target; afterwards, what the grant has left.
+// No container of a real pod can have the names of its containers. Pure.
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { MemoryBlock } from '../booked-memory.js';
 import {
@@ -11,9 +11,13 @@ import {
 } from '../pod-assignment.js';
 import { type CpuPool, ISOLATED_OPTION } from '../pod-holdings.js';
 
-/** What grants have left for the request. */
+/** The container with the room that grants have left for the request. */
 const ROOM = '.room';
-/** What its room has of some memory on some nodes, up to so many bytes. */
+
+/** The container with memory for the target of a move, beyond what the moving grant has. */
+const TARGET = '.target';
+
+/** The parts of a block that a placeholder can yield from its room. */
 export function memoryToYield(
   pod: PodAssignment,
   { nodes, type, bytes }: MemoryBlock,
@@ -21,13 +25,13 @@ export function memoryToYield(
   let left = bytes;
   return memoryIn(pod, ROOM).flatMap((block) => {
     if (block.type !== type || !block.nodes.every((node) => nodes.includes(node))) return [];
-    const given = Math.min(left, block.bytes);
-    left -= given;
-    return given > 0 ? [{ ...block, bytes: given }] : [];
+    const share = Math.min(left, block.bytes);
+    left -= share;
+    return share > 0 ? [{ ...block, bytes: share }] : [];
   });
 }
 
-/** Its room without a part of one of its blocks. */
+/** Removes a part of one block from a placeholder's room. */
 export function withLessRoom(pod: PodAssignment, part: MemoryBlock): PodAssignment {
   const memory = [...memoryIn(pod, ROOM)];
   const isOne = ({ nodes, type, bytes }: MemoryBlock) =>
@@ -37,9 +41,6 @@ export function withLessRoom(pod: PodAssignment, part: MemoryBlock): PodAssignme
   memory.splice(at, 1, ...(bytes > 0 ? [{ ...part, bytes }] : []));
   return withContainers(pod, roomCpus(pod), memory, memoryIn(pod, TARGET));
 }
-
-/** What the grant that moves has beside its own, of memory. */
-const TARGET = '.target';
 
 export const isPlaceholder = ({ containers }: Pick<PodAssignment, 'containers'>): boolean =>
   containers[0]?.name === ROOM;
@@ -56,7 +57,7 @@ function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[])
   };
 }
 
-/** One without anything. `pool`: of the CPUs that it will have. */
+/** An empty placeholder. `pool`: the pool of the CPUs that it will keep. */
 export function placeholder(uid: string, owner: OwnerRecord, pool: CpuPool, now: string): PodAssignment {
   return {
     ...{ uid, name: uid, owner, admittedAt: now, booking: null, policy: 'none', scope: 'container' },
@@ -83,21 +84,21 @@ const withContainers = (
   ],
 });
 
-/** The CPUs that it keeps. */
+/** The CPUs that a placeholder keeps. */
 export const roomCpus = ({ containers }: PodAssignment): CpuSet => containers[0]!.cpus;
 
-/** It keeps `target` for a grant that moves, and gives `cpus` up for that. */
+/** A placeholder that keeps `target` for a moving grant, and gives it `cpus`. */
 export const withTarget = (pod: PodAssignment, target: readonly MemoryBlock[], cpus = CpuSet.EMPTY) =>
   withContainers(pod, roomCpus(pod).difference(cpus), memoryIn(pod, ROOM), target);
 
-/** What the grant that moves has beside its own becomes room; so do `cpus`. */
+/** A placeholder after a move: the memory kept for the target becomes room, and so do `cpus`. */
 export const withRoom = (pod: PodAssignment, cpus: CpuSet) =>
   withContainers(pod, roomCpus(pod).union(cpus), [...memoryIn(pod, ROOM), ...memoryIn(pod, TARGET)], []);
 
-/** The grant does not move. */
+/** A placeholder that keeps nothing for a moving grant any more. */
 export const withoutTarget = (pod: PodAssignment) =>
   withContainers(pod, roomCpus(pod), memoryIn(pod, ROOM), []);
 
-/** Whether it keeps nothing. */
+/** True if a placeholder keeps nothing. */
 export const isEmpty = (pod: PodAssignment): boolean =>
   pod.containers.every(({ cpus, memory }) => cpus.isEmpty && memory.length === 0);

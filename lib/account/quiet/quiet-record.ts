@@ -14,8 +14,8 @@ export interface QuietSetting {
   /** The value before numalign changed it. */
   readonly original: string;
   /**
-   * Values that numalign wrote, the latest first. A setting with another value was changed by
-   * someone else.
+   * Values that numalign wrote, the latest first. If the setting has another value, another program
+   * changed it.
    */
   readonly written: readonly string[];
   /** The kernel's error for the latest value; null: none. */

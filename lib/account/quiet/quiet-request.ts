@@ -2,7 +2,7 @@
 
 export const QUIET_PARTS = ['interrupts', 'workqueues', 'packets', 'idle', 'frequency', 'cache'] as const;
 
-/** The parts of {@link RequestOptions.quiet}. */
+/** The parts of {@link RequestOptions.quiet}; {@link QuietOptions} says what each of them does. */
 export type QuietPart = (typeof QUIET_PARTS)[number];
 
 /**

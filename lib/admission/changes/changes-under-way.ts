@@ -1,5 +1,5 @@
-// ChangesUnderWay: grants that this environment is resizing or moving. What else it has announced on
-// record will not come, and is called off.
+// ChangesUnderWay: grants that this environment is resizing or moving. Any other change that it
+// announced on record is abandoned, and gets called off.
 
 class ChangesUnderWay {
   readonly #changes = new Map<string, Set<object>>();
@@ -8,7 +8,7 @@ class ChangesUnderWay {
     return this.#changes.has(uid);
   }
 
-  /** Until the answer is called. Several may be about one grant: who asks for a move, and who makes it. */
+  /** Returns what ends the change. A grant may have two: the request for a move, and the move. */
   begin(uid: string): () => void {
     const changes = this.#changes.get(uid) ?? new Set();
     this.#changes.set(uid, changes);
@@ -20,7 +20,7 @@ class ChangesUnderWay {
     };
   }
 
-  /** None of it comes any more. */
+  /** Forgets the changes of a grant: none will be carried out. */
   drop(uid: string): void {
     this.#changes.delete(uid);
   }

@@ -33,7 +33,7 @@ import { checkReleasable } from './held-grant.js';
 export interface AdmitAllOptions extends Omit<AdmitOptions, 'wait'> {
   /**
    * Replaces a pod that is admitted with another request, in the same step; its CPUs count as free.
-   * Otherwise that is ERR_POD_CONFLICT.
+   * Otherwise such a pod causes ERR_POD_CONFLICT.
    * @default `false`
    */
   replace?: boolean;
@@ -62,14 +62,14 @@ function checkUids(requests: readonly AdmissionRequest[]): void {
     if (pod.uid === undefined) continue;
     const other = places.get(pod.uid);
     if (other !== undefined) {
-      const message = `the pods ${other} and ${index} of the list are one: both are ${pod.uid}`;
+      const message = `pods ${other} and ${index} of the list have the same uid ${pod.uid}`;
       throw new NumalignError('ERR_POD_CONFLICT', message, { value: pod.uid, index });
     }
     places.set(pod.uid, index);
   }
 }
 
-// Says which of the pods an error is about.
+// Adds the index of the pod to an error.
 function about<T>(index: number, action: () => T): T {
   try {
     return action();
@@ -79,24 +79,24 @@ function about<T>(index: number, action: () => T): T {
   }
 }
 
-/** What is decided for one pod. */
+/** The decision for one pod. */
 interface Step {
-  /** The state with it. */
+  /** The state with the pod. */
   readonly next: Assignments;
-  /** It is on record already. */
+  /** The pod, if it is on record already. */
   readonly placed?: PodAssignment;
-  /** It is new. */
+  /** The question, if the pod is new. */
   readonly question?: Question;
-  /** Which it stands for. */
+  /** The pod that it replaces. */
   readonly old?: PodAssignment | undefined;
   readonly explanation?: string | null;
 }
 
 /**
- * Lock, reload, decide for one pod after the other, shared members leave, commit once. Pods that are
- * placed stay as they are. Where one of them is rejected, all are tried again once there is more room.
- * @throws {@link AdmissionError} and what {@link admit} throws, with the `index` of the pod; then
- *   none of them is admitted
+ * Locks, reloads, decides for one pod after the other, lets shared members leave, and commits once.
+ * Placed pods stay as they are. If one is rejected, all are tried again once `room` made some.
+ * @throws {@link AdmissionError} and what {@link admit} throws, with the `index` of the pod; none
+ *   of them is admitted then
  */
 export async function admitAll(
   site: Site,
@@ -115,11 +115,11 @@ function tryAdmitAll(
   signal: AbortSignal | undefined,
   room: Room | undefined,
 ): Promise<readonly Admission[] | Rejected> {
-  return transact(site, signal, async (given, commit, recorded) => {
+  return transact(site, signal, async (latest, commit, recorded) => {
     const { providers } = site;
     const [first] = batch.requests;
     if (!first) return [];
-    const state = room ? withoutPlaceholder(given, room.uid) : given;
+    const state = room ? withoutPlaceholder(latest, room.uid) : latest;
     const steps = decideAll(
       { site, batch, commit, base: questionOf(site, first, state, recorded.pods) },
       state,
@@ -144,7 +144,7 @@ interface Ground {
   readonly site: Site;
   readonly batch: Batch;
   readonly commit: EnforcedCommit;
-  /** What is the same for all of them. */
+  /** What the questions of all pods share. */
   readonly base: ReturnType<typeof questionOf>;
 }
 
@@ -201,7 +201,7 @@ function decideNext(
   return { next: decision.next(), question, old, explanation: decision.explanation };
 }
 
-// A grant is known by its uid and by when it was admitted.
+// The uid and the time of admission identify a grant: a successor needs a later time.
 function momentAfter(earlier: string | undefined): string {
   const now = Date.now();
   return new Date(earlier === undefined ? now : Math.max(now, Date.parse(earlier) + 1)).toISOString();
@@ -209,8 +209,8 @@ function momentAfter(earlier: string | undefined): string {
 
 function checkReplaceable(site: Site, old: PodAssignment): void {
   checkReleasable(site, old);
-  // What they hold they know by the uid: of the old and the new they would give back both.
-  if (!site.providers.isEmpty) invalidOption('replace', true, 'left out beside hint providers of your own');
+  // Providers know pods by their uid: releasing the old one would release the new one too.
+  if (!site.providers.isEmpty) invalidOption('replace', true, 'left out if there are custom hint providers');
 }
 
 interface Committed {
@@ -220,7 +220,7 @@ interface Committed {
   readonly commit: EnforcedCommit;
 }
 
-// What it requires shows only once it is committed: then all of it is taken back.
+// Only a commit shows whether required quiet settings hold. If one does not, it undoes all pods.
 async function checkQuiet(site: Site, batch: Batch, { before, next, questions, commit }: Committed) {
   for (const { uid, request } of questions) {
     const shortfall = quietShortfallOf(site, request, next, uid);
@@ -233,7 +233,7 @@ async function checkQuiet(site: Site, batch: Batch, { before, next, questions, c
   }
 }
 
-// Answers the first error.
+// Returns the first error.
 const undoAll = (questions: readonly Question[]): unknown =>
   questions.map(undo).find((each) => each !== undefined);
 

@@ -17,34 +17,32 @@ import type { Site } from '../site.js';
 import { type EnforcedCommit, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
-/** What has become of a process that was attached. */
+/** The result of attaching a process. */
 export interface Attachment {
+  /** The pid of the process, in the pid namespace of the caller. */
   readonly pid: number;
-  /** Where it may run now. */
+  /** The CPUs that it may run on now. */
   readonly cpus: CpuSet;
-  /** Whether no thread can have been missed: it was moved as a whole, by its cgroup. */
+  /** True if no thread can have been missed: a cgroup moved the process as a whole. */
   readonly guaranteed: boolean;
-  /**
-   * What became of the memory nodes that are booked: of its cgroup. null where no memory is booked
-   * for it.
-   */
+  /** How its cgroup is bound to the booked memory nodes; null if no memory is booked for it. */
   readonly memory: MemoryBinding | null;
 }
 
 /** The options of {@link Grant.attach} and of `attach` of a container. */
 export interface AttachOptions {
   /**
-   * Moves the existing pages of the process to the booked memory nodes too. With cgroup v2 the kernel
-   * always does.
+   * Moves the existing pages of the process to the booked memory nodes too. With cgroup v2 the
+   * kernel always does.
    * @default `false`
    */
   readonly migrate?: boolean;
 }
 
 /**
- * Moves a process onto the CPUs of a container (undefined: of all of them); of one without
- * exclusive CPUs into the shared pool. It is a shared member from then on, which may stay on the
- * grant's CPUs as long as there is the grant.
+ * Moves a process onto the CPUs of a container, or of the whole grant (undefined). A container
+ * without exclusive CPUs has the shared pool. The process becomes a shared member that may stay on
+ * the grant's CPUs until the grant ends.
  * @throws ERR_CGROUP, ERR_SYSCALL, ERR_UNKNOWN_MEMBER, ERR_MEMBER_UNMOVABLE, ERR_INVALID_OPTION,
  *   ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
@@ -56,7 +54,7 @@ export function attachProcess(
   options: AttachOptions,
 ): Promise<Attachment> {
   if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) {
-    invalidOption('pid', pid, 'the pid of another process; this one is pinned by pin()');
+    invalidOption('pid', pid, 'the pid of another process; pin() pins this one');
   }
   const { migrate = false } = checkOptions(options, ['migrate'], 'attach') as AttachOptions;
   if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
@@ -67,7 +65,7 @@ export function attachProcess(
     const cpus =
       place === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === place)!.cpus;
     const group = cpus.isEmpty ? undefined : GrantGroup.of(site, state.settings, pod, container);
-    const result = registered(site, state, pid, { grant: pod.uid, container: place ?? null }, () => {
+    const result = registerAndMove(site, state, pid, { grant: pod.uid, container: place ?? null }, () => {
       if (cpus.isEmpty) {
         site.enforcer.shareAnyway(pid, state);
         site.enforcer.apply(state);
@@ -75,7 +73,7 @@ export function attachProcess(
       }
       if (group) group.attach(pid, migrate);
       else {
-        // Remembers what it had.
+        // Records the mask that the process has, to restore it later.
         site.enforcer.apply(state);
         moveByMask(site, pid, cpus);
       }
@@ -87,7 +85,7 @@ export function attachProcess(
   });
 }
 
-// Why the kernel has refused the memory nodes of the group is put on record, or off it.
+// Records why the kernel refused the memory nodes of the group, or removes an outdated record.
 async function withBinding(
   state: Assignments,
   pod: PodAssignment,
@@ -103,8 +101,8 @@ async function withBinding(
 }
 
 /**
- * What `look` answers; where a process holds the grant, the error says what holds of attaching:
- * such a process starts others on it itself.
+ * Returns what `look` returns. If another process owns the grant, the error says that only that
+ * process starts others on the CPUs.
  */
 export function openGrant<T>(uid: string, look: () => T): T {
   try {
@@ -114,14 +112,14 @@ export function openGrant<T>(uid: string, look: () => T): T {
       error instanceof NumalignError && error.code === 'ERR_OWNER_ALIVE' && error.details.pid !== undefined;
     if (!isHeld) throw error;
     const { pid, command } = error.details;
-    const message = `grant ${uid} belongs to process ${pid} (${command}) and takes nobody in: that process starts others on its CPUs itself`;
+    const message = `grant ${uid} belongs to process ${pid} (${command}): only that process starts others on its CPUs`;
     throw new NumalignError(error.code, message, { ...error.details, cause: error });
   }
 }
 
 /**
- * @throws ERR_MEMBER_UNMOVABLE where a process is on CPUs that it was attached to: it runs in the
- *   shared pool once that grant ends
+ * @throws ERR_MEMBER_UNMOVABLE if a process is attached to exclusive CPUs: it joins the shared pool
+ *   when that grant ends
  */
 export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid: number): void {
   const entry = enforcer.members?.registry.findProcess(pid);
@@ -136,9 +134,9 @@ export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid:
   );
 }
 
-// Registered before it is moved: whoever crashes in between leaves a member. Where it cannot be
-// moved, it is what it was before.
-function registered<T>(
+// Registers the process before it moves, so that a crash in between leaves a member. A failed move
+// restores the former entry.
+function registerAndMove<T>(
   { enforcer }: Site,
   state: Assignments,
   pid: number,

@@ -1,4 +1,4 @@
-// GrantRecord: a grant as it is on record, for the handles of it that this environment has.
+// GrantRecord: a grant as it is on record, for the handles of this environment.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
@@ -13,12 +13,11 @@ import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
 
-// Grants that this environment is giving back: from when its threads have left nothing may go there
-// any more.
+// Grants that this environment is releasing. Once its threads have left, none may go there again.
 const endingGrants = () => new Set<string>();
 
-/** Does what ends a grant: until it is done or has failed, {@link GrantRecord.check} throws. */
-export async function ending<T>(
+/** Runs what ends a grant. Until that settles, {@link GrantRecord.check} throws. */
+export async function whileEnding<T>(
   { ledger }: Site,
   { uid }: PodAssignment,
   action: () => Promise<T>,
@@ -41,7 +40,7 @@ export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
   );
 }
 
-/** The cgroup of a grant, where it has one. */
+/** The cgroup of a grant, if it has one. */
 export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
   if (pod.enforcement.target === null) return undefined;
   return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
@@ -54,11 +53,11 @@ export function vacateGrant(site: Site, pod: PodAssignment) {
 
 export class GrantRecord {
   readonly site: Site;
-  /** As it was last seen on record. */
+  /** The grant at the last look at the record. */
   pod: PodAssignment;
   /** Set once the grant is released through this handle. */
   released: Promise<PinResult> | undefined;
-  /** What puts on it whatever is born. */
+  /** Placements that put new Workers on the grant. */
   placements: readonly { readonly isActive: boolean; stop(): void }[] = [];
 
   constructor(site: Site, pod: PodAssignment) {
@@ -72,8 +71,8 @@ export class GrantRecord {
   }
 
   /**
-   * As it is; once it is off the record, or the record cannot be read, as it was. A stat, and a read
-   * where the state has changed.
+   * The present grant; the last known one if it is off the record, or the record cannot be read. It
+   * costs a stat, and a read if the state has changed.
    */
   look(): PodAssignment {
     try {
@@ -84,22 +83,19 @@ export class GrantRecord {
     return this.pod;
   }
 
-  /** What its groups are bound to now; nothing of a grant that is off the record. */
+  /** The memory nodes that its cgroups are bound to; empty if the grant is off the record. */
   memoryBindings(): readonly MemoryBinding[] {
     return this.isThere ? memoryBindings(this.look()) : Object.freeze([]);
   }
 
-  /**
-   * What of its quiet is reached; null where it asks for none, is off the record, or that cannot be
-   * read.
-   */
+  /** Which quiet settings hold; null if it asks for none, is off the record, or cannot be read. */
   quietOutcome(): QuietOutcome | null {
     if (!this.isThere || !this.look().quiet) return null;
     const { ledger, quieter } = this.site;
     return unlessRefused(() => quieter.outcome(assignmentsOf(this.site, ledger.read()), this.pod.uid), null);
   }
 
-  /** Where the record cannot be read, as it was. */
+  /** True also if the record cannot be read. */
   get isThere(): boolean {
     return unlessRefused(() => this.#find() !== undefined, true);
   }
@@ -109,21 +105,18 @@ export class GrantRecord {
     return findGrant(assignmentsOf(this.site, ledger.read()), this.pod);
   }
 
-  /** The CPUs to run on. */
+  /** The CPUs that the grant runs on. */
   get cpus(): CpuSet {
     return runningCpus(this.look());
   }
 
-  /** CPUs that are kept from others though nothing runs on them. */
+  /** The CPUs that the grant keeps idle. */
   get held(): CpuSet {
     const pod = this.look();
     return presentCpus(pod).difference(runningCpus(pod));
   }
 
-  /**
-   * Without those that an announced resize is about to take away. Where it moves its threads are
-   * taken along.
-   */
+  /** The CPUs that an announced resize keeps. A move takes its threads along, and keeps all. */
   get cpusToStay(): CpuSet {
     const pod = this.look();
     const cpus = runningCpus(pod);
@@ -134,14 +127,12 @@ export class GrantRecord {
     return groupOf(this.site, this.pod);
   }
 
-  /** Whether this environment is giving it back, which may fail. */
+  /** True while this environment releases the grant, which may fail. */
   get isEnding(): boolean {
     return this.site.ledger.registry.of(endingGrants).has(this.pod.uid);
   }
 
-  /**
-   * @throws ERR_GRANT_RELEASED where it is off the record, or on its way
-   */
+  /** @throws ERR_GRANT_RELEASED if it is off the record, or is being released */
   check(): PodAssignment {
     const pod = this.#find();
     const { uid } = this.pod;
@@ -153,7 +144,7 @@ export class GrantRecord {
   }
 
   /**
-   * On record, and ours or nobody's: what is somebody else's must not be run on.
+   * Checks that no other process owns the grant.
    * @throws ERR_OWNER_ALIVE, as {@link check}
    */
   checkHeld(): void {
@@ -162,7 +153,7 @@ export class GrantRecord {
   }
 
   /**
-   * Held, and on this machine.
+   * {@link checkHeld}, on a real machine.
    * @throws ERR_SIMULATED_MACHINE, as {@link checkHeld}
    */
   checkUsable(): void {
@@ -171,8 +162,8 @@ export class GrantRecord {
   }
 
   /**
-   * Usable, or the owner has started this process, which lives on the CPUs then: it may run there,
-   * and change nothing of the grant.
+   * {@link checkUsable}, or the owner started this process, which may then run on the CPUs but not
+   * change the grant.
    * @throws as {@link checkUsable}
    */
   checkRunnable(): void {
@@ -181,7 +172,7 @@ export class GrantRecord {
     else this.checkUsable();
   }
 
-  /** A descriptor of the owner's lock, for a child that shall keep the grant alive. */
+  /** A descriptor of the owner's lock, for a child that is to keep the grant alive. */
   lockFd(): number | undefined {
     const { owner } = this.pod;
     if (owner.kind !== 'process') return undefined;

@@ -1,4 +1,4 @@
-// A grant on record, and whose it is.
+// Finds grants on record, and checks their owners.
 import { type Assignments, findPod } from '../../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { startContainer } from '../../account/pod-changes.js';
@@ -10,13 +10,13 @@ import { assignmentsOf } from '../on-record.js';
 import type { ReadOnlySite, Site } from '../site.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 
-/** The grant as it is on record, if it is there. Another may have come under its uid. */
+/** The grant as it is on record; undefined if it ended, even if another one has its uid now. */
 export function findGrant(state: Assignments, { uid, admittedAt }: PodAssignment): PodAssignment | undefined {
   const pod = findPod(state, uid);
   return pod?.admittedAt === admittedAt ? pod : undefined;
 }
 
-/** The same. @throws ERR_UNKNOWN_GRANT; ERR_OWNER_ALIVE where it is somebody else's */
+/** The same. @throws ERR_UNKNOWN_GRANT; ERR_OWNER_ALIVE if another living process owns it */
 export function heldGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
   const pod = findGrant(state, grant);
   if (!pod) throw unknownGrant(grant.uid, state, site.ledger.path);
@@ -25,7 +25,7 @@ export function heldGrant(site: Site, state: Assignments, grant: PodAssignment):
 }
 
 /**
- * Records that a container has started; answers the pod as it is now.
+ * Records that a container has started, and returns the pod with that.
  * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
  */
 export function markStarted(site: Site, grant: PodAssignment, container: string): Promise<PodAssignment> {
@@ -39,7 +39,7 @@ export function markStarted(site: Site, grant: PodAssignment, container: string)
   return transact(site, undefined, start, FEW_CGROUPS);
 }
 
-/** @throws ERR_OWNER_ALIVE where somebody else lives by the grant */
+/** @throws ERR_OWNER_ALIVE if another living process owns the grant, or still hands it over */
 export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: PodAssignment): void {
   if (formerOwner !== null && ledger.owners.isProcessAlive(formerOwner)) {
     throw new NumalignError(
@@ -52,7 +52,7 @@ export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: P
   throw ownerAlive(uid, owner);
 }
 
-/** The error where somebody else's live grant was to be touched. */
+/** The error for a change of a grant that another living process owns. */
 export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
   const { pid, command } = owner;
   const survivors = survivorsOf([owner]).get(owner.uuid);
@@ -61,19 +61,18 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
     const named = survivors.map((each) => `process ${each.pid} (${each.command})`).join(', ');
     return new NumalignError(
       'ERR_OWNER_ALIVE',
-      `grant ${uid} belongs to process ${pid} (${command}), which ${left}, but what it started still runs on its CPUs: ${named}. End that, and they are free`,
+      `grant ${uid} belongs to process ${pid} (${command}), which ${left}, but what it started still runs on its CPUs: ${named}. End that to free them`,
       { value: uid, pid, command, survivors },
     );
   }
   return new NumalignError(
     'ERR_OWNER_ALIVE',
-    `grant ${uid} belongs to process ${pid} (${command}), which still runs on its CPUs: end that process, and they are free`,
+    `grant ${uid} belongs to process ${pid} (${command}), which still runs on its CPUs: end that process to free them`,
     { value: uid, pid, command },
   );
 }
 
-/** `uid`: what the caller has given for one. */
-/** A grant on record by its uid. @throws ERR_UNKNOWN_GRANT; ERR_INVALID_ARGUMENT for no text */
+/** A grant on record by its uid. @throws ERR_UNKNOWN_GRANT; ERR_INVALID_ARGUMENT for no string */
 export function findOnRecord(site: ReadOnlySite, uid: string): PodAssignment {
   const state = assignmentsOf(site, site.ledger.read());
   const pod = findPod(state, uid);
@@ -84,7 +83,7 @@ export function findOnRecord(site: ReadOnlySite, uid: string): PodAssignment {
 export function unknownGrant(uid: unknown, { pods }: Assignments, path: string): NumalignError {
   const valid = pods.map((pod) => pod.uid);
   if (typeof uid !== 'string') {
-    const message = `a grant is named by its uid, a text, not ${display(uid)}`;
+    const message = `the uid of a grant must be a string, not ${display(uid)}`;
     return new NumalignError('ERR_INVALID_ARGUMENT', message, { value: uid, valid });
   }
   const named = pods.filter(({ name }) => name === uid).map((pod) => pod.uid);

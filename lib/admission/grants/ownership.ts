@@ -1,4 +1,4 @@
-// Ownership: a grant gets an owner that outlives this process, in one step for all others.
+// Ownership: gives a grant to an owner that outlives this process.
 import type { Assignments } from '../../account/assignments.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, replacePod } from '../../account/pod-changes.js';
@@ -8,15 +8,15 @@ import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
 
 /**
- * Records another owner; answers the pod as it is now. What is announced of a transfer is off: there
- * is no process any more that could leave.
+ * Records another owner, and returns the pod with it. It withdraws an offered transfer: there is no
+ * process any more that could hand the grant over.
  * @throws ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
 export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner): Promise<PodAssignment> {
   const { ledger } = site;
   const change = async (state: Assignments, commit: EnforcedCommit) => {
     const pod = heldGrant(site, state, grant);
-    // Not all were looked at.
+    // This step has not checked all owners.
     if (!ledger.owners.isAlive(pod.owner))
       throw unknownGrant(pod.uid, removePods(state, new Set([pod.uid])), ledger.path);
     const owner = ledger.owners.recordFor(choice);
@@ -28,7 +28,7 @@ export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner)
   return transact(site, undefined, change, FEW_CGROUPS);
 }
 
-// Each record has another uuid.
+// It ignores the uuids, which always differ.
 const isSameOwner = (a: OwnerRecord, b: OwnerRecord) =>
   a.kind === b.kind && keyOf(a.cgroup) === keyOf(b.cgroup);
 

@@ -11,8 +11,8 @@ import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 import { checkReleasable, findGrant, unknownGrant } from './held-grant.js';
 
 /**
- * Ends a grant: threads leave, commit. They leave first, under the lock: until the commit the CPUs
- * are theirs, after it they may be anybody's.
+ * Ends a grant: its threads leave, then it commits. The threads leave first, under the lock: after
+ * the commit the CPUs may belong to another grant.
  * @throws ERR_UNKNOWN_GRANT (the threads have left all the same), ERR_OWNER_ALIVE, and the ledger's
  *   errors.
  */
@@ -42,8 +42,8 @@ export function release<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T
 }
 
 /**
- * Gives this process's share of a grant up: true where a child still lives by it, else the grant is
- * released.
+ * Gives up this process's share of a grant. Resolves with true if a child keeps the grant, which is
+ * released otherwise.
  * @throws ERR_OWNER_SHARED
  */
 export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<T, R>): Promise<boolean> {
@@ -54,8 +54,8 @@ export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<
     const pod = findGrant(state, grant);
     if (!pod) return false;
     checkReleasable(site, pod);
-    // From here on it is ours no more, whatever becomes of the commit: the next transaction takes
-    // it for what a dead owner has left.
+    // From here on this process no longer owns the grant. If the commit fails, the next transaction
+    // takes it back as one of a dead owner.
     const isAlive = ledger.owners.handOver(uid);
     const left = vacate.leave(sharedPool(state, cpusNow(topology)));
     if (isAlive) {
@@ -69,10 +69,13 @@ export function handOver<T, R>(site: Site, grant: PodAssignment, vacate: Vacate<
   });
 }
 
-// The pod is off the record, and the lock still held: a pod of the same uid may be next. @throws
-// ERR_HINT_PROVIDER where a provider fails to give back what it holds for it
+/**
+ * Has providers release what they hold for a pod that is off the record. The lock is still held:
+ * after it, another pod may have the uid.
+ * @throws ERR_HINT_PROVIDER if a provider fails
+ */
 function tellProviders(providers: HintProviders, pod: PodAssignment, { pods }: Assignments): void {
-  // It may have been admitted by another manager.
+  // Another manager may have admitted it.
   providers.keep(pod);
   const error = providers.releaseAllBut(pods, pod.uid);
   if (error !== undefined) throw error;

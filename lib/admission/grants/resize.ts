@@ -1,5 +1,5 @@
-// Resize: a grant of one container gets more CPUs and memory or fewer. Announced on record first,
-// then done, so that whoever runs there hears of it before.
+// Resize: gives a grant of one container more CPUs and memory, or fewer. It announces the change on
+// record first, so that processes on the grant can prepare.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
@@ -19,9 +19,9 @@ import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /**
- * Announces what the grant will have, waits for `noticeMs`, has the threads leave what is lost,
- * commits, and lets them use what is new. What is announced and what it has now are both the
- * grant's meanwhile. A refused resize changes nothing.
+ * Announces the CPUs that the grant will have, waits for `noticeMs`, lets threads leave lost CPUs,
+ * commits, and lets threads use new ones. Meanwhile the grant has both its present and the
+ * announced CPUs. A rejected resize changes nothing.
  * @throws a rejection as for an admission, ERR_INVALID_ARGUMENT for a pod of several containers,
  *   ERR_GRANT_BUSY, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors, what `followers`
  *   throws
@@ -34,14 +34,14 @@ export async function resize<T>(
   followers: Followers<T>,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
   const { uid, containers, booking, resources } = grant;
-  // What is booked as a whole is dealt out: nobody could tell which part is to grow. Nor may a
-  // container have more than its pod.
+  // Resources that are booked as a whole are divided, and it is unknown which share should grow. A
+  // container may not have more than its pod.
   if (containers.length !== 1 || containers[0]!.cpus.isEmpty || booking || resources) {
     const why = hasParts(grant)
       ? 'has parts'
       : resources
         ? 'has resources as a whole'
-        : 'is no single container with exclusive CPUs';
+        : 'is not a single container with exclusive CPUs';
     throw new NumalignError('ERR_INVALID_ARGUMENT', `${uid} ${why}: it cannot be resized`, {
       value: uid,
       valid:
@@ -51,8 +51,8 @@ export async function resize<T>(
   const underWay = site.ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busy(uid);
   const endChange = underWay.begin(uid);
-  // It is announced by the lock of this environment, whosever the grant is.
-  const end = site.ledger.use();
+  // The announcement is void without the lock of this environment: a use of the state keeps it.
+  const endUse = site.ledger.use();
   let isAnnounced = false;
   try {
     for (;;) {
@@ -60,24 +60,24 @@ export async function resize<T>(
       isAnnounced = announced.upcoming !== null;
       if (!isAnnounced) return { pod: announced, followed: undefined };
       await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
-      const done = await transact(site, undefined, (state, commit) =>
-        carryOut({ site, state, commit }, current(site, state, grant), request, defaults, followers),
+      const result = await transact(site, undefined, (state, commit) =>
+        carryOut({ site, state, commit }, currentGrant(site, state, grant), request, defaults, followers),
       );
       isAnnounced = false;
-      if (done) return done;
+      if (result) return result;
     }
   } finally {
     endChange();
-    // Every transaction of this process calls off what it has announced and does not do any more:
-    // this one need not be waited for.
+    // Any transaction of this process calls off changes that it announced and gave up, so that
+    // there is no need to wait for this one.
     if (isAnnounced) reclaim(site).catch(() => {});
-    end();
+    endUse();
   }
 }
 
 /**
- * Puts on record what the grant will have. Where no CPU changes, nobody need hear of it before: the
- * resize is done.
+ * Records the CPUs that the grant will have. If no CPU changes, there is nothing to prepare for,
+ * and the resize is done.
  */
 function announce(
   site: Site,
@@ -87,8 +87,8 @@ function announce(
 ): Promise<PodAssignment> {
   return transact(site, request.signal, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const pod = current(site, state, grant);
-    const resized = decided(site, state, { ...pod, upcoming: null }, request, defaults);
+    const pod = currentGrant(site, state, grant);
+    const resized = decideResize(site, state, { ...pod, upcoming: null }, request, defaults);
     const [before] = pod.containers;
     const [after] = resized.pod.containers;
     const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
@@ -121,10 +121,7 @@ interface Step {
   readonly commit: EnforcedCommit;
 }
 
-/**
- * Undefined where the announcement is no longer on record: somebody has put back an older state
- * meanwhile.
- */
+/** Resolves with undefined if the announcement is gone, because an older state came back. */
 async function carryOut<T>(
   { site, state, commit }: Step,
   pod: PodAssignment,
@@ -138,8 +135,8 @@ async function carryOut<T>(
   let followed: T | undefined;
   try {
     request.signal?.throwIfAborted();
-    // Of CPUs just what was announced; memory may have become scarce since.
-    resized = decided(site, state, pod, request, defaults);
+    // This decides on the announced CPUs, but memory may have become scarce since.
+    resized = decideResize(site, state, pod, request, defaults);
     const kept = cpus.intersection(runningCpus(resized.pod));
     if (!kept.equals(cpus)) followed = followers.narrow(kept);
     await record(resized, commit);
@@ -157,7 +154,7 @@ async function carryOut<T>(
 }
 
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
-function current(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+function currentGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
   const pod = heldGrant(site, state, grant);
   if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
   return pod;
@@ -174,7 +171,7 @@ function busy(uid: string): NumalignError {
 }
 
 /** @throws {@link AdmissionError} */
-function decided(
+function decideResize(
   { topology, resources }: Site,
   state: Assignments,
   pod: PodAssignment,

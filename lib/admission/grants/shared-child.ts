@@ -1,4 +1,4 @@
-// Children that run in the shared pool: there from their first instruction, and shared members.
+// Starts children in the shared pool, which are shared members from their first instruction.
 import type { ChildProcess } from 'node:child_process';
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
@@ -13,16 +13,16 @@ import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 
 /**
- * Has `start` start a child of the shared pool. Under the lock: nobody is granted the CPUs before the
- * child is known as a member, which leaves them.
+ * Has `start` start a child in the shared pool. The lock keeps CPUs from being granted before the
+ * child is a registered member, which leaves such CPUs.
  * @throws as {@link Manager.startChild}
  */
 export function startShared(site: Site, start: () => ChildProcess): Promise<ChildProcess> {
   return transact(site, undefined, async (state) => {
     const { members } = site.enforcer;
-    if (!members) throw new NumalignError('ERR_SIMULATED_MACHINE', 'nobody runs on a simulated machine');
+    if (!members) throw new NumalignError('ERR_SIMULATED_MACHINE', 'no process runs on a simulated machine');
     site.enforcer.learnChoices(state.settings);
-    const { child, choice } = born(site, state, start);
+    const { child, choice } = startInPool(site, state, start);
     if (child.pid === undefined) return child;
     try {
       members.registry.addProcess(child.pid);
@@ -39,22 +39,22 @@ export function startShared(site: Site, start: () => ChildProcess): Promise<Chil
   });
 }
 
-// A child has the mask of the thread that starts it. `choice`: what it would choose, where the mask
-// is narrower: else it would not come back to CPUs that are given back.
-function born(site: Site, state: Assignments, start: () => ChildProcess) {
+// A child inherits the mask of the thread that starts it. `choice` is the mask that it would choose
+// by itself, if that is wider: without it, the child would not return to released CPUs.
+function startInPool(site: Site, state: Assignments, start: () => ChildProcess) {
   const now = cpusNow(site.topology);
   const pool = sharedPool(state, now);
   const mask = affinity();
   if (mask.isSubsetOf(pool)) {
-    const own = native.threadId();
-    return { child: start(), choice: native.choices().find(({ tid }) => tid === own) };
+    const threadId = native.threadId();
+    return { child: start(), choice: native.choices().find(({ tid }) => tid === threadId) };
   }
   const choice = { chosen: universe(state.settings, now).words, applied: pool.words, asked: pool.words };
-  return { child: bornOn(pool, start), choice };
+  return { child: startOn(pool, start), choice };
 }
 
-// Where the cpuset of this process has none of the CPUs, as that of a grant, the child leaves it next.
-function bornOn(cpus: CpuSet, start: () => ChildProcess): ChildProcess {
+// If the cpuset of this process, such as a grant's, has none of the CPUs, the child leaves it next.
+function startOn(cpus: CpuSet, start: () => ChildProcess): ChildProcess {
   const close = unlessRefused(() => openBirth({}, cpus));
   try {
     return start();

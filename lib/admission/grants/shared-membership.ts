@@ -1,5 +1,4 @@
-// Who runs in the shared pool besides this process: registered, and moved, at the word of a
-// manager.
+// SharedMembership: registers shared members besides this process, and moves them.
 import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
@@ -38,15 +37,15 @@ export async function addSharedMember(site: Site, target: SharedMemberTarget): P
     const { name, isNew } = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
     if (pid !== undefined) enforcer.share(pid, state);
     const { failed, stuck } = enforcer.apply(state);
-    // Who else is stuck is no news, and no reason.
-    const own = stuck.find(({ names }) => names.includes(name));
-    const why = own ? stuckText(own) : failed[0];
+    // Other stuck members are no reason to refuse this one.
+    const stuckMember = stuck.find(({ names }) => names.includes(name));
+    const why = stuckMember ? stuckText(stuckMember) : failed[0];
     if (why === undefined) return;
     if (isNew && cgroup !== undefined) registry.removeCgroup(cgroup);
     if (isNew && pid !== undefined) registry.removeProcess(pid);
     throw new NumalignError('ERR_MEMBER_UNMOVABLE', why, {
       value: target,
-      valid: 'who can leave the CPUs that are granted',
+      valid: 'a process or cgroup that can leave granted CPUs',
     });
   });
 }
@@ -73,5 +72,5 @@ export async function removeSharedMember(
 function membership({ enforcer }: Site) {
   const { members } = enforcer;
   if (members) return { members, enforcer };
-  throw new NumalignError('ERR_SIMULATED_MACHINE', 'nobody runs on a simulated machine');
+  throw new NumalignError('ERR_SIMULATED_MACHINE', 'no process runs on a simulated machine');
 }

@@ -1,5 +1,5 @@
-// Substitute: a grant of which CPUs have gone offline, or that moves when the kubelet takes some, gets
-// others for them; where there is no room it makes do with what is left until they are back.
+// Substitute: replaces CPUs of a grant that went offline, or that the kubelet took. Without room
+// the grant makes do with its other CPUs until the lost ones are back.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
@@ -29,48 +29,41 @@ import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
 
-/** What has become of a grant whose CPUs came or went. */
+/** How a grant changed when it lost CPUs, or got them back. */
 export interface Substitution<T> {
-  /** As it is on record now. */
+  /** The grant as it is on record now. */
   readonly pod: PodAssignment;
-  /** CPUs that it ran on and that are offline, or the kubelet's. */
+  /** CPUs of the grant that are offline, or that the kubelet took. */
   readonly lost: CpuSet;
-  /** What it has for them. */
+  /** The CPUs that replace them. */
   readonly substitutes: CpuSet;
-  /**
-   * Those of `lost` that nothing was found for: on record they are the grant's as before, and its
-   * own again once they are back.
-   */
+  /** CPUs of `lost` without a substitute. They stay on record, for use once they are back. */
   readonly revoked: CpuSet;
-  /** CPUs that were revoked, and are online again. */
+  /** CPUs that were revoked, and are back. */
   readonly returned: CpuSet;
-  /** Why nothing was found; else null. */
+  /** Why there is no substitute; else null. */
   readonly error: NumalignError | null;
-  /**
-   * Nothing is left of the grant for the time being: the threads of this process wait in the shared
-   * pool.
-   */
+  /** True if no CPU is left: the threads of this process wait in the shared pool. */
   readonly isParked: boolean;
-  /** What became of the threads of this process. */
+  /** How the threads of this process followed. */
   readonly followed: T;
 }
 
-// Lost CPUs without substitutes by the grant's id, as they were told last: each loss is told once.
+// Lost CPUs without substitutes by the grant's uid, as last reported: each loss is reported once.
 const revocations = () => new Map<string, CpuSet>();
 
 /**
- * Looks whether CPUs that a grant runs on have gone offline, or were taken by the kubelet where it is
- * to move then (`onTaken`), and gives it as many others for them:
- * of the same pool, by the options it was placed with, near those that it has; with the policies
- * restricted and single-numa-node only on the NUMA nodes of its hint. What its containers share
- * they go on sharing. Held SMT siblings come and go with their CPUs. A container for which there is
- * no room keeps what it has on record, and is tried again each time; its threads run on what is
- * left of it, or wait in the shared pool. Threads of this process follow; no other process's do:
- * where they would have to, nothing is given up. `defaults`: for what is not on record of its
+ * Replaces CPUs of a grant that went offline, or that the kubelet took if the grant then moves
+ * (`onTaken`). It chooses substitutes from the same pool, by the options of the grant, near its
+ * other CPUs; with the policies restricted and single-numa-node only on the NUMA nodes of its hint.
+ * Containers go on sharing what they share. Held SMT siblings come and go with their CPUs. A
+ * container without room keeps what it has on record, and the next call tries again; its threads
+ * run on its other CPUs, or wait in the shared pool. Threads of this process follow. If threads of
+ * other processes would have to, the grant gives nothing up. `defaults` completes its recorded
  * placement.
- * @returns undefined where nothing has changed since the last look, or the grant is about to be
- *   changed by a resize or a transfer
- * @throws ERR_OWNER_ALIVE where it is somebody else's, the ledger's errors
+ * @returns undefined if nothing has changed since the last look, or if a resize or transfer is
+ *   about to change the grant
+ * @throws ERR_OWNER_ALIVE if another living process owns the grant, the ledger's errors
  */
 export async function substituteLostCpus<T>(
   site: Site,
@@ -78,7 +71,7 @@ export async function substituteLostCpus<T>(
   defaults: Placement,
   threads: GrantThreads<T>,
 ): Promise<Substitution<T> | undefined> {
-  // Without the lock: who has no room looks again and again.
+  // It looks without the lock: a grant without room looks often.
   const { ledger } = site;
   const recorded = assignmentsOf(site, ledger.read());
   const state = removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
@@ -92,13 +85,13 @@ export async function substituteLostCpus<T>(
   return revoke(site, state, pod, lost, error, threads);
 }
 
-/** A grant on record that nobody is about to change. */
+/** The grant on record, unless it is about to change. */
 function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment | undefined {
   const pod = findGrant(state, grant);
   return pod && pod.upcoming === null && pod.transfer === null && pod.formerOwner === null ? pod : undefined;
 }
 
-// Nothing can be given for what is lost, if anything is.
+// There is no substitute for the lost CPUs, if any are lost.
 function revoke<T>(
   site: Site,
   state: Assignments,
@@ -108,7 +101,7 @@ function revoke<T>(
   threads: GrantThreads<T>,
 ): Substitution<T> | undefined {
   const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
-  const taken = takenFrom(pod, state);
+  const taken = cpusToLeave(pod, state);
   if (lost.equals(before)) return undefined;
   if (lost.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
   else site.ledger.registry.of(revocations).set(pod.uid, lost);
@@ -132,7 +125,7 @@ function carryOut<T>(
     if (!settledGrant(state, grant)) return undefined;
     const before = heldGrant(site, state, grant);
     const { pod, lost, error } = substituted(site, state, before, defaults);
-    // Somebody was faster, or the CPUs are back.
+    // Another process was faster, or the CPUs are back.
     if (pod === before) return revoke(site, state, before, lost, error, threads);
     const present = cpusNow(site.topology);
     const [cpus, after] = [runningCpus(before), runningCpus(pod)];
@@ -140,8 +133,8 @@ function carryOut<T>(
     const next = replacePod(state, pod);
     const kept = left.intersection(after);
     try {
-      // What is online and given up all the same, such as the other thread of a core, may be
-      // somebody's after the commit.
+      // The grant may give up online CPUs too, such as the SMT sibling of a lost one. After the
+      // commit these may belong to another grant.
       if (!kept.equals(left) && !kept.isEmpty) threads.narrow(kept);
       if (!left.isEmpty && kept.isEmpty) {
         threads.checkCanLeave();
@@ -163,27 +156,27 @@ function carryOut<T>(
     const isParked = after.isSubsetOf(lost);
     const followed = isParked
       ? threads.park(sharedPool(next, present))
-      : threads.widen(after.difference(takenFrom(pod, state)), pod);
+      : threads.widen(after.difference(cpusToLeave(pod, state)), pod);
     const substitutes = after.difference(cpus);
     return { pod, lost, substitutes, revoked, returned: CpuSet.EMPTY, error, isParked, followed };
   });
 }
 
 interface Outlook {
-  /** The same where nothing is lost, or can be given. */
+  /** The same object if nothing is lost, or nothing can replace it. */
   readonly pod: PodAssignment;
   readonly lost: CpuSet;
-  /** Why a container gets nothing. */
+  /** Why a container gets no substitutes. */
   readonly error: NumalignError | null;
 }
 
-/** CPUs of the kubelet's, where the pod is to leave them. */
-const takenFrom = (pod: PodAssignment, { kubelet }: Assignments): CpuSet =>
+/** The kubelet's CPUs, if the pod must leave them. */
+const cpusToLeave = (pod: PodAssignment, { kubelet }: Assignments): CpuSet =>
   movesWhenTaken(pod) ? kubeletCpus(kubelet) : CpuSet.EMPTY;
 
 function substituted(site: Site, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
   const cpus = runningCpus(pod);
-  const lost = cpus.difference(onlineCpus(site.topology)).union(cpus.intersection(takenFrom(pod, state)));
+  const lost = cpus.difference(onlineCpus(site.topology)).union(cpus.intersection(cpusToLeave(pod, state)));
   let now = pod;
   let error: NumalignError | null = null;
   for (let i = 0; i < pod.containers.length; i++) {
@@ -201,7 +194,7 @@ function substituted(site: Site, state: Assignments, pod: PodAssignment, default
 }
 
 /**
- * What a container has for its CPUs: those that are online, and others for the rest.
+ * The CPUs of a container after a loss: those that are left, and others for the rest.
  * @throws {@link Refusal}
  */
 function allocationFor(
@@ -212,13 +205,13 @@ function allocationFor(
   defaults: Placement,
 ): CpuAllocation {
   const now = cpusNow(topology, state.pods);
-  // As if what is taken were offline.
-  const taken = takenFrom(pod, state);
+  // CPUs that the kubelet took count as offline.
+  const taken = cpusToLeave(pod, state);
   const present = taken.isEmpty ? now : { ...now, online: now.online.difference(taken) };
   const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);
-  // An aligned container must stay so: its memory and devices are where they are.
+  // An aligned container must stay aligned: its memory and devices do not move.
   const mustStay =
     placement.topologyPolicy === 'restricted' || placement.topologyPolicy === 'single-numa-node';
   const usable = pod.owner.kind === 'process' ? topology.allowed : topology.cpus;
@@ -230,7 +223,7 @@ function allocationFor(
     allowed: mustStay ? usable.intersection(near) : usable,
   });
   const kept = onlineCpusKept(first, { cpus, held });
-  // All that the pod has is taken in `state`: nothing of it can be given anew.
+  // All that the pod has is taken in `state`, so that none of it is allocated twice.
   const draft: Draft = withKept(first, { ...kept, memory, devices }, cpusOf(pod));
   const allocation = allocateCpus(draft, request, { ...container.hint, nodes });
   const left = { ...draft, ...cpusLeft(draft, request, allocation) };
@@ -239,23 +232,23 @@ function allocationFor(
   return allocation;
 }
 
-/** The pod with one container's CPUs replaced, in every container that shares them, and where they are booked. */
+/** Replaces the CPUs of one container, in all that share them and in the booking. */
 function withAllocation(
   pod: PodAssignment,
   { cpus, held }: ContainerAssignment,
-  given: CpuAllocation,
+  allocation: CpuAllocation,
 ): PodAssignment {
-  const gone = cpus.union(held).difference(given.cpus).difference(given.held);
-  const more = given.held.difference(held);
-  const fresh = [...given.cpus.difference(cpus)];
-  const substitutes = new Map([...cpus.difference(given.cpus)].map((cpu, i) => [cpu, fresh[i]!]));
+  const lost = cpus.union(held).difference(allocation.cpus).difference(allocation.held);
+  const addedHeld = allocation.held.difference(held);
+  const added = [...allocation.cpus.difference(cpus)];
+  const substitutes = new Map([...cpus.difference(allocation.cpus)].map((cpu, i) => [cpu, added[i]!]));
   const replaced = (set: CpuSet) => CpuSet.from([...set].map((cpu) => substitutes.get(cpu) ?? cpu));
   const after = <Has extends CpuAllocation>(has: Has): Has => {
     const running = replaced(has.cpus);
-    return { ...has, cpus: running, held: has.held.difference(gone).union(more.difference(running)) };
+    return { ...has, cpus: running, held: has.held.difference(lost).union(addedHeld.difference(running)) };
   };
   const containers = pod.containers.map((each) => {
-    if (!each.cpus.union(each.held).intersects(gone)) return each;
+    if (!each.cpus.union(each.held).intersects(lost)) return each;
     const next = after(each);
     const isLeft = !each.reusable.cpus.isEmpty;
     const reusable = { ...each.reusable, cpus: isLeft ? next.cpus.union(next.held) : CpuSet.EMPTY };

@@ -1,4 +1,4 @@
-// The steps of admission and of grants, published as they end.
+// Publishes the steps of admissions and grants as they end.
 import type { ChildProcess } from 'node:child_process';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { hasParts, presentCpus } from '../../account/pod-holdings.js';
@@ -70,16 +70,16 @@ function containersOf(
   return Object.freeze(
     pod.containers.map((container) => {
       const memoryTypes = typesOf(memoryRequests({ pod, placement, topology }, container));
-      const given = placed?.containers.find(({ name }) => name === container.name);
-      // A process asks for all that is dealt out among its threads.
-      const own = placed && hasParts(placed) ? placed.booking?.cpus : given?.cpus;
+      const assignment = placed?.containers.find(({ name }) => name === container.name);
+      // A request with parts asks for the CPUs of all parts.
+      const cpus = placed && hasParts(placed) ? placed.booking?.cpus : assignment?.cpus;
       return Object.freeze({
         name: container.name,
         kind: container.kind,
         exclusiveCpus: isFractional ? 0 : exclusiveCount(pod, container, placement),
         booksMemory: memoryTypes.length > 0,
         memoryTypes,
-        l3Groups: given?.isolation === 'pod' ? null : countL3Groups(own, topology),
+        l3Groups: assignment?.isolation === 'pod' ? null : countL3Groups(cpus, topology),
       });
     }),
   );
@@ -106,7 +106,7 @@ function countL3Groups(cpus: CpuSet | undefined, { l3Groups }: Topology): number
   return l3Groups.filter((group) => group.cpus.intersects(cpus)).length;
 }
 
-/** {@link traced} for the end of a grant; `action` may answer whether children live on by it. */
+/** {@link traced} for the end of a grant; `action` may resolve with true if children keep it. */
 export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () => Promise<T>): Promise<T> {
   return traced('release', site, action, ({ value }) => ({
     uid: pod.uid,
@@ -125,7 +125,7 @@ function pinResultsOf(
   return [main, workers, pool, v8, others];
 }
 
-/** {@link traced} for what is done to threads by a grant. */
+/** {@link traced} for what a grant does to threads. */
 export function tracedApply<
   T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>,
 >(

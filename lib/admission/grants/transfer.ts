@@ -1,5 +1,5 @@
-// Transfer: a grant changes hands between live processes. On record all the time, and free for
-// nobody until whoever hands it over has left the CPUs.
+// Transfer: passes a grant from one living process to another. It stays on record, and its CPUs are
+// not free before the former owner has left them.
 import { randomUUID } from 'node:crypto';
 import { findPod } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
@@ -15,7 +15,7 @@ import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
 
 /**
- * Puts a token on record: whoever shows it becomes the owner.
+ * Records a token. The process that presents it becomes the owner.
  * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors
  */
 export function offer(site: Site, grant: PodAssignment): Promise<string> {
@@ -34,7 +34,7 @@ export function offer(site: Site, grant: PodAssignment): Promise<string> {
   });
 }
 
-/** Takes the token back; false where it has been used, or the grant has ended. */
+/** Withdraws the token. Resolves with false if it was used, or the grant has ended. */
 export function withdraw(site: Site, { uid }: PodAssignment, token: string): Promise<boolean> {
   return transact(site, undefined, async (state, commit) => {
     const pod = findPod(state, uid);
@@ -44,17 +44,17 @@ export function withdraw(site: Site, { uid }: PodAssignment, token: string): Pro
   });
 }
 
-/** What whoever hands a grant over does about it. */
-export interface Leaving<T> extends Vacate<T, unknown> {
-  /** Whether nothing runs on the CPUs that could not leave. */
+/** How the process that hands a grant over leaves it. */
+export interface Departure<T> extends Vacate<T, unknown> {
+  /** True if all that this process runs on the CPUs can leave. */
   canLeave(): boolean;
 }
 
-// Tokens that this environment has shown itself: such a grant stays where it is.
-const shownHere = () => new Set<string>();
+// Tokens that this environment presents itself: such a grant keeps its owner.
+const presentedTokens = () => new Set<string>();
 
-// What stands in the way for a while only: a lock that is held for long, a full disk. The other
-// side waits meanwhile.
+// Returns undefined for an obstacle that may pass, such as a held lock or a full disk: the caller
+// looks again, and the other process waits.
 async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await look();
@@ -65,29 +65,29 @@ async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Waits until somebody has shown the token, and leaves: true. False where that cannot happen any
- * more.
+ * Waits until a process presents the token, then leaves. Resolves with true then, and with false
+ * once no process can present it any more.
  */
-export function handedOver<T>(
+export function awaitSuccessor<T>(
   site: Site,
   { uid, owner }: PodAssignment,
   token: string,
-  leaving: Leaving<T>,
+  departure: Departure<T>,
 ): Promise<boolean> {
   const { ledger } = site;
   const look = () => {
     const pod = findPod(assignmentsOf(site, ledger.read()), uid);
     if (pod?.transfer === token) return undefined;
-    if (pod?.formerOwner !== owner.uuid) return ledger.registry.of(shownHere).delete(token);
-    if (!leaving.canLeave()) return undefined;
+    if (pod?.formerOwner !== owner.uuid) return ledger.registry.of(presentedTokens).delete(token);
+    if (!departure.canLeave()) return undefined;
     return transact(site, undefined, async (state, commit) => {
-      const moved = leaving.leave(sharedPool(state, cpusNow(site.topology)));
+      const moved = departure.leave(sharedPool(state, cpusNow(site.topology)));
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));
-        site.enforcer.apply(state, leaving.threads(moved));
+        site.enforcer.apply(state, departure.threads(moved));
       } catch (error) {
-        leaving.comeBack(moved);
+        departure.comeBack(moved);
         throw error;
       }
       return true;
@@ -97,44 +97,44 @@ export function handedOver<T>(
 }
 
 /**
- * Becomes the owner, and waits until the one before has left the CPUs.
- * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason, while the grant is
- *   another's, then ERR_OWNER_ALIVE
+ * Becomes the owner, and waits until the former one has left the CPUs.
+ * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason while another process has
+ *   the grant, ERR_OWNER_ALIVE after that
  */
 export async function takeOver(site: Site, token: string, signal?: AbortSignal): Promise<PodAssignment> {
   const { ledger } = site;
   const { owners } = ledger;
-  let former: number | null = null;
+  let formerPid: number | null = null;
   const { uid } = await transact(site, signal, async (state, commit) => {
     const offered = state.pods.find(({ transfer }) => transfer === token);
     if (!offered) {
       throw new NumalignError(
         'ERR_UNKNOWN_TRANSFER',
-        `nobody hands a grant over by this token in ${ledger.path}: it was used or withdrawn, or its owner has ended`,
+        `there is no transfer by this token in ${ledger.path}: it was used or withdrawn, or its owner has ended`,
         { value: token },
       );
     }
     if (commit.refusal) throw commit.refusal;
     const owner = owners.recordFor('process');
     const isOwn = owner.uuid === offered.owner.uuid;
-    former = offered.owner.pid;
-    // What the former owner has announced it can carry out no more.
-    const taken = {
+    formerPid = offered.owner.pid;
+    // The former owner can no longer carry out what it announced.
+    const owned = {
       ...offered,
       owner,
       transfer: null,
       formerOwner: isOwn ? null : offered.owner.uuid,
       upcoming: null,
     };
-    // Before anybody can see it.
-    if (isOwn) ledger.registry.of(shownHere).add(token);
+    // Noted before the commit, when others can see the change.
+    if (isOwn) ledger.registry.of(presentedTokens).add(token);
     try {
-      await commit(replacePod(state, taken));
+      await commit(replacePod(state, owned));
     } catch (error) {
-      ledger.registry.of(shownHere).delete(token);
+      ledger.registry.of(presentedTokens).delete(token);
       throw error;
     }
-    return taken;
+    return owned;
   });
   const look = () => {
     const state = assignmentsOf(site, ledger.read());
@@ -148,8 +148,8 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
     if (!signal?.aborted) throw cause;
     throw new NumalignError(
       'ERR_OWNER_ALIVE',
-      `grant ${uid} belongs to this process now, but the one that handed it over (process ${former}) has not left its CPUs yet`,
-      { value: uid, pid: former, cause },
+      `grant ${uid} belongs to this process now, but the one that handed it over (process ${formerPid}) has not left its CPUs yet`,
+      { value: uid, pid: formerPid, cause },
     );
   }
 }

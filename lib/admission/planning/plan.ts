@@ -20,6 +20,7 @@ import { type PlanningGround, planningGround, planningQuestion } from './plannin
 
 /** The answer of a plan. */
 export interface Plan {
+  /** Whether {@link Manager.admit} would admit the pod now. */
   readonly admitted: boolean;
   /** Why the pod would be rejected, in the kubelet's words; null if it is admitted. */
   readonly reason: AdmissionReason | null;
@@ -41,13 +42,13 @@ export interface Plan {
    * policy `dynamic`, by a move; under that policy also why none would. Else null.
    */
   readonly repacking: RepackingReport | null;
-  /** False: on a machine of more than 16 NUMA nodes there may be a better hint. */
+  /** False if there may be a better hint, on a machine of more than 16 NUMA nodes. */
   readonly exact: boolean;
   /** What {@link Grant.explanation} would say. */
   readonly choice: string | null;
 }
 
-// Member by member: to add one to a spread object takes many times as long.
+// Lists the members: a spread object with one more takes many times as long.
 function admittedPlan(
   { containers }: PodAssignment,
   { hints, warnings, exact, choice }: Pick<Plan, 'hints' | 'warnings' | 'exact' | 'choice'>,
@@ -72,7 +73,7 @@ export function planOfPlaced(pod: PodAssignment): Plan {
 }
 
 /**
- * Decides without doing it; with the state as it would be, if the pod is admitted.
+ * Decides without effects. `next` returns the state with the pod, if it is admitted.
  * @throws ERR_HINT_PROVIDER
  */
 export function plan(question: Question): {
@@ -106,7 +107,7 @@ export function plan(question: Question): {
   return { plan: admittedPlan(pod, { hints, warnings, exact, choice }), next };
 }
 
-// As an admission makes room: grants that shrink by themselves come first.
+// Follows the order of an admission: grants that shrink by themselves come first.
 function repackingFor(question: Question): RepackingReport | null {
   const { topology, request } = question;
   const shrinks = roomByShrinking(question);
@@ -116,7 +117,7 @@ function repackingFor(question: Question): RepackingReport | null {
 }
 
 /**
- * The same decision, on the state as it is, without doing it.
+ * Plans a request on the present state.
  * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*
  */
 export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
@@ -135,7 +136,7 @@ export function planOn(site: ReadOnlySite, ground: PlanningGround, request: Admi
  */
 export type PlanOnRecord = Plan & { readonly generation: number };
 
-// Member by member: to add one to a spread object takes many times as long.
+// Lists the members: a spread object with one more takes many times as long.
 export function onRecord(plan: Plan, generation: number): PlanOnRecord {
   const { admitted, reason, code, containers, hints, explanation, warnings, repacking, exact, choice } = plan;
   return {

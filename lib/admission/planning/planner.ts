@@ -1,4 +1,4 @@
-// Planner: pods planned one on top of the other.
+// Planner: plans several pods on top of each other.
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -92,10 +92,10 @@ export class Planner {
     return { ...answer, uid, alreadyAdmitted: false, replaced, policy: topologyPolicy, scope, ...holding };
   }
 
-  // Custom providers knew it by another uid.
+  // Custom providers decided on the pod under another uid.
   #add(next: Assignments, pod: PodAssignment, uid: string): void {
-    const known = { ...pod, uid, name: pod.name === pod.uid ? uid : pod.name };
-    const pods = next.pods.map((each) => (each === pod ? known : each));
+    const planned = { ...pod, uid, name: pod.name === pod.uid ? uid : pod.name };
+    const pods = next.pods.map((each) => (each === pod ? planned : each));
     this.#ground = { ...this.#ground, state: { ...next, pods } };
   }
 
@@ -109,7 +109,9 @@ export class Planner {
     return freeCpus(this.#ground.state, this.#ground.present);
   }
 
-  /** As {@link Manager.sharedPool}, with what was planned so far and without what dead owners had. */
+  /**
+   * As {@link Manager.sharedPool}, with what was planned so far and without what dead owners had.
+   */
   sharedPool(): CpuSet {
     return sharedPool(this.#ground.state, this.#ground.present);
   }
@@ -133,7 +135,7 @@ function without(ground: PlanningGround, pod: PodAssignment | undefined): Planni
   return pod ? { ...ground, state: removePods(ground.state, new Set([pod.uid])) } : ground;
 }
 
-/** The request for a pod, checked. @throws as {@link Manager.plan} */
+/** The checked request for a pod. @throws as {@link Manager.plan} */
 export function requestFor(
   site: ReadOnlySite,
   placement: Placement,
@@ -146,7 +148,7 @@ export function requestFor(
   return request;
 }
 
-/** Why each container of a pod would get no exclusive CPUs, whatever is free; null: it would. */
+/** Why containers get no exclusive CPUs, whatever is free; null for one that gets some. */
 export function reasonsToShare(site: ReadOnlySite, request: AdmissionRequest): (string | null)[] {
   const pod = managedPod(site, request.pod);
   return pod.containers.map((container) => whyShared(pod, container, request.placement));

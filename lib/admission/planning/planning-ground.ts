@@ -1,4 +1,4 @@
-// What pods are planned on.
+// PlanningGround: the state and the CPUs that pods are planned on.
 import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
@@ -12,14 +12,14 @@ import { knownCheckpoint } from '../on-record.js';
 import { PERSISTENT_OWNER } from '../placed-pod.js';
 import type { ReadOnlySite } from '../site.js';
 
-/** What pods are planned on: what is on record, without the grants of dead owners. */
+/** What pods are planned on: the state on record, without the grants of dead owners. */
 export interface PlanningGround {
   readonly generation: number;
   readonly state: Assignments;
   readonly present: CpuSnapshot;
 }
 
-/** @throws ERR_STATE_CORRUPT where somebody who lives may hold more than is known */
+/** @throws ERR_STATE_CORRUPT if a living owner may hold more than is known */
 export function planningGround(site: ReadOnlySite): PlanningGround {
   const { generation, assignments } = knownCheckpoint(site);
   const dead = site.ledger.owners.deadPods(assignments.pods);
@@ -34,7 +34,7 @@ interface Remainder {
 
 const remainders = new WeakMap<Assignments, Remainder>();
 
-// The same object as long as the same are dead: what follows from it need not be found once more.
+// Returns the same object while the same owners are dead, so that derived values stay cached.
 function withoutDead(assignments: Assignments, dead: readonly PodAssignment[]): Assignments {
   const last = remainders.get(assignments);
   if (last?.dead.length === dead.length && dead.every((pod, i) => pod === last.dead[i])) return last.state;
@@ -43,16 +43,16 @@ function withoutDead(assignments: Assignments, dead: readonly PodAssignment[]): 
   return state;
 }
 
-/** `uid`: by which the pod would be on record, where no custom provider must know it by another. */
+/** `uid` identifies the planned pod; custom providers get a random one instead. */
 export function planningQuestion(
   { topology, resources, providers }: ReadOnlySite,
   { state, present }: PlanningGround,
   request: AdmissionRequest,
   uid: string,
 ): Question {
-  // A pod of this uid may be on its way to be admitted, and what providers hold for it must stay.
-  const ownUid = providers.isEmpty ? uid : randomUUID();
-  // Member by member: to add some to a spread object takes many times as long.
+  // Providers may hold something for a pod of this uid that is just being admitted: that must stay.
+  const planUid = providers.isEmpty ? uid : randomUUID();
+  // Lists the members: a spread object with some more takes many times as long.
   return {
     topology,
     present,
@@ -61,8 +61,8 @@ export function planningQuestion(
     resources,
     providers: providers.list,
     owner: PERSISTENT_OWNER,
-    uid: ownUid,
-    trialUid: ownUid,
+    uid: planUid,
+    trialUid: planUid,
     now: NEVER,
     dryRun: true,
     hugepages: freeForStrict(request, topology),

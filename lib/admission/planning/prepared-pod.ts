@@ -1,4 +1,4 @@
-// PreparedPod: a pod whose request is read and checked once, to be planned again and again.
+// PreparedPod: a pod whose request is parsed and checked once, for many plans.
 import type { DeviceResource } from '../../decision/devices/device-resources.js';
 import { checkPlacement } from '../../input/placement.js';
 import type { AdmissionRequest } from '../../input/request.js';
@@ -8,17 +8,17 @@ import type { ReadOnlySite } from '../site.js';
 import { onRecord, type Plan, type PlanOnRecord, planOn } from './plan.js';
 import { type PlanningGround, planningGround } from './planning-ground.js';
 
-/** An answer, and all that it follows from beside the request. */
-interface Known {
+/** A plan, and everything besides the request that it follows from. */
+interface Answer {
   readonly plan: Plan;
   readonly topology: Topology;
   readonly ground: PlanningGround;
-  /** Those that are asked for; undefined where nobody gives them out. */
+  /** The requested resources; undefined for those that are not registered. */
   readonly resources: readonly (DeviceResource | undefined)[];
 }
 
-// Who is given it must not change it for those who are given it later.
-function lasting(plan: Plan): Plan {
+// Later calls return the same lists, so that no caller may change them.
+function frozenPlan(plan: Plan): Plan {
   for (const list of [plan.containers, plan.hints, plan.warnings]) Object.freeze(list);
   return plan;
 }
@@ -28,9 +28,9 @@ export class PreparedPod {
   readonly #site: () => ReadOnlySite;
   readonly #request: AdmissionRequest;
   readonly #names: readonly string[];
-  #known: Known | undefined;
+  #last: Answer | undefined;
 
-  /** Use {@link Manager.prepare}. `site`: throws where the manager is closed. */
+  /** Use {@link Manager.prepare}. `site` throws if the manager is closed. */
   constructor(site: () => ReadOnlySite, request: AdmissionRequest) {
     this.#site = site;
     this.#request = request;
@@ -38,28 +38,27 @@ export class PreparedPod {
   }
 
   /**
-   * What {@link Manager.plan} would answer for the pod now, on the state, the machine and the
-   * registered devices as they are. Where none of these has changed since the last call, nothing is
-   * decided once more.
-   * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*, ERR_MANAGER_CLOSED; ERR_INVALID_OPTION
-   *   where the machine has changed, and does not allow such placement any more
+   * Returns what {@link Manager.plan} would return for the pod now. It decides again only if the
+   * state, the machine or the registered devices have changed since the last call.
+   * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*, ERR_MANAGER_CLOSED;
+   *   ERR_INVALID_OPTION if the machine has changed and no longer allows the placement
    */
   plan(): PlanOnRecord {
     const site = this.#site();
     const ground = planningGround(site);
-    const known = this.#known;
-    if (known && this.#holds(known, site, ground)) return onRecord(known.plan, ground.generation);
-    this.#known = undefined;
+    const last = this.#last;
+    if (last && this.#holds(last, site, ground)) return onRecord(last.plan, ground.generation);
+    this.#last = undefined;
     checkPlacement(this.#request.placement, site.topology);
     const plan = planOn(site, ground, this.#request);
     const { topology } = site;
     const resources = this.#names.map((name) => site.resources.get(name));
     if (this.#followsFrom(site, resources, plan))
-      this.#known = { plan: lasting(plan), topology, ground, resources };
+      this.#last = { plan: frozenPlan(plan), topology, ground, resources };
     return onRecord(plan, ground.generation);
   }
 
-  #holds({ topology, ground, resources }: Known, site: ReadOnlySite, now: PlanningGround): boolean {
+  #holds({ topology, ground, resources }: Answer, site: ReadOnlySite, now: PlanningGround): boolean {
     if (topology !== site.topology || ground.state !== now.state || ground.present !== now.present)
       return false;
     if (!site.providers.isEmpty) return false;
@@ -69,16 +68,16 @@ export class PreparedPod {
     return true;
   }
 
-  // Callbacks may answer otherwise at any time, and the kernel of its free hugepages; and what has moved
-  // within the hour may move again.
+  // Callbacks may change their answers at any time, and so may the kernel's free hugepages. Grants
+  // that moved within the hour may move again later.
   #followsFrom(
     { topology, providers }: ReadOnlySite,
-    resources: Known['resources'],
+    resources: Answer['resources'],
     { repacking }: Plan,
   ): boolean {
     if (repacking) return false;
-    const isAsked = resources.some((resource) => resource?.preferredAllocation !== undefined);
+    const hasCallback = resources.some((resource) => resource?.preferredAllocation !== undefined);
     const readsKernel = !topology.isSimulated && this.#names.some((name) => pageBytes(name) !== undefined);
-    return providers.isEmpty && !isAsked && !readsKernel;
+    return providers.isEmpty && !hasCallback && !readsKernel;
   }
 }

@@ -1,18 +1,19 @@
-// Room: what others give up for a request that is rejected. Who makes it is not known here.
+// Room: what other grants give up for a rejected request. Its sources are implemented elsewhere.
 import type { Question } from '../../decision/question.js';
 import type { Rejection } from '../../decision/rejection.js';
 
 /** A request that is not admitted. */
 export interface Rejected {
   readonly rejection: Rejection;
-  /** What was asked, where more room would change the answer. */
+  /** The question, if more room would change the answer. */
   readonly shortage?: Question | undefined;
 }
 
 /** A way to make room. */
 export interface RoomSource {
   /**
-   * undefined: it is worth another attempt. Else the rejection, which says why there is no more room.
+   * Resolves with undefined if another attempt is worthwhile; otherwise with the rejection, which
+   * says why there is no more room.
    * @throws the signal's reason, the ledger's errors
    */
   make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined>;
@@ -20,19 +21,19 @@ export interface RoomSource {
 
 /** Makes room for one request. */
 export interface Room extends RoomSource {
-  /** By which what is kept for the request is on record. */
+  /** The uid of the placeholder that keeps the room for the request. */
   readonly uid: string;
   /** Gives back what is kept for the request, if anything is. Never throws. */
   giveBack(): Promise<void>;
 }
 
-// Others may take each time what was free beside what is kept.
+// After each attempt, other requests may take CPUs that were free besides the kept ones.
 const MOST_ATTEMPTS = 16;
 
 export const isRejected = <T extends object | undefined>(answer: T | Rejected): answer is Rejected =>
   answer !== undefined && 'rejection' in answer;
 
-/** Attempts, and where that fails makes room and attempts again, a number of times. */
+/** Attempts, makes room after a rejection, and attempts again, up to a limit. */
 export async function withRoom<T extends object | undefined>(
   room: Room | undefined,
   attempt: () => Promise<T | Rejected>,

@@ -8,14 +8,15 @@ export interface ErrorCodes extends RejectionCodes {
    * Node forbids addons (`--permission` without `--allow-addons`), or a bundler left it out. The
    * message says which. Imports do not throw it, calls do; `supported.reason` is this error.
    * @remedy Use `optional: true` if the program can do without, see docs/platforms.md. Declare
-   *   numalign external to the bundler. Or run `npm rebuild numalign`, with `libhwloc-dev pkg-config
-   *   g++ make python3` installed. Allow a package manager that runs no install scripts to run
-   *   numalign's (npm 11.19 and newer: `npm install-scripts approve numalign`).
+   *   numalign external to the bundler. Or run `npm rebuild numalign`, with
+   *   `libhwloc-dev pkg-config g++ make python3` installed. Allow a package manager that runs no
+   *   install scripts to run numalign's (npm 11.19 and newer:
+   *   `npm install-scripts approve numalign`).
    */
   ERR_ADDON_MISSING: unknown;
   /**
-   * A pod to adopt contradicts itself, the machine, its settings, another grant, or what is on record
-   * for this pod. `details.value` lists every contradiction. Nothing is recorded.
+   * A pod to adopt contradicts itself, the machine, its settings, another grant, or what is on
+   * record for this pod. `details.value` lists every contradiction. Nothing is recorded.
    * @remedy Release what is in the way, or leave it out.
    */
   ERR_ADOPTION: unknown;
@@ -55,8 +56,9 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_CONFIG_CONFLICT: unknown;
   /**
    * The required enforcement level cannot be reached here: `details.value` is the one that can, and
-   * `details.why` says what prevents more. Also: cgroup v2 cannot move a single thread into a grant's
-   * cgroup, only a whole process; and `pin({ memory: 'strict' })` needs a grant with a cgroup.
+   * `details.why` says what prevents more. Also: cgroup v2 cannot move a single thread into a
+   * grant's cgroup, only a whole process; and `pin({ memory: 'strict' })` needs a grant with a
+   * cgroup.
    * @remedy Require less, or do what `details.why` names; call `pin({ threads: 'process' })` first;
    *   use `memory: 'bind'`.
    */
@@ -72,8 +74,8 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_GRANT_RELEASED: unknown;
   /**
-   * A value makes no sense: an id out of range, an empty set of CPUs to run on, more than one source
-   * for a machine.
+   * A value makes no sense: an id out of range, an empty set of CPUs to run on, more than one
+   * source for a machine.
    * @remedy See `details.valid`.
    */
   ERR_INVALID_ARGUMENT: unknown;
@@ -83,8 +85,8 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_INVALID_LIST: unknown;
   /**
-   * An option is unknown (`details.nearest` is the closest valid name, if there is one), or its value
-   * is not valid.
+   * An option is unknown (`details.nearest` is the closest valid name, if there is one), or its
+   * value is not valid.
    * @remedy See `details.valid`.
    */
   ERR_INVALID_OPTION: unknown;
@@ -132,9 +134,9 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_KUBELET_STATE: unknown;
   /**
-   * The state stayed locked for longer than `lockTimeoutMs`. `details.holder` and `details.pid` name
-   * the process that has the lock. `details.stopped` is true if that process is visibly stopped
-   * (SIGSTOP, a debugger).
+   * The state stayed locked for longer than `lockTimeoutMs`. `details.holder` and `details.pid`
+   * name the process that has the lock. `details.stopped` is true if that process is visibly
+   * stopped (SIGSTOP, a debugger).
    * @remedy Continue or end the stopped process (`kill -CONT PID`). numalign never takes its lock
    *   away.
    */
@@ -145,10 +147,10 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_MANAGER_CLOSED: unknown;
   /**
-   * A shared member (`details.value`) cannot leave the CPUs of the grant: this user may not move it,
-   * or its cpuset has no other CPU. Nothing is granted, and members that left are back. Also: a
-   * process cannot become a shared member, because it is attached to exclusive CPUs or this user may
-   * not move it; nothing is changed.
+   * A shared member (`details.value`) cannot leave the CPUs of the grant: this user may not move
+   * it, or its cpuset has no other CPU. Nothing is granted, and members that left are back. Also: a
+   * process cannot become a shared member, because it is attached to exclusive CPUs or this user
+   * may not move it; nothing is changed.
    * @remedy Allow it to be moved, remove it from the shared members (`numalign share --remove`), or
    *   use `unmovableMembers: 'report'`.
    */
@@ -162,7 +164,8 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_MEMORY_SHORTAGE: unknown;
   /**
    * A grant (`details.uid`) does not consent to make room: `movable` is off, it excludes the NUMA
-   * nodes in `details.value`, or it has moved as often in this hour as it allows. Nothing is changed.
+   * nodes in `details.value`, or it has moved as often in this hour as it allows. Nothing is
+   * changed.
    * @remedy Ask another grant, or wait.
    */
   ERR_NOT_MOVABLE: unknown;
@@ -182,8 +185,8 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_OPTIONAL_DEPENDENCY: unknown;
   /**
    * The grant belongs to another living process: this process cannot release, resize or pin to it.
-   * Or its former owner has not left the CPUs yet. Or another living process keeps the record of what
-   * the kubelet gives out.
+   * Or its former owner has not left the CPUs yet. Or another living process keeps the record of
+   * what the kubelet gives out.
    * @remedy End that process: its CPUs are free then. If it has ended, `details.survivors` (`pid`,
    *   `command`) are its processes that still run: end these.
    */
@@ -195,27 +198,27 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_OWNER_SHARED: unknown;
   /**
-   * A pod with this uid is admitted with other containers, requests or pod resources. Or the pod has
-   * no uid, or a uid equal to its name, and another pod of its name and namespace is admitted
+   * A pod with this uid is admitted with other containers, requests or pod resources. Or the pod
+   * has no uid, or a uid equal to its name, and another pod of its name and namespace is admitted
    * (`details.valid` is its uid). Or two pods of a list are the same.
-   * @remedy Release that pod first, replace it (`replace` of `admitAll`, `--replace`), or give the new
-   *   pod another uid.
+   * @remedy Release that pod first, replace it (`replace` of `admitAll`, `--replace`), or give the
+   *   new pod another uid.
    */
   ERR_POD_CONFLICT: unknown;
   /**
-   * Required parts of `quiet` (`details.value`) are not fully reached. `details.valid` are the parts
-   * that are, `details.why` says what prevents the others. Nothing is granted, and settings are as
-   * before.
+   * Required parts of `quiet` (`details.value`) are not fully reached. `details.valid` are the
+   * parts that are, `details.why` says what prevents the others. Nothing is granted, and settings
+   * are as before.
    * @remedy Do what `details.why` says, or do not `require` these parts. See docs/quiet.md.
    */
   ERR_QUIET: unknown;
   /**
-   * The scheduling class is refused: other threads of this process could run only on CPUs of real-time
-   * threads (`details.tid`, `details.cpus`), the thread is not on the grant's CPUs, or the process has
-   * neither CAP_SYS_NICE nor a sufficient limit (`details.limit`). Also: a Worker would have only such
-   * CPUs, and is not started.
-   * @remedy Place the other threads elsewhere with `grant.placeThreads()`; pin the thread first; raise
-   *   `ulimit -r` or `ulimit -e`.
+   * The scheduling class is refused: other threads of this process could run only on CPUs of
+   * real-time threads (`details.tid`, `details.cpus`), the thread is not on the grant's CPUs, or
+   * the process has neither CAP_SYS_NICE nor a sufficient limit (`details.limit`). Also: a Worker
+   * would have only such CPUs, and is not started.
+   * @remedy Place the other threads elsewhere with `grant.placeThreads()`; pin the thread first;
+   *   raise `ulimit -r` or `ulimit -e`.
    */
   ERR_SCHEDULING: unknown;
   /**
@@ -225,11 +228,11 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_SIMULATED_MACHINE: unknown;
   /**
    * The state is damaged and cannot be recovered: the holdings of a living owner are unknown
-   * (`details.value` names its file in `owners/`), or two owners claim the same. Or the state's file
-   * was removed while in use. Nothing is granted or released, and the shared pool is unknown; reading
-   * works.
-   * @remedy End that owner, and remove its file if no process has it. After a removed file, open a new
-   *   manager.
+   * (`details.value` names its file in `owners/`), or two owners claim the same. Or the state's
+   * file was removed while in use. Nothing is granted or released, and the shared pool is unknown;
+   * reading works.
+   * @remedy End that owner, and remove its file if no process has it. After a removed file, open a
+   *   new manager.
    */
   ERR_STATE_CORRUPT: unknown;
   /**
@@ -246,8 +249,8 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_STATE_VERSION: unknown;
   /**
    * The kernel refused a system call: `errno`, `errnoName` and `syscall` say what. `EINVAL` of
-   * `sched_setaffinity`: no CPU of the set is online and in the cpuset of the process. `ENOSPC`: the
-   * disk of the state folder is full.
+   * `sched_setaffinity`: no CPU of the set is online and in the cpuset of the process. `ENOSPC`:
+   * the disk of the state folder is full.
    * @remedy Depends on `errnoName`.
    */
   ERR_SYSCALL: unknown;
@@ -277,10 +280,10 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_UNKNOWN_TRANSFER: unknown;
   /**
-   * A new worker of `cluster.restart()` (`details.value` is its id, `details.pid` its process) ended
-   * before it served (`details.exitCode`, `details.signal`), or did not serve within
-   * `details.startDeadlineMs`. Workers that were not restarted yet go on. Also: a listener forked in
-   * the `exit` of a worker that no new worker follows.
+   * A new worker of `cluster.restart()` (`details.value` is its id, `details.pid` its process)
+   * ended before it served (`details.exitCode`, `details.signal`), or did not serve within
+   * `details.startDeadlineMs`. Workers that were not restarted yet go on. Also: a listener forked
+   * in the `exit` of a worker that no new worker follows.
    * @remedy Read what the worker printed, or raise `startDeadlineMs`. See docs/cluster.md.
    */
   ERR_WORKER_START: unknown;

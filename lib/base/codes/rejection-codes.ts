@@ -11,8 +11,8 @@ export interface RejectionCodes {
   ERR_HINT_PROVIDER: unknown;
   /**
    * Fewer CPUs can be granted than the request asks for: others hold them, or one must stay in the
-   * shared pool. `details.valid` says how many you can have, `details.free` has the free CPUs by NUMA
-   * node or `details.sharedPool` the shared pool, `details.reserved` the reserved CPUs and
+   * shared pool. `details.valid` says how many you can have, `details.free` has the free CPUs by
+   * NUMA node or `details.sharedPool` the shared pool, `details.reserved` the reserved CPUs and
    * `details.holders` the grants that hold the others. The kubelet's `reason` is
    * `UnexpectedAdmissionError`.
    * @remedy Ask for as many as `details.valid` says, or use `wait` until a grant is released.
@@ -32,25 +32,25 @@ export interface RejectionCodes {
    */
   ERR_INSUFFICIENT_MEMORY: unknown;
   /**
-   * In a pod with resources as a whole, the exclusive containers take all of `details.resource`, and
-   * another container has nothing left to share. The kubelet's `reason` is
+   * In a pod with resources as a whole, the exclusive containers take all of `details.resource`,
+   * and another container has nothing left to share. The kubelet's `reason` is
    * `EmptyPodSharedPoolError`, or `TopologyAffinityError` under `restricted` and
    * `single-numa-node`.
    * @remedy Give the pod more of the resource, or its exclusive containers less.
    */
   ERR_POD_POOL_EMPTY: unknown;
   /**
-   * The preferred-allocation callback of a resource (`details.value`) threw, or chose devices that it
-   * was not offered. Its error is the `cause`. The request is not admitted.
-   * @remedy Correct the callback: it returns ids out of `available`, each once and at most `size` of
-   *   them, or null.
+   * The preferred-allocation callback of a resource (`details.value`) threw, or chose devices that
+   * it was not offered. Its error is the `cause`. The request is not admitted.
+   * @remedy Correct the callback: it returns ids out of `available`, each once and at most `size`
+   *   of them, or null.
    */
   ERR_PREFERRED_ALLOCATION: unknown;
   /**
    * The rest of the shared pool would be smaller than what `mixed` grants have booked in it. The
    * kubelet's `reason` is `UnexpectedAdmissionError`.
-   * @remedy Ask for fewer CPUs, or for a smaller fraction: `details.valid` says how many CPUs you can
-   *   have in all.
+   * @remedy Ask for fewer CPUs, or for a smaller fraction: `details.valid` says how many CPUs you
+   *   can have in all.
    */
   ERR_SHARED_POOL_FULL: unknown;
   /**
@@ -61,8 +61,8 @@ export interface RejectionCodes {
   ERR_SMT_ALIGNMENT: unknown;
   /**
    * The resources cannot be aligned as the topology policy demands. `details.explanation` says why,
-   * and under which policies the request would be admitted (`admittedUnder`). The kubelet's `reason`
-   * is `TopologyAffinityError`.
+   * and under which policies the request would be admitted (`admittedUnder`). The kubelet's
+   * `reason` is `TopologyAffinityError`.
    * @remedy Release what `details.holders` hold, ask for less, or use a weaker policy.
    */
   ERR_TOPOLOGY_AFFINITY: unknown;

@@ -1,13 +1,13 @@
-// LayeredMap: an immutable map, of which another with a few changes costs what the changes are, and
-// not what the map is.
+// LayeredMap: an immutable map. A version with a few changes costs as much as the changes, not as
+// much as the map.
 
-// A copy of so many takes as long as a few look-ups do.
+// Copying this many entries takes as long as a few look-ups.
 const MOST_CHANGES = 32;
 
 export class LayeredMap<K, V> {
   // Shared by many maps.
   readonly #base: ReadonlyMap<K, V>;
-  // Entries that differ from the base; undefined: deleted.
+  // Entries that differ from the base; undefined if deleted.
   readonly #changes: ReadonlyMap<K, V | undefined>;
 
   private constructor(base: ReadonlyMap<K, V>, changes: ReadonlyMap<K, V | undefined>) {
@@ -23,7 +23,7 @@ export class LayeredMap<K, V> {
     return this.#changes.has(key) ? this.#changes.get(key) : this.#base.get(key);
   }
 
-  /** The map with other values, in this order; undefined: without the key. */
+  /** A map with these entries set, in this order; an undefined value deletes its key. */
   with(entries: Iterable<readonly [K, V | undefined]>): LayeredMap<K, V> {
     const changes = new Map(this.#changes);
     for (const [key, value] of entries) {

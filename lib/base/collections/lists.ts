@@ -1,8 +1,8 @@
-// Lists that are made bit by bit.
+// Lists that grow item by item.
 
 /**
- * The list with one more at its end: the same list, but for an empty one, which stays as it is. A list
- * that is made with its first member takes a fifth of one that it is added to.
+ * Adds an item at the end and returns the list. An empty list stays empty, and the result is a new
+ * list: one that is created with its first item takes a fifth of the memory.
  */
 export function withLast<T>(list: readonly T[], last: T): T[] {
   if (list.length === 0) return [last];

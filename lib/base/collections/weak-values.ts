@@ -1,28 +1,27 @@
-// WeakValues: objects by name. An object that is held stays; any other stays as long as code elsewhere
-// else has it.
+// WeakValues: objects by name. A held object stays; any other stays while other code references it.
 export class WeakValues<T extends object> {
-  readonly #known = new Map<string, WeakRef<T>>();
-  readonly #held = new Set<T>();
-  readonly #collected = new FinalizationRegistry<string>((name) => {
-    // Another may have come under the name.
-    if (this.get(name) === undefined) this.#known.delete(name);
+  readonly #references = new Map<string, WeakRef<T>>();
+  readonly #strong = new Set<T>();
+  readonly #cleanup = new FinalizationRegistry<string>((name) => {
+    // Another object may have taken the name.
+    if (this.get(name) === undefined) this.#references.delete(name);
   });
 
   get(name: string): T | undefined {
-    return this.#known.get(name)?.deref();
+    return this.#references.get(name)?.deref();
   }
 
-  /** In place of any other of that name. */
+  /** Replaces any other object of this name. */
   add(name: string, value: T): void {
-    this.#known.set(name, new WeakRef(value));
-    this.#collected.register(value, name);
+    this.#references.set(name, new WeakRef(value));
+    this.#cleanup.register(value, name);
   }
 
   hold(value: T): void {
-    this.#held.add(value);
+    this.#strong.add(value);
   }
 
   letGo(value: T): void {
-    this.#held.delete(value);
+    this.#strong.delete(value);
   }
 }

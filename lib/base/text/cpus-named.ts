@@ -1,4 +1,4 @@
-// CPUs and NUMA nodes in words.
+// CPUs and NUMA nodes in messages.
 
 /** `CPU 3`, `CPUs 0-1`. */
 export function cpusNamed(cpus: { readonly size: number; toString(): string }): string {

@@ -1,11 +1,10 @@
-// The uid of what is known by its name: the same wherever and whenever it is asked for. Pure.
+// The uid of a pod without one: a function of its name. Pure.
 import { createHash } from 'node:crypto';
 
-// The namespace of RFC 9562 in which the names are. It is part of what users may compute themselves:
-// docs/admission.md has it.
+// The RFC 9562 namespace of these names. Users may compute a uid themselves: see docs/admission.md.
 const NAMESPACE = 'bd019656-8b31-45cc-a38f-52367694c5d5';
 
-/** Of the pod of this name, as `namespace/name`: a UUID of version 5. */
+/** The UUID of version 5 of `namespace/name`. */
 export function nameUid(namespace: string, name: string): string {
   const space = Buffer.from(NAMESPACE.replaceAll('-', ''), 'hex');
   const bytes = createHash('sha1').update(space).update(`${namespace}/${name}`).digest().subarray(0, 16);

@@ -3,9 +3,9 @@
 type Plain = string | number | boolean | null | undefined | Plain[] | { [key: string]: Plain };
 
 /**
- * A copy that JSON can have: a bigint as its digits, an error as its name, code and message, maps
- * and sets as lists, what has `toJSON` as that says. An object that is inside of itself is
- * `[Circular]` there, and what throws when it is read is left out.
+ * A copy that JSON can represent: a bigint becomes its digits, an error its name, code and message,
+ * a map or set a list, an object with `toJSON` its result. A circular reference becomes
+ * `[Circular]`. Values that throw when read are left out.
  */
 export function plainJson(value: unknown): Plain {
   return copy(value, []);

@@ -1,7 +1,7 @@
-// Files of the kernel and of other programs, for who only looks.
+// The text of files of the kernel and of other programs.
 import { readFileSync } from 'node:fs';
 
-/** Undefined where it is not there, or closed to this process. */
+/** Undefined if the file is missing, or closed to this process. */
 export function textOf(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');

@@ -196,22 +196,22 @@ export function cgroupRefusal(
  * as it is.
  */
 export function cgroupError(
-  thrown: unknown,
+  error: unknown,
   action: CgroupAction,
   doing: string,
   path: string,
   value: unknown,
 ): unknown {
-  const { errno, code, syscall } = thrown as NodeJS.ErrnoException;
-  if (errno === undefined || code === undefined || thrown instanceof NumalignError) return thrown;
+  const { errno, code, syscall } = error as NodeJS.ErrnoException;
+  if (errno === undefined || code === undefined || error instanceof NumalignError) return error;
   // libuv has another name for errno 95 than the kernel.
   const name = code === 'ENOTSUP' ? 'EOPNOTSUPP' : code;
   const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
-  const needed = reason === 'no-access' ? 'it takes' : 'valid is';
+  const label = reason === 'no-access' ? 'it takes' : 'valid is';
   return new NumalignError(
     'ERR_CGROUP',
-    `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${needed} ${valid}`,
+    `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${label} ${valid}`,
     {
       reason,
       errno: -errno,
@@ -219,7 +219,7 @@ export function cgroupError(
       path,
       value,
       valid,
-      cause: thrown,
+      cause: error,
     },
   );
 }

@@ -46,10 +46,10 @@ export function isAtOrBelow(path: string, folder: string): boolean {
 
 /** The mount that a path leads into. */
 export function mountOf(path: string, mounts = readMounts()): Mount | undefined {
-  const above = mounts.filter(({ point }) => isAtOrBelow(path, point));
+  const ancestors = mounts.filter(({ point }) => isAtOrBelow(path, point));
   // The deepest mount point, and its latest mount, which hides earlier ones.
-  const deepest = Math.max(...above.map(({ point }) => point.length));
-  return above.filter(({ point }) => point.length === deepest).at(-1);
+  const deepest = Math.max(...ancestors.map(({ point }) => point.length));
+  return ancestors.filter(({ point }) => point.length === deepest).at(-1);
 }
 
 const UPPER = 'upperdir=';
@@ -61,16 +61,16 @@ const UPPER = 'upperdir=';
 export function overlayOf(path: string): Mount | undefined {
   const overlays = readMounts().filter(({ type }) => type === 'overlay');
   if (overlays.length === 0) return undefined;
-  const above = new Set<string>();
+  const identities = new Set<string>();
   for (let folder = path; ; folder = dirname(folder)) {
-    for (const identity of identityOf(folder)) above.add(identity);
+    for (const identity of identityOf(folder)) identities.add(identity);
     if (folder === dirname(folder)) break;
   }
   const isAbove = (option: string) =>
     option.startsWith(UPPER) &&
     namesIn(option)
       .flatMap(identityOf)
-      .some((identity) => above.has(identity));
+      .some((identity) => identities.has(identity));
   return overlays.find(({ options }) => options.some(isAbove));
 }
 

@@ -141,29 +141,29 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
    * Sets CPUs or memory nodes, of cgroups below too. On v2, an empty set means those of the cgroup
    * above.
    */
-  protected place<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
-    const groups = wanted.isEmpty ? [] : this.children();
+  protected place<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, target: S): void {
+    const groups = target.isEmpty ? [] : this.children();
     if (groups.length > 0) {
       const former = this.read(ids);
       // CPUs that move must be here before the groups below get them, and stay until those have
       // left them.
-      if (!former.isEmpty) this.#set(changes, ids, former.union(wanted));
+      if (!former.isEmpty) this.#set(changes, ids, former.union(target));
     }
     for (const group of groups) {
       const has = group.read(ids);
       if (has.isEmpty) continue;
-      const kept = has.intersection(wanted);
-      group.place(changes, ids, kept.isEmpty ? wanted : kept);
+      const remainder = has.intersection(target);
+      group.place(changes, ids, remainder.isEmpty ? target : remainder);
     }
-    this.#set(changes, ids, wanted);
+    this.#set(changes, ids, target);
   }
 
   /**
    * The group's CPUs together with those of partitions at and below it. Looks for partitions only
    * if the group lacks some of the wanted CPUs.
    */
-  cpusFor(wanted: CpuSet, effective = this.effectiveCpus()): CpuSet {
-    if (wanted.isSubsetOf(effective)) return effective;
+  cpusFor(target: CpuSet, effective = this.effectiveCpus()): CpuSet {
+    if (target.isSubsetOf(effective)) return effective;
     return this.partitions().reduce((all, group) => all.union(group.effectiveCpus()), effective);
   }
 
@@ -191,19 +191,19 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     return this.childPaths().map((path) => this.at(path));
   }
 
-  #set<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S): void {
+  #set<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, target: S): void {
     const former = this.read(ids);
-    if (former.equals(wanted)) return;
-    if (wanted instanceof CpuSet) this.checkNeighbours(wanted);
-    const doing = `set the ${ids.words} of ${this.path} to ${wanted.isEmpty ? 'none' : wanted}`;
-    changes.write(join(this.path, `cpuset.${ids.name}`), String(wanted), String(former), ids.action, doing);
+    if (former.equals(target)) return;
+    if (target instanceof CpuSet) this.checkNeighbours(target);
+    const doing = `set the ${ids.words} of ${this.path} to ${target.isEmpty ? 'none' : target}`;
+    changes.write(join(this.path, `cpuset.${ids.name}`), String(target), String(former), ids.action, doing);
   }
 
-  #include<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, wanted: S, isNew: boolean): void {
+  #include<S extends IdSet<S>>(changes: Changes, ids: Ids<S>, target: S, isNew: boolean): void {
     const former = this.read(ids);
     // On v2, an empty set means whatever the cgroup above has.
     if (former.isEmpty && !isNew && this.tree.version === 2) return;
-    this.#set(changes, ids, former.union(wanted));
+    this.#set(changes, ids, former.union(target));
   }
 
   #make(changes: Changes): void {
@@ -242,25 +242,25 @@ export abstract class CommonGroup extends GroupProcesses implements CpusetGroup 
     this.untilEnded('ENOSPC', () => this.place(changes, CPUS, CpuSet.EMPTY));
   }
 
-  #checkNotEmpty<S extends IdSet<S>>(ids: Ids<S>, wanted: S): void {
-    if (!wanted.isEmpty) return;
+  #checkNotEmpty<S extends IdSet<S>>(ids: Ids<S>, target: S): void {
+    if (!target.isEmpty) return;
     const valid = 'at least one';
     throw cgroupRefusal('no-cpus', `${this.path} needs ${ids.words}; valid is ${valid}`, {
       path: this.path,
-      value: wanted,
+      value: target,
       valid,
     });
   }
 
   // On v2, a cgroup that shares nothing with the one above gets all that this one has.
-  #checkWithin<S extends IdSet<S>>(ids: Ids<S>, wanted: S): S {
+  #checkWithin<S extends IdSet<S>>(ids: Ids<S>, target: S): S {
     const effective = this.readEffective(ids);
-    if (wanted.isEmpty || effective.isSubsetOf(wanted)) return effective;
+    if (target.isEmpty || effective.isSubsetOf(target)) return effective;
     const valid = `${ids.words} that the cgroup above has`;
     throw cgroupRefusal(
       'outside-parent',
-      `${this.path} was given the ${ids.words} ${wanted} and got ${effective}: the cgroup above has none of them; valid is ${valid}`,
-      { path: this.path, value: wanted, effective, valid },
+      `${this.path} was given the ${ids.words} ${target} and got ${effective}: the cgroup above has none of them; valid is ${valid}`,
+      { path: this.path, value: target, effective, valid },
     );
   }
 }

@@ -27,10 +27,9 @@ export interface Partition {
 
 /** How often and how long a quota stopped the threads of a cgroup. */
 export interface Throttling {
-  /**
-   * Periods in which the quota was used up, and the time that processes waited for the next, in µs.
-   */
+  /** Periods in which the threads used up the quota (`nr_throttled` of cpu.stat). */
   nrThrottled: number;
+  /** How long threads waited for the next period, in microseconds, summed over CPUs. */
   throttledUs: number;
 }
 

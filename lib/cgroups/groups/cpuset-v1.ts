@@ -20,10 +20,10 @@ export class CpusetGroupV1 extends CommonGroup {
   protected prepareParent(): void {}
 
   protected writeMigration(changes: Changes, migrates: boolean): void {
-    const [wanted, former] = migrates ? ['1', '0'] : ['0', '1'];
-    if (this.text('cpuset.memory_migrate') === wanted) return;
+    const [value, former] = migrates ? ['1', '0'] : ['0', '1'];
+    if (this.text('cpuset.memory_migrate') === value) return;
     const doing = `make memory ${migrates ? 'migrate' : 'stay'} with the processes of ${this.path}`;
-    changes.write(`${this.path}/cpuset.memory_migrate`, wanted, former, 'set-migration', doing);
+    changes.write(`${this.path}/cpuset.memory_migrate`, value, former, 'set-migration', doing);
   }
 
   // Quotas are in another hierarchy, where numalign makes no cgroups.

@@ -63,16 +63,16 @@ export class CpusetGroupV2 extends CommonGroup {
   // gone.
   protected checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
     for (const neighbour of this.#neighbours()) {
-      const taken = neighbour.cpus().intersection(cpus);
-      if (taken.isEmpty || !(mustBeAlone || neighbour.partition().valid)) continue;
-      const valid = `CPUs other than ${taken}`;
+      const overlap = neighbour.cpus().intersection(cpus);
+      if (overlap.isEmpty || !(mustBeAlone || neighbour.partition().valid)) continue;
+      const valid = `CPUs other than ${overlap}`;
       const [reason, why] = neighbour.partition().valid
         ? (['foreign-partition', `they are in the partition ${neighbour.path}`] as const)
         : ([
             'partition-invalid',
             `${neighbour.path} has them too, and a partition must have its CPUs alone`,
           ] as const);
-      throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${taken}: ${why}; valid is ${valid}`, {
+      throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${overlap}: ${why}; valid is ${valid}`, {
         path: neighbour.path,
         value: cpus,
         valid,
@@ -103,8 +103,8 @@ export class CpusetGroupV2 extends CommonGroup {
 
   partitions(): CpusetGroupV2[] {
     if (!this.exists()) return [];
-    const below = this.children().flatMap((group) => group.partitions() as CpusetGroupV2[]);
-    return isValid(this.textIfThere(PARTITION)) ? [this, ...below] : below;
+    const partitions = this.children().flatMap((group) => group.partitions() as CpusetGroupV2[]);
+    return isValid(this.textIfThere(PARTITION)) ? [this, ...partitions] : partitions;
   }
 
   attachThread(tid: number): never {
@@ -238,8 +238,8 @@ export class CpusetGroupV2 extends CommonGroup {
 // Linux 6.1 gives a thread that moves to the root of the hierarchy all CPUs, even those of
 // partitions, and lets it run there.
 function keepOffPartitions(pid: number, allowed: CpuSet): void {
-  const taken = new CpuSet(native.onlineCpus()).difference(allowed);
-  if (!taken.isEmpty) moveProcess(pid, taken, allowed);
+  const outside = new CpuSet(native.onlineCpus()).difference(allowed);
+  if (!outside.isEmpty) moveProcess(pid, outside, allowed);
 }
 
 // A valid partition has no text after its kind.

@@ -71,7 +71,7 @@ export abstract class GroupProcesses extends GroupFiles {
     if (!found) return;
     const end = performance.now() + BORN_MS;
     const mayBeBorn = () => leftoversTo !== undefined && performance.now() <= end;
-    for (let waited = 0; ; ) {
+    for (let attempts = 0; ; ) {
       if (leftoversTo !== undefined) this.#moveAllOut(leftoversTo);
       try {
         this.endPartition();
@@ -84,7 +84,7 @@ export abstract class GroupProcesses extends GroupFiles {
         if (childNames(this.path).length > 0) throw error;
         if (this.processes().length > 0) {
           if (!mayBeBorn()) throw error;
-        } else if ((error as NumalignError).errnoName !== 'EBUSY' || waited++ === ENDED_MS) throw error;
+        } else if ((error as NumalignError).errnoName !== 'EBUSY' || attempts++ === ENDED_MS) throw error;
         else waitAMoment();
       }
     }
@@ -96,12 +96,12 @@ export abstract class GroupProcesses extends GroupFiles {
    * that has ended.
    */
   protected untilEnded(errnoName: string, step: () => void): void {
-    for (let waited = 0; ; waited++) {
+    for (let attempts = 0; ; attempts++) {
       try {
         step();
         return;
       } catch (error) {
-        const isRefused = (error as NumalignError).errnoName === errnoName && waited < ENDED_MS;
+        const isRefused = (error as NumalignError).errnoName === errnoName && attempts < ENDED_MS;
         if (!isRefused || this.#descent().some((group) => group.processes().length > 0)) throw error;
         waitAMoment();
       }

@@ -1,10 +1,10 @@
-// The health of `numalign agent`: whether its state can be read and changed, and what became of the
-// last round of reconciling.
+// The health of `numalign agent`: can it read and change the state, and did the last round of
+// reconciling succeed?
 import { thrownText } from '../../base/check-options.js';
 import { checkWritable } from '../../base/writable.js';
 import type { Manager } from '../../index.js';
 
-/** What is wrong, in plain words; nothing where all is well. `lastFailure`: of reconciling. */
+/** What is wrong, for people; empty if all is well. `lastFailure`: the error of the last round. */
 export function ailments(manager: Manager, lastFailure: unknown): string[] {
   const ailments: string[] = [];
   try {

@@ -1,21 +1,21 @@
 // The rounds of `numalign agent`: when its manager reconciles.
 const ROUND_MS = 10_000;
-// So that agents that were started together do not stay together.
+// Spreads the rounds of agents that started together.
 const JITTER = 0.1;
 
-/** A manager, as far as it can reconcile. */
+/** The part of a manager that rounds use. */
 export interface Reconciling {
   reconcile(): Promise<unknown>;
 }
 
-/** Has the manager reconcile after every change, and now and then; one round at a time. */
+/** Lets the manager reconcile after every change and every 10 seconds, one round at a time. */
 export class Rounds {
   readonly #manager: Reconciling;
   #timer: NodeJS.Timeout | undefined;
   #isRunning = false;
   #isDue = false;
   #isStopped = false;
-  /** What the last round has thrown; undefined where it succeeded. */
+  /** The error of the last round; undefined if it succeeded. */
   lastFailure: unknown;
 
   constructor(manager: Reconciling) {

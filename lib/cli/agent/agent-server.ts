@@ -1,15 +1,15 @@
-// The HTTP server of `numalign agent`: /metrics and /healthz, nothing else, and only to be read.
+// The HTTP server of `numalign agent`: GET and HEAD of /metrics and /healthz.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0: one that is free. */
+  /** 0: any free port. */
   readonly port: number;
 }
 
-/** What is answered under a path. */
+/** The answer to a request. */
 export interface Answer {
   readonly status: 200 | 503;
   /** Media type. */
@@ -17,7 +17,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Answers by path. */
+/** The functions that answer, by path. */
 export type Answers = Readonly<Record<string, () => Answer | Promise<Answer>>>;
 
 export const PLAIN_TEXT = 'text/plain; charset=utf-8';
@@ -28,9 +28,9 @@ export function addressText({ host, port }: ListenAddress): string {
 }
 
 /**
- * Listens; answers the server, and where it really listens. `fail` hears what goes wrong from then
- * on (no descriptor is left for a connection, say).
- * @throws ERR_SYSCALL where it cannot: the port is in use, say
+ * Starts to listen. Returns the server and its address with the actual port. `fail` receives later
+ * errors, such as too few descriptors for a connection.
+ * @throws ERR_SYSCALL if it cannot listen, for example because the port is in use
  */
 export async function listen(
   address: ListenAddress,
@@ -47,8 +47,8 @@ export async function listen(
       resolve();
     });
   });
-  const bound = server.address();
-  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port;
+  const socket = server.address();
+  const port = typeof socket === 'object' && socket !== null ? socket.port : address.port;
   return { server, address: { host: address.host, port } };
 }
 
@@ -66,16 +66,16 @@ async function respond(request: IncomingMessage, response: ServerResponse, answe
   const path = request.url!.split('?', 1)[0]!;
   const send = (status: number, type: string, text: string) => {
     response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) });
-    // Node leaves the text out where only the head is asked for.
+    // Node leaves out the text for HEAD.
     response.end(text);
   };
   if (!Object.hasOwn(answers, path)) {
-    send(404, PLAIN_TEXT, `not here: ${Object.keys(answers).join(' and ')} are\n`);
+    send(404, PLAIN_TEXT, `not found: use ${Object.keys(answers).join(' or ')}\n`);
     return;
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
     response.setHeader('allow', 'GET, HEAD');
-    send(405, PLAIN_TEXT, 'only to be read: GET or HEAD\n');
+    send(405, PLAIN_TEXT, 'read-only: use GET or HEAD\n');
     return;
   }
   try {
@@ -86,13 +86,13 @@ async function respond(request: IncomingMessage, response: ServerResponse, answe
   }
 }
 
-// For who is in the middle of a request.
+// The time for requests in progress.
 const GRACE_MS = 500;
 
-/** Ends it, and every connection. */
+/** Ends the server and every connection. */
 export async function end(server: Server): Promise<void> {
-  const ended = new Promise((resolve) => server.close(resolve));
+  const close = new Promise((resolve) => server.close(resolve));
   const timer = setTimeout(() => server.closeAllConnections(), GRACE_MS);
-  await ended;
+  await close;
   clearTimeout(timer);
 }

@@ -1,4 +1,4 @@
-// Values on the command line -> what the API takes. What is wrong is a usage error.
+// Parses values on the command line for the API. A wrong value is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { type FeatureGates, KUBELET_VERSIONS } from '../../base/kubelet-features.js';
@@ -8,7 +8,7 @@ import { parseConfig } from '../../input/config.js';
 import { parseMachineOptions } from '../../input/machine-options.js';
 import { parseQuantity } from '../../input/values/quantity.js';
 
-/** What the API refuses, as a usage error. */
+/** Turns a refusal of the API into a usage error. */
 export function asArgument<T>(parse: () => T): T {
   try {
     return parse();
@@ -24,8 +24,7 @@ export function cpuList(value: string): CpuSet {
 }
 
 /**
- * Like {@link cpuList}, or `all`. (Not null as in the API: commander takes null for a parser that
- * failed.)
+ * Like {@link cpuList}, or `all`. Not null like in the API: for commander it is a parser's failure.
  */
 export function cpuListOrAll(value: string): CpuSet | 'all' {
   return value === 'all' ? value : cpuList(value);
@@ -36,10 +35,12 @@ export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
   return value === 'kernel' ? value : cpuList(value);
 }
 
-/** What an amount of CPUs must be, without `--mixed`. */
+/** The rule for an amount of CPUs without `--mixed`. */
 export const WHOLE_CPUS = 'It must be a whole number of CPUs, at least 1.';
 
-/** A fraction is for the command to judge, which may have `--mixed`. */
+/**
+ * Parses whole and fractional amounts: the command checks whether fractions are valid (`--mixed`).
+ */
 export function cpuAmount(value: string): number {
   const amount = Number(value);
   if (!/^\d+(\.\d{1,3})?$/.test(value) || amount < 1 || amount > CpuSet.MAX_ID) {
@@ -60,12 +61,12 @@ export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
 const MOST_WEIGHT = 10_000;
 
 export function weight(value: string): number {
-  const given = Number(value);
-  if (/^\d+$/.test(value) && given >= 1 && given <= MOST_WEIGHT) return given;
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number >= 1 && number <= MOST_WEIGHT) return number;
   throw new InvalidArgumentError(`It must be a whole number from 1 to ${MOST_WEIGHT}.`);
 }
 
-// Linux gives no higher ones (PID_MAX_LIMIT).
+// The greatest process id of Linux (PID_MAX_LIMIT).
 const MAX_PID = 1 << 22;
 
 export function processId(value: string): number {
@@ -75,7 +76,7 @@ export function processId(value: string): number {
   return pid;
 }
 
-/** `full-pcpus-only` or `full-pcpus-only=false`, added to those before. */
+/** Adds `full-pcpus-only` or `full-pcpus-only=false` to the options before. */
 export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): CpuManagerPolicyOptions {
   const [, name, flag = 'true'] = /^([^=]*)(?:=(.*))?$/s.exec(value)!;
   const options = { ...before, [name!]: flag };
@@ -83,7 +84,7 @@ export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): 
   return options;
 }
 
-/** `0:memory=1Gi`, added to those before; `none`: an empty list. */
+/** Adds `0:memory=1Gi` to the list before; `none` is an empty list. */
 export function reservedMemory(
   value: string,
   before: readonly ReservedMemory[] = [],
@@ -98,16 +99,16 @@ export function reservedMemory(
   return reserved;
 }
 
-/** `PodLevelResources=true,DRAExtendedResource=false`, added to those before. */
+/** Adds `PodLevelResources=true,DRAExtendedResource=false` to the gates before. */
 export function featureGates(value: string, before: Partial<FeatureGates> = {}): Partial<FeatureGates> {
   const flags = { true: true, false: false } as Readonly<Record<string, boolean>>;
-  const given = value.split(',').map((each) => {
+  const entries = value.split(',').map((each) => {
     const [, name, flag] = /^([^=]+)=(true|false)$/.exec(each) ?? [];
     if (name === undefined || flag === undefined)
       throw new InvalidArgumentError('It must be gates and flags, such as PodLevelResourceManagers=true.');
     return [name, flags[flag]] as const;
   });
-  const gates = { ...before, ...Object.fromEntries(given) };
+  const gates = { ...before, ...Object.fromEntries(entries) };
   asArgument(() => parseMachineOptions({ featureGates: gates }));
   return gates;
 }
@@ -125,14 +126,14 @@ export function featureGatesOption(): Option {
   ).argParser(featureGates);
 }
 
-/** An amount such as `2Gi`, checked. */
+/** Checks an amount such as `2Gi`. */
 export function quantity(value: string): string {
   if (asArgument(() => parseQuantity(value, 'It')) < 0n)
     throw new InvalidArgumentError('It must be zero or more.');
   return value;
 }
 
-/** `hugepages-2Mi=64Mi`, added to those before. */
+/** Adds `hugepages-2Mi=64Mi` to the amounts before. */
 export function resource(value: string, before: Record<string, string> = {}): Record<string, string> {
   const match = /^([^=]+)=(.+)$/s.exec(value);
   if (!match) throw new InvalidArgumentError('It must be a name and an amount, such as hugepages-2Mi=64Mi.');

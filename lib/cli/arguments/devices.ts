@@ -1,4 +1,5 @@
-// Which devices a command hands out: chosen by a pattern on the command line, or listed in a file.
+// The devices that a command registers: patterns on the command line, or lists and patterns in a
+// file.
 import { InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { DevicePattern, DeviceSelection } from '../../entries/topology.js';
@@ -16,10 +17,7 @@ export interface DeviceFlags {
 
 const EXAMPLE = 'example.com/nic=class:0200,vendor:8086';
 
-/**
- * `class:02*,vendor:8086+15b3,isVirtualFunction:true`: fields joined by commas, alternatives by
- * `+`.
- */
+/** Parses fields joined by commas, alternatives by `+`: `class:02*,vendor:8086+15b3`. */
 function parsePattern(text: string): DevicePattern {
   const pattern = new Map<string, string | string[] | boolean>();
   for (const part of text.split(',')) {
@@ -39,7 +37,7 @@ function parsePattern(text: string): DevicePattern {
   return Object.fromEntries(pattern);
 }
 
-/** `example.com/nic=class:0200`, added to those before. */
+/** Adds `example.com/nic=class:0200` to the selections before. */
 export function deviceSelection(text: string, before: DeviceSelections = {}): DeviceSelections {
   const equals = text.indexOf('=');
   if (equals < 0) throw new InvalidArgumentError(`It must be a resource and a pattern such as ${EXAMPLE}.`);
@@ -77,9 +75,7 @@ async function readSelections(file: string): Promise<DeviceSelections> {
   return value as DeviceSelections;
 }
 
-/**
- * The flags as the API takes them: the file's resources, and over them those of the command line.
- */
+/** The selections of the flags. A resource on the command line replaces the file's. */
 export async function devicesOf({ device, devices }: DeviceFlags): Promise<DeviceSelections> {
   return { ...(devices !== undefined && (await readSelections(devices))), ...device };
 }

@@ -1,4 +1,4 @@
-// The documents of a YAML or JSON file, and how messages say where they are.
+// The documents of a YAML or JSON file, with their places for messages.
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
@@ -6,11 +6,11 @@ import { YamlText } from './yaml-text.js';
 
 export interface FileDocument {
   readonly value: unknown;
-  /** The file, and the line where it has several. */
+  /** The file, and the line if it has several documents. */
   readonly place: string;
 }
 
-/** As a file's name. */
+/** The file name that stands for standard input. */
 export const STANDARD_INPUT = '-';
 const MAX_BYTES = 1 << 22;
 
@@ -24,12 +24,12 @@ function unreadable(place: string, why: string, cause?: unknown): NumalignError 
   return new NumalignError('ERR_INVALID_ARGUMENT', `${place}: ${why}`, { value: place, cause });
 }
 
-/** What messages call a file. */
+/** The name of a file in messages. */
 export function fileName(path: string): string {
   return path === STANDARD_INPUT ? 'standard input' : path;
 }
 
-/** Has errors say what they are about. */
+/** Adds the place to the errors of `action`. */
 export function inPlace<T>(place: string, action: () => T): T {
   try {
     return action();
@@ -39,9 +39,7 @@ export function inPlace<T>(place: string, action: () => T): T {
   }
 }
 
-/**
- * Ends the command where the standard input is to be several files: the first would be all of it.
- */
+/** Ends the command if several files are the standard input: the first would read all of it. */
 export function checkStandardInput(
   command: Command,
   flags: {
@@ -63,7 +61,7 @@ async function readText(path: string, name: string): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    // Bit by bit, since there are files without an end.
+    // Chunk by chunk, since some files have no end.
     for await (const chunk of path === STANDARD_INPUT ? process.stdin : createReadStream(path)) {
       chunks.push(chunk as Buffer);
       size += (chunk as Buffer).length;
@@ -81,7 +79,7 @@ async function readText(path: string, name: string): Promise<string> {
   }
 }
 
-/** Reads a file. Empty documents are left out. @throws ERR_INVALID_ARGUMENT */
+/** Reads the documents of a file, without empty ones. @throws ERR_INVALID_ARGUMENT */
 export async function readDocuments(path: string): Promise<FileDocument[]> {
   const name = fileName(path);
   const documents = new YamlText(name, await readText(path, name)).documents();

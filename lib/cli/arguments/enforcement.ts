@@ -1,5 +1,4 @@
-// How strongly CPUs are kept from others, and from the kernel's own work, as options of commands
-// it.
+// The options of commands for enforcement and quiet.
 import { InvalidArgumentError, Option } from 'commander';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from '../../index.js';
 import { AIMED_LEVELS, ENFORCEMENT_LEVELS } from '../../input/enforcement-options.js';
@@ -15,7 +14,7 @@ export interface EnforcementFlags extends QuietFlags {
 
 const NO_CGROUPS = 'none';
 
-/** Of one request. */
+/** The options of one request. */
 export function enforcementOptions(): Option[] {
   return [
     new Option('--enforcement <level>', 'strongest enforcement level to try (default: partition)').choices(
@@ -32,7 +31,7 @@ export function enforcementOptions(): Option[] {
   ];
 }
 
-/** The flags as a request takes them. */
+/** The options of a request with these flags. */
 export function enforcementRequest({
   require,
   enforcement,
@@ -50,7 +49,7 @@ export function enforcementRequest({
   };
 }
 
-/** Of the machine; `more` is what else there is to say of it. */
+/** An option of the machine; `more` ends its description. */
 export function cgroupRootOption(more: string): Option {
   return new Option(
     '--cgroup-root <path>',
@@ -62,7 +61,7 @@ export function cgroupRootOption(more: string): Option {
   });
 }
 
-/** As the API takes it. */
+/** The value for the API: `none` is null. */
 export function cgroupRootOf(value: string): string | null {
   return value === NO_CGROUPS ? null : value;
 }

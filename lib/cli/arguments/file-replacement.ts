@@ -1,15 +1,15 @@
-// Several files that take the places of others, all or none.
+// Replaces several files, all or none.
 import { constants, copyFile, type FileHandle, link, open, rename, rm } from 'node:fs/promises';
 
-// As the kubelet has them.
+// The mode of the kubelet's files.
 const MODE = 0o600;
 
-/** A new file, on the disk when this resolves. */
+/** Writes a new file. It is on the disk when this resolves. */
 export async function writeDurably(path: string, text: string): Promise<void> {
   const file = await open(path, 'wx', MODE);
   try {
     await file.writeFile(text);
-    // Whatever the umask.
+    // Independent of the umask.
     await file.chmod(MODE);
     await file.sync();
   } finally {
@@ -17,7 +17,7 @@ export async function writeDurably(path: string, text: string): Promise<void> {
   }
 }
 
-/** What was renamed in it is on the disk when this resolves. */
+/** Renames in the folder are on the disk when this resolves. */
 export async function syncFolder(folder: string): Promise<void> {
   let handle: FileHandle | undefined;
   try {
@@ -30,21 +30,21 @@ export async function syncFolder(folder: string): Promise<void> {
 
 export interface Replacement {
   readonly path: string;
-  /** Where the new text waits. */
-  readonly beside: string;
-  /** Another name of the file that there is, or a copy, until all are in place. */
-  readonly before: string;
+  /** The path of the new text until it replaces the file. */
+  readonly newPath: string;
+  /** Another name or a copy of the previous file until all files are in place. */
+  readonly backup: string;
   readonly text: string;
 }
 
 const isMissing = (error: unknown) => (error as NodeJS.ErrnoException).code === 'ENOENT';
 
-async function keep({ path, before }: Replacement): Promise<void> {
+async function keep({ path, backup }: Replacement): Promise<void> {
   try {
-    await link(path, before);
+    await link(path, backup);
   } catch (error) {
-    // Not every file system has links, and not every user may make them.
-    if (!isMissing(error)) await copyFile(path, before, constants.COPYFILE_EXCL);
+    // Some file systems have no links, and some users may not make them.
+    if (!isMissing(error)) await copyFile(path, backup, constants.COPYFILE_EXCL);
   }
 }
 
@@ -52,27 +52,29 @@ export async function remove(paths: readonly string[]): Promise<void> {
   await Promise.all(paths.map((path) => rm(path, { force: true }).catch(() => {})));
 }
 
-// Where one cannot be replaced, those that were are put back. What cannot be put back stays beside,
-// and the error names it.
+/**
+ * Replaces all files. If one fails, it restores those before. A file that cannot be restored keeps
+ * its backup, and the error names it.
+ */
 export async function replaceAll(files: readonly Replacement[]): Promise<void> {
-  const replaced: Replacement[] = [];
-  const left: string[] = [];
+  const finished: Replacement[] = [];
+  const backups: string[] = [];
   try {
     for (const file of files) {
       await keep(file);
-      await rename(file.beside, file.path);
-      replaced.push(file);
+      await rename(file.newPath, file.path);
+      finished.push(file);
     }
   } catch (error) {
-    for (const { path, before } of replaced) {
-      await rename(before, path).catch((failure) => {
+    for (const { path, backup } of finished) {
+      await rename(backup, path).catch((failure) => {
         if (isMissing(failure)) return rm(path, { force: true });
-        left.push(before);
+        backups.push(backup);
       });
     }
-    if (left.length > 0) (error as Error).message += `; the file that was there is ${left.join(', ')} now`;
+    if (backups.length > 0) (error as Error).message += `; the previous file is now ${backups.join(', ')}`;
     throw error;
   } finally {
-    await remove(files.map(({ before }) => before).filter((before) => !left.includes(before)));
+    await remove(files.map(({ backup }) => backup).filter((backup) => !backups.includes(backup)));
   }
 }

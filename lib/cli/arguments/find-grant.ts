@@ -1,7 +1,7 @@
-// Which grant a person means. Pure.
+// Finds the grant that a user names. Pure.
 import { NumalignError } from '../../base/errors.js';
 
-/** How many characters of an id are typed and shown at least. */
+/** The least number of characters that identify an id. */
 export const ID_PREFIX = 4;
 
 interface Named {
@@ -14,9 +14,9 @@ function describe({ uid, name }: Named): string {
 }
 
 /**
- * The grant with this id; else the only one whose id begins with it (from 4 characters) or that has
- * it as its name.
- * @throws ERR_UNKNOWN_GRANT, listing what there is; ERR_INVALID_ARGUMENT where it may mean several
+ * The grant with this uid; else the only one whose uid begins with the text (4 characters or more)
+ * or that has this name.
+ * @throws ERR_UNKNOWN_GRANT, which lists the grants; ERR_INVALID_ARGUMENT if several match
  */
 export function findGrant<Grant extends Named>(
   grants: readonly Grant[],
@@ -25,23 +25,23 @@ export function findGrant<Grant extends Named>(
 ): Grant {
   const exact = grants.find((grant) => grant.uid === text);
   if (exact) return exact;
-  const meant = grants.filter(
+  const matches = grants.filter(
     ({ uid, name }) => name === text || (text.length >= ID_PREFIX && uid.startsWith(text)),
   );
-  if (meant.length === 1) return meant[0]!;
-  if (meant.length > 1) {
+  if (matches.length === 1) return matches[0]!;
+  if (matches.length > 1) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
-      `"${text}" may mean ${meant.map(describe).join(' or ')}: give an id`,
+      `"${text}" may mean ${matches.map(describe).join(' or ')}: give an id`,
       {
         value: text,
-        valid: meant.map(({ uid }) => uid),
+        valid: matches.map(({ uid }) => uid),
       },
     );
   }
   const valid = grants.map(({ uid }) => uid);
-  const there = grants.length === 0 ? 'nothing is granted' : `there is ${grants.map(describe).join(', ')}`;
-  throw new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${text}" in ${stateDir}: ${there}`, {
+  const list = grants.length === 0 ? 'nothing is granted' : `there is ${grants.map(describe).join(', ')}`;
+  throw new NumalignError('ERR_UNKNOWN_GRANT', `there is no grant "${text}" in ${stateDir}: ${list}`, {
     value: text,
     valid,
   });

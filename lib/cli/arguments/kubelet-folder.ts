@@ -1,4 +1,4 @@
-// The kubelet's state files in a folder: read as they are, and written whole or not at all.
+// Reads the kubelet's state files in a folder, and replaces both or neither.
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -24,15 +24,15 @@ async function readText(folder: string, name: string): Promise<string | null> {
     throw fileError(path, error);
   });
   if (bytes === null || isUtf8(bytes)) return bytes?.toString('utf8') ?? null;
-  throw new NumalignError('ERR_KUBELET_STATE', `${path} cannot be used: it is no UTF-8`, {
+  throw new NumalignError('ERR_KUBELET_STATE', `${path} cannot be used: it is not UTF-8 text`, {
     file: name,
     valid: 'UTF-8',
   });
 }
 
 /**
- * The files in a folder.
- * @throws ERR_KUBELET_STATE where there is neither, or one is no text; ERR_SYSCALL
+ * Reads the files in a folder.
+ * @throws ERR_KUBELET_STATE if the folder has neither, or one is not text; ERR_SYSCALL
  */
 export async function readKubeletFolder(folder: string): Promise<KubeletFiles> {
   const cpuManagerState = await readText(folder, CPU_MANAGER_STATE);
@@ -46,10 +46,10 @@ export async function readKubeletFolder(folder: string): Promise<KubeletFiles> {
 }
 
 /**
- * Puts both files into a folder, which is made where the one above it is there. Both are written
- * beside and synced before either takes its place, and a crash leaves each as it was or whole.
- * Answers their paths.
- * @throws ERR_SYSCALL, with the files there were still in place, but for one that the message names
+ * Puts both files into a folder, and makes the folder if its parent exists. It writes and syncs
+ * both beside their places first, so that a crash leaves each old or new as a whole. Returns their
+ * paths.
+ * @throws ERR_SYSCALL; the previous files are then in place, except one that the message names
  */
 export async function writeKubeletFolder(
   folder: string,
@@ -61,20 +61,20 @@ export async function writeKubeletFolder(
     [MEMORY_MANAGER_STATE, files.memoryManagerState],
   ] as const;
   const all = texts.map(([name, text]): Replacement => {
-    const hidden = join(folder, `.${name}-${mark}`);
-    return { path: join(folder, name), beside: `${hidden}.new`, before: `${hidden}.old`, text };
+    const prefix = join(folder, `.${name}-${mark}`);
+    return { path: join(folder, name), newPath: `${prefix}.new`, backup: `${prefix}.old`, text };
   });
   try {
     await mkdir(folder, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
     });
-    for (const { beside, text } of all) await writeDurably(beside, text);
+    for (const { newPath, text } of all) await writeDurably(newPath, text);
     await replaceAll(all);
     await syncFolder(folder);
   } catch (error) {
     throw fileError(folder, error);
   } finally {
-    await remove(all.map(({ beside }) => beside));
+    await remove(all.map(({ newPath }) => newPath));
   }
   return all.map(({ path }) => path);
 }

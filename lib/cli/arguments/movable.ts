@@ -1,16 +1,16 @@
-// Consent to be moved, as an option of commands.
+// The option of commands that consents to a move.
 import { InvalidArgumentError, Option } from 'commander';
 import { type MovableOptions, parseMovable } from '../../input/movable.js';
 import { asArgument } from './arguments.js';
 
 export interface MovableFlags {
-  /** `true`: given without terms. */
+  /** `true`: without terms. */
   movable?: true | MovableOptions;
 }
 
 const VALID = 'maxPerHour=NUMBER, notice=DURATION, exclude=NODES. `--` goes before a command';
 
-// A list of nodes has commas, too.
+// A comma before a term: lists of nodes have commas too.
 const BETWEEN = /,(?=\w+=)/;
 
 function termOf(text: string): [name: string, value: string | number] {
@@ -20,14 +20,14 @@ function termOf(text: string): [name: string, value: string | number] {
   return [name, name === 'exclude' || !/^\d+$/.test(value) ? value : Number(value)];
 }
 
-/** `maxPerHour=4,notice=2s,exclude=0,2`. */
+/** Parses terms such as `maxPerHour=4,notice=2s,exclude=0,2`. */
 export function movableTerms(value: string): MovableOptions {
   const terms = Object.fromEntries(value.split(BETWEEN).map(termOf));
   asArgument(() => parseMovable(terms));
   return terms;
 }
 
-/** Of one request. */
+/** An option of one request. */
 export const movableOption = () =>
   new Option(
     '--movable [terms]',

@@ -1,5 +1,5 @@
-// How pods are to be placed, and by which machine settings: from a kubelet's configuration, and
-// options over it.
+// The options of commands for placement and machine settings, and a kubelet's configuration below
+// them.
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';
@@ -21,7 +21,7 @@ import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
 
-/** What a manager is opened with that places nothing itself. */
+/** The flags of every command that opens a manager. */
 export interface OpeningFlags {
   config?: string;
   cpuOption?: CpuManagerPolicyOptions;
@@ -48,7 +48,7 @@ export function policyOption(): Option {
   );
 }
 
-/** Of a manager. */
+/** An option of a manager. */
 export function cpuPolicyOption(): Option {
   return new Option(
     '--cpu-policy <policy>',
@@ -56,7 +56,7 @@ export function cpuPolicyOption(): Option {
   ).choices(CPU_MANAGER_POLICIES);
 }
 
-/** Of one request. */
+/** An option of one request. */
 export function isolationOption(): Option {
   return new Option(
     '--isolation <mode>',
@@ -64,12 +64,12 @@ export function isolationOption(): Option {
   ).choices(ISOLATION_CHOICES);
 }
 
-/** Of one request. */
+/** An option of one request. */
 export function strictHugepagesOption(): Option {
   return new Option('--strict-hugepages', 'count only hugepages that the kernel has free (default: off)');
 }
 
-/** Of one request. */
+/** An option of one request. */
 export function placementOption(): Option {
   return new Option(
     '--placement <choice>',
@@ -77,7 +77,7 @@ export function placementOption(): Option {
   ).choices(PLACEMENT_CHOICES);
 }
 
-/** Of the machine. */
+/** An option of the machine. */
 export function isolatedOption(): Option {
   return new Option(
     '--isolated <list>',
@@ -85,12 +85,12 @@ export function isolatedOption(): Option {
   ).argParser(cpuList);
 }
 
-/** Of the machine. */
+/** An option of the machine. */
 export function agreedCgroupRootOption(): Option {
   return cgroupRootOption('; must match the recorded settings');
 }
 
-/** Of the machine. */
+/** An option of the machine. */
 export function reservedOption(): Option {
   return new Option(
     '--reserved <list>',
@@ -149,7 +149,7 @@ async function readConfiguration(
   return value as object;
 }
 
-/** The flags as the API takes them. */
+/** The options of a manager with these flags. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
   const { config, policy, scope, cpuPolicy, cpuOption, reserved, isolated, cgroupRoot } = flags;
   const { kubeletVersion, featureGates } = flags;
@@ -163,7 +163,7 @@ export async function managerOptions(flags: PlacementFlags): Promise<ManagerOpti
     ...(initContainerLookahead && { initContainerLookahead }),
     ...(strictHugepages && { strictHugepages }),
     ...(placement && { placement }),
-    // One by one over the document's, where the API's would stand for them all.
+    // Added to the document's one by one: the API's option would replace them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     ...(isolated && { isolatedCPUs: isolated }),

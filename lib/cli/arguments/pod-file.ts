@@ -1,4 +1,4 @@
-// The pods that a command is to plan or admit: files of them, or of what has them.
+// Reads the files of pods and workloads that a command plans or admits.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { PodSpec } from '../../index.js';
@@ -15,14 +15,14 @@ export interface FilePod {
   readonly request: PodRequest;
 }
 
-/** A Pod, or what has a template of pods. */
+/** A Pod, or an object with a pod template. */
 export interface FileWorkload extends Pick<Workload, 'kind' | 'name' | 'replicas'> {
-  /** As many as were asked for; none where its manifest says so. */
+  /** Empty if the manifest has no replicas. */
   readonly pods: readonly FilePod[];
 }
 
-// In one line.
-const MOST_NAMED = 10;
+// The most names in one line.
+const MOST_NAMES = 10;
 
 export function podFileOption(): Option {
   return new Option(
@@ -32,8 +32,7 @@ export function podFileOption(): Option {
 }
 
 /**
- * The files that were given. Ends the command where there is none, or where two files are to be the
- * standard input.
+ * The files of `--file`. Ends the command if there is none, or if two files are the standard input.
  */
 export function filesOf(
   command: Command,
@@ -46,20 +45,21 @@ export function filesOf(
 }
 
 /**
- * The pods and workloads of all files; all are checked. What has no pods, such as a Service, is
- * skipped, and a line for each file says so. `replicas`: of each; else what the manifests say.
+ * Reads and checks the pods and workloads of all files. It skips objects without pods, such as a
+ * Service, and prints a line about them for each file. `replicas` replaces the number in the
+ * manifests.
  * @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION,
- *   ERR_POD_CONFLICT where two pods have one name
+ *   ERR_POD_CONFLICT if two pods have one name
  */
 export async function readWorkloads(files: readonly string[], replicas?: number): Promise<FileWorkload[]> {
   const contents: FileContents[] = [];
-  // One after the other: all of them together are bounded as one is.
+  // One after the other, so that only one file is in memory.
   for (const file of files) contents.push(await readFile(file, replicas));
   const names = contents.map(({ name }) => name).join(', ');
   const workloads = contents.flatMap((each) => each.workloads);
-  const skipped = contents.filter(({ others }) => others.length > 0);
+  const withOthers = contents.filter(({ others }) => others.length > 0);
   if (workloads.length === 0) {
-    const only = skipped.flatMap(({ others }) => others);
+    const only = withOthers.flatMap(({ others }) => others);
     const what = only.length > 0 ? `, only ${summary(only)}` : '';
     throw new NumalignError('ERR_INVALID_ARGUMENT', `${names}: there is no pod in it${what}`, {
       value: files.length === 1 ? files[0] : files,
@@ -70,7 +70,7 @@ export async function readWorkloads(files: readonly string[], replicas?: number)
     checkPodCount(workloads.map(({ pods }) => ({ replicas: pods.length })));
     checkUids(workloads.flatMap(({ pods }) => pods));
   });
-  for (const { name, others } of skipped) tell(`${name}: skipped, without pods: ${summary(others)}`);
+  for (const { name, others } of withOthers) tell(`${name}: skipped, without pods: ${summary(others)}`);
   return workloads;
 }
 
@@ -96,12 +96,12 @@ async function readFile(file: string, count: number | undefined): Promise<FileCo
 }
 
 function summary(others: readonly OtherManifest[]): string {
-  const shown = others.slice(0, MOST_NAMED).map(({ kind, name }) => (name ? `${kind} ${name}` : kind));
-  const more = others.length - shown.length;
-  return printable(`${shown.join(', ')}${more > 0 ? ` and ${more} more` : ''}`);
+  const names = others.slice(0, MOST_NAMES).map(({ kind, name }) => (name ? `${kind} ${name}` : kind));
+  const more = others.length - names.length;
+  return printable(`${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`);
 }
 
-/** The workload with its pods, which are checked. @throws as {@link readWorkloads} */
+/** The workload with its pods, checked. @throws the errors of {@link readWorkloads} */
 export function fileWorkload(
   { kind, name, replicas, pods }: Workload,
   place: string,
@@ -115,21 +115,21 @@ export function fileWorkload(
   return { kind, name, replicas, pods: filePods };
 }
 
-/** The same pod by this uid. REQUIRES: `spec` was checked */
+/** The pod with this uid. `spec` must be checked. */
 export function withUid(spec: PodSpec, uid: string): PodSpec {
   const isManifest = MANIFEST_KEYS.some((key) => key in spec);
   const metadata = { ...('metadata' in spec && spec.metadata), uid };
   return isManifest ? ({ ...spec, metadata } as PodSpec) : { ...spec, uid };
 }
 
-// One of them would be taken for the other.
+// Two pods with one uid would count as one.
 function checkUids(pods: readonly FilePod[]): void {
-  const known = new Map<string, FilePod>();
+  const podOfUid = new Map<string, FilePod>();
   for (const pod of pods) {
     const { uid, name, namespace } = pod.request;
     if (uid === undefined) continue;
-    const other = known.get(uid);
-    known.set(uid, pod);
+    const other = podOfUid.get(uid);
+    podOfUid.set(uid, pod);
     if (other === undefined) continue;
     const what = name === undefined ? `uid ${uid}` : `name ${namespace}/${name}`;
     const places = other.place === pod.place ? '' : `: ${other.place} and ${pod.place}`;

@@ -1,4 +1,4 @@
-// What is asked for on the command line itself, in place of a file.
+// A pod that the command line describes, in place of a file.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MAX_REPLICAS, workloadsOf } from '../../input/pods/workload.js';
 import { cpuAmount, cpuAmountOrRange, quantity, resource, WHOLE_CPUS, weight } from './arguments.js';
@@ -11,7 +11,7 @@ export interface PodFlags {
   resource?: Record<string, string>;
 }
 
-/** Of what asks for exclusive CPUs. */
+/** The options of a request for exclusive CPUs. */
 export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argParser(cpuAmount)): Option[] {
   return [
     cpus,
@@ -26,18 +26,19 @@ export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argP
 export const mixedOption = () =>
   new Option('--mixed', 'for a fraction such as 2.5: the whole CPUs are exclusive, the rest is shared');
 
-/** In place of `--cpus` of {@link podOptions}, and what goes with it. */
+/** Replaces `--cpus` of {@link podOptions}. */
 export const cpusOrRangeOption = () =>
   new Option('--cpus <n>', 'how many CPUs; 2..8: at least 2, and up to 8 if there is room').argParser(
     cpuAmountOrRange,
   );
 
 export const weightOption = () =>
-  new Option('--weight <n>', 'share of a range of CPUs beside others, 1 to 10000 (default: 100)').argParser(
-    weight,
-  );
+  new Option(
+    '--weight <n>',
+    'share of a range of CPUs relative to others, 1 to 10000 (default: 100)',
+  ).argParser(weight);
 
-/** Ends the command where a fraction of CPUs is asked for without `--mixed`. */
+/** Ends the command if `--cpus` is a fraction without `--mixed`. */
 export function checkCpus(command: Command, { cpus, mixed = false }: PodFlags): void {
   if (cpus === undefined || mixed || Number.isInteger(cpus)) return;
   const valid = `${WHOLE_CPUS} With --mixed it may be a fraction.`;
@@ -51,13 +52,13 @@ interface RangeFlags extends Omit<PodFlags, 'cpus'> {
 }
 
 /**
- * Like {@link checkCpus}; also checks what a range excludes. Only numalign beside the command can make
- * it leave CPUs.
+ * Like {@link checkCpus}; also checks the options that a range excludes. Only a supervising
+ * numalign can move the command off CPUs.
  */
 export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ...flags }: RangeFlags): void {
   const conflict = (option: string, why: string) => command.error(`error: option '${option}' ${why}`);
   if (typeof cpus !== 'object') {
-    if (weight !== undefined) conflict('--weight <n>', 'goes with a range of CPUs only, such as --cpus 2..8');
+    if (weight !== undefined) conflict('--weight <n>', 'requires a range of CPUs, such as --cpus 2..8');
     checkCpus(command, { ...flags, ...(cpus !== undefined && { cpus }) });
     return;
   }
@@ -65,7 +66,7 @@ export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ..
   if (supervise === false) conflict('--no-supervise', 'cannot be used with a range of CPUs');
 }
 
-/** How many pods of each workload. */
+/** The number of pods of each workload. */
 export function replicasOption(): Option {
   return new Option(
     '--replicas <n>',
@@ -78,8 +79,8 @@ export function replicasOption(): Option {
 }
 
 /**
- * The Guaranteed pod of one container that was asked for; undefined: there is to be a file. Ends the
- * command where there are both, or neither.
+ * The Guaranteed pod of one container that the flags describe; undefined if there is a file. Ends
+ * the command if there are both, or neither.
  */
 export function podOfFlags(
   command: Command,
@@ -87,15 +88,16 @@ export function podOfFlags(
 ): FileWorkload | undefined {
   checkCpus(command, flags);
   const { file, cpus, memory, replicas } = flags;
-  const own = Object.entries({ cpus, memory, resource: flags.resource }).find(
+  const podFlag = Object.entries({ cpus, memory, resource: flags.resource }).find(
     ([, value]) => value !== undefined,
   );
   if (file !== undefined) {
-    if (own) command.error(`error: option '--${own[0]}' cannot be used with option '-f, --file <file>'`);
+    if (podFlag)
+      command.error(`error: option '--${podFlag[0]}' cannot be used with option '-f, --file <file>'`);
     return undefined;
   }
   if (cpus === undefined) {
-    const missing = own ? "'--cpus <n>'" : "'-f, --file <file>' or '--cpus <n>'";
+    const missing = podFlag ? "'--cpus <n>'" : "'-f, --file <file>' or '--cpus <n>'";
     return command.error(`error: required option ${missing} not specified`);
   }
   const limits = { cpu: cpus, ...(memory !== undefined && { memory }), ...flags.resource };

@@ -1,11 +1,11 @@
-// The kernel work that is kept away from CPUs, as options of commands.
+// The options of commands that keep kernel work off CPUs.
 import { InvalidArgumentError, Option } from 'commander';
 import type { QuietOptions, QuietPart } from '../../entries/diagnostics.js';
 import { parseQuiet, QUIET_PARTS } from '../../input/quiet.js';
 import { asArgument } from './arguments.js';
 
 export interface QuietFlags {
-  /** `true`: given without parts. */
+  /** `true`: without parts. */
   quiet?: true | QuietOptions;
   requireQuiet?: readonly QuietPart[];
 }
@@ -16,7 +16,7 @@ const VALID =
 const wrong = (part: string) =>
   new InvalidArgumentError(`"${part}" is none of ${VALID}. \`--\` goes before a command.`);
 
-// Of the cache an amount must be named.
+// Without the cache, which needs an amount.
 const ALL: QuietOptions = Object.fromEntries(
   QUIET_PARTS.flatMap((part) => (part === 'cache' ? [] : [[part, true]])),
 );
@@ -36,14 +36,14 @@ function partOf(text: string): QuietOptions {
   return { idle: { maxLatency: Number(amount) } };
 }
 
-/** `interrupts,idle=20,cache=25%`. */
+/** Parses parts such as `interrupts,idle=20,cache=25%`. */
 export function quietParts(value: string): QuietOptions {
   const quiet: QuietOptions = Object.assign({}, ...value.split(',').map(partOf));
   asArgument(() => parseQuiet(quiet));
   return quiet;
 }
 
-/** `interrupts,workqueues`. */
+/** Parses names such as `interrupts,workqueues`. */
 export function partNames(value: string): readonly QuietPart[] {
   return value.split(',').map((name) => {
     if (isPart(name)) return name;
@@ -51,7 +51,7 @@ export function partNames(value: string): readonly QuietPart[] {
   });
 }
 
-/** Of one request. */
+/** The options of one request. */
 export function quietOptions(): Option[] {
   return [
     new Option(

@@ -1,11 +1,11 @@
-// Looking at a state, which changes nothing.
+// Reads a state without changing it.
 import { NumalignError } from '../../base/errors.js';
 import type { StateStatus } from '../../entries/diagnostics.js';
 import { type ManagerView, openManager, type ViewOptions } from '../../index.js';
 import { MACHINE_STATE_DIR } from './state-dir.js';
 
 /**
- * The result of `look` for a state, which is closed afterwards.
+ * Opens a view of a state, returns the result of `look`, and closes the view.
  * @throws what {@link openManager} and `look` throw
  */
 export async function withView<T>(
@@ -25,28 +25,29 @@ export function statusIn(options: Omit<ViewOptions, 'readOnly'>): Promise<StateS
   return withView(options, (view) => view.status());
 }
 
-/** The result of `ask`, from one generation of the state, even if others commit. */
-export function ofOneGeneration<T>(view: ManagerView, ask: () => T): T {
+/** The result of `read` from one generation of the state, even if other processes commit. */
+export function ofOneGeneration<T>(view: ManagerView, read: () => T): T {
   for (;;) {
     const generation = view.generation();
-    const answer = ask();
-    if (view.generation() === generation) return answer;
+    const result = read();
+    if (view.generation() === generation) return result;
   }
 }
 
 /**
- * `seen`: what `look` makes of a state. `closed`: no folder was asked for, and the machine's is closed
- * to this user.
- * @throws what `look` throws, ERR_STATE_FOLDER where `stateDir` is given
+ * Returns the `result` of `look`. Without a `stateDir` it returns `closed`, the error, if the
+ * machine's folder is closed to this user.
+ * @throws what `look` throws; ERR_STATE_FOLDER only with a `stateDir`
  */
 export async function unlessClosed<T>(
   stateDir: string | undefined,
   look: (stateDir: string) => Promise<T>,
 ): Promise<
-  { readonly seen: T; readonly closed?: never } | { readonly closed: NumalignError; readonly seen?: never }
+  | { readonly result: T; readonly closed?: never }
+  | { readonly closed: NumalignError; readonly result?: never }
 > {
   try {
-    return { seen: await look(stateDir ?? MACHINE_STATE_DIR) };
+    return { result: await look(stateDir ?? MACHINE_STATE_DIR) };
   } catch (error) {
     if (stateDir !== undefined || !(error instanceof NumalignError) || error.code !== 'ERR_STATE_FOLDER')
       throw error;

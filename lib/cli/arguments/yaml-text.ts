@@ -1,5 +1,5 @@
-// YAML (and so JSON) as text -> plain values, as Kubernetes reads it. It comes from elsewhere:
-// nothing in it may run, hang or exhaust us.
+// Parses YAML, and so JSON, to plain values like Kubernetes. The text is not trusted: nothing in it
+// may run code, hang or exhaust the process.
 import {
   Composer,
   type Document,
@@ -16,32 +16,29 @@ import {
 } from 'yaml';
 import { NumalignError } from '../../base/errors.js';
 
-// Deeper than any manifest. The library recurses: some thousand levels deep V8 has no stack left to
-// compile a regular expression, which ends the process and is no error that could be caught.
+// Deeper than any manifest. The library recurses: at some thousand levels V8 has no stack left to
+// compile a regular expression, which ends the process without an error that could be caught.
 const MAX_DEPTH = 200;
 
 export interface YamlDocument {
   readonly value: unknown;
-  /** Of its first value. */
+  /** The line of its first value. */
   readonly line: number;
 }
 
-/** The text of a file, and where in it something is wrong. */
+/** The text of a YAML file. Errors name the line and column. */
 export class YamlText {
   readonly #name: string;
   readonly #text: string;
   readonly #lines = new LineCounter();
 
-  /** `name`: of the file, for messages. */
+  /** `name`: the file's name in messages. */
   constructor(name: string, text: string) {
     this.#name = name;
     this.#text = text;
   }
 
-  /**
-   * Its documents, less those that are empty.
-   * @throws ERR_INVALID_ARGUMENT, with line and column
-   */
+  /** Its documents without empty ones. @throws ERR_INVALID_ARGUMENT, with line and column */
   documents(): YamlDocument[] {
     const composer = new Composer({
       merge: true,
@@ -71,29 +68,29 @@ export class YamlText {
 
   #value(document: Document.Parsed): unknown {
     // Warnings too: they report unknown tags, which would change the value.
-    const [wrong] = [...document.errors, ...document.warnings];
-    if (wrong) throw this.#error(wrong.pos[0], wrong.message);
-    const anchored = new Map<string, Node>();
+    const [problem] = [...document.errors, ...document.warnings];
+    if (problem) throw this.#error(problem.pos[0], problem.message);
+    const nodeOfAnchor = new Map<string, Node>();
     visit(document, (_, node, path) => {
       if (isAlias(node)) {
         const { source, range } = node;
-        const meant = anchored.get(source);
-        if (!meant) throw this.#error(range?.[0], `no &${source} comes before this alias`);
-        if (path.includes(meant))
-          throw this.#error(range?.[0], `this alias is inside of &${source}, which has no end`);
+        const target = nodeOfAnchor.get(source);
+        if (!target) throw this.#error(range?.[0], `no &${source} comes before this alias`);
+        if (path.includes(target))
+          throw this.#error(range?.[0], `this alias is inside of &${source}: it would never end`);
         return;
       }
       if (isMap(node)) this.#checkKeys(node);
-      // Kubernetes reads 010 as YAML 1.1 does.
+      // Kubernetes reads 010 as octal, like YAML 1.1.
       if (isScalar(node) && typeof node.value === 'number' && /^[-+]?0[0-7]+$/.test(node.source ?? '')) {
         node.value = Number.parseInt(node.source!, 8);
       }
-      if (isNode(node) && node.anchor !== undefined) anchored.set(node.anchor, node);
+      if (isNode(node) && node.anchor !== undefined) nodeOfAnchor.set(node.anchor, node);
     });
     try {
       return document.toJS();
     } catch (error) {
-      // Aliases that multiply beyond what memory holds.
+      // Aliases that multiply without bounds.
       throw this.#error(document.contents?.range[0], (error as Error).message);
     }
   }
@@ -104,7 +101,7 @@ export class YamlText {
     for (const { key } of items) {
       if (!isScalar(key)) continue;
       const name = String(key.value);
-      if (keys.has(name)) throw this.#error(key.range?.[0], `"${name}" is there twice`);
+      if (keys.has(name)) throw this.#error(key.range?.[0], `"${name}" is a duplicate key`);
       keys.add(name);
     }
   }

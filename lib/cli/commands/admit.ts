@@ -1,4 +1,4 @@
-// numalign admit: pods that stay until they are released.
+// numalign admit: admits pods, which stay until they are released.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { Explanation } from '../../entries/diagnostics.js';
@@ -23,7 +23,7 @@ import { workloadTitle } from '../pages/plan-text.js';
 import {
   choiceLines,
   type ExplainedContainer,
-  explainedContainers,
+  explainContainers,
   openingLines,
   podTable,
   podTitle,
@@ -32,9 +32,9 @@ import {
 } from '../pages/pod-text.js';
 import { quietLines } from '../pages/quiet-text.js';
 import { print, printToStderr, tell } from '../terminal/output.js';
-import { abortedByEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
+import { abortAtEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
-import { fitted, formatJson, printable } from '../terminal/text.js';
+import { fitPage, formatJson, printable } from '../terminal/text.js';
 
 interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags, MovableFlags {
   file?: string[];
@@ -95,35 +95,37 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
     openingLines(manager.warnings).forEach(tell);
     const request = {
       ...{ isolation, replace, mixed },
-      // Else what their manifests say.
+      // Without the flag, manifests decide.
       ...(flags.movable && { movable: flags.movable }),
       ...enforcementRequest(flags),
     };
-    const admitted = await admitAll(manager, pods, request);
-    if (!admitted) return;
-    const answers = admitted.map((pod, i) => {
+    const newPods = await admitAll(manager, pods, request);
+    if (!newPods) return;
+    const answers = newPods.map((pod, i) => {
       const { spec, request } = pods[i]!;
-      return { pod, request, containers: explainedContainers(manager, spec, pod.containers) };
+      return { pod, request, containers: explainContainers(manager, spec, pod.containers) };
     });
     const pages = [...answers.map(podLines), ...noPodsLines(workloads)].map(
       (lines) => `${lines.join('\n')}\n`,
     );
     const text =
-      output === 'json' ? formatJson({ pods: answers.map(podJson) }) : fitted(pages.join('\n'), stdoutPage());
+      output === 'json'
+        ? formatJson({ pods: answers.map(podJson) })
+        : fitPage(pages.join('\n'), stdoutPage());
     print(text);
   } finally {
-    // No shared member is left behind.
+    // Ends the shared membership of this process.
     manager.close();
   }
 }
 
-/** Undefined where a signal has ended this before they were admitted; the exit code is set. */
+/** Admits all pods. Undefined if a signal came first: then the exit code is set. */
 async function admitAll(
   manager: Manager,
   pods: readonly FilePod[],
   options: AdmitAllOptions,
 ): Promise<Pod[] | undefined> {
-  const { signal, stop } = abortedByEnd();
+  const { signal, stop } = abortAtEnd();
   try {
     const specs = pods.map(({ spec }) => spec);
     return await manager.admitAll(specs, { ...options, owner: 'persistent', signal });
@@ -132,7 +134,7 @@ async function admitAll(
       printToStderr(`numalign: ended by ${signal.reason}: nothing is admitted\n`);
       stop();
       manager.close();
-      // For where dying is not possible.
+      // In case this process cannot die of the signal.
       process.exitCode = exitCodeOf(signal.reason as NodeJS.Signals);
       dieOf(signal.reason as NodeJS.Signals);
       return undefined;
@@ -148,7 +150,7 @@ function failure(error: NumalignError, pods: readonly FilePod[]): NumalignError 
   if (!pod) return error;
   const explanation = error.details.explanation as Explanation | undefined;
   const others = pods.length > 1 ? [`nothing of ${pods.length} pods is admitted`] : [];
-  // As the API has it in mind.
+  // The message names the API's option.
   const remedy = error.message.endsWith('have it replaced') ? ' (--replace)' : '';
   const why = explanation?.text ?? `${error.message}${remedy}`;
   const lines = [`${podTitle(pod.request)} is not admitted: ${why}`, ...others];
@@ -175,12 +177,12 @@ function noPodsLines(workloads: readonly FileWorkload[]): string[][] {
 
 function podLines({ pod, request, containers }: PodAnswer): string[] {
   const page = stdoutPage();
-  const instead = pod.replaced ? ', in place of what it was' : '';
+  const replacement = pod.replaced ? ', in place of what it was' : '';
   return [
     page.colors.bold(`pod ${printable(pod.name)} (${request.qosClass})`),
     ...podTable(containers, page),
     ...sharedLines(containers),
-    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${instead}`,
+    `${pod.alreadyAdmitted ? 'admitted already' : 'admitted'} as ${printable(pod.uid)}${replacement}`,
     ...choiceLines(pod.explanation),
     ...quietLines(pod.quiet),
     ...warningLines(pod.warnings),

@@ -1,5 +1,4 @@
-// numalign agent: holds a manager open, keeps what is so as it should be, and shows it to
-// Prometheus.
+// numalign agent: keeps a manager open, repairs drift, and serves metrics for Prometheus.
 import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
@@ -22,7 +21,7 @@ import { managerOptions, type OpeningFlags, openingOptions } from '../arguments/
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
 import { print, tell } from '../terminal/output.js';
-import { abortedByEnd } from '../terminal/signals.js';
+import { abortAtEnd } from '../terminal/signals.js';
 import { jsonLine, printable } from '../terminal/text.js';
 
 interface AgentFlags extends OpeningFlags, DeviceFlags {
@@ -119,20 +118,20 @@ async function run(flags: AgentFlags): Promise<void> {
   const { port = PORT, stateDir, besideKubelet, output } = flags;
   const manager = await openManager({
     ...(await managerOptions(flags)),
-    // By its own rounds: /healthz tells what became of the last.
+    // The agent's own rounds reconcile, so that /healthz can report the last one.
     cpuManagerReconcilePeriod: 0,
     devices: await devicesOf(flags),
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
   openingLines(manager.warnings).forEach(tell);
-  const { signal, stop } = abortedByEnd();
+  const { signal, stop } = abortAtEnd();
   const rounds = new Rounds(manager);
   try {
     const fail = onceEach(tell);
     manager.on('error', fail);
     const metrics = metricsOf(manager, grantMetrics(flags), tell);
-    // It takes back what dead owners had while it has a listener.
+    // With this listener the manager takes back the grants of dead owners.
     manager.on('change', () => rounds.run());
     rounds.run();
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
@@ -158,7 +157,7 @@ function readyText(
   return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
 }
 
-// It looks again and again, and reports what stays wrong once.
+// The manager repeats an error at each look: tell only changes.
 function onceEach(tell: (text: string) => void): (error: Error) => void {
   let last: string | undefined;
   return ({ message }) => {

@@ -1,4 +1,4 @@
-// numalign attach: a process that runs already, on the CPUs of a grant that belongs to no other
+// numalign attach: moves a running process onto the CPUs of a grant that belongs to no other
 // process.
 import type { Command } from 'commander';
 import { cpusNamed, nodesNamed } from '../../base/text/cpus-named.js';
@@ -49,9 +49,9 @@ Examples:
 async function attach(text: string, pid: number, flags: AttachFlags): Promise<void> {
   const { container, migrate = false, stateDir = MACHINE_STATE_DIR, output } = flags;
   const topology = await discover();
-  // Looked up before the state is opened: the folder is not made for this.
+  // A view finds the grant first, since opening a manager would make the folder.
   const { uid, name } = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
-  // This command grants nothing, and its process is no member.
+  // This command grants nothing, and its process needs no membership.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
     const target = container === undefined ? manager.grant(uid) : manager.pod(uid).container(container);

@@ -1,5 +1,4 @@
-// A command that numalign runs: in place of numalign, or beside it, and how it has ended as numalign's
-// own exit code.
+// Runs a command in place of numalign or beside it, and exits with the command's own code.
 import type { ChildProcess } from 'node:child_process';
 import { NumalignError } from '../../base/errors.js';
 import type { Grant } from '../../index.js';
@@ -11,70 +10,70 @@ import { exitCodeOf, relaySignals } from '../terminal/signals.js';
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;
 
-/** A command that is to run on a grant. */
+/** A command to run on a grant. */
 export interface Run {
   readonly command: string;
   readonly args: readonly string[];
-  /** What it finds in its environment beside the variables of the grant. */
+  /** Further variables in its environment. */
   readonly options: { readonly threadCounts?: 'auto' };
   readonly grant: Grant;
-  /** Tells what the grant is, as the command starts. */
+  /** Prints the grant when the command starts. */
   readonly present: () => void;
   readonly tell: (text: string) => void;
-  /** Tells why the command could not be started. */
+  /** Prints why the command could not start. */
   readonly fail: (text: string) => void;
 }
 
 type End = { code: number; signal: null } | { code: null; signal: NodeJS.Signals };
 
-/** Why a command could not be started, for people, and the exit code that says so. */
+/** Why a command could not start, for people, with the exit code. */
 interface Failure {
   readonly code: number;
   readonly failure: string;
 }
 
 /**
- * Has the command take the place of this process. Returns only where it cannot be executed: the
+ * Replaces this process by the command. Returns only if the command cannot be executed: then the
  * exit code is set.
  */
 export async function becomeCommand(run: Run): Promise<void> {
   await unlessFailed(run, () => execute(run));
 }
 
-/** Runs the command beside this process. Answers the signal that it has died of, or null. */
+/** Runs the command beside this process. Returns the signal that killed it, or null. */
 export async function superviseCommand(run: Run): Promise<NodeJS.Signals | null> {
   const { command, grant, tell } = run;
-  const ended = await unlessFailed(run, () => endOf(run));
-  if (!ended) return null;
+  const outcome = await unlessFailed(run, () => endOf(run));
+  if (!outcome) return null;
   await end(grant, () =>
     tell(`${command} left processes running; grant ${grant.uid} ends with the last of them`),
   );
-  process.exitCode = ended.signal === null ? ended.code : exitCodeOf(ended.signal);
-  return ended.signal;
+  process.exitCode = outcome.signal === null ? outcome.code : exitCodeOf(outcome.signal);
+  return outcome.signal;
 }
 
-// The grant is released where the command could not be started.
+// Releases the grant if the command could not start.
 async function unlessFailed(
   { grant, fail }: Run,
   start: () => Promise<End | Failure>,
 ): Promise<End | undefined> {
-  let ended: End | Failure;
+  let outcome: End | Failure;
   try {
-    ended = await start();
+    outcome = await start();
   } catch (error) {
     await grant.release();
     throw error;
   }
-  if (!('failure' in ended)) return ended;
+  if (!('failure' in outcome)) return outcome;
   await grant.release();
-  fail(ended.failure);
-  process.exitCode = ended.code;
+  fail(outcome.failure);
+  process.exitCode = outcome.code;
   return undefined;
 }
 
-// Where its file shows that it cannot be executed, the grant is not printed.
+// Checks the command's file first, to print the grant only if the command can be executed.
 async function execute({ command, args, options, grant, present }: Run): Promise<Failure> {
-  // As Node says it of a child.
+  // Node refuses an empty name of a child too.
   if (command === '') return failureOf(command, { message: 'its name is empty' });
   const refusal = refusalOfCommand(command);
   if (refusal !== undefined) return failureOf(command, { code: refusal, message: refusal });
@@ -100,8 +99,7 @@ function endOf({ command, args, options, grant, present }: Run): Promise<End | F
     try {
       child = grant.spawn(command, args, { ...options, stdio: 'inherit' });
     } catch (error) {
-      // Node throws some of what the kernel says of the command (ENOTDIR, E2BIG), and emits the
-      // rest.
+      // Node throws some of the kernel's errors (ENOTDIR, E2BIG), and emits the others.
       if (!isOfNode(error)) {
         stopRelaying();
         reject(error);
@@ -112,8 +110,7 @@ function endOf({ command, args, options, grant, present }: Run): Promise<End | F
     child.once('exit', (code, signal) =>
       settle(signal === null ? { code: code ?? 0, signal } : { code: null, signal }),
     );
-    // Emitted also where a signal could not be sent; once the command runs, only its exit ends
-    // this.
+    // Node emits it also for a signal that could not be sent: a running command ends only by exit.
     child.on('error', (error: NodeJS.ErrnoException) => {
       if (child?.pid === undefined) settle(failureOf(command, error));
     });
@@ -135,8 +132,8 @@ function failureOf(
   return { code: NOT_EXECUTABLE, failure: `${command}: cannot be executed: ${message}` };
 }
 
-// The command has ended: what it ended with is worth more than a state folder that fails us now.
-// Dying gives the CPUs back too.
+// An error of the state folder must not hide how the command ended. The end of this process gives
+// the CPUs back anyway.
 async function end(grant: Grant, onHandedOver: () => void): Promise<void> {
   try {
     if (await grant.handOver()) onHandedOver();

@@ -1,4 +1,4 @@
-// numalign completion: a script by which a shell completes commands, options and their values.
+// numalign completion: prints a script with which a shell completes commands, options and values.
 import { Argument, type Command } from 'commander';
 import { bashCompletion } from '../completion/bash.js';
 import { type CompletedCommand, commandTree } from '../completion/command-tree.js';

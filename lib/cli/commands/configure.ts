@@ -1,4 +1,4 @@
-// numalign configure: the settings that all users of a state folder share.
+// numalign configure: changes the settings that all users of a state folder share.
 import { type Command, Option } from 'commander';
 import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
@@ -98,7 +98,7 @@ Examples:
     });
 }
 
-// For CPUs that no grant holds yet. Undefined where some can be granted.
+// Why no CPU can be granted, even without any grant; undefined if some can.
 function whyNothing({ settings }: StateStatus): string | undefined {
   const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = settings;
   const grantable = managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs);
@@ -121,7 +121,7 @@ async function configure(flags: ConfigureFlags): Promise<void> {
     stateDir = MACHINE_STATE_DIR,
     output,
   } = flags;
-  // Nothing is handed out here.
+  // This command grants nothing.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   openingLines(manager.warnings).forEach(tell);
   const before = manager.status();
@@ -145,10 +145,10 @@ async function configure(flags: ConfigureFlags): Promise<void> {
   const why = whyNothing(after);
   if (why !== undefined) tell(`warning: with these settings no CPU can be granted: ${why}`);
   if (output === 'json') {
-    const flagged = after.grants
+    const flaggedGrants = after.grants
       .filter(({ flags }) => flags.length > 0)
       .map(({ uid, name, flags }) => ({ uid, name, flags }));
-    print(formatJson({ stateDir, before: before.settings, after: after.settings, flagged }));
+    print(formatJson({ stateDir, before: before.settings, after: after.settings, flagged: flaggedGrants }));
     return;
   }
   const now = settingsRows(after.settings);

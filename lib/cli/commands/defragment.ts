@@ -1,4 +1,4 @@
-// numalign defragment: has grants that consent move, so that one NUMA node has room for more.
+// numalign defragment: moves grants that consent, so that one NUMA node has room for more.
 import type { Command } from 'commander';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { Defragmentation } from '../../entries/diagnostics.js';
@@ -43,14 +43,14 @@ async function defragment({
   stateDir = MACHINE_STATE_DIR,
   output,
 }: DefragmentFlags): Promise<void> {
-  const done = dryRun
+  const result = dryRun
     ? await withView({ stateDir }, (view) => view.defragment({ dryRun: true }))
     : await makeMoves(stateDir);
-  print(output === 'json' ? formatJson(done) : `${linesOf(done).join('\n')}\n`);
+  print(output === 'json' ? formatJson(result) : `${linesOf(result).join('\n')}\n`);
 }
 
 async function makeMoves(stateDir: string): Promise<Defragmentation> {
-  // Nothing is handed out here.
+  // This command grants nothing.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
     return await manager.defragment();
@@ -59,7 +59,7 @@ async function makeMoves(stateDir: string): Promise<Defragmentation> {
   }
 }
 
-/** For people. */
+/** The result for people. */
 export function linesOf({ dryRun, nodes, moves, unmoved, isBounded }: Defragmentation): string[] {
   const name = (grant: { readonly name: string }) => printable(grant.name);
   return [
@@ -68,7 +68,7 @@ export function linesOf({ dryRun, nodes, moves, unmoved, isBounded }: Defragment
       return `${dryRun ? 'would move' : 'moved'} ${name(move)}${from}, NUMA ${move.nodes}`;
     }),
     ...unmoved.map((grant) => `not moved ${name(grant)}: ${grant.reason ?? grant.code}`),
-    ...(moves.length + unmoved.length === 0 ? ['nothing to be gained by moves of grants that consent'] : []),
+    ...(moves.length + unmoved.length === 0 ? ['no move of a grant that consents would help'] : []),
     ...(isBounded ? ['not all moves were tried'] : []),
     ...nodes.map(({ node, before, after }) => {
       const earlier = before === after ? '' : ` (${before} before)`;

@@ -1,5 +1,5 @@
-// numalign doctor: what this machine and this user can and cannot do, and what to change. Only
-// looks.
+// numalign doctor: shows what numalign can do for this user on this machine, and what to change. It
+// only reads.
 import type { Command } from 'commander';
 import { diagnose } from '../../entries/diagnostics.js';
 import { outputOption } from '../arguments/arguments.js';

@@ -1,4 +1,4 @@
-// numalign plan: whether pods would be admitted, and where they would go. Only looks.
+// numalign plan: shows whether pods would be admitted, and where they would go. It only reads.
 import type { Command } from 'commander';
 import type { PlannerOptions, StateStatus } from '../../entries/diagnostics.js';
 import type { Topology } from '../../entries/topology.js';
@@ -23,16 +23,16 @@ import {
   type PlannedWorkload,
   planJson,
   planLines,
-  plannedTitle,
+  planTitle,
   summary,
 } from '../pages/plan-text.js';
-import { explainedContainers } from '../pages/pod-text.js';
+import { explainContainers } from '../pages/pod-text.js';
 import { holdingsWith } from '../picture/holdings.js';
 import { machinePicture } from '../picture/machine-picture.js';
 import { tell } from '../terminal/output.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
 import { stdoutPage } from '../terminal/terminal.js';
-import { fitted, formatJson } from '../terminal/text.js';
+import { fitPage, formatJson } from '../terminal/text.js';
 
 interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
   file?: string[];
@@ -41,17 +41,17 @@ interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags,
   stateDir?: string;
 }
 
-/** All answers, and the state that they are for. */
-interface Planned {
+/** All answers, and the state behind them. */
+interface PlanResult {
   readonly workloads: readonly PlannedWorkload[];
   readonly status: StateStatus;
-  /** As it would be. */
+  /** The memory with all planned pods. */
   readonly memory: readonly MemoryTable[];
 }
 
 const REJECTED = 1;
-// In a picture's note.
-const MOST_NAMED = 5;
+// The most names in a picture's note.
+const MOST_NAMES = 5;
 
 export function addPlan(program: Command): void {
   const command: Command = program
@@ -101,76 +101,80 @@ Examples:
 }
 
 async function showPlan(
-  workloads: readonly FileWorkload[] | Promise<FileWorkload[]>,
+  files: readonly FileWorkload[] | Promise<FileWorkload[]>,
   flags: PlanFlags,
 ): Promise<void> {
-  const asked = await workloads;
+  const workloads = await files;
   const options = { ...(await managerOptions(flags)), devices: await devicesOf(flags) };
   const topology = await machineOf(flags);
-  const planned = await planAll(asked, flags, topology, options);
-  const answer = planJson(planned.workloads);
+  const result = await planAll(workloads, flags, topology, options);
+  const answer = planJson(result.workloads);
   const page = stdoutPage();
   const text = () =>
     flags.output === 'json'
       ? formatJson(answer)
-      : planned.workloads
-          .map((workload) => fitted(`${planLines(workload, topology, page).join('\n')}\n`, page))
+      : result.workloads
+          .map((workload) => fitPage(`${planLines(workload, topology, page).join('\n')}\n`, page))
           .join('\n');
-  await printWithSvg(text, flags.svg, () => pictureOf(planned, topology));
+  await printWithSvg(text, flags.svg, () => pictureOf(result, topology));
   if (!answer.admitted) process.exitCode = REJECTED;
 }
 
-function pictureOf({ workloads, status, memory }: Planned, topology: Topology): string {
+function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): string {
   const pods = workloads.flatMap((each) => each.pods);
-  const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, plannedTitle({ pod, plan })]));
+  const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
-  const rejected = pods.filter(({ plan }) => !plan.admitted).map(plannedTitle);
-  const replaced = new Set(plans.filter((plan) => plan.replaced).map(({ uid }) => uid));
-  const kept = { ...status, grants: status.grants.filter(({ uid }) => !replaced.has(uid)) };
+  const titlesOfRejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
+  const replacedUids = new Set(plans.filter((plan) => plan.replaced).map(({ uid }) => uid));
+  const others = { ...status, grants: status.grants.filter(({ uid }) => !replacedUids.has(uid)) };
   return machinePicture(topology, {
-    holdings: holdingsWith(kept, plans, memory, ({ uid, alreadyAdmitted }) => {
+    holdings: holdingsWith(others, plans, memory, ({ uid, alreadyAdmitted }) => {
       return `${titles.get(uid)} (${alreadyAdmitted ? 'admitted already' : 'planned'})`;
     }),
-    ...(rejected.length > 0 && {
-      note: `rejected: ${rejected.length > MOST_NAMED ? summary(rejected) : rejected.join(', ')}`,
+    ...(titlesOfRejected.length > 0 && {
+      note: `rejected: ${titlesOfRejected.length > MOST_NAMES ? summary(titlesOfRejected) : titlesOfRejected.join(', ')}`,
     }),
   });
 }
 
-// Where the machine's state is closed to us, as if nothing were granted.
+// If the machine's state is closed to this user, plans as if nothing were granted.
 async function planAll(
   workloads: readonly FileWorkload[],
   { stateDir, isolation = 'never', replace = false, mixed = false }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
-): Promise<Planned> {
+): Promise<PlanResult> {
   const request: PlannerOptions = { owner: 'persistent', isolation, replace, mixed };
   const planIn = (view: ManagerView) => planWith(view, workloads, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
-  const { seen, closed } = await unlessClosed(stateDir, (path) =>
+  const { result, closed } = await unlessClosed(stateDir, (path) =>
     withView({ ...options, topology, stateDir: path }, planIn),
   );
-  if (!closed) return seen;
-  tell(`planned as if nothing were granted, which is not known: ${closed.message}`);
+  if (!closed) return result;
+  tell(`planned as if nothing were granted, since the state cannot be read: ${closed.message}`);
   return withView({ ...options, topology, stateDir: null }, planIn);
 }
 
-function planWith(view: ManagerView, workloads: readonly FileWorkload[], request: PlannerOptions): Planned {
+function planWith(
+  view: ManagerView,
+  workloads: readonly FileWorkload[],
+  request: PlannerOptions,
+): PlanResult {
   const { status, planner } = ofOneGeneration(view, () => groundOf(view));
-  const known = new Set(status.grants.map(({ uid }) => uid));
-  const nextUid = uidsWithoutName(workloads.flatMap(({ pods }) => pods).length, known);
+  const recordedUids = new Set(status.grants.map(({ uid }) => uid));
+  const nextUid = uidsWithoutName(workloads.flatMap(({ pods }) => pods).length, recordedUids);
   const planPod = (pod: FilePod, uid: string): PlannedPod => {
     const plan = inPlace(pod.place, () => planner.plan(withUid(pod.spec, uid), request));
-    return { pod, plan: { ...plan, containers: explainedContainers(view, pod.spec, plan.containers) } };
+    return { pod, plan: { ...plan, containers: explainContainers(view, pod.spec, plan.containers) } };
   };
   const answers = workloads.map((workload): PlannedWorkload => {
-    let rejected: PlannedPod['plan'] | undefined;
+    let rejection: PlannedPod['plan'] | undefined;
     const pods = workload.pods.map((pod): PlannedPod => {
       const uid = pod.request.uid ?? nextUid();
-      // One pod of a workload asks for what the other does, and a rejection changes nothing.
-      if (rejected && !known.has(uid)) return { pod, plan: { ...rejected, uid } };
+      // The pods of a workload request the same, and a rejection changes nothing.
+      if (rejection && !recordedUids.has(uid)) return { pod, plan: { ...rejection, uid } };
       const answer = planPod(pod, uid);
-      if (!answer.plan.admitted) rejected = answer.plan;
+      if (!answer.plan.admitted) rejection = answer.plan;
       return answer;
     });
     return { workload, pods };
@@ -178,14 +182,14 @@ function planWith(view: ManagerView, workloads: readonly FileWorkload[], request
   return { workloads: answers, status, memory: planner.memory() };
 }
 
-// By which the answer, and the explanations in it, name pods that have no name.
-function uidsWithoutName(count: number, known: ReadonlySet<string>): () => string {
+// Names for pods without a name, in the answer and in its explanations.
+function uidsWithoutName(count: number, recordedUids: ReadonlySet<string>): () => string {
   let last = 0;
   const next = () => `pod ${++last}`;
   return () => {
     if (count === 1) return 'pod without a name';
     let uid = next();
-    while (known.has(uid)) uid = next();
+    while (recordedUids.has(uid)) uid = next();
     return uid;
   };
 }

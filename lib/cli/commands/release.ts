@@ -1,4 +1,4 @@
-// numalign release: ends a grant whose owner has ended, all of these, or a persistent one.
+// numalign release: ends a persistent grant, or one or all grants of dead owners.
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
@@ -17,7 +17,7 @@ interface ReleaseFlags {
   output: 'text' | 'json';
 }
 
-interface Released {
+interface ReleasedGrant {
   readonly uid: string;
   readonly name: string;
   readonly cpus: CpuSet;
@@ -57,11 +57,11 @@ Examples:
     });
 }
 
-// Looking first makes no folder, and wakes no process if there is nothing to do.
+// A view comes first: with nothing to do, no folder is made and no process is woken.
 async function releaseDead({ stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
   const topology = await discover();
   const dead = (await statusIn({ stateDir, topology })).grants.filter(({ alive }) => !alive);
-  // Opening takes them back.
+  // Opening a manager takes the grants back.
   if (dead.length > 0)
     (await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false })).close();
   const grants = dead.map(({ uid, name, cpus }) => ({ grant: uid, name, cpus, alive: false }));
@@ -72,11 +72,11 @@ async function releaseGrant(
   text: string,
   { stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags,
 ): Promise<void> {
-  // Looked up before the state is opened: opening it takes the grants of dead owners back, and the
-  // folder is not made for this.
+  // A view finds the grant first: opening a manager takes back grants of dead owners, and makes the
+  // folder.
   const topology = await discover();
   const grant = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
-  // Nothing is handed out here.
+  // This command grants nothing.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
   try {
     await manager.release(grant.uid);
@@ -90,8 +90,8 @@ async function releaseGrant(
   print(output === 'json' ? formatJson({ stateDir, grant: uid, name, cpus, alive }) : releasedLine(grant));
 }
 
-function releasedLine({ uid, name, cpus, alive }: Released): string {
-  const known = name === uid ? '' : ` (${printable(name)})`;
-  const had = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
-  return `released grant ${printable(uid)}${known}: ${had}${alive ? '' : '; its owner was dead'}\n`;
+function releasedLine({ uid, name, cpus, alive }: ReleasedGrant): string {
+  const nameText = name === uid ? '' : ` (${printable(name)})`;
+  const cpusText = cpus.isEmpty ? 'it had no exclusive CPUs' : cpusNamed(cpus);
+  return `released grant ${printable(uid)}${nameText}: ${cpusText}${alive ? '' : '; its owner was dead'}\n`;
 }

@@ -1,4 +1,4 @@
-// numalign run: a command on CPUs of its own.
+// numalign run: runs a command on exclusive CPUs.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { type Command, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
@@ -192,8 +192,8 @@ Examples:
   $ numalign run --cpus 1 --reserved 0 --state-dir ~/numalign -- sh -c 'grep Cpus_allowed_list /proc/self/status'`,
     )
     .action((program: string, args: string[], flags: RunFlags) => {
-      // Not by makeOptionMandatory(): a misspelled --cpus would be called missing, and no spelling
-      // suggested.
+      // Not by makeOptionMandatory(): it would call a misspelled --cpus missing, and suggest no
+      // spelling.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       checkCpusOrRange(command, flags);
       if (flags.movable && flags.supervise === false)
@@ -204,10 +204,10 @@ Examples:
 
 type Tell = (text: string) => void;
 
-// Longer than it takes where there is room, and shorter than others wait for a member's answer (1 s).
+// Longer than a request with room takes, and shorter than others wait for a member's answer (1 s).
 const NOTICE_DELAY_MS = 500;
 
-async function run(command: string, args: readonly string[], flags: RunFlags & Asked): Promise<void> {
+async function run(command: string, args: readonly string[], flags: RunFlags & CpuFlags): Promise<void> {
   const tell: Tell = (text) => {
     if (!flags.silent) tellLine(text);
   };
@@ -228,7 +228,7 @@ async function run(command: string, args: readonly string[], flags: RunFlags & A
   const options = threadCounts ? { threadCounts } : {};
   const run = { command, args, options, grant, present, tell, fail };
   if (!isSupervised) {
-    // This process is no shared member any more.
+    // Ends the shared membership of this process.
     manager.close();
     await becomeCommand(run);
     return;
@@ -237,23 +237,22 @@ async function run(command: string, args: readonly string[], flags: RunFlags & A
   if (signal !== null) dieOf(signal);
 }
 
-// The state names this process for people by the words of its command line. What becomes the command
-// is known by that, whatever it is before.
+// The state shows people the command line of this process: make it show the command that it runs.
 function nameAfter(command: string, args: readonly string[], isSupervised: boolean): void {
   const [node = '', script = ''] = process.argv;
   process.argv = [node, script, 'run', ...(isSupervised ? ['--supervise'] : []), '--', command, ...args];
 }
 
-interface Asked {
+interface CpuFlags {
   readonly cpus: AcquireOptions['cpu'];
 }
 
-interface Acquired {
+interface Acquisition {
   readonly manager: Manager;
   readonly grant: Grant;
 }
 
-async function acquire(flags: RunFlags & Asked, tell: Tell): Promise<Acquired> {
+async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisition> {
   const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
   const { strictHugepages, placement, mixed, movable, weight } = flags;
   const least = typeof cpus === 'object' ? cpus.min : cpus;
@@ -287,7 +286,7 @@ async function acquire(flags: RunFlags & Asked, tell: Tell): Promise<Acquired> {
   }
 }
 
-// The API would have devices registered.
+// The API's message names functions, not flags.
 function inWordsOfRun(error: unknown): unknown {
   if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
   const name = String(error.details.value);

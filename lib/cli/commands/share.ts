@@ -1,4 +1,4 @@
-// numalign share: processes and cgroups that run in the shared pool.
+// numalign share: adds or removes a shared member.
 import { readdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { Command } from 'commander';
@@ -56,10 +56,10 @@ function target(value: string): SharedMemberTarget {
 
 async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<void> {
   const { remove = false, stateDir = MACHINE_STATE_DIR, output } = flags;
-  // This command grants nothing, and its process is no member.
+  // This command grants nothing, and its process needs no membership.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
-    const left = remove ? await manager.removeSharedMember(target) : undefined;
+    const group = remove ? await manager.removeSharedMember(target) : undefined;
     if (!remove) await manager.addSharedMember(target);
     const sharedPool = manager.sharedPool();
     const sharedMembers = manager.sharedMembers();
@@ -67,18 +67,18 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
     const isOnGrant = manager
       .grants()
       .some((grant) => cpus !== null && !grant.cpus.intersection(cpus).isEmpty);
-    const added = () => (isOnGrant ? onGrantText(target, cpus!) : addedText(target, cpus ?? sharedPool));
+    const memberText = () => (isOnGrant ? onGrantText(target, cpus!) : addedText(target, cpus ?? sharedPool));
     const text =
       output === 'json'
         ? formatJson({ stateDir, sharedPool, sharedMembers, cpus })
-        : `${printable(remove ? removedText(target, sharedMembers, left) : added())}\n`;
+        : `${printable(remove ? removedText(target, sharedMembers, group) : memberText())}\n`;
     print(text);
   } finally {
     manager.close();
   }
 }
 
-// Read back from the kernel; null where it has ended.
+// The CPUs that the kernel reports; null if the process has ended.
 function cpusOfProcess(pid: number): CpuSet | null {
   const cpus = unlessEnded(() => readdirSync(`/proc/${pid}/task`))?.flatMap(
     (tid) => unlessEnded(() => affinity(Number(tid))) ?? [],
@@ -100,22 +100,22 @@ function addedText(target: SharedMemberTarget, pool: CpuSet): string {
   return `${title(target)} runs in the shared pool: CPUs ${pool}`;
 }
 
-// The owner of a grant, or what that has started: what was attached is refused.
+// For the owner of a grant and its child processes. Attached processes are refused.
 function onGrantText(target: SharedMemberTarget, cpus: CpuSet): string {
-  return `${title(target)} is a shared member, but stays on CPUs ${cpus} as long as the grant lasts that it runs for`;
+  return `${title(target)} is a shared member, but stays on CPUs ${cpus} until the grant that it runs for ends`;
 }
 
 function removedText(
   target: SharedMemberTarget,
   members: readonly SharedMember[],
-  left: SharedGroup | null | undefined,
+  group: SharedGroup | null | undefined,
 ): string {
   const isMember = members.some(
     (member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid,
   );
   if (isMember) return `${title(target)} is a shared member by itself: it uses numalign`;
-  const removed = `${title(target)} is no shared member any more`;
-  if (!left || !('pid' in target)) return removed;
-  const move = `echo ${target.pid} > ${shellWord(left.exit)}`;
-  return `${removed}, but stays in the cgroup ${left.path}, which has the CPUs of the shared pool; \`${move}\` takes it out`;
+  const text = `${title(target)} is no longer a shared member`;
+  if (!group || !('pid' in target)) return text;
+  const move = `echo ${target.pid} > ${shellWord(group.exit)}`;
+  return `${text}, but stays in the cgroup ${group.path}, which has the CPUs of the shared pool; \`${move}\` takes it out`;
 }

@@ -1,5 +1,5 @@
-// numalign state: the file of the state, line by line; what numalign has given out as the kubelet's
-// state files, and the other way.
+// numalign state: shows the state file line by line; exports grants as the kubelet's state files,
+// and imports those.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
@@ -14,7 +14,7 @@ import { journalText } from '../pages/journal-text.js';
 import { podTable } from '../pages/pod-text.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
-import { counted, formatJson, printable } from '../terminal/text.js';
+import { countText, formatJson, printable } from '../terminal/text.js';
 
 interface StateFlags {
   kubelet: string;
@@ -140,7 +140,7 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
     print(formatJson({ stateDir, generation, files: paths, pods, sharedPool }));
     return;
   }
-  const lines = [...paths, `${counted(pods, 'pod')}, shared pool ${sharedPool}`];
+  const lines = [...paths, `${countText(pods, 'pod')}, shared pool ${sharedPool}`];
   print(lines.map((line) => `${printable(line)}\n`).join(''));
 }
 
@@ -172,7 +172,7 @@ Examples:
 async function importState(flags: StateFlags): Promise<void> {
   const { kubelet, allowUnverified = false, stateDir = MACHINE_STATE_DIR, output } = flags;
   const files = await readKubeletFolder(kubelet);
-  // The kubelet that has left them may still be found.
+  // The kubelet that wrote the files may still be visible.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
     const { pods, verified } = await manager.importKubelet(files, { allowUnverified });
@@ -188,7 +188,7 @@ async function importState(flags: StateFlags): Promise<void> {
     ]);
     const unverified = verified ? [] : ['unverified: the CPU file has no checksum'];
     const summary = [
-      `${counted(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool()}`,
+      `${countText(pods.length, 'pod')} taken over, shared pool ${manager.sharedPool()}`,
       ...unverified,
     ];
     print([...tables, ...summary].map((line) => `${line}\n`).join(''));

@@ -1,4 +1,4 @@
-// numalign status: what a state folder says. Only looks.
+// numalign status: shows the state in a folder. It only reads.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { KeptFiles, StateStatus } from '../../entries/diagnostics.js';
 import { outputOption } from '../arguments/arguments.js';
@@ -60,7 +60,7 @@ interface StatusFlags {
   interval?: number;
 }
 
-// A timer takes no more than 24 days, and looking costs milliseconds.
+// A timer takes at most 24 days, and each look takes milliseconds.
 function intervalSeconds(value: string): number {
   const seconds = Number(value);
   if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
@@ -69,25 +69,25 @@ function intervalSeconds(value: string): number {
   return seconds;
 }
 
-async function showStatus(given: string | undefined, output: 'text' | 'json'): Promise<void> {
-  const stateDir = given ?? MACHINE_STATE_DIR;
-  const { seen, closed } = await unlessClosed(given, () =>
-    withView({ stateDir }, (view) => ({ status: view.status(), kept: view.keptFiles() })),
+async function showStatus(folder: string | undefined, output: 'text' | 'json'): Promise<void> {
+  const stateDir = folder ?? MACHINE_STATE_DIR;
+  const { result, closed } = await unlessClosed(folder, () =>
+    withView({ stateDir }, (view) => ({ status: view.status(), files: view.keptFiles() })),
   );
   if (closed) {
-    const unknown = { stateDir, scope: 'machine', exists: true, closed: closed.message, grants: null };
-    const text = `what is granted is not known: ${printable(closed.message)}\n`;
-    print(output === 'json' ? formatJson(unknown) : text);
+    const json = { stateDir, scope: 'machine', exists: true, closed: closed.message, grants: null };
+    const text = `the grants cannot be read: ${printable(closed.message)}\n`;
+    print(output === 'json' ? formatJson(json) : text);
     return;
   }
-  const { status, kept } = seen;
-  if (output === 'json') print(formatJson(statusJson(status, kept)));
-  else if (status.exists) print(statusText(status, kept, stdoutPage()));
+  const { status, files } = result;
+  if (output === 'json') print(formatJson(statusJson(status, files)));
+  else if (status.exists) print(statusText(status, files, stdoutPage()));
   else print(`no state in ${stateDir}: nothing is granted\n`);
 }
 
-function statusJson(status: StateStatus, kept: KeptFiles) {
+function statusJson(status: StateStatus, files: KeptFiles) {
   const { stateDir, scope, exists, refusal } = status;
-  if (!exists) return { stateDir, scope, exists, grants: [], ...kept };
-  return { ...status, refusal: refusal?.message ?? null, ...kept };
+  if (!exists) return { stateDir, scope, exists, grants: [], ...files };
+  return { ...status, refusal: refusal?.message ?? null, ...files };
 }

@@ -1,4 +1,4 @@
-// numalign topology: what a machine is made of, and whose its CPUs are.
+// numalign topology: shows a machine, and which grants hold its CPUs.
 import type { Command } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { StateStatus } from '../../entries/diagnostics.js';
@@ -69,14 +69,13 @@ function pictureOf(topology: Topology, state: StateNote | undefined): string {
   return machinePicture(topology, { holdings: holdingsOf(status), note: stateTitle(status) });
 }
 
-// The tree is worth showing where the machine's state cannot be read. A folder that was asked for is
-// not passed over.
-async function look(topology: Topology, given: string | undefined): Promise<StateNote> {
+// The tree is useful even without the machine's state. An error of --state-dir ends the command.
+async function look(topology: Topology, folder: string | undefined): Promise<StateNote> {
   try {
-    const status = await statusIn({ stateDir: given ?? MACHINE_STATE_DIR, topology });
+    const status = await statusIn({ stateDir: folder ?? MACHINE_STATE_DIR, topology });
     return status.exists ? { status } : { note: `no state in ${status.stateDir}: nothing is granted` };
   } catch (error) {
-    if (!(error instanceof NumalignError) || given !== undefined) throw error;
+    if (!(error instanceof NumalignError) || folder !== undefined) throw error;
     return { note: `${error.message} [${error.code}]` };
   }
 }

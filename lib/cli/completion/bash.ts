@@ -16,20 +16,20 @@ function action(value: Value): string {
 
 const where = ({ path }: CompletedCommand) => path.join(' ');
 
-/** A branch of a case for every pattern; the shell takes the first that matches. */
+/** A branch of a case for each pattern; the shell takes the first match. */
 function branches(actions: readonly (readonly [pattern: string, action: string])[]): string {
   return actions.map(([pattern, action]) => `      ${pattern}) ${action} ;;`).join('\n');
 }
 
 export function bashCompletion(name: string, program: CompletedCommand): string {
   const commands = allCommands(program);
-  const valued = commands.flatMap((command) =>
+  const valueOptions = commands.flatMap((command) =>
     command.options.flatMap(({ flags, value }) =>
       value === undefined ? [] : flags.map((flag) => [quoted(`${where(command)} ${flag}`), value] as const),
     ),
   );
   const children = commands.flatMap(({ commands }) => commands);
-  // Behind the first word of a program that is to be run, options are its own.
+  // After the first word of a program to run, options belong to that program.
   const runners = commands.filter(({ values }) => values.includes('program'));
   const positions = commands.flatMap((command) => [
     ...(command.commands.length > 0
@@ -54,15 +54,15 @@ _${name}() {
   local current=\${COMP_WORDS[COMP_CWORD]} command='' waiting='' ended='' count=0 words='' kind='' word i
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
-    # bash splits words at these: what follows belongs to what was before.
+    # bash splits words at these: the next word belongs to the one before.
     if [[ $word == [=:] ]]; then waiting=\${waiting:-$word}; continue; fi
-    # A value that can be left out is: no value begins so.
+    # An option follows: the optional value was left out.
     if [[ -n $waiting && $word != -?* ]]; then waiting=''; continue; fi
     waiting=''
     if [[ -z $ended && $word == -- ]]; then ended=yes; continue; fi
     if [[ -z $ended && $word == -* ]]; then
       case "$command $word" in
-        ${valued.map(([pattern]) => pattern).join(' | ')}) waiting=$word ;;
+        ${valueOptions.map(([pattern]) => pattern).join(' | ')}) waiting=$word ;;
       esac
       continue
     fi
@@ -79,7 +79,7 @@ _${name}() {
   fi
   if [[ -n $waiting && $current != -?* ]]; then
     case "$command $waiting" in
-${branches(valued.map(([pattern, value]) => [pattern, action(value)]))}
+${branches(valueOptions.map(([pattern, value]) => [pattern, action(value)]))}
     esac
   else
     [[ $current == -* ]] || case "$command $count" in

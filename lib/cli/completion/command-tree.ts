@@ -1,43 +1,38 @@
-// The commands and options of a program as a shell is to complete them: read from the program
-// itself. Pure.
+// The commands and options that a shell completes, read from the program itself. Pure.
 import type { Argument, Command, Option } from 'commander';
 import { QUIET_PARTS } from '../../input/quiet.js';
 
-/**
- * What a value can be: one of these words, or by its kind. `grant`: a uid, as `numalign status`
- * tells it.
- */
+/** A list of words, or a kind of value. `grant`: a uid or name in `numalign status`. */
 export type Value = readonly string[] | 'file' | 'folder' | 'program' | 'grant' | 'text';
 
 export interface CompletedOption {
   /** Such as `-f` and `--file`. */
   readonly flags: readonly string[];
   readonly description: string;
-  /** Undefined for one that takes none. */
+  /** Undefined for an option without a value. */
   readonly value: Value | undefined;
-  /** It can be left out. */
+  /** True if the value can be left out. */
   readonly isOptional: boolean;
 }
 
 export interface CompletedCommand {
-  /** From the program down, without its name. */
+  /** The names of the commands below the program. */
   readonly path: readonly string[];
   readonly description: string;
   readonly options: readonly CompletedOption[];
-  /** The last is also that of all behind it, where `isVariadic`. */
+  /** The values of arguments. If `isVariadic`, the last stands for all further arguments too. */
   readonly values: readonly Value[];
   readonly isVariadic: boolean;
   readonly commands: readonly CompletedCommand[];
 }
 
 /**
- * A command that prints the ids of grants, a line each. No other text: what is in names the shell
- * would expand.
+ * A command that prints uids and names of grants, a line each, without names that a shell expands.
  */
 export const idsCommand = (name: string) =>
   `${name} status --output json 2>/dev/null | sed -n '/^      "uid": /{p;n;p;}' | sed -n 's/^      "\\(uid\\|name\\)": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\2/p' | sort -u`;
 
-// By the names that commands use in their usage.
+// The kinds of values by their names in the usage of commands.
 const KINDS: Readonly<Record<string, Value>> = {
   file: 'file',
   dir: 'folder',
@@ -59,7 +54,7 @@ export function commandTree(command: Command, path: readonly string[] = []): Com
   };
 }
 
-/** A command and all below it. */
+/** A command and all its subcommands. */
 export function allCommands(command: CompletedCommand): CompletedCommand[] {
   return [command, ...command.commands.flatMap(allCommands)];
 }

@@ -14,7 +14,7 @@ const ACTIONS = {
 const action = (value: Value) =>
   typeof value === 'string' ? ACTIONS[value] : `-x -a ${quoted(value.join(' '))}`;
 
-// What needs no value takes none from the next word.
+// An optional value is never the next word.
 const optionAction = (value: Value, isOptional: boolean) =>
   isOptional ? action(value).replace(/^-[xr]/, '-f') : action(value);
 
@@ -36,7 +36,7 @@ function linesOf(name: string, { path, options, values, commands }: CompletedCom
         quoted(description),
       ].join(' '),
     ),
-    // Where the first argument would be; what is behind it are files.
+    // The first argument; later arguments are files.
     ...values.slice(0, 1).flatMap((value) => (value === 'text' ? [] : [`${at('at')} ${action(value)}`])),
     ...(values[0] === 'program' ? [`complete -c ${name} -n __${name}_at_operand ${action('program')}`] : []),
     ...(values.at(-1) === 'file' ? [`${at('in')} -F`] : []),

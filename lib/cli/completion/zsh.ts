@@ -1,7 +1,7 @@
 // The completion script for zsh. Pure.
 import { allCommands, type CompletedCommand, idsCommand, type Value } from './command-tree.js';
 
-// In single quotes, inside of a specification of _arguments or _describe.
+// Escapes text for a specification of _arguments or _describe in single quotes.
 const escaped = (text: string) => text.replace(/[\\[\]:]/g, '\\$&').replaceAll("'", "'\\''");
 
 const ACTIONS = {
@@ -17,7 +17,7 @@ const action = (value: Value) =>
 
 function specifications({ options, values, isVariadic, commands }: CompletedCommand): string[] {
   const flags = options.flatMap(({ flags, description, value, isOptional }) =>
-    // A long one and its value may be one word, `--output=json`.
+    // A long option and its value can be one word, `--output=json`.
     flags.map(
       (flag) =>
         `'*${flag}${flag.startsWith('--') && value !== undefined ? '=' : ''}[${escaped(description)}]${value === undefined ? '' : `:${isOptional ? ':' : ''}value:${action(value)}`}'`,
@@ -44,13 +44,13 @@ function functionText(name: string, command: CompletedCommand): string {
     `_arguments -S -C ${specifications(command).join(' \\\n    ')}`,
   ];
   if (commands.length > 0) {
-    const described = commands.map(
+    const descriptions = commands.map(
       ({ path, description }) => `'${escaped(path.at(-1)!)}:${escaped(description)}'`,
     );
     lines.push(
       'case $state in',
       '  command)',
-      `    local -a commands=(${described.join(' ')})`,
+      `    local -a commands=(${descriptions.join(' ')})`,
       '    _describe command commands ;;',
       '  argument)',
       '    case $words[1] in',

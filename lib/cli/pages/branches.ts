@@ -1,9 +1,8 @@
-// Branches of a tree, drawn as text. Pure.
+// Draws the branches of a tree as text. Pure.
 import type { CpuSet } from '../../index.js';
 
 /**
- * A line of the tree and what is under it. `cores` follow the label, wrapped; each is the CPUs of
- * one core.
+ * A line of the tree with its children. `cores`, the CPUs of each core, follow the label, wrapped.
  */
 export interface Branch {
   readonly label: string;
@@ -47,8 +46,7 @@ function chunks<T>(list: readonly T[], size: number): T[][] {
   );
 }
 
-// Cores in columns, each as its CPUs joined by commas. Padded by the plain text: colours have no
-// width.
+// Cores in columns, each as its CPUs joined by commas. Colours do not count for the padding.
 function cells(cores: readonly CpuSet[], width: number, paint: Painter): string {
   return cores
     .map((core, i) => {

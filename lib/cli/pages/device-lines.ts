@@ -1,8 +1,7 @@
-// PCI devices as lines of text, for people: a line a device at eight of them or at two hundred.
-// Pure.
+// PCI devices as lines of text for people, one line each. Pure.
 import type { PciDevice } from '../../entries/topology.js';
-import { counted, printable, shorten } from '../terminal/text.js';
-import { shownDevices } from './machine-boxes.js';
+import { countText, printable, shorten } from '../terminal/text.js';
+import { deviceGroups } from './machine-boxes.js';
 
 const LEAST_NAMES = 12;
 const LEAST_WIDTH = 30;
@@ -13,16 +12,17 @@ interface Row {
 }
 
 /**
- * What it is, its names, address, vendor:device, driver. Virtual functions are counted at their
- * physical function, wherever that is among `all`; devices of other kinds are left out.
+ * A line has the kind, names, address, vendor:device and driver of a device. If the physical
+ * function of virtual functions is in `all`, its line has their number. Devices of other kinds are
+ * left out.
  */
 export function deviceLines(
   devices: readonly PciDevice[],
   all: readonly PciDevice[],
   width: number,
 ): string[] {
-  const groups = shownDevices(devices, all).map(({ kind, devices: shown, more }) => {
-    return { kind, rows: shown.map((device) => row(device, all)), more };
+  const groups = deviceGroups(devices, all).map(({ kind, devices: list, more }) => {
+    return { kind, rows: list.map((device) => row(device, all)), more };
   });
   const widest = (texts: readonly string[]) => Math.max(0, ...texts.map((text) => text.length));
   const rows = groups.flatMap((group) => group.rows);
@@ -46,7 +46,7 @@ function row({ id, vendor, device, driver, names, parent }: PciDevice, all: read
     id,
     `${vendor}:${device}`,
     ...(driver === null ? [] : [printable(driver)]),
-    ...(functions > 0 ? [counted(functions, 'virtual function')] : []),
+    ...(functions > 0 ? [countText(functions, 'virtual function')] : []),
     ...(parent === null ? [] : [`virtual function of ${parent}`]),
   ].join('  ');
   return { names: printable(names.join(', ')), rest };

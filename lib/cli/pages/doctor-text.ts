@@ -1,32 +1,32 @@
 // The page of `numalign doctor`. Pure.
 import { FINDING_STATUSES, type Finding, type FindingStatus } from '../../entries/diagnostics.js';
 import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
-import { counted, fill, printable } from '../terminal/text.js';
+import { countText, fill, printable } from '../terminal/text.js';
 
 const COLORS = { ok: 'green', warning: 'yellow', problem: 'red', unknown: 'dim' } as const satisfies Record<
   FindingStatus,
   keyof Colors
 >;
 const GAP = '  ';
-// Narrower, a text could not be read.
+// A narrower text would be unreadable.
 const LEAST_TEXT = 30;
 
-/** The whole page, ending with a line feed. */
+/** The whole page, with a line feed at its end. */
 export function doctorText(findings: readonly Finding[], { width, colors = PLAIN }: Page): string {
   const groups = [...new Set(findings.map(({ group }) => group))];
   const statusWidth = Math.max(...FINDING_STATUSES.map((status) => status.length));
   const checkWidth = Math.max(...findings.map(({ check }) => check.length));
   const indent = ' '.repeat(statusWidth + checkWidth + 2 * GAP.length);
   const adviceIndent = ' '.repeat(statusWidth + GAP.length);
-  const filled = (text: string, before: string) =>
+  const fillText = (text: string, before: string) =>
     fill(wordsOf(printable(text)), Math.max(width - before.length, LEAST_TEXT));
   const lines = ({ check, status, found, advice }: Finding) => {
     const head = `${colors[COLORS[status]](status.padEnd(statusWidth))}${GAP}${check.padEnd(checkWidth)}${GAP}`;
-    const foundLines = filled(found, indent).map((line, i) => (i === 0 ? head : indent) + line);
+    const foundLines = fillText(found, indent).map((line, i) => (i === 0 ? head : indent) + line);
     const adviceLines =
       advice === null
         ? []
-        : filled(`-> ${advice}`, adviceIndent).map((line) => adviceIndent + colors.cyan(line));
+        : fillText(`-> ${advice}`, adviceIndent).map((line) => adviceIndent + colors.cyan(line));
     return [...foundLines, ...adviceLines];
   };
   const blocks = groups.map((group) => [
@@ -37,14 +37,14 @@ export function doctorText(findings: readonly Finding[], { width, colors = PLAIN
   return `${[...blocks.flat(), summary(findings)].join('\n')}\n`;
 }
 
-// What is to be typed stays in one piece, to be copied.
+// Keeps code in backticks in one piece, so that it can be copied.
 const wordsOf = (text: string) => text.match(/(?:`[^`]*`|\S)+/g) ?? [];
 
 function summary(findings: readonly Finding[]): string {
   const countOf = (status: FindingStatus) => findings.filter((finding) => finding.status === status).length;
   return [
-    counted(countOf('problem'), 'problem'),
-    counted(countOf('warning'), 'warning'),
+    countText(countOf('problem'), 'problem'),
+    countText(countOf('warning'), 'warning'),
     `${countOf('unknown')} unknown`,
     `${countOf('ok')} ok`,
   ].join(', ');

@@ -1,8 +1,8 @@
-// The file of a state in lines, as `numalign state show` prints it. Pure.
+// The lines of a state file that `numalign state show` prints. Pure.
 import type { JournalLine, StateJournal } from '../../entries/diagnostics.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
-import { counted, printable } from '../terminal/text.js';
+import { countText, printable } from '../terminal/text.js';
 
 const COLUMNS = [
   { title: 'OFFSET' },
@@ -11,7 +11,7 @@ const COLUMNS = [
   { title: 'WHAT IT SAYS', flexible: true },
 ];
 
-// What a change has in place of what was there, and how it is called.
+// The members that a change replaces, with their names for people.
 const REPLACED = {
   settings: 'settings',
   cpus: 'CPUs of the machine',
@@ -22,11 +22,11 @@ const REPLACED = {
 };
 
 const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-// A line whose checksum is right may say anything.
+// Even a line with a good checksum can have any content.
 const fieldsOf = (value: unknown) => (value ?? {}) as Readonly<Record<string, unknown>>;
 const textOf = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
 
-// What the id of a grant begins with is enough beside its name.
+// The first characters of a uid are enough next to a name.
 const ID_LENGTH = 8;
 
 function grantTitle(pod: unknown): string {
@@ -78,12 +78,12 @@ function grantTexts(pods: unknown, names: Names, sign: string): string[] {
 }
 
 function changeTexts(record: Readonly<Record<string, unknown>>, names: Names): string[] {
-  const released = listIn(record.released).map((uid) => `- ${names.get(uid) ?? textOf(uid)}`);
+  const endings = listIn(record.released).map((uid) => `- ${names.get(uid) ?? textOf(uid)}`);
   const isKnown = (pod: unknown) => names.has(fieldsOf(pod).uid);
   const pods = listIn(record.pods).flatMap((pod) => grantTexts([pod], names, isKnown(pod) ? '~' : '+'));
-  const replaced = Object.entries(REPLACED).filter(([member]) => record[member] !== undefined);
-  const texts = [...released, ...pods, ...replaced.map(([, what]) => `new ${what}`)];
-  return texts.length === 0 ? ['nothing of grants and settings'] : texts;
+  const newMembers = Object.entries(REPLACED).filter(([member]) => record[member] !== undefined);
+  const texts = [...endings, ...pods, ...newMembers.map(([, what]) => `new ${what}`)];
+  return texts.length === 0 ? ['no change of grants or settings'] : texts;
 }
 
 function textsOf({ kind, record, bytes }: JournalLine, names: Names): string[] {
@@ -99,21 +99,24 @@ function textsOf({ kind, record, bytes }: JournalLine, names: Names): string[] {
       const pods = listIn(members.pods);
       const { kubelet, quiet } = members;
       const others = [
-        ...(kubelet ? [`, ${counted(listIn(fieldsOf(kubelet).pods).length, 'pod')} of the kubelet's`] : []),
+        ...(kubelet ? [`, ${countText(listIn(fieldsOf(kubelet).pods).length, 'pod')} of the kubelet's`] : []),
         ...(quiet
-          ? [`, ${counted(listIn(fieldsOf(quiet).settings).length, 'changed setting')} of the kernel`]
+          ? [`, ${countText(listIn(fieldsOf(quiet).settings).length, 'changed setting')} of the kernel`]
           : []),
       ].join('');
-      return [`the whole state: ${counted(pods.length, 'grant')}${others}`, ...grantTexts(pods, names, ' ')];
+      return [
+        `the whole state: ${countText(pods.length, 'grant')}${others}`,
+        ...grantTexts(pods, names, ' '),
+      ];
     }
     case 'change':
       return changeTexts(members, names);
     case 'unfinished':
-      return [`not finished, ${counted(bytes, 'byte')}: the next commit cuts it off`];
+      return [`not finished, ${countText(bytes, 'byte')}: the next commit cuts it off`];
     case 'damaged':
-      return [`DAMAGED, ${counted(bytes, 'byte')}: the checksum is another`];
+      return [`DAMAGED, ${countText(bytes, 'byte')}: the checksum differs`];
     default:
-      return ['of a kind that is not known here'];
+      return ['of an unknown kind'];
   }
 }
 
@@ -123,15 +126,15 @@ function rowsOf(line: JournalLine, names: Names): string[][] {
 }
 
 function summary({ version, bytes, generation, highest, copy, damage }: StateJournal): string[] {
-  const format = version === null ? 'no format that is known' : `format version ${version}`;
+  const format = version === null ? 'unknown format' : `format version ${version}`;
   return [
-    `${format}, ${counted(bytes, 'byte')}, ${generation === null ? 'no good generation' : `generation ${generation}`}`,
-    `committed: ${highest === 0 ? 'not known' : `up to generation ${highest}`}; copy: ${copy === null ? 'none that is good' : `generation ${copy}`}`,
+    `${format}, ${countText(bytes, 'byte')}, ${generation === null ? 'no valid generation' : `generation ${generation}`}`,
+    `committed: ${highest === 0 ? 'unknown' : `up to generation ${highest}`}; copy: ${copy === null ? 'none that is valid' : `generation ${copy}`}`,
     ...(damage === null ? [] : [`damage: ${damage}`]),
   ].map(printable);
 }
 
-/** `last`: only so many lines of the file, from its end. */
+/** `last`: the number of lines to show, from the end of the file. */
 export function journalText(journal: StateJournal, last: number, page: Page): string {
   const names: Names = new Map();
   const rows = journal.lines

@@ -1,12 +1,12 @@
-// What the kubelet has given out, in words. Pure.
+// The kubelet's pods and what they hold, in words. Pure.
 import type { KubeletPod, KubeletStatus } from '../../entries/kubelet.js';
 import { CpuSet, type GrantInfo } from '../../index.js';
-import { counted, printable } from '../terminal/text.js';
+import { countText, printable } from '../terminal/text.js';
 import { besideText, cpusText } from './resource-text.js';
 
-/** What a pod of the kubelet's has, as a grant would have it. */
+/** What a pod of the kubelet holds, in the form of a grant. */
 export interface KubeletHolder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
-  /** As `default/web of the kubelet`. */
+  /** Such as `default/web of the kubelet`. */
   readonly name: string;
 }
 
@@ -24,24 +24,27 @@ function holderOf({ namespace, name, containers }: KubeletPod): KubeletHolder {
   };
 }
 
-/** Each pod of the kubelet's that holds something. */
+/** Each pod of the kubelet. */
 export const kubeletHolders = (kubelet: KubeletStatus | null): readonly KubeletHolder[] =>
   kubelet?.pods.map(holderOf) ?? [];
 
-/** A title, and a line for each pod; no line where nothing is on record. */
+/** A title and a line for each pod; empty without a record. */
 export function kubeletSection(kubelet: KubeletStatus | null): [title: string, lines: readonly string[]] {
   if (kubelet === null) return ['', []];
   const { pods, keeper, since, updatedAt } = kubelet;
   const process = `process ${keeper.pid} (${printable(keeper.command ?? '')})`;
-  const held = `the kubelet's, ${counted(pods.length, 'pod')}`;
+  const what = `the kubelet's, ${countText(pods.length, 'pod')}`;
   const title = keeper.alive
-    ? `${held}, kept on record by ${process} since ${since}:`
-    : `${held}, on record since ${updatedAt}; ${process}, which kept it, has ended:`;
+    ? `${what}, kept on record by ${process} since ${since}:`
+    : `${what}, on record since ${updatedAt}; ${process}, which kept it, has ended:`;
   return [title, pods.length === 0 ? ['nothing'] : kubeletHolders(kubelet).map(holderText)];
 }
 
 function holderText({ name, cpus, memory, devices }: KubeletHolder): string {
-  const beside = besideText(memory, devices);
-  const parts = [...(cpus.isEmpty ? [] : [`CPUs ${cpusText(cpus)}`]), ...(beside === '' ? [] : [beside])];
+  const otherText = besideText(memory, devices);
+  const parts = [
+    ...(cpus.isEmpty ? [] : [`CPUs ${cpusText(cpus)}`]),
+    ...(otherText === '' ? [] : [otherText]),
+  ];
   return printable(`${name}: ${parts.join(', ')}`);
 }

@@ -1,8 +1,8 @@
-// A machine as boxes in boxes: what its tree and its picture show. Pure.
+// A machine as nested boxes, for its tree and its picture. Pure.
 import type { CpuGroup, NumaNode, PciDevice, Topology } from '../../entries/topology.js';
 import type { CpuSet, Settings } from '../../index.js';
 
-/** A package, or the part of it that is on a NUMA node. */
+/** A package, or its part on a NUMA node. */
 export interface PackageBox {
   readonly kind: 'package';
   readonly id: number;
@@ -14,14 +14,12 @@ export interface PackageBox {
 export interface NodeBox {
   readonly kind: 'node';
   readonly node: NumaNode;
-  /** Those that are near this node alone. */
+  /** The devices that are near only this node. */
   readonly devices: readonly PciDevice[];
   readonly children: readonly MachineBox[];
 }
 
-/**
- * The cores of an L3 group (or the part of it that is in the box around), or of a box without any.
- */
+/** The cores of an L3 group, or of its part in the outer box; without `l3`, of the outer box. */
 export interface CoresBox {
   readonly kind: 'cores';
   readonly l3: { readonly id: number; readonly isPart: boolean } | undefined;
@@ -81,14 +79,14 @@ function coresBoxes(topology: Topology, cpus: CpuSet): CoresBox[] {
 }
 
 /**
- * Where there is no L3, the package stands in for it: groups that are whole packages may be no
- * caches at all, so they are not named.
+ * False if every L3 group is a whole package: on a machine without L3 caches packages stand for the
+ * groups, so that such groups may be no caches.
  */
 export function hasOwnL3Groups({ l3Groups, packages }: Topology): boolean {
   return l3Groups.some((group) => !packages.some((pack) => pack.cpus.equals(group.cpus)));
 }
 
-/** Devices that belong to no single node, by the place that is known of them. */
+/** Devices that are not near a single node, by their place in words. */
 export function devicesElsewhere({ devices }: Topology): Map<string, PciDevice[]> {
   const byPlace = new Map<string, PciDevice[]>();
   for (const device of devices.filter(({ numaNodes }) => numaNodes?.length !== 1)) {
@@ -99,32 +97,32 @@ export function devicesElsewhere({ devices }: Topology): Map<string, PciDevice[]
 }
 
 const KINDS = ['network', 'storage', 'accelerator'] as const;
-/** Of one kind in one place; beyond it they are counted. */
+/** The most devices of a kind to show in one place; others are counted. */
 const MAX_OF_A_KIND = 16;
 
-export interface ShownDevices {
+export interface DeviceGroup {
   readonly kind: (typeof KINDS)[number];
   readonly devices: readonly PciDevice[];
-  /** How many there are beside them. */
+  /** The number of further devices. */
   readonly more: number;
 }
 
 /**
- * The devices that people look for, by kind. Virtual functions are left to their physical function,
- * wherever that is among `all`; devices of other kinds are left out.
+ * The devices that people look for, by kind. Virtual functions are left out if their physical
+ * function is in `all`, and so are devices of other kinds.
  */
-export function shownDevices(devices: readonly PciDevice[], all: readonly PciDevice[]): ShownDevices[] {
+export function deviceGroups(devices: readonly PciDevice[], all: readonly PciDevice[]): DeviceGroup[] {
   const parents = new Set(all.filter(({ kind }) => kind !== 'other').map(({ id }) => id));
   return KINDS.map((kind) => {
-    const of = devices.filter(
-      ({ kind: own, parent }) => own === kind && !(parent !== null && parents.has(parent)),
+    const matches = devices.filter(
+      (device) => device.kind === kind && !(device.parent !== null && parents.has(device.parent)),
     );
-    const shown = of.slice(0, MAX_OF_A_KIND);
-    return { kind, devices: shown, more: of.length - shown.length };
+    const first = matches.slice(0, MAX_OF_A_KIND);
+    return { kind, devices: first, more: matches.length - first.length };
   }).filter((group) => group.devices.length > 0);
 }
 
-/** What of a managed machine a CPU is. */
+/** The use of a CPU on a managed machine. */
 export type CpuUse = 'exclusive' | 'unmanaged' | 'reserved' | 'isolated' | 'free';
 
 export function cpuUse(

@@ -1,20 +1,20 @@
-// Lines about a machine, around its tree. Pure.
+// The lines about a machine around its tree. Pure.
 import type { CpuGroup, NumaNode, Topology } from '../../entries/topology.js';
 import type { Colors } from '../terminal/terminal.js';
-import { counted, labelled, listed } from '../terminal/text.js';
+import { countText, labelRows, listText } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';
 import { devicesElsewhere, hasOwnL3Groups } from './machine-boxes.js';
 
-/** What the machine has, in one line. */
+/** The parts of the machine in one line. */
 export function machineLine(topology: Topology): string {
   const { packages, dies, nodes, l3Groups, cores, cpus } = topology;
   const parts = [
-    counted(packages.length, 'package'),
-    ...(dies.length > packages.length ? [counted(dies.length, 'die')] : []),
-    counted(nodes.length, 'NUMA node'),
-    ...(hasOwnL3Groups(topology) ? [counted(l3Groups.length, 'L3 group')] : []),
-    counted(cores.length, 'core'),
-    counted(cpus.size, 'CPU'),
+    countText(packages.length, 'package'),
+    ...(dies.length > packages.length ? [countText(dies.length, 'die')] : []),
+    countText(nodes.length, 'NUMA node'),
+    ...(hasOwnL3Groups(topology) ? [countText(l3Groups.length, 'L3 group')] : []),
+    countText(cores.length, 'core'),
+    countText(cpus.size, 'CPU'),
   ];
   const origin = topology.isSimulated ? `Simulated machine (${topology.source})` : 'Machine';
   return `${origin}: ${parts.join(', ')} (${smt(cores)})`;
@@ -26,21 +26,21 @@ function smt(cores: readonly CpuGroup[]): string {
   return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
 }
 
-/** What stands before a device in the tree: three characters a level. */
+/** The indent of a device in the tree: three characters for each level. */
 export const DEVICE_INDENT = 9;
 
-/** Devices that belong to no single node, and how many there are that are not shown. */
+/** Devices that are not near a single node, and the number of devices that are not shown. */
 export function elsewhereLines(topology: Topology, width: number, colors: Colors): string[] {
   const { devices } = topology;
   const others = devices.filter(({ kind }) => kind === 'other').length;
   return [
-    ...[...devicesElsewhere(topology)].flatMap(([place, there]) => {
-      const lines = deviceLines(there, devices, width - 2);
+    ...[...devicesElsewhere(topology)].flatMap(([place, group]) => {
+      const lines = deviceLines(group, devices, width - 2);
       return lines.length > 0
         ? [colors.bold(`PCI devices ${place}`), ...lines.map((line) => `  ${line}`)]
         : [];
     }),
-    ...(others > 0 ? [`${counted(others, 'PCI device')} of other kinds (listed by --output json)`] : []),
+    ...(others > 0 ? [`${countText(others, 'PCI device')} of other kinds (listed by --output json)`] : []),
   ];
 }
 
@@ -63,6 +63,6 @@ export function restrictionLines({ cpus, possible, isolated, allowed }: Topology
   const rows: [string, string][] = [];
   if (!offline.isEmpty) rows.push(['offline:', `${offline} (possible, not online)`]);
   if (!isolated.isEmpty) rows.push(['isolated:', `${isolated} (kept from the scheduler)`]);
-  if (!cpus.isSubsetOf(allowed)) rows.push(['allowed:', `${listed(allowed)} (what this process may use)`]);
-  return rows.length > 0 ? labelled(rows, width) : [];
+  if (!cpus.isSubsetOf(allowed)) rows.push(['allowed:', `${listText(allowed)} (what this process may use)`]);
+  return rows.length > 0 ? labelRows(rows, width) : [];
 }

@@ -1,4 +1,4 @@
-// The machine that a command looks at: this one, or one that is described.
+// The machine that a command shows: this one, or one that the user describes.
 import { Option } from 'commander';
 import { type DiscoverOptions, discover, type Topology } from '../../entries/topology.js';
 
@@ -10,7 +10,7 @@ export interface MachineFlags {
 
 /** Described machines have no state. */
 export function machineOptions(): Option[] {
-  const others = (own: string) => ['xml', 'synthetic', 'json', 'stateDir'].filter((name) => name !== own);
+  const others = (flag: string) => ['xml', 'synthetic', 'json', 'stateDir'].filter((name) => name !== flag);
   return [
     new Option('--xml <file>', 'a machine saved by hwloc (lstopo machine.xml)').conflicts(others('xml')),
     new Option('--synthetic <description>', "a machine in hwloc's synthetic form").conflicts(
@@ -22,7 +22,7 @@ export function machineOptions(): Option[] {
   ];
 }
 
-/** The machine that was asked for. @throws ERR_INVALID_TOPOLOGY */
+/** The machine of the flags. @throws ERR_INVALID_TOPOLOGY */
 export function machineOf({ xml, synthetic, json }: MachineFlags): Promise<Topology> {
   const source: DiscoverOptions = {
     ...(xml !== undefined && { xml }),

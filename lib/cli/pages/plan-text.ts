@@ -1,10 +1,10 @@
-// What is planned for pods and workloads, as text and as JSON. Pure.
+// The plans of pods and workloads as text and as JSON. Pure.
 import type { PodPlan } from '../../entries/diagnostics.js';
 import type { Topology } from '../../entries/topology.js';
 import type { FilePod, FileWorkload } from '../arguments/pod-file.js';
 import { table } from '../terminal/table.js';
 import { type Page, PLAIN } from '../terminal/terminal.js';
-import { listed, printable } from '../terminal/text.js';
+import { listText, printable } from '../terminal/text.js';
 import {
   choiceLines,
   type ExplainedContainer,
@@ -40,15 +40,15 @@ export function workloadTitle({ kind, name }: FileWorkload): string {
   return name === undefined ? `${kind} without a name` : `${kind} ${printable(name)}`;
 }
 
-/** Of a pod without a name, the uid by which it is planned. */
-export function plannedTitle({ pod: { request }, plan }: PlannedPod): string {
+/** The title of a pod; the uid of its plan for a pod without name and uid. */
+export function planTitle({ pod: { request }, plan }: PlannedPod): string {
   return request.uid === undefined ? plan.uid : podTitle(request);
 }
 
-function podLines(workload: FileWorkload, planned: PlannedPod, page: Page): string[] {
-  const { pod, plan } = planned;
+function podLines(workload: FileWorkload, answer: PlannedPod, page: Page): string[] {
+  const { pod, plan } = answer;
   const of = workload.kind === 'Pod' ? '' : ` of ${workloadTitle(workload)}`;
-  const title = (page.colors ?? PLAIN).bold(`${plannedTitle(planned)} (${pod.request.qosClass})${of}`);
+  const title = (page.colors ?? PLAIN).bold(`${planTitle(answer)} (${pod.request.qosClass})${of}`);
   const { admitted, containers, explanation, warnings, exact, choice } = plan;
   if (!admitted) return [title, `rejected: ${explanationText(explanation)}`];
   return [
@@ -62,7 +62,7 @@ function podLines(workload: FileWorkload, planned: PlannedPod, page: Page): stri
   ];
 }
 
-const INEXACT = 'On so many NUMA nodes not every hint was looked at: a better one may exist.';
+const INEXACT = 'With this many NUMA nodes numalign did not look at every hint: a better one may exist.';
 
 function explanationText(explanation: PodPlan['explanation']): string {
   return (explanation?.text ?? '').split('\n').map(printable).join('\n');
@@ -70,11 +70,11 @@ function explanationText(explanation: PodPlan['explanation']): string {
 
 function howAdmitted({ alreadyAdmitted, replaced, policy, scope }: PlannedPod['plan']): string {
   if (alreadyAdmitted) return `admitted already, under ${printable(policy)}, scope ${printable(scope)}`;
-  const instead = replaced ? ', in place of the pod on record' : '';
-  return `admitted under ${policy}, scope ${scope}${instead}`;
+  const replacement = replaced ? ', in place of the pod on record' : '';
+  return `admitted under ${policy}, scope ${scope}${replacement}`;
 }
 
-// One row a pod.
+// One row for each pod.
 function workloadLines(
   { workload, pods }: PlannedWorkload,
   first: PlannedPod,
@@ -83,23 +83,23 @@ function workloadLines(
 ): string[] {
   const names = new Map(pods.map((each) => [each, printable(each.pod.request.name ?? each.plan.uid)]));
   const namesOf = (list: readonly PlannedPod[]) => list.map((each) => names.get(each)!);
-  const fitting = pods.filter(({ plan }) => plan.admitted);
+  const fits = pods.filter(({ plan }) => plan.admitted);
   const { policy, scope } = first.plan;
   const { qosClass } = first.pod.request;
-  const title = `${workloadTitle(workload)} (${qosClass}): ${fitting.length} of ${pods.length} pods fit`;
-  const warnings = new Set(fitting.flatMap(({ plan }) => warningLines(plan.warnings)));
+  const title = `${workloadTitle(workload)} (${qosClass}): ${fits.length} of ${pods.length} pods fit`;
+  const warnings = new Set(fits.flatMap(({ plan }) => warningLines(plan.warnings)));
   const [rejected, ...others] = pods.filter(({ plan }) => !plan.admitted);
-  const known = fitting.filter(({ plan }) => plan.alreadyAdmitted);
+  const earlier = fits.filter(({ plan }) => plan.alreadyAdmitted);
   return [
     (page.colors ?? PLAIN).bold(title),
-    ...(fitting.length > 0 ? podsTable(fitting, names, topology, page) : []),
-    ...sharedLines(fitting.flatMap(({ plan }) => plan.containers)),
-    ...(known.length < fitting.length
+    ...(fits.length > 0 ? podsTable(fits, names, topology, page) : []),
+    ...sharedLines(fits.flatMap(({ plan }) => plan.containers)),
+    ...(earlier.length < fits.length
       ? [`admitted under ${printable(policy)}, scope ${printable(scope)}`]
       : []),
-    ...(known.length > 0 ? [`admitted already: ${namesOf(known).join(', ')}`] : []),
+    ...(earlier.length > 0 ? [`admitted already: ${namesOf(earlier).join(', ')}`] : []),
     ...warnings,
-    ...(fitting.every(({ plan }) => plan.exact) ? [] : [INEXACT]),
+    ...(fits.every(({ plan }) => plan.exact) ? [] : [INEXACT]),
     ...(rejected
       ? [
           `rejected: ${summary(namesOf([rejected, ...others]))}: ${explanationText(rejected.plan.explanation)}`,
@@ -108,7 +108,7 @@ function workloadLines(
   ];
 }
 
-/** The first of them, and how many more there are. */
+/** The first name, and the number of others. */
 export function summary(names: readonly string[]): string {
   const [first, ...others] = names;
   return others.length === 0 ? first! : `${first} and ${others.length} more`;
@@ -130,7 +130,7 @@ function podsTable(
     return [
       names.get(pod)!,
       cpusText(cpus),
-      cpus.isEmpty ? 'any' : listed(topology.nodesOf(cpus)),
+      cpus.isEmpty ? 'any' : listText(topology.nodesOf(cpus)),
       ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
       ...(hasDevices ? [devicesText(devices)] : []),
     ];
@@ -142,12 +142,12 @@ function podsTable(
   );
 }
 
-/** Of all of them: whether they fit, how many of each workload do, and each pod. */
-export function planJson(planned: readonly PlannedWorkload[]) {
-  const pods = planned.flatMap((each) => each.pods);
+/** The result for all pods, for each workload and for each pod. */
+export function planJson(workloads: readonly PlannedWorkload[]) {
+  const pods = workloads.flatMap((each) => each.pods);
   return {
     admitted: pods.every(({ plan }) => plan.admitted),
-    workloads: planned.map(({ workload: { kind, name, replicas }, pods }) => ({
+    workloads: workloads.map(({ workload: { kind, name, replicas }, pods }) => ({
       ...{ kind, name: name ?? null, replicas, pods: pods.length },
       fit: pods.filter(({ plan }) => plan.admitted).length,
     })),
@@ -157,8 +157,8 @@ export function planJson(planned: readonly PlannedWorkload[]) {
 
 function podJson({ pod: { request }, plan }: PlannedPod) {
   const { uid, name, qosClass } = request;
-  // What the containers have says it already.
-  const { uid: planned, cpus, memory, devices, alreadyAdmitted, replaced, policy, scope, ...answer } = plan;
+  // Without what the containers show already.
+  const { uid: planUid, cpus, memory, devices, alreadyAdmitted, replaced, policy, scope, ...answer } = plan;
   return {
     ...{ uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted, replaced, policy, scope },
     ...answer,

@@ -1,17 +1,17 @@
-// What a pod's containers have or would have, as a table. Pure.
+// The containers of a pod as a table, with explanations. Pure.
 import type { ManagerView, PodContainer, PodSpec, Warning } from '../../index.js';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
-import { listed, printable } from '../terminal/text.js';
+import { listText, printable } from '../terminal/text.js';
 import { containerCpusText, devicesText, memoryText } from './resource-text.js';
 
-/** A container, and why it has no exclusive CPUs; null: it has some. */
+/** A container, and why it has no exclusive CPUs; null if it has some. */
 export interface ExplainedContainer extends PodContainer {
   readonly whyShared: string | null;
 }
 
-/** `containers` are those of the pod, in its order. */
-export function explainedContainers(
+/** Adds the reasons to the containers of the pod, which are in its order. */
+export function explainContainers(
   manager: ManagerView,
   pod: PodSpec,
   containers: readonly PodContainer[],
@@ -23,13 +23,13 @@ export function explainedContainers(
   }));
 }
 
-/** A line for each reason: what a whole pod is holds for all of its containers. */
+/** A line for each reason, once: a reason of the whole pod is the same for all containers. */
 export function sharedLines(containers: readonly ExplainedContainer[]): string[] {
   const reasons = new Set(containers.flatMap(({ whyShared }) => whyShared ?? []));
   return [...reasons].map((why) => `no exclusive CPUs: ${printable(why)}`);
 }
 
-/** Columns of what no container has are left out. */
+/** A table of containers. Columns that would be empty are left out. */
 export function podTable(containers: readonly PodContainer[], page: Page): string[] {
   const hasMemory = containers.some(({ memory }) => memory.length > 0);
   const hasDevices = containers.some(({ devices }) => Object.keys(devices).length > 0);
@@ -40,8 +40,8 @@ export function podTable(containers: readonly PodContainer[], page: Page): strin
     printable(name),
     kind,
     containerCpusText({ cpus, mixed, isolation }),
-    listed(held),
-    hint.nodes === null ? 'any' : listed(hint.nodes),
+    listText(held),
+    hint.nodes === null ? 'any' : listText(hint.nodes),
     ...(hasMemory ? [memoryText(memory.filter(({ bytes }) => bytes > 0))] : []),
     ...(hasDevices ? [devicesText(devices)] : []),
   ]);
@@ -49,20 +49,17 @@ export function podTable(containers: readonly PodContainer[], page: Page): strin
   return table(columns, rows, page);
 }
 
-/** A line each. */
+/** A line for each warning. */
 export function warningLines(warnings: readonly Warning[]): string[] {
   return warnings.map(({ message }) => `warning: ${printable(message)}`);
 }
 
-/**
- * Only its opener gets these warnings of what a manager found when it opened: the state itself is
- * another since.
- */
+/** The warnings of an opening manager that a later look at the state does not show. */
 export function openingLines(warnings: readonly Warning[]): string[] {
   return warningLines(warnings.filter(({ code }) => code !== 'GRANT_FLAGGED' && code !== 'SETTING_UNMET'));
 }
 
-/** `pod gateway`: by its name, else by its uid. */
+/** `pod gateway`, by its name or else by its uid. */
 export function podTitle({
   name,
   uid,
@@ -70,10 +67,10 @@ export function podTitle({
   readonly name: string | undefined;
   readonly uid: string | undefined;
 }): string {
-  const known = name ?? uid;
-  return known === undefined ? 'pod without a name' : `pod ${printable(known)}`;
+  const title = name ?? uid;
+  return title === undefined ? 'pod without a name' : `pod ${printable(title)}`;
 }
 
-/** Why a pod is on its NUMA nodes, where these were chosen jointly. */
+/** Why a pod is on its NUMA nodes, with the placement `joint`. */
 export const choiceLines = (explanation: string | null): string[] =>
   explanation ? explanation.split('\n').map(printable) : [];

@@ -1,21 +1,21 @@
-// What a grant holds of each kind of resource, in words. Pure.
+// The resources of a grant in words. Pure.
 import { type CpuSet, type GrantInfo, type MemoryBlock, NodeSet, type PodContainer } from '../../index.js';
 import { MEMORY } from '../../input/values/memory-types.js';
 import { formatBytes, printable } from '../terminal/text.js';
 
-/** CPUs that a grant has or would have alone. */
+/** Exclusive CPUs, or `shared pool`. */
 export function cpusText(cpus: CpuSet | null): string {
   return cpus === null || cpus.isEmpty ? 'shared pool' : cpus.toString();
 }
 
-/** Behind the CPUs of a grant that grows and shrinks by itself: ` of 2..8`. */
+/** The range of CPUs, to append to them: ` of 2..8`. */
 export const elasticText = (elastic: GrantInfo['elastic']) =>
   elastic ? ` of ${elastic.min}..${elastic.max}` : '';
 
-/** CPUs, and what is booked in the shared pool beside them: `0-1 + 0.5 shared`. */
+/** CPUs with the booked fraction of the shared pool: `0-1 + 0.5 shared`. */
 export const withMixed = (cpus: string, mixed: number) => (mixed > 0 ? `${cpus} + ${mixed} shared` : cpus);
 
-/** The CPUs of a container: its own, those that it shares within its pod, or none. */
+/** The CPUs of a container: exclusive ones, those shared in its pod, or none. */
 export function containerCpusText({
   cpus,
   mixed,
@@ -24,10 +24,7 @@ export function containerCpusText({
   return isolation === 'pod' ? `${cpusText(cpus)} (shared in the pod)` : withMixed(cpusText(cpus), mixed);
 }
 
-/**
- * Memory and hugepages, each with the NUMA nodes it is on: `1 GiB on 0, 64 MiB hugepages-2Mi on
- * 0-1`.
- */
+/** Memory and hugepages with their NUMA nodes: `1 GiB on 0, 64 MiB hugepages-2Mi on 0-1`. */
 export function memoryText(blocks: readonly MemoryBlock[]): string {
   const text = blocks.map(({ nodes, type, bytes }) => {
     const what = type === MEMORY ? '' : ` ${printable(type)}`;
@@ -44,7 +41,7 @@ export function devicesText(devices: PodContainer['devices']): string {
   return printable(text.join(', ')) || 'none';
 }
 
-/** What is held beside CPUs; empty for nothing. */
+/** The resources besides CPUs; empty for none. */
 export function besideText(memory: PodContainer['memory'], devices: PodContainer['devices']): string {
   const blocks = memory.filter(({ bytes }) => bytes > 0);
   const parts = [

@@ -1,4 +1,4 @@
-// Settings and pools of a state in words. Pure.
+// The settings and pools of a state in words. Pure.
 import {
   DEFAULT_GATES,
   FEATURE_GATES,
@@ -18,13 +18,13 @@ function reservedMemoryText(reserved: BookedMemory): string {
   return memoryText(blocks);
 }
 
-/** Free memory by NUMA node, of types that the machine has. */
+/** Free memory by NUMA node, for the types that the machine has. */
 export function freeMemoryText(tables: readonly MemoryTable[]): string {
-  const known = tables.filter(({ total }) => total > 0);
-  return memoryText(known.map(({ node, type, free }) => ({ nodes: [node], type, bytes: free })));
+  const existing = tables.filter(({ total }) => total > 0);
+  return memoryText(existing.map(({ node, type, free }) => ({ nodes: [node], type, bytes: free })));
 }
 
-/** The machine's settings, a row each. */
+/** A row for each of the machine's settings. */
 export function settingsRows({
   managesAll,
   managedCPUs: managed,
@@ -37,10 +37,10 @@ export function settingsRows({
   kubeletVersion,
   featureGates,
 }: SettingsStatus): [label: string, text: string][] {
-  const keptOut = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
+  const sharing = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
   return [
-    ['managed:', managesAll ? `all (${managed})` : named(managed)],
-    ['reserved:', `${named(reserved)}${reserved.isEmpty ? '' : keptOut}`],
+    ['managed:', managesAll ? `all (${managed})` : cpusOrNone(managed)],
+    ['reserved:', `${cpusOrNone(reserved)}${reserved.isEmpty ? '' : sharing}`],
     ['strict:', strict ? 'yes' : 'no'],
     ['isolated:', isolatedText(isolated, isolatedByKernel)],
     ['reserved memory:', reservedMemoryText(reservedMemory)],
@@ -49,36 +49,36 @@ export function settingsRows({
   ];
 }
 
-// With the gates that are not as they are by default.
+// With the gates that differ from their defaults.
 function kubeletText(version: KubeletVersion, gates: FeatureGates): string {
   const others = FEATURE_GATES.filter((gate) => gates[gate] !== DEFAULT_GATES[version][gate]);
   const texts = others.map((gate) => `${gate}=${gates[gate]}`);
   return texts.length === 0 ? version : `${version} (${texts.join(',')})`;
 }
 
-/** Not `1`, which could be how many there are. */
-export function named(cpus: CpuSet): string {
+/** CPUs with the word, since `1` could be a number of CPUs. */
+export function cpusOrNone(cpus: CpuSet): string {
   return cpus.isEmpty ? 'none' : cpusNamed(cpus);
 }
 
-/** The shared pool, as far as it is known. */
+/** The shared pool, or its known bound. */
 export function sharedText({ refusal, sharedPool }: Pick<StateStatus, 'refusal' | 'sharedPool'>): string {
-  return refusal === null ? named(sharedPool) : `at most ${named(sharedPool)}`;
+  return refusal === null ? cpusOrNone(sharedPool) : `at most ${cpusOrNone(sharedPool)}`;
 }
 
-/** CPUs that are free, where that is known. */
-export function freeListed({ refusal }: Pick<StateStatus, 'refusal'>, cpus: CpuSet): string {
-  return refusal === null ? named(cpus) : 'unknown';
+/** Free CPUs, or `unknown`. */
+export function freeCpusText({ refusal }: Pick<StateStatus, 'refusal'>, cpus: CpuSet): string {
+  return refusal === null ? cpusOrNone(cpus) : 'unknown';
 }
 
-/** The free CPUs; where nothing else is shared, not all of them can be granted. */
+/** The free CPUs. If the shared pool has no other CPU, one of them cannot be granted. */
 export function freeText(view: Pick<StateStatus, 'refusal' | 'free' | 'sharedPool'>): string {
   const { refusal, free, sharedPool } = view;
-  if (refusal !== null || free.isEmpty || !sharedPool.isSubsetOf(free)) return freeListed(view, free);
-  return `${named(free)} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
+  if (refusal !== null || free.isEmpty || !sharedPool.isSubsetOf(free)) return freeCpusText(view, free);
+  return `${cpusOrNone(free)} (${free.size === 1 ? 'it' : 'one of them'} stays shared)`;
 }
 
 function isolatedText(isolated: CpuSet, isByKernel: boolean): string {
-  if (isByKernel) return `${named(isolated)} (what the kernel isolates)`;
-  return named(isolated);
+  if (isByKernel) return `${cpusOrNone(isolated)} (what the kernel isolates)`;
+  return cpusOrNone(isolated);
 }

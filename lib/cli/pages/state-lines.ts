@@ -1,21 +1,21 @@
-// The state of a machine's CPUs, below its tree. Pure.
+// The state of a machine's CPUs in lines below its tree. Pure.
 import type { StateStatus } from '../../entries/diagnostics.js';
 import type { Colors } from '../terminal/terminal.js';
-import { labelled, printable } from '../terminal/text.js';
+import { labelRows, printable } from '../terminal/text.js';
 import { kubeletHolders } from './kubelet-text.js';
-import { freeListed, freeText, named, sharedText } from './settings-text.js';
+import { cpusOrNone, freeCpusText, freeText, sharedText } from './settings-text.js';
 
-/** A state to colour the CPUs by, or why there is none. */
+/** The state that colours the CPUs, or why there is none. */
 export type StateNote = { readonly status: StateStatus } | { readonly note: string };
 
-/** Which state it is, and whether it can be relied on. */
+/** The state's folder and generation, and why not to rely on it. */
 export function stateTitle({ stateDir, scope, generation, isOfEarlierBoot, refusal }: StateStatus): string {
   const boot = isOfEarlierBoot ? ', of an earlier boot: its grants are void' : '';
   const why = refusal === null ? '' : `; nothing is granted: ${printable(refusal.message)}`;
   return `${stateDir} (${scope}), generation ${generation}${boot}${why}`;
 }
 
-/** The state of the CPUs in words, so that no colour is needed to read it. */
+/** The state of the CPUs in words, for readers without colours. */
 export function stateLines(status: StateStatus, width: number, colors: Colors): string[] {
   const { managesAll, managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = status.settings;
   // Pods may have no exclusive CPUs at all.
@@ -26,7 +26,7 @@ export function stateLines(status: StateStatus, width: number, colors: Colors): 
       ({ name, cpus, alive }) =>
         `${cpus} (${printable(name)}${alive ? '' : ', dead: taken back at the next transaction'})`,
     );
-  const unmanaged = managesAll ? [] : [['managed:', named(managedCPUs)] as const];
+  const unmanaged = managesAll ? [] : [['managed:', cpusOrNone(managedCPUs)] as const];
   const rows = [
     ['state:', stateTitle(status)],
     ...unmanaged,
@@ -37,12 +37,12 @@ export function stateLines(status: StateStatus, width: number, colors: Colors): 
       : [
           [
             'isolated:',
-            `${named(isolatedCPUs)} (not shared), free: ${freeListed(status, status.freeIsolated)}`,
+            `${cpusOrNone(isolatedCPUs)} (not shared), free: ${freeCpusText(status, status.freeIsolated)}`,
           ] as const,
         ]),
     [
       'reserved:',
-      `${named(reservedSystemCPUs)}${strictCPUReservation && !reservedSystemCPUs.isEmpty ? ' (strictly: not shared)' : ''}`,
+      `${cpusOrNone(reservedSystemCPUs)}${strictCPUReservation && !reservedSystemCPUs.isEmpty ? ' (strictly: not shared)' : ''}`,
     ],
     ['exclusive:', holders.length > 0 ? holders.join(', ') : 'none'],
   ] as const;
@@ -51,7 +51,7 @@ export function stateLines(status: StateStatus, width: number, colors: Colors): 
   if (!isolatedCPUs.isEmpty) legend.push(colors.cyan('isolated, free'));
   if (!managesAll) legend.push(colors.dim('not managed'));
   return [
-    ...labelled(rows, width),
+    ...labelRows(rows, width),
     ...(colors.isColorSupported ? [`${'colours:'.padEnd(12)}${legend.join('  ')}`] : []),
   ];
 }

@@ -1,10 +1,10 @@
-// A machine as a tree of text, at 2 CPUs or at 512. Pure.
+// A machine as a tree of text, from 2 to 512 CPUs. Pure.
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { StateStatus } from '../../entries/diagnostics.js';
 import type { NumaNode, Topology } from '../../entries/topology.js';
 import { CpuSet } from '../../index.js';
 import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
-import { counted, fill, formatBytes, printable } from '../terminal/text.js';
+import { countText, fill, formatBytes, printable } from '../terminal/text.js';
 import { type Branch, type Painter, renderChildren } from './branches.js';
 import { deviceLines } from './device-lines.js';
 import { cpuUse, type MachineBox, machineBoxes, type NodeBox, type PackageBox } from './machine-boxes.js';
@@ -21,7 +21,7 @@ export interface TreeOptions extends Page {
   readonly state?: StateNote;
 }
 
-/** The whole page, ending with a line feed. */
+/** The whole page, with a line feed at its end. */
 export function topologyTree(
   topology: Topology,
   { width, isNarrow = false, colors = PLAIN, state }: TreeOptions,
@@ -51,7 +51,7 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
   const children = (of: PackageBox | NodeBox) => of.children.map((child) => branchOf(child, topology, width));
   switch (box.kind) {
     case 'package': {
-      const label = `Package ${box.id}${box.isPart ? ' (part)' : ''}  ${counted(box.cpus.size, 'CPU')}`;
+      const label = `Package ${box.id}${box.isPart ? ' (part)' : ''}  ${countText(box.cpus.size, 'CPU')}`;
       return { label, children: children(box) };
     }
     case 'node': {
@@ -62,7 +62,7 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
     }
     case 'cores': {
       const l3 = box.l3 ? `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}  ` : '';
-      return { label: `${l3}${counted(box.cores.length, 'core')}`, cores: box.cores };
+      return { label: `${l3}${countText(box.cores.length, 'core')}`, cores: box.cores };
     }
   }
 }

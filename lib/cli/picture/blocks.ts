@@ -1,18 +1,17 @@
-// Blocks of a picture, laid out from the inside outwards: each knows the room it needs, and is
-// drawn into the room that it gets. Pure.
+// The blocks of a picture. Each knows the room that it needs, and is drawn into the room that it
+// gets. Pure.
 import { shorten } from '../terminal/text.js';
 import { element, escaped, hoverText } from './svg.js';
 
 export interface Block {
   readonly width: number;
   readonly height: number;
-  /** Into at least that much. */
+  /** Draws the block into a room of at least its own size. */
   draw(x: number, y: number, width: number, height: number): string;
 }
 
 /**
- * Of a character, by the font's size. Fonts are not known here: those of one width a character are
- * all about that wide.
+ * The width of a character relative to the font size. Most monospaced fonts are about this wide.
  */
 const CHARACTER = 0.61;
 
@@ -20,7 +19,7 @@ export function textWidth(text: string, size: number): number {
   return text.length * size * CHARACTER;
 }
 
-/** How many characters there is room for. */
+/** The number of characters that fit. */
 export function charactersIn(width: number, size: number): number {
   return Math.floor(width / (size * CHARACTER));
 }
@@ -29,10 +28,7 @@ export interface LineOptions {
   readonly size: number;
   /** Classes of the style. */
   readonly className?: string;
-  /**
-   * Beyond that it does not ask for room; it is cut to what it gets, and whole where the pointer
-   * rests.
-   */
+  /** The most room that the line asks for. It is cut to its room; the hover text is whole. */
   readonly maxWidth?: number;
 }
 
@@ -45,14 +41,14 @@ export function line(
     width: Math.min(textWidth(text, size), maxWidth),
     height: size * 1.4,
     draw: (x, y, width) => {
-      const shown = shorten(text, charactersIn(width + 0.01, size));
-      const content = `${shown === text ? '' : hoverText(text)}${escaped(shown)}`;
+      const short = shorten(text, charactersIn(width + 0.01, size));
+      const content = `${short === text ? '' : hoverText(text)}${escaped(short)}`;
       return element('text', { x, y: y + size * 1.05, 'font-size': size, class: className }, content);
     },
   };
 }
 
-/** One below the other. */
+/** Blocks one below the other. */
 export function stack(blocks: readonly Block[], gap: number): Block {
   return {
     width: Math.max(0, ...blocks.map(({ width }) => width)),
@@ -61,38 +57,38 @@ export function stack(blocks: readonly Block[], gap: number): Block {
       let top = y;
       return blocks
         .map((block) => {
-          const drawn = block.draw(x, top, width, block.height);
+          const svg = block.draw(x, top, width, block.height);
           top += block.height + gap;
-          return drawn;
+          return svg;
         })
         .join('');
     },
   };
 }
 
-/** Side by side, all as wide. */
+/** Blocks of the same width side by side. */
 export function row(blocks: readonly Block[], gap = 0): Block {
-  const between = gap * Math.max(0, blocks.length - 1);
+  const gaps = gap * Math.max(0, blocks.length - 1);
   return {
-    width: Math.max(0, ...blocks.map(({ width }) => width)) * blocks.length + between,
+    width: Math.max(0, ...blocks.map(({ width }) => width)) * blocks.length + gaps,
     height: Math.max(0, ...blocks.map(({ height }) => height)),
     draw: (x, y, width, height) => {
-      const each = (width - between) / blocks.length;
+      const each = (width - gaps) / blocks.length;
       return blocks.map((block, i) => block.draw(x + i * (each + gap), y, each, height)).join('');
     },
   };
 }
 
-/** Width by height that reads well. */
+/** A good ratio of width to height. */
 const ASPECT = 1.8;
 
 /**
- * Rows of columns of one width, as many as make a shape that reads well with few empty places,
- * within `maxWidth`.
+ * Blocks in columns of one width, within `maxWidth`. The number of columns gives a shape near
+ * {@link ASPECT} with few empty places.
  */
 export function grid(blocks: readonly Block[], gap: number, maxWidth: number): Block {
   const cell = Math.max(0, ...blocks.map(({ width }) => width));
-  const sized = (columns: number) => {
+  const layout = (columns: number) => {
     const rows = Array.from({ length: Math.ceil(blocks.length / columns) }, (_, i) =>
       blocks.slice(i * columns, (i + 1) * columns),
     );
@@ -111,7 +107,7 @@ export function grid(blocks: readonly Block[], gap: number, maxWidth: number): B
   };
   const most = Math.max(1, Math.min(blocks.length, Math.floor((maxWidth + gap) / (cell + gap))));
   const { columns, rows, heights, width, height } = Array.from({ length: most }, (_, i) =>
-    sized(i + 1),
+    layout(i + 1),
   ).reduce((best, each) => (each.cost < best.cost ? each : best));
   return {
     width,
@@ -121,9 +117,9 @@ export function grid(blocks: readonly Block[], gap: number, maxWidth: number): B
       let top = y;
       return rows
         .map((each, i) => {
-          const drawn = each.map((block, j) => block.draw(x + j * (column + gap), top, column, heights[i]!));
+          const cells = each.map((block, j) => block.draw(x + j * (column + gap), top, column, heights[i]!));
           top += heights[i]! + gap;
-          return drawn.join('');
+          return cells.join('');
         })
         .join('');
     },

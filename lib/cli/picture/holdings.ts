@@ -1,15 +1,15 @@
-// Who holds what of a machine, as its picture shows it. Pure.
+// The holders of a machine's resources in its picture. Pure.
 import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
 import { CpuSet, type GrantInfo, type MemoryTable, type Settings } from '../../index.js';
 import { kubeletHolders } from '../pages/kubelet-text.js';
-import { shownIdLength } from '../pages/status/grant-table.js';
+import { idLength } from '../pages/status/grant-table.js';
 
-/** Who keeps something from others, whether anything runs there or not. */
+/** A grant, a planned pod or a pod of the kubelet. */
 export interface Holder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
   readonly name: string;
   /** Further facts about it. */
   readonly note?: string;
-  /** It is what the picture is about. */
+  /** True for the subject of the picture: planned pods. */
   readonly isHighlighted: boolean;
 }
 
@@ -19,14 +19,14 @@ export interface Holdings {
   readonly memory: readonly MemoryTable[];
 }
 
-/** The CPUs that any of them has. */
+/** The CPUs of all holders. */
 export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
   return holders.reduce((cpus, holder) => cpus.union(holder.cpus), CpuSet.EMPTY);
 }
 
-/** Those of a state. */
+/** The holdings of a state. */
 export function holdingsOf({ grants, settings, memory, kubelet }: StateStatus): Holdings {
-  const length = shownIdLength(grants.map(({ uid }) => uid));
+  const length = idLength(grants.map(({ uid }) => uid));
   const holders = grants.map(
     ({ uid, name, cpus, upcoming, former, memory: blocks, devices, alive }): Holder => ({
       name: name === uid ? uid.slice(0, length) : name,
@@ -42,8 +42,8 @@ export function holdingsOf({ grants, settings, memory, kubelet }: StateStatus): 
 }
 
 /**
- * Those of a state with pods that are planned on it. `titleOf`: how a planned pod is called;
- * `memory`: the accounts with what is planned. What dead owners have is free for them.
+ * The holdings of a state with planned pods. `titleOf` names a planned pod; `memory` includes the
+ * plans. The grants of dead owners are left out: the plans may use what they hold.
  */
 export function holdingsWith(
   status: StateStatus,
@@ -53,17 +53,17 @@ export function holdingsWith(
 ): Holdings {
   const living = { ...status, memory, grants: status.grants.filter(({ alive }) => alive) };
   const { settings, holders } = holdingsOf(living);
-  const planned = new Map(plans.map((plan) => [plan.uid, plan]));
+  const planOfUid = new Map(plans.map((plan) => [plan.uid, plan]));
   const onRecord = living.grants.map(({ uid }, i): Holder => {
-    const plan = planned.get(uid);
+    const plan = planOfUid.get(uid);
     return plan ? { ...holders[i]!, name: titleOf(plan), isHighlighted: true } : holders[i]!;
   });
-  const added = plans
+  const newHolders = plans
     .filter(({ admitted, alreadyAdmitted }) => admitted && !alreadyAdmitted)
     .map((plan): Holder => {
       const { cpus, memory: blocks, devices } = plan;
       return { name: titleOf(plan), cpus, memory: blocks, devices, isHighlighted: true };
     });
   const others = holders.slice(onRecord.length);
-  return { holders: [...onRecord, ...others, ...added], settings, memory };
+  return { holders: [...onRecord, ...others, ...newHolders], settings, memory };
 }

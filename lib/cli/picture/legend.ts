@@ -1,7 +1,7 @@
 // The legend below a picture, and the bar of memory in it.
 import { formatBytes } from '../terminal/text.js';
 import { type Block, line, stack } from './blocks.js';
-import { filled, type Look, SMALL, TEXT } from './look.js';
+import { fillLines, type Look, SMALL, TEXT } from './look.js';
 import { element, hoverText } from './svg.js';
 
 export interface Portion extends Look {
@@ -11,7 +11,7 @@ export interface Portion extends Look {
 const BAR = 9;
 const ABOVE_BAR = 3;
 
-/** What is left is free. */
+/** A bar with a portion for each holder; the rest is free. */
 export function memoryBar(text: string, total: number, portions: readonly Portion[]): Block {
   const label = line(text, { size: SMALL, className: 'quiet' });
   return {
@@ -19,17 +19,17 @@ export function memoryBar(text: string, total: number, portions: readonly Portio
     height: label.height + ABOVE_BAR + BAR,
     draw: (x, y, width) => {
       const top = y + label.height + ABOVE_BAR;
-      let left = 0;
-      const drawn = portions.map(({ className, text: whose, bytes }) => {
-        const part = Math.min(Math.max(bytes, 0), total - left);
+      let start = 0;
+      const parts = portions.map(({ className, text: holder, bytes }) => {
+        const part = Math.min(Math.max(bytes, 0), total - start);
         if (part === 0) return '';
-        const at = { x: x + (left / total) * width, y: top, width: (part / total) * width, height: BAR };
-        left += part;
-        const inside = `${hoverText(`${whose}: ${formatBytes(bytes)}`)}${element('rect', { ...at, class: `cell ${className}` })}`;
+        const at = { x: x + (start / total) * width, y: top, width: (part / total) * width, height: BAR };
+        start += part;
+        const inside = `${hoverText(`${holder}: ${formatBytes(bytes)}`)}${element('rect', { ...at, class: `cell ${className}` })}`;
         return element('g', {}, inside);
       });
       const whole = element('rect', { x, y: top, width, height: BAR, class: 'cell free' });
-      return `${label.draw(x, y, width, label.height)}${whole}${drawn.join('')}`;
+      return `${label.draw(x, y, width, label.height)}${whole}${parts.join('')}`;
     },
   };
 }
@@ -39,18 +39,18 @@ export interface LegendEntry extends Look {
 }
 
 const SWATCH = 22;
-/** So few are read more easily in one column. */
+/** Fewer rows are easier to read in one column. */
 export const LEAST_ROWS = 16;
 export const COLUMN_GAP = 24;
 
 export const legendLeft = (names: number) => SWATCH + names + 12;
 
 // Lists of CPUs may be long, and have no spaces.
-export const spaced = (details: string) => details.replace(/,(?! )/g, ', ');
+export const spaceList = (details: string) => details.replace(/,(?! )/g, ', ');
 
 export function legendRow({ className, text, details }: LegendEntry, names: number, width: number): Block {
   const left = legendLeft(names);
-  const lines = stack(filled(spaced(details), width - left, { size: TEXT }), 0);
+  const lines = stack(fillLines(spaceList(details), width - left, { size: TEXT }), 0);
   const name = line(text, { size: TEXT, className: 'strong' });
   return {
     width,

@@ -1,4 +1,4 @@
-// How what is on a machine looks: colours and words for who uses it.
+// The looks of a machine's parts: colours and words for their use.
 import type { CpuSet } from '../../index.js';
 import { besideText } from '../pages/resource-text.js';
 import { fill } from '../terminal/text.js';
@@ -9,11 +9,15 @@ import { holderClass } from './style.js';
 export const TEXT = 12;
 export const SMALL = 10.5;
 
-export function filled(text: string, width: number, options: { size: number; className?: string }): Block[] {
+export function fillLines(
+  text: string,
+  width: number,
+  options: { size: number; className?: string },
+): Block[] {
   return fill(text.split(' '), charactersIn(width, options.size)).map((each) => line(each, options));
 }
 
-/** How a part that a grant may hold is drawn, and the holder in words. */
+/** The class of a part that a grant can hold, and its holder in words. */
 export interface Look {
   readonly className: string;
   readonly text: string;
@@ -27,7 +31,7 @@ export const USES = {
   offline: { className: 'offline', text: 'offline' },
 } as const;
 
-/** Where no grant holds anything: what the kernel keeps from the scheduler. */
+/** The look of a CPU that the kernel isolates, in a picture without holdings. */
 export const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
 
 export const SPANNING: Look = { className: 'granted', text: 'on several nodes' };
@@ -40,16 +44,16 @@ export function cpusDetails(cpus: CpuSet): string {
   return cpus.isEmpty ? '' : `CPUs ${cpus}`;
 }
 
-export function joined(parts: readonly string[]): string {
+export function joinParts(parts: readonly string[]): string {
   return parts.filter((part) => part !== '').join('; ');
 }
 
 export function detailsOf({ cpus, memory, devices, note = '' }: Holder): string {
-  return joined([cpusDetails(cpus) || 'shared pool', besideText(memory, devices), note]);
+  return joinParts([cpusDetails(cpus) || 'shared pool', besideText(memory, devices), note]);
 }
 
-/** A box with a head: its title, and what else is to be said of it. */
-export function framed(
+/** A box with a head: its title, and a line about it. */
+export function frameWithTitle(
   className: string,
   title: string,
   about: string | undefined,
@@ -61,5 +65,5 @@ export function framed(
   ];
   return frame(stack([stack(head, 0), ...content], 6), 8, className);
 }
-/** Of the text at the head of a box, before it is cut. */
+/** The greatest width of the line about a box. */
 export const HEAD_WIDTH = 250;

@@ -1,14 +1,15 @@
-// The legend of a picture of a machine: who has what, in words. No colour is needed to read it.
+// The legend of a machine's picture: holders and what they hold in words, for readers without
+// colours.
 import type { Topology } from '../../entries/topology.js';
 import { CpuSet } from '../../index.js';
 import { type CpuUse, cpuUse } from '../pages/machine-boxes.js';
 import { besideText } from '../pages/resource-text.js';
 import { type Block, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
-import { COLUMN_GAP, LEAST_ROWS, type LegendEntry, legendLeft, legendRow, spaced } from './legend.js';
-import { cpusDetails, detailsOf, ISOLATED, joined, lookOf, SPANNING, TEXT, USES } from './look.js';
+import { COLUMN_GAP, LEAST_ROWS, type LegendEntry, legendLeft, legendRow, spaceList } from './legend.js';
+import { cpusDetails, detailsOf, ISOLATED, joinParts, lookOf, SPANNING, TEXT, USES } from './look.js';
 
-/** Undefined where there is nothing to say. */
+/** Undefined without entries. */
 export function machineLegend(
   topology: Topology,
   holdings: Holdings | undefined,
@@ -38,17 +39,17 @@ function entriesOfHoldings({ cpus }: Topology, holdings: Holdings): LegendEntry[
     ...holders.map((holder, i) => ({ ...lookOf(holder, i), details: detailsOf(holder) })),
     ...(spanning ? [{ ...SPANNING, details: 'memory that is booked on several NUMA nodes together' }] : []),
     { ...USES.free, details: cpusDetails(cpusOf('free')) },
-    { ...USES.reserved, details: joined([cpusDetails(cpusOf('reserved')), besideText(system, {})]) },
+    { ...USES.reserved, details: joinParts([cpusDetails(cpusOf('reserved')), besideText(system, {})]) },
     { ...USES.isolated, details: cpusDetails(cpusOf('isolated')) },
     { ...USES.unmanaged, details: cpusDetails(cpusOf('unmanaged')) },
   ];
 }
 
-// As many columns as there is room for, each with a few rows at least.
+// As many columns as fit, each with at least a few rows.
 function columns(entries: readonly LegendEntry[], width: number): Block {
   const names = Math.min(Math.max(...entries.map(({ text }) => textWidth(text, TEXT))), width * 0.45);
   const widest = Math.max(
-    ...entries.map(({ details }) => legendLeft(names) + textWidth(spaced(details), TEXT)),
+    ...entries.map(({ details }) => legendLeft(names) + textWidth(spaceList(details), TEXT)),
   );
   const count = Math.min(
     Math.max(1, Math.floor((width + COLUMN_GAP) / (widest + COLUMN_GAP))),

@@ -1,24 +1,24 @@
-// A machine as an SVG picture of nested boxes, with who holds what, at 2 CPUs or at 512. Pure.
+// A machine with its holders as an SVG picture of nested boxes, from 2 to 512 CPUs. Pure.
 import type { NumaNode, PciDevice, Topology } from '../../entries/topology.js';
 import type { CpuSet } from '../../index.js';
 import { MEMORY } from '../../input/values/memory-types.js';
 import {
   cpuUse,
+  deviceGroups,
   devicesElsewhere,
   type MachineBox,
   machineBoxes,
   type NodeBox,
   type PackageBox,
-  shownDevices,
 } from '../pages/machine-boxes.js';
 import { machineLine } from '../pages/machine-lines.js';
-import { counted, formatBytes } from '../terminal/text.js';
+import { countText, formatBytes } from '../terminal/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
 import { memoryBar, type Portion } from './legend.js';
 import {
-  filled,
-  framed,
+  fillLines,
+  frameWithTitle,
   HEAD_WIDTH,
   ISOLATED,
   type Look,
@@ -33,7 +33,7 @@ import { styleSheet } from './style.js';
 import { element, hoverText } from './svg.js';
 
 export interface PictureOptions {
-  /** Without: only what the machine is made of. */
+  /** Undefined: the picture shows only the machine. */
   readonly holdings?: Holdings;
   /** A line below the title. */
   readonly note?: string;
@@ -42,11 +42,11 @@ export interface PictureOptions {
 const MAX_WIDTH = 1240;
 const MIN_WIDTH = 520;
 const MARGIN = 12;
-/** Above it CPUs are drawn small. */
+/** Beyond this number, CPUs are drawn small. */
 const MANY_CPUS = 96;
 const MAX_OFFLINE_CELLS = 64;
 
-/** The whole document, ending with a line feed. Nothing in it is loaded from elsewhere. */
+/** The whole document, with a line feed at its end. It loads nothing from elsewhere. */
 export function machinePicture(topology: Topology, { holdings, note }: PictureOptions = {}): string {
   const title = machineLine(topology);
   const picture = new Picture(topology, holdings);
@@ -54,8 +54,8 @@ export function machinePicture(topology: Topology, { holdings, note }: PictureOp
   const width = Math.max(MIN_WIDTH, machine.width);
   const head = stack(
     [
-      ...filled(title, width, { size: TEXT + 2, className: 'strong' }),
-      ...(note === undefined ? [] : filled(note, width, { size: TEXT, className: 'quiet' })),
+      ...fillLines(title, width, { size: TEXT + 2, className: 'strong' }),
+      ...(note === undefined ? [] : fillLines(note, width, { size: TEXT, className: 'quiet' })),
     ],
     2,
   );
@@ -119,7 +119,7 @@ class Picture {
     const blocks = rows.map((each) => this.#boxes(each, 12, MAX_WIDTH));
     const elsewhere = Array.from(devicesElsewhere(this.#topology), ([place, devices]) => {
       const chips = this.#devices(devices);
-      return chips.length === 0 ? [] : [framed('box', `PCI devices ${place}`, undefined, chips)];
+      return chips.length === 0 ? [] : [frameWithTitle('box', `PCI devices ${place}`, undefined, chips)];
     }).flat();
     return stack([...blocks, ...elsewhere, ...this.#offlineBox()], 12);
   }
@@ -128,19 +128,24 @@ class Picture {
     switch (box.kind) {
       case 'package': {
         const title = `Package ${box.id}${box.isPart ? ' (part)' : ''}`;
-        return framed('box package', title, counted(box.cpus.size, 'CPU'), [this.#children(box)]);
+        return frameWithTitle('box package', title, countText(box.cpus.size, 'CPU'), [this.#children(box)]);
       }
       case 'node': {
         const { id, cpus } = box.node;
         const about = cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`;
         const inside = [...this.#memory(box.node), ...(cpus.isEmpty ? [] : [this.#children(box)])];
-        return framed('box node', `NUMA node ${id}`, about, [...inside, ...this.#devices(box.devices)]);
+        return frameWithTitle('box node', `NUMA node ${id}`, about, [
+          ...inside,
+          ...this.#devices(box.devices),
+        ]);
       }
       case 'cores': {
         const blocks = box.cores.map((core) => this.#core(core));
         const cores = grid(blocks, this.#cell.gap, MAX_WIDTH / 2);
         if (!box.l3) return cores;
-        return framed('box l3', `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}`, undefined, [cores]);
+        return frameWithTitle('box l3', `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}`, undefined, [
+          cores,
+        ]);
       }
     }
   }
@@ -199,9 +204,9 @@ class Picture {
     if (tables) {
       return tables.map(({ type, total, systemReserved, reserved, free }) => {
         const text = `${type} ${formatBytes(free)} free of ${formatBytes(total)}`;
-        const held = this.#holdersOfMemory(id, type, reserved);
+        const portions = this.#holdersOfMemory(id, type, reserved);
         const system = { className: 'reserved', text: 'reserved for the system', bytes: systemReserved };
-        return memoryBar(text, total, [system, ...held]);
+        return memoryBar(text, total, [system, ...portions]);
       });
     }
     const pools = hugepages.filter(({ count }) => count > 0);
@@ -212,21 +217,21 @@ class Picture {
     return texts.map((text) => line(text, { size: SMALL, className: 'quiet' }));
   }
 
-  // Memory on several nodes is booked for all of them together: whose part of it is here, nothing
-  // says.
+  // Memory on several nodes is booked for all of them together: nothing records the part on each
+  // node.
   #holdersOfMemory(node: number, type: string, reserved: number): Portion[] {
-    const own = (this.#holdings?.holders ?? []).flatMap((holder, i) =>
+    const portions = (this.#holdings?.holders ?? []).flatMap((holder, i) =>
       holder.memory
         .filter((block) => block.type === type && block.nodes.length === 1 && block.nodes[0] === node)
         .map(({ bytes }) => ({ ...lookOf(holder, i), bytes })),
     );
-    const rest = reserved - own.reduce((sum, { bytes }) => sum + bytes, 0);
-    return [...own, { ...SPANNING, bytes: rest }];
+    const rest = reserved - portions.reduce((sum, { bytes }) => sum + bytes, 0);
+    return [...portions, { ...SPANNING, bytes: rest }];
   }
 
   #devices(devices: readonly PciDevice[]): Block[] {
-    const chips = shownDevices(devices, this.#topology.devices).flatMap(({ kind, devices: shown, more }) => [
-      ...shown.map((device) => this.#device(kind, device)),
+    const chips = deviceGroups(devices, this.#topology.devices).flatMap(({ kind, devices: list, more }) => [
+      ...list.map((device) => this.#device(kind, device)),
       ...(more > 0 ? [line(`and ${more} more (${kind})`, { size: SMALL, className: 'quiet' })] : []),
     ]);
     return chips.length === 0 ? [] : [grid(chips, 4, MAX_WIDTH / 2)];
@@ -245,6 +250,6 @@ class Picture {
     const about = `${offline} (possible, not online)`;
     const cells = Array.from(offline, (cpu) => this.#cpu(cpu, this.#holderOfCpu.get(cpu) ?? USES.offline));
     const content = offline.size > MAX_OFFLINE_CELLS ? [] : [grid(cells, this.#cell.gap, MAX_WIDTH / 2)];
-    return [framed('box', 'Offline', about, content)];
+    return [frameWithTitle('box', 'Offline', about, content)];
   }
 }

@@ -1,12 +1,13 @@
-// The colours of a picture, by day and by night. Pure.
+// The colours of a picture, light and dark. Pure.
 
-/** The class of what the holder at that place has. */
+/** The class of the parts of the holder at this index. */
 export function holderClass(index: number): string {
   return `holder-${index}`;
 }
 
-// By the golden angle neighbours differ most, however many they are; every eighth a shade other,
-// where hues come close again. At any hue the text on it can be read (4.5 to 1 or better).
+// Steps by the golden angle make neighbours differ most, for any number of holders. After eight,
+// hues come close again: the shade changes. Text is readable on every hue (contrast 4.5 to 1 or
+// better).
 function fill(index: number, saturation: number, lightness: readonly number[]): string {
   const hue = Math.round((28 + index * 137.508) % 360);
   const shade = lightness[Math.floor(index / 8) % lightness.length]!;
@@ -15,7 +16,7 @@ function fill(index: number, saturation: number, lightness: readonly number[]): 
 
 const indices = (count: number) => Array.from({ length: count }, (_, i) => i);
 
-/** The style element's text, for that many holders. */
+/** The text of the style element for this number of holders. */
 export function styleSheet(holders: number): string {
   const day = indices(holders).map((i) => fill(i, 72, [76, 86, 70]));
   const night = indices(holders).map((i) => fill(i, 50, [28, 18, 24]));

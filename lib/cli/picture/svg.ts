@@ -3,12 +3,12 @@ import { printable } from '../terminal/text.js';
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
-/** Text from elsewhere as XML takes it. */
+/** Escapes text from outside for XML. */
 export function escaped(text: string): string {
   return printable(text).replace(/[&<>"]/g, (character) => ENTITIES[character]!);
 }
 
-/** An element. Numbers to a tenth. `content` is SVG already. */
+/** An element, with numbers rounded to a tenth. `content` is SVG, not text. */
 export function element(
   name: string,
   attributes: Readonly<Record<string, string | number | undefined>>,
@@ -21,7 +21,7 @@ export function element(
   return content === '' ? `<${name}${list.join('')}/>` : `<${name}${list.join('')}>${content}</${name}>`;
 }
 
-/** What a browser shows of the element that it is in, where the pointer rests. */
+/** A child element whose text a browser shows when the pointer rests on its parent. */
 export function hoverText(text: string): string {
   return element('title', {}, escaped(text));
 }

@@ -1,5 +1,4 @@
-// KeptText: a file of numalign's own, whose head shows whether a user has edited it. Pure
-// but for the hash.
+// KeptText: a file that numalign makes, with a head that shows whether a user has edited it. Pure.
 import { createHash } from 'node:crypto';
 
 const HEAD = '# Made by `numalign setup`, which replaces it; `numalign setup --remove` takes it away.';
@@ -9,8 +8,8 @@ const sumOf = (body: string) => createHash('sha256').update(body).digest('hex').
 
 export const keptText = (body: string) => `${HEAD}\n${SUM}${sumOf(body)}\n${body}`;
 
-/** What stands below the head of a file that is as it was made; undefined where it was edited. */
-export function unedited(text: string): string | undefined {
+/** The text below the head of an unchanged file; undefined if the file was edited. */
+export function uneditedBody(text: string): string | undefined {
   const [head, sum, ...lines] = text.split('\n');
   const body = lines.join('\n');
   return head === HEAD && sum === `${SUM}${sumOf(body)}` ? body : undefined;

@@ -1,26 +1,28 @@
-// ServiceUnit: a program on CPUs of its own as a unit of systemd. Pure.
+// ServiceUnit: the systemd unit of a program on exclusive CPUs. Pure.
 import { BOOT_UNIT, serviceName } from './unit-name.js';
 import { commandWord, literal, programWord } from './unit-word.js';
 
-/** Where numalign is: the paths of Node and of the command line's entry. */
+/** The paths of Node and of the command line's entry. */
 export interface Launcher {
   readonly node: string;
   readonly main: string;
 }
 
 export interface Service {
-  /** Without suffix; with `@` at its end a template. */
+  /** Without suffix; a template ends in `@`. */
   readonly name: string;
-  /** With specifiers. */
+  /** Can have specifiers. */
   readonly description: string;
   readonly type: string;
   readonly restart: string;
   readonly slice: string;
   readonly user: string | undefined;
   readonly workingDirectory: string;
-  /** A private state's folder; of the machine's, which needs the group and is set up at boot, undefined. */
+  /**
+   * A private state folder; undefined for the machine's, which needs the group and the boot unit.
+   */
   readonly stateDir: string | undefined;
-  /** The options of `numalign run`; words that are text, or have specifiers. */
+  /** The options of `numalign run`. */
   readonly options: readonly UnitWord[];
   readonly command: readonly string[];
 }
@@ -42,11 +44,11 @@ export function serviceUnit(service: Service, launcher: Launcher): string {
   const folder = isOfMachine ? [] : ['--state-dir', stateDir];
   const settings = [
     `Type=${type}`,
-    // With --type notify it is the program that tells, or a child of it.
+    // With --type notify the program or a child of it sends the notification.
     ...(type === 'notify' ? ['NotifyAccess=all'] : []),
     `ExecStart=${launch(launcher, ['run', ...options, '--', ...command])}`,
-    // No process watches the program. Its CPUs are to be shared again at once, and not only when
-    // another process opens the state. A failure here is no failure of the program.
+    // No process watches the program. This shares its CPUs again at once, not only when another
+    // process opens the state. A failure here is no failure of the program.
     `ExecStopPost=-${launch(launcher, ['release', '--dead', ...folder])}`,
     `WorkingDirectory=${literal(service.workingDirectory)}`,
     ...(user === undefined ? [] : [`User=${user}`]),

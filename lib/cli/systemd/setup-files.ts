@@ -1,4 +1,4 @@
-// SetupFiles: what `numalign setup` writes for systemd, without the heads. Pure.
+// SetupFiles: the files that `numalign setup` writes for systemd, without their heads. Pure.
 import { GROUP, type Launcher, launch } from './service-unit.js';
 import { BOOT_UNIT } from './unit-name.js';
 
@@ -10,21 +10,21 @@ export const UNITS = '/etc/systemd/system';
 
 const FOREIGN_GROUP = '# The group was there before.\n';
 
-/** True if the group was there before the file that makes it. */
+/** True if the group existed before the file that makes it. */
 export const isForeignGroup = (sysusers: string) => sysusers.startsWith(FOREIGN_GROUP);
 
 /** The settings in a boot unit. */
 export const settingsOf = (bootUnit: string) => / configure (.*)$/m.exec(bootUnit)?.[1];
 
 export interface SetupFile {
-  /** Below the root. */
+  /** Relative to the root. */
   readonly path: string;
   readonly body: string;
 }
 
 export interface Setup {
   readonly launcher: Launcher;
-  /** The options of `numalign configure`, as they stand in a unit; undefined: no boot unit. */
+  /** The options of `numalign configure` in the form of a unit; undefined: no boot unit. */
   readonly settings: string | undefined;
   /** The machine's state folder. */
   readonly stateDir: string;

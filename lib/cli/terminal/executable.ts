@@ -1,11 +1,11 @@
-// Checks whether a command can be executed, as far as its file shows.
+// Checks by its file whether a command can be executed.
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-// execvp(3), of glibc.
+// The default of execvp(3) in glibc.
 const USUAL_PATH = '/bin:/usr/bin';
 
-/** The kernel's refusal of a file, such as `ENOENT`; undefined where none is to be expected. */
+/** The refusal to expect from the kernel, such as `ENOENT`; undefined if none. */
 export function refusalOfFile(file: string): string | undefined {
   try {
     accessSync(file, constants.X_OK);
@@ -16,8 +16,8 @@ export function refusalOfFile(file: string): string | undefined {
 }
 
 /**
- * Why a command, a path or a name in PATH, cannot be executed; undefined where nothing tells. A
- * program that is there may be refused all the same.
+ * The refusal to expect for a command, a path or a name in PATH; undefined if none. The kernel can
+ * still refuse the program for another reason.
  */
 export function refusalOfCommand(command: string): string | undefined {
   if (command.includes('/')) return refusalOfFile(command);

@@ -1,36 +1,36 @@
-// All that the command line prints: no text from elsewhere reaches a terminal with controls in it.
+// Prints all output of the command line. Control characters of outside text never reach a terminal.
 import { stdoutPage } from './terminal.js';
 import { printable } from './text.js';
 
 /**
- * Lines, in colours where `areColored`. What is in a line from elsewhere must be {@link printable}
- * already.
+ * The lines without control characters, except colours if `areColored`. Text from outside must be
+ * {@link printable} already: its line feeds and colours would stay.
  */
-export function shownLines(text: string, areColored: boolean): string {
+export function safeLines(text: string, areColored: boolean): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: it is what colours are made of
-  const kept = areColored ? /(\n|\u001b\[\d+m)/ : /(\n)/;
+  const separator = areColored ? /(\n|\u001b\[\d+m)/ : /(\n)/;
   return text
-    .split(kept)
+    .split(separator)
     .map((part, i) => (i % 2 === 1 ? part : printable(part)))
     .join('');
 }
 
 export function print(lines: string): void {
-  process.stdout.write(shownLines(lines, stdoutPage().colors.isColorSupported));
+  process.stdout.write(safeLines(lines, stdoutPage().colors.isColorSupported));
 }
 
 export function printToStderr(lines: string): void {
-  process.stderr.write(shownLines(lines, false));
+  process.stderr.write(safeLines(lines, false));
 }
 
-/** Resolved once all that was printed to stderr is written, or cannot be. */
+/** Resolves when all output to stderr is written, or has failed. */
 export function hasPrinted(): Promise<void> {
   return new Promise((resolve) => {
     process.stderr.write('', () => resolve());
   });
 }
 
-/** A message in one line. */
+/** Prints a message as one line on stderr. */
 export function tell(message: string): void {
   printToStderr(`numalign: ${printable(message)}\n`);
 }

@@ -1,5 +1,5 @@
-// Errors as a person reads them, one or a few lines without a stack, or as a program does. Does not
-// load the addon, which may be what is missing.
+// Prints errors as a few lines for people, or as JSON. It does not load the addon, which may be
+// missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import { printToStderr } from './output.js';
@@ -19,7 +19,7 @@ export function errorText(error: unknown, debug = false): string {
       'numalign: use --state-dir DIR, a folder of your own; only programs that use it too know its grants',
     );
   }
-  // Only commands that make a request have the option; `share` has not.
+  // Only commands that make a request have the option; `share` does not.
   if (
     error instanceof NumalignError &&
     error.code === 'ERR_MEMBER_UNMOVABLE' &&
@@ -40,8 +40,8 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
-// Splits a rejection's one-line message into the lines of its explanation. Any other
-// message is one line: a line feed in it may be a name's.
+// Splits a rejection's one-line message into the lines of its explanation. Any other message
+// becomes one line: its line feeds may come from a name.
 function messageLines(error: unknown, message: string): string[] {
   const { explanation } = error instanceof NumalignError ? error.details : {};
   if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
@@ -53,7 +53,7 @@ function messageLines(error: unknown, message: string): string[] {
     : message.split('\n').map(printable);
 }
 
-/** A line of JSON. The code is null where it is not an error that numalign knows. */
+/** The error as a line of JSON. The code is null for an error that is not numalign's. */
 export function errorJson(error: unknown, debug = false): string {
   const { code, details } = error instanceof NumalignError ? error : { code: null, details: {} };
   const message = error instanceof Error ? error.message : String(error);
@@ -66,17 +66,17 @@ export function errorJson(error: unknown, debug = false): string {
   try {
     return line(details);
   } catch {
-    // There are values that JSON cannot have, such as one that is inside of itself.
+    // JSON cannot represent some values, such as circular references.
     return line({});
   }
 }
 
 /**
- * Tells it on stderr. Returns the exit code: 2 where the command line was wrong, else 1; 0 for
- * --help and --version.
+ * Prints the error to stderr. Returns the exit code: 2 for a wrong command line, 0 for --help and
+ * --version, else 1.
  */
 export function reportError(error: unknown, format: 'text' | 'json' = 'text'): number {
-  // Commander has printed its message, or the help that was asked for.
+  // Commander has printed its message or the help.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE;
   const isDebug = process.env.NUMALIGN_DEBUG === '1';
   printToStderr((format === 'json' ? errorJson : errorText)(error, isDebug));

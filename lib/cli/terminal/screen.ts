@@ -1,11 +1,10 @@
-// A screen: pages that are drawn over one another on a terminal, which is as it was before when
-// they end.
-import { print, shownLines } from './output.js';
+// A screen: draws pages over one another on a terminal, and restores the terminal at the end.
+import { print, safeLines } from './output.js';
 import { stdoutPage } from './terminal.js';
-import { counted } from './text.js';
+import { countText } from './text.js';
 
-// The other screen of the terminal; no cursor; a line that is too long is cut, so that the page
-// keeps its height.
+// The terminal's alternate screen, without a cursor. It cuts long lines, so that the page keeps its
+// height.
 const ENTER = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const LEAVE = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 
@@ -14,7 +13,7 @@ export class Screen {
   readonly #draw = () => this.#redraw();
   readonly #stop = () => {
     process.stdout.write(LEAVE);
-    // Returns when it is continued.
+    // Returns when the process continues.
     process.kill(process.pid, 'SIGSTOP');
     process.stdout.write(ENTER);
     this.#redraw();
@@ -37,7 +36,7 @@ export class Screen {
     this.#redraw();
   }
 
-  /** The last page stays on the terminal. */
+  /** Leaves the screen and prints the last page. */
   close(): void {
     process.stdout.off('resize', this.#draw);
     process.off('SIGTSTP', this.#stop);
@@ -45,12 +44,12 @@ export class Screen {
     print(this.#page?.() ?? '');
   }
 
-  // In one piece, from the upper left corner over what was there: nothing flickers.
+  // One write over the previous page avoids flicker.
   #redraw(): void {
     if (!this.#page) return;
     const lines = linesFor(this.#page().trimEnd().split('\n'), process.stdout.rows || DEFAULT_ROWS);
-    const shown = lines.map((line) => `${shownLines(line, stdoutPage().colors.isColorSupported)}\u001b[K`);
-    process.stdout.write(`\u001b[H${shown.join('\n')}\u001b[J`);
+    const output = lines.map((line) => `${safeLines(line, stdoutPage().colors.isColorSupported)}\u001b[K`);
+    process.stdout.write(`\u001b[H${output.join('\n')}\u001b[J`);
   }
 }
 
@@ -58,6 +57,6 @@ const DEFAULT_ROWS = 24;
 
 function linesFor(lines: readonly string[], rows: number): readonly string[] {
   if (lines.length <= rows) return lines;
-  const shown = lines.slice(0, Math.max(rows - 1, 0));
-  return [...shown, stdoutPage().colors.dim(`… ${counted(lines.length - shown.length, 'line')} more`)];
+  const first = lines.slice(0, Math.max(rows - 1, 0));
+  return [...first, stdoutPage().colors.dim(`… ${countText(lines.length - first.length, 'line')} more`)];
 }

@@ -3,9 +3,11 @@ import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 
-/** Sent on as they come. */
+/** Signals to pass on to the command. */
 const RELAYED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
-/** Typed on a terminal, they reach every process in its foreground, the command too. */
+/**
+ * Signals from keys of a terminal, which reach every process in its foreground, also the command.
+ */
 const TYPED = ['SIGINT', 'SIGQUIT'] as const;
 /** The signals that end a command. */
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
@@ -15,18 +17,18 @@ const DUMPS_CORE = new Set<NodeJS.Signals>([
 ]); // biome-ignore format: a list
 
 /**
- * True if input typed on a terminal reaches this process now. Redirecting its streams does not
- * change that, so they are not asked.
+ * True if keys on a terminal reach this process now. Its streams do not show that: they can be
+ * redirected.
  */
 function isInForeground(): boolean {
   const stat = readFileSync('/proc/self/stat', 'latin1');
-  // After the command in parentheses, which may hold anything: state, parent, process group,
+  // After the command in parentheses, which can have any text: state, parent, process group,
   // session, terminal, its foreground group.
   const [, , group, , terminal, foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return terminal !== '0' && foreground === group;
 }
 
-/** Sends signals on to the child that `child` names once there is one. Returns what ends it. */
+/** Passes signals on to the child, once there is one. Returns a function that stops it. */
 export function relaySignals(child: () => ChildProcess | undefined): () => void {
   const relay = (signal: NodeJS.Signals) => child()?.kill(signal);
   const relayUnlessTyped = (signal: NodeJS.Signals) => {
@@ -41,10 +43,10 @@ export function relaySignals(child: () => ChildProcess | undefined): () => void 
 }
 
 /**
- * Aborted by a signal that ends the command; the reason is the signal's name. `stop` leaves the
- * signals as they were.
+ * An AbortSignal that a signal to end the command aborts; the reason is the signal's name. `stop`
+ * restores the handling of signals.
  */
-export function abortedByEnd(): { signal: AbortSignal; stop: () => void } {
+export function abortAtEnd(): { signal: AbortSignal; stop: () => void } {
   const controller = new AbortController();
   const abort = (name: NodeJS.Signals) => controller.abort(name);
   for (const name of ENDING) process.on(name, abort);
@@ -56,19 +58,19 @@ export function abortedByEnd(): { signal: AbortSignal; stop: () => void } {
   };
 }
 
-/** The exit code by which shells report a death by signal. */
+/** The exit code with which shells report a death by signal. */
 export function exitCodeOf(signal: NodeJS.Signals): number {
   return 128 + constants.signals[signal];
 }
 
 /**
- * Dies as the command did, so that the parent process sees it (a shell leaves its loop at SIGINT,
- * for one). Returns where that is not possible.
+ * Dies of the same signal as the command, so that the parent process sees it: at SIGINT a shell
+ * leaves its loop, for example. Returns if that is impossible.
  */
 export function dieOf(signal: NodeJS.Signals): void {
   if (DUMPS_CORE.has(signal)) return;
   if (signal !== 'SIGKILL') {
-    // The last listener that goes leaves the default action, also where Node ignores the signal
+    // Removing the last listener restores the default action, even if Node ignores the signal
     // (SIGPIPE).
     const listener = () => {};
     process.on(signal, listener);

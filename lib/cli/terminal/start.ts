@@ -1,11 +1,11 @@
-// How a program of the command line begins: with streams that may be closed, and an error told where
-// the rest cannot be loaded.
+// Starts a program of the command line: handles closed streams, and reports an error if the rest
+// cannot be loaded.
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { reportError } from './report-error.js';
 
-/** Runs what is loaded so: a missing addon is reported like any other error. */
+/** Loads and runs the program. It reports a missing addon like any other error. */
 export async function start(load: () => Promise<(argv: readonly string[]) => Promise<void>>): Promise<void> {
   guardStreams();
   try {
@@ -17,8 +17,8 @@ export async function start(load: () => Promise<(argv: readonly string[]) => Pro
 }
 
 function guardStreams(): void {
-  // A reader that has seen enough (`numalign topology | head`) is no error, nor is a terminal that
-  // was closed; and an unread message must not end a running command.
+  // A reader that stops (`numalign topology | head`) is no error, and neither is a closed terminal.
+  // A message that cannot be printed must not end a running command.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     const { code, message } = error;
     if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
@@ -26,7 +26,7 @@ function guardStreams(): void {
     process.exit(reportError(new NumalignError('ERR_SYSCALL', text, kernelFacts(error))));
   });
   process.stderr.on('error', () => {});
-  // Node sets terminals back when it ends, and aborts where one was closed meanwhile.
+  // At its end Node resets terminals, and aborts if one was closed meanwhile.
   const terminals = [0, 1, 2].filter((fd) => isatty(fd));
   process.on('exit', () => {
     for (const fd of terminals) if (!isatty(fd)) closeSync(fd);

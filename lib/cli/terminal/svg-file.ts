@@ -1,4 +1,4 @@
-// --svg: a picture beside what a command prints, or instead of it.
+// --svg: a picture in addition to a command's output, or instead of it.
 import { writeFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
@@ -21,14 +21,14 @@ export function svgOption(): Option {
   });
 }
 
-/** Ends the command where the picture and JSON would go to the same place. */
+/** Ends the command if the picture and JSON would both go to standard output. */
 export function checkSvg(command: Command, { svg, output }: SvgFlags): void {
   if (svg === STANDARD_OUTPUT && output === 'json') {
     command.error('error: --svg - and --output json cannot both be the standard output');
   }
 }
 
-/** Prints `text`, having written the picture, or prints the picture alone. @throws ERR_SYSCALL */
+/** Writes the picture and prints `text`, or prints only the picture. @throws ERR_SYSCALL */
 export async function printWithSvg(
   text: () => string,
   svg: string | undefined,

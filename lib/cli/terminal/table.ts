@@ -1,14 +1,15 @@
-// Tables for a terminal: aligned columns, one of which may give way; on one that is too narrow for
-// that a block for each row. Pure.
+// Tables for a terminal: aligned columns, of which one can shrink. A terminal too narrow for that
+// gets a block for each row. Pure.
 import { type Page, PLAIN } from './terminal.js';
-import { labelled, shorten } from './text.js';
+import { labelRows, shorten } from './text.js';
 
 export interface Column {
   readonly title: string;
-  /** Shortened where the table would be wider than the page. */
+  /** True to shorten the column if the table is wider than the page. */
   readonly flexible?: boolean;
   /**
-   * Left out, the last one first, where the table would be wider than a narrow page all the same.
+   * True to leave out the column, the last one first, if the table is still wider than a narrow
+   * page.
    */
   readonly isLesser?: boolean;
 }
@@ -26,7 +27,7 @@ export function table(columns: readonly Column[], rows: Rows, page: Page): strin
   const flexible = columns.findIndex((column) => column.flexible);
   if (excess > 0 && flexible >= 0)
     widths[flexible] = Math.max(widths[flexible]! - excess, Math.min(widths[flexible]!, LEAST_FLEXIBLE));
-  if (isNarrow && widthOf(widths) > width) return narrowed(columns, rows, page);
+  if (isNarrow && widthOf(widths) > width) return narrowTable(columns, rows, page);
   const line = (cells: readonly string[]) =>
     cells
       .map((cell, i) => shorten(cell, widths[i]!).padEnd(widths[i]! + GAP))
@@ -37,22 +38,22 @@ export function table(columns: readonly Column[], rows: Rows, page: Page): strin
 
 const widthOf = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
 
-function narrowed(columns: readonly Column[], rows: Rows, page: Page): string[] {
+function narrowTable(columns: readonly Column[], rows: Rows, page: Page): string[] {
   const lesser = columns.findLastIndex(({ isLesser }) => isLesser);
   if (lesser < 0) return blocks(columns, rows, page);
   const without = <T>(list: readonly T[]) => list.filter((_, i) => i !== lesser);
   return table(without(columns), rows.map(without), page);
 }
 
-// Every row as lines of a title and its cell, an empty line between rows. A cell that says nothing
-// is left out.
+// Each row as lines of a title and its cell, with an empty line between rows. Empty cells are left
+// out.
 function blocks(columns: readonly Column[], rows: Rows, { width, colors = PLAIN }: Page): string[] {
   const titleWidth = Math.max(...columns.map(({ title }) => title.length));
   return rows.flatMap((row, i) => {
     const cells = columns.flatMap(({ title }, n) =>
       row[n] === '' ? [] : [[title.padEnd(titleWidth), row[n]!] as const],
     );
-    const lines = labelled(cells, width).map(
+    const lines = labelRows(cells, width).map(
       (line) => colors.bold(line.slice(0, titleWidth)) + line.slice(titleWidth),
     );
     return i === 0 ? lines : ['', ...lines];

@@ -1,4 +1,4 @@
-// Small pieces of text that several commands print. Pure.
+// Formats the texts that several commands print. Pure.
 import type { CpuSet, NodeSet } from '../../index.js';
 import type { Page } from './terminal.js';
 
@@ -6,21 +6,21 @@ export { printable } from '../../base/text/printable.js';
 export { formatBytes } from '../../input/values/quantity.js';
 
 /** `1 core`, `2 cores`. */
-export function counted(count: number, noun: string): string {
+export function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/** The list form, or `none`. */
-export function listed(set: CpuSet | NodeSet): string {
+/** The set as a list, or `none`. */
+export function listText(set: CpuSet | NodeSet): string {
   return set.isEmpty ? 'none' : set.toString();
 }
 
-/** At most `width` characters, the cut shown by `…`. */
+/** At most `width` characters; `…` marks a cut. */
 export function shorten(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0)).trimEnd()}…`;
 }
 
-/** Words filled into lines of `width`; a word that is longer has a line of its own. */
+/** Fills words into lines of `width`. A longer word gets its own line. */
 export function fill(words: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const word of words) {
@@ -32,7 +32,7 @@ export function fill(words: readonly string[], width: number): string[] {
   return lines;
 }
 
-/** Paragraphs filled to `width`; lines that are indented stay as they are. */
+/** Fills paragraphs to `width`. Indented lines stay as they are. */
 export function fillProse(text: string, width: number): string {
   return text.replace(/^\S.*(?:\n\S.*)*$/gm, (paragraph) =>
     fill(paragraph.split(/[ \n]+/), width).join('\n'),
@@ -40,10 +40,10 @@ export function fillProse(text: string, width: number): string {
 }
 
 /**
- * Plain lines that are longer than a narrow page, filled to it: what follows is indented by two
- * more. Those with colours are left alone.
+ * Wraps lines that are longer than a narrow page, and indents what follows by two more. Lines with
+ * colours stay as they are.
  */
-export function fitted(text: string, { width, isNarrow = false }: Page): string {
+export function fitPage(text: string, { width, isNarrow = false }: Page): string {
   if (!isNarrow) return text;
   const fold = (line: string) => {
     const indent = ' '.repeat(line.search(/\S/));
@@ -57,8 +57,11 @@ export function fitted(text: string, { width, isNarrow = false }: Page): string 
     .join('\n');
 }
 
-/** Rows of a label and its text, the texts aligned and filled to `width`. */
-export function labelled(rows: readonly (readonly [label: string, text: string])[], width: number): string[] {
+/** Rows of a label and its text, with texts aligned and filled to `width`. */
+export function labelRows(
+  rows: readonly (readonly [label: string, text: string])[],
+  width: number,
+): string[] {
   const indent = Math.max(...rows.map(([label]) => label.length)) + 2;
   return rows.flatMap(([label, text]) =>
     fill(text.split(' '), Math.max(width - indent, 20)).map(
@@ -67,7 +70,7 @@ export function labelled(rows: readonly (readonly [label: string, text: string])
   );
 }
 
-// JSON leaves the C1 controls and the line separators as they are, and a terminal obeys them.
+// JSON does not escape C1 controls and line separators, and a terminal obeys them.
 function escaped(json: string): string {
   const unit = (at: string, i: number) => `\\u${at.charCodeAt(i).toString(16).padStart(4, '0')}`;
   return json.replace(/(?!\n)[\p{C}\p{Zl}\p{Zp}]/gu, (character) =>
@@ -75,13 +78,13 @@ function escaped(json: string): string {
   );
 }
 
-/** JSON in one line, with its line feed. */
+/** JSON on one line, with a line feed at its end. */
 export function jsonLine(value: unknown, replacer?: (key: string, value: unknown) => unknown): string {
   return `${escaped(JSON.stringify(value, replacer))}\n`;
 }
 
 /** JSON for people and programs: indented, with rows of numbers on one line. */
 export function formatJson(value: unknown): string {
-  // A line feed inside a string is escaped, so this matches structure only.
+  // JSON escapes line feeds inside strings, so this matches structure only.
   return `${escaped(JSON.stringify(value, null, 2)).replace(/\[\n\s+(\d+(?:,\n\s+\d+)*)\n\s+\]/g, (_, row: string) => `[${row.replace(/\s+/g, '').replaceAll(',', ', ')}]`)}\n`;
 }

@@ -1,4 +1,4 @@
-// Which CPUs exclusive CPUs are chosen from, and on what machine. Pure.
+// The numbers of exclusive CPUs that pods need, and the CPUs to choose them from. Pure.
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
@@ -45,7 +45,7 @@ export function podExclusiveCount(pod: PodRequest, placement: Placement): number
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 }
 
-// Caches machines with one thread per core. Where siblings are held, cores are chosen, not CPUs.
+// Caches machines with one thread per core: grants that hold siblings choose cores, not CPUs.
 const oneThreadMachines = new WeakMap<Topology, Topology>();
 
 export function oneThreadACore(topology: Topology): Topology {

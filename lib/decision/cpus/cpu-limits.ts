@@ -53,7 +53,7 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   const most = mostOf(draft, from);
   const which = from.isEmpty ? '' : ` (${from})`;
   const isOrdinary = pool === 'ordinary' && most < from.size;
-  // A grant that is resized keeps its CPUs: the answer is in terms of all that the request names.
+  // A resized grant keeps its CPUs. The message counts all CPUs that the request names.
   const keptCount = draft.kept?.cpus.size ?? 0;
   const total = count + keptCount;
   const message = isOrdinary
@@ -67,18 +67,18 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   });
 }
 
-// A request that no settings could meet.
+// Says so if no settings could meet the request.
 function beyondMachine({ present }: Draft, count: number): string {
   if (count <= present.online.size) return '';
   return `this machine has ${present.online.size} CPU${present.online.size === 1 ? '' : 's'}: `;
 }
 
-// A request that these settings can never meet.
+// Says so if these settings can never meet the request.
 function neverText(draft: Draft, count: number): string {
   const { state, present, pool, allowed, kept } = draft;
   const all = grantableCpus(state.settings, present, pool).intersection(allowed);
   if (kept || count <= all.size) return '';
-  return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `at most ${all.size} ever can be, of the CPUs ${all}`}`;
+  return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `at most ${all.size} can ever be granted, of the CPUs ${all}`}`;
 }
 
 function nounOf({ placement, pool }: Draft, count: number): string {
@@ -98,7 +98,7 @@ function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
   return kept ? pool.difference(kept.cpus.union(kept.held)) : pool;
 }
 
-/** How many of `from` can be granted. One stays if they are all of the shared pool. */
+/** How many CPUs in `from` can be granted. One stays if they are the whole shared pool. */
 function mostOf(draft: Draft, from: CpuSet): number {
   const { topology, placement } = draft;
   const shared = sharedBeside(draft);
@@ -109,7 +109,7 @@ function mostOf(draft: Draft, from: CpuSet): number {
 
 function keptShared(draft: Draft, count: number, most: number): string {
   const pool = sharedBeside(draft);
-  const why = pool.size === 1 ? `CPU ${pool} must stay shared` : `of the CPUs ${pool} one must stay shared`;
+  const why = pool.size === 1 ? `CPU ${pool} must stay shared` : `one of the CPUs ${pool} must stay shared`;
   return `${count} ${nounOf(draft, count)} asked for; ${most === 0 ? 'none' : most} can be granted: ${why}`;
 }
 
@@ -155,8 +155,8 @@ export const needsRoom = ({ pod, state }: Pick<Draft, 'pod' | 'state'>): boolean
 export function checkRoom({ state, present, pod, placement, taken, kept }: Draft): void {
   const free = freeCpus(state, present);
   const milli = mixedMilli(pod, placement);
-  const more = kept ? taken.difference(kept.cpus.union(kept.held)) : taken;
-  if (!more.intersects(free) && (milli === 0 || kept)) return;
+  const addedCpus = kept ? taken.difference(kept.cpus.union(kept.held)) : taken;
+  if (!addedCpus.intersects(free) && (milli === 0 || kept)) return;
   const booked = mixedOfPods(state.pods);
   const left = free.difference(taken);
   if (booked + milli <= left.size * MILLI) return;

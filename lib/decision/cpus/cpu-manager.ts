@@ -165,9 +165,9 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
   if (from.size < missing) throw insufficient(draft, missing, from);
   // Without a hint, prefer nodes of the kept CPUs.
   const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
-  const more = takeNearFirst(machine, placement, from, nearCpus(machine, placement, nodes), missing);
-  const held = placement.holdSiblings ? siblings(topology, more) : CpuSet.EMPTY;
-  return { cpus: kept.cpus.union(more), held: kept.held.union(held) };
+  const added = takeNearFirst(machine, placement, from, nearCpus(machine, placement, nodes), missing);
+  const held = placement.holdSiblings ? siblings(topology, added) : CpuSet.EMPTY;
+  return { cpus: kept.cpus.union(added), held: kept.held.union(held) };
 }
 
 // `near`: CPUs to prefer; they need not be in `from`.

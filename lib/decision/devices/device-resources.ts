@@ -8,9 +8,11 @@ import { abandon } from '../hints/hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as in the device plugin API of Kubernetes. */
 export interface PreferredAllocationRequest {
+  /** The name of the resource, such as `example.com/nic`. */
   readonly resource: string;
   /** Ids to choose from, with those of `mustInclude`; in byte order. */
   readonly available: readonly string[];
+  /** Ids that the answer must include; all are in `available`. */
   readonly mustInclude: readonly string[];
   /** The number of devices to choose. */
   readonly size: number;
@@ -59,14 +61,14 @@ function failed({ name }: DeviceResource, why: string, cause?: unknown): Refusal
   );
 }
 
-// A callback that asks for a plan of its own would be called without end.
-const callbacksAsked = () => new Set<PreferredAllocation>();
+// A callback that asks for a plan itself would be called without end.
+const runningCallbacks = () => new Set<PreferredAllocation>();
 
 // Reads one id more than allowed: the iterable may be endless.
 function read(resource: DeviceResource, request: PreferredAllocationRequest, callback: PreferredAllocation) {
-  const asking = ENVIRONMENT.of(callbacksAsked);
-  if (asking.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
-  asking.add(callback);
+  const running = ENVIRONMENT.of(runningCallbacks);
+  if (running.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
+  running.add(callback);
   let answer: unknown;
   try {
     answer = callback(request);
@@ -78,7 +80,7 @@ function read(resource: DeviceResource, request: PreferredAllocationRequest, cal
     abandon(answer);
     throw failed(resource, thrownText(error), error);
   } finally {
-    asking.delete(callback);
+    running.delete(callback);
   }
 }
 

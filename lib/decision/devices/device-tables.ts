@@ -7,11 +7,13 @@ import type { DeviceResources } from './device-resources.js';
 export interface DeviceEntry {
   /** The name of the resource. */
   readonly resource: string;
+  /** Unique in its resource, such as a PCI address. */
   readonly id: string;
   /** The NUMA nodes near the device, ascending; null if it reports none. */
   readonly numaNodes: readonly number[] | null;
+  /** Whether it may be granted, as registered. */
   readonly healthy: boolean;
-  /** Whether it is healthy and no grant holds it. */
+  /** True if it is healthy and no grant holds it. */
   readonly free: boolean;
 }
 

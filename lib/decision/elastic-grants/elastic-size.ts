@@ -1,4 +1,4 @@
-// Elastic size: what a grant is with another number of CPUs, where its policy allows that. Pure.
+// Elastic size: a grant with another number of CPUs, if its policy allows that. Pure.
 import { memoryBlocks } from '../../account/booked-memory.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
@@ -11,8 +11,8 @@ import { type Resized, type ResizeGround, resizedPod, resizeQuestion } from '../
 import type { ElasticPod } from './elastic-view.js';
 
 /**
- * The grant with so many CPUs; undefined: its policy refuses them, or they are not to be had. `near`:
- * what it is to give up, of these only.
+ * The grant resized to `cpu` CPUs; undefined if its policy refuses that, or the CPUs are not free.
+ * `near`: the only CPUs that it may give up.
  */
 export function elasticSize(
   ground: ResizeGround,
@@ -31,7 +31,7 @@ export function elasticSize(
 const isSameMemory = (a: PodAssignment, b: PodAssignment) =>
   JSON.stringify(memoryBlocks([a])) === JSON.stringify(memoryBlocks([b]));
 
-// What it keeps as if that were announced: then it is settled.
+// The grant with the CPUs that it keeps as announced ones: a decision does not choose these again.
 function withKept(
   { topology, state }: ResizeGround,
   pod: ElasticPod,

@@ -1,4 +1,4 @@
-// Elastic view: the grants of a state that grow and shrink by themselves, as the rule sees them. Pure.
+// Elastic view: the elastic grants of a state, in the form that {@link elasticTargets} needs. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { mixedOfPods } from '../../account/cpus-of-pods.js';
 import { isMoving } from '../../account/moves/move-steps.js';
@@ -15,20 +15,21 @@ const isElastic = (pod: PodAssignment): pod is ElasticPod => pod.elastic !== und
 
 const allElastic = podsThat(isElastic);
 
-/** Those of a state. */
+/** The elastic grants of a state. */
 export const elasticPods = ({ pods }: Pick<Assignments, 'pods'>): readonly ElasticPod[] =>
   allElastic(pods) as readonly ElasticPod[];
 
-/** Whether nobody is about to change it. */
+/** True if no change of the grant is under way. */
 export const isSettled = ({ upcoming, transfer, formerOwner }: PodAssignment): boolean =>
   upcoming === null && transfer === null && formerOwner === null;
 
+/** The grant's bounds and size; while it moves or resizes, the size that it will have. */
 export function elasticGrant(pod: ElasticPod): ElasticGrant {
   const target = isMoving(pod) ? pod.upcoming.move.target : null;
   return { uid: pod.uid, ...pod.elastic, cpus: runningCpus(target ?? pod).size };
 }
 
-/** Grants that have CPUs of one pool, and what is free there for them. */
+/** The elastic grants with CPUs of one pool, and the free CPUs that they may take there. */
 export interface ElasticView {
   readonly grants: readonly ElasticGrant[];
   readonly spare: number;

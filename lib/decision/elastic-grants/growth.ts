@@ -1,5 +1,5 @@
-// Growth: what a grant that grows by itself is to become, of what is free or of what others have above
-// their share. Pure.
+// Growth: how an elastic grant grows, into free CPUs or into CPUs that others have above their
+// share. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { poolOf } from '../../account/pod-holdings.js';
 import { type ElasticGrant, elasticTargets } from '../elastic/elastic-targets.js';
@@ -9,7 +9,7 @@ import { elasticSize } from './elastic-size.js';
 import { type ElasticPod, elasticGrant, elasticPods, elasticView, isSettled } from './elastic-view.js';
 import { shrinksFor } from './shrinks.js';
 
-/** The most that a grant can have now, above what it has and at most `most`. */
+/** The grant with as many CPUs as it can have now, at most `most`; undefined if it cannot grow. */
 function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssignment | undefined {
   const { cpus } = elasticGrant(pod);
   for (let count = most; count > cpus; count--) {
@@ -20,9 +20,9 @@ function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssign
 }
 
 /**
- * A grant as it is with what is free and its own by the rule. What others cannot take, whose policies
- * refuse it, is there for the rest; so is what others could take that are not awaited any more.
- * undefined: nothing is.
+ * The grant grown into its fair share of the free CPUs; undefined if it cannot grow. CPUs that
+ * other grants cannot take, because their policies refuse them, are left to the rest; so are CPUs
+ * of grants that are no longer awaited.
  */
 export function growthOf(
   ground: ResizeGround,
@@ -55,17 +55,17 @@ export function growthOf(
   }
 }
 
-/** What a grant asks others for. */
+/** The CPUs that a grant asks of others. */
 export interface GrowthRequest {
-  /** How many CPUs it is to have. */
+  /** The number of CPUs that it will have. */
   readonly cpus: number;
-  /** The others as they are then. */
+  /** The other grants after they have shrunk. */
   readonly shrinks: readonly PodAssignment[];
 }
 
 /**
- * What a grant below its share asks of those above theirs; undefined: nothing. `mayAsk`: whether the
- * owner of one is asked.
+ * The request of a grant below its share to grants above theirs; undefined if there is none.
+ * `mayAsk`: true if the owner of a grant may be asked.
  */
 export function growthRequest(
   ground: ResizeGround,

@@ -1,5 +1,4 @@
-// Room by shrinking: which grants that shrink by themselves make room for a request that is rejected.
-// Pure.
+// Room by shrinking: chooses the elastic grants that shrink to make room for a request. Pure.
 import { poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { freeCpus } from '../../account/pools.js';
 import { podExclusiveCount } from '../cpus/cpu-choices.js';
@@ -10,8 +9,8 @@ import { type ElasticPod, elasticPods, isSettled } from './elastic-view.js';
 import { shrinksFor } from './shrinks.js';
 
 /**
- * Each with fewer CPUs of those that it has; undefined: they do not make enough room. `mayGive`: which
- * of them may be asked.
+ * The grants that shrink, each to a part of its CPUs; undefined if they cannot make enough room.
+ * `mayGive`: true if a grant may be asked.
  */
 export function roomByShrinking(
   question: Question,
@@ -25,7 +24,7 @@ export function roomByShrinking(
     .map((pod) => ({ pod, least: pod.elastic.min }));
   if (givers.length === 0) return undefined;
   const free = Math.max(...pools.map((pool) => freeCpus(state, present, pool).size));
-  // What custom providers allocate cannot be tried.
+  // Custom providers cannot allocate for a trial.
   const trial = { ...question, providers: [], dryRun: true };
   const shrunk = shrinksFor(
     { topology, resources, state, present },

@@ -1,5 +1,4 @@
-// Shrinks: which grants give up how many of their CPUs, and which, so that there is room for somebody
-// else. Pure.
+// Shrinks: chooses the CPUs that elastic grants give up to make room for another grant. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
@@ -10,34 +9,34 @@ import type { ResizeGround } from '../resized-pod.js';
 import { elasticSize } from './elastic-size.js';
 import { type ElasticPod, elasticGrant } from './elastic-view.js';
 
-/** A grant that may give up CPUs, down to a number of them. */
+/** A grant that may give up CPUs, and the number that it keeps at least. */
 export interface Giver {
   readonly pod: ElasticPod;
   readonly least: number;
 }
 
-/** For whom. */
+/** The grants that can make room, and when there is enough. */
 export interface ShrinkRequest {
   readonly givers: readonly Giver[];
-  /** How many CPUs are missing at least. */
+  /** The least number of missing CPUs. */
   readonly missing: number;
-  /** Whether it has what it asks for in a state. */
+  /** True if a state has enough room. */
   readonly isMet: (state: Assignments) => boolean;
 }
 
-// Of how many CPUs and NUMA nodes it is tried: each takes a decision or more.
+// The most combinations of a number of CPUs and a NUMA node to try: each takes at least a decision.
 const MOST_TRIALS = 512;
 
 /**
- * The grants as they are once they have made room: with as few CPUs given up as will do, by the rule
- * wherever that helps, else those of one NUMA node. undefined: nothing that they may give up makes
- * enough room.
+ * The grants that shrink, after shrinking. They give up as few CPUs as possible: any by fair shares
+ * if that makes enough room, otherwise CPUs of one NUMA node. Undefined if they cannot make enough
+ * room.
  */
 export function shrinksFor(
   ground: ResizeGround,
   { givers, missing, isMet }: ShrinkRequest,
 ): readonly PodAssignment[] | undefined {
-  // Not even without them.
+  // The room is not enough even without these grants.
   if (!isMet(removePods(ground.state, new Set(givers.map(({ pod }) => pod.uid))))) return undefined;
   const most = givers.reduce((sum, { pod, least }) => sum + runningCpus(pod).size - least, 0);
   const { nodes } = ground.topology;
@@ -46,7 +45,7 @@ export function shrinksFor(
   for (let count = Math.max(missing, 1); count <= most; count++) {
     for (const near of places) {
       if (++trials > MOST_TRIALS) return undefined;
-      const shrunk = givenUp(ground, givers, count, near);
+      const shrunk = shrunkBy(ground, givers, count, near);
       if (shrunk && isMet(shrunk.state)) return shrunk.pods;
     }
   }
@@ -58,7 +57,8 @@ interface Shrunk {
   readonly pods: readonly PodAssignment[];
 }
 
-function givenUp(
+// The state after the grants have given up `count` CPUs. `near`: the only CPUs to give up.
+function shrunkBy(
   ground: ResizeGround,
   givers: readonly Giver[],
   count: number,
@@ -69,8 +69,8 @@ function givenUp(
     const most = near ? runningCpus(pod).intersection(near).size : grant.cpus;
     return { ...grant, min: Math.max(least, grant.cpus - most) };
   });
-  // Nobody grows by that: as many change hands as are asked for.
-  const targets = elasticTargets(grants, { spare: 0, asked: count }, Number.POSITIVE_INFINITY);
+  // Infinite slack, so that no grant grows at the expense of another.
+  const targets = elasticTargets(grants, { spare: 0, demand: count }, Number.POSITIVE_INFINITY);
   if (!targets) return undefined;
   let { state } = ground;
   const pods: PodAssignment[] = [];

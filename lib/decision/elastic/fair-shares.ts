@@ -1,12 +1,12 @@
-// Fair shares: whole CPUs among grants that take between a least and a most number of them, by weighted
-// max-min fairness. Pure.
+// Fair shares: distributes whole CPUs to grants with a minimum and a maximum, by weighted max-min
+// fairness. Pure.
 
 /** A grant that may have any number of CPUs from `min` to `max`. */
 export interface ElasticBounds {
   readonly uid: string;
   readonly min: number;
   readonly max: number;
-  /** Above 0. Of two grants between their bounds one of twice the weight has twice as many. */
+  /** Above 0. Between its bounds, a grant of twice the weight has twice as many CPUs. */
   readonly weight: number;
 }
 
@@ -14,8 +14,8 @@ export interface ElasticBounds {
 export type Shares = ReadonlyMap<string, number>;
 
 /**
- * Who is at the lowest level is filled first: has the fewest CPUs for its weight; of several the
- * heavier, then the lower uid.
+ * True if grant `a` is at a lower level than `b`, and so gets a CPU first: it has fewer CPUs for
+ * its weight. If equal, the heavier grant comes first, then the lower uid.
  */
 export function isBelow(a: ElasticBounds, cpusOfA: number, b: ElasticBounds, cpusOfB: number): boolean {
   const difference = cpusOfA * b.weight - cpusOfB * a.weight;
@@ -24,9 +24,9 @@ export function isBelow(a: ElasticBounds, cpusOfA: number, b: ElasticBounds, cpu
 }
 
 /**
- * `total` CPUs, or as many as all can take, are poured in one by one: everybody has its least, and
- * each more goes to the lowest level that is not full. So with one CPU more nobody has less.
- * REQUIRES: `total` is at least the sum of all `min`.
+ * Distributes `total` CPUs, or as many as the grants can take. Each grant has its `min`; each
+ * further CPU goes to the grant at the lowest level below its `max`. So with one more CPU, no grant
+ * has less. REQUIRES: `total` is at least the sum of all `min`.
  */
 export function fairShares<G extends ElasticBounds>(grants: readonly G[], total: number): Shares {
   const shares = new Map(grants.map(({ uid, min }) => [uid, min]));

@@ -27,22 +27,31 @@ import { poolShortage, type SharedPoolShort, sharedPoolShort } from './shared-po
  * longer managed, or, for a grant of isolated CPUs, no longer isolated.
  */
 export interface CpuFlag {
+  /** Which of the four cases; literal and stable. */
   readonly code: 'CPU_OFFLINE' | 'CPU_RESERVED' | 'CPU_UNMANAGED' | 'CPU_NOT_ISOLATED';
+  /** One line for people; the wording may change. */
   readonly message: string;
+  /** The CPUs of the grant that this concerns. */
   readonly cpus: CpuSet;
 }
 
 /** CPUs of the grant are in another core, package or NUMA node than at the admission. */
 export interface CpuMoved {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'CPU_MOVED';
+  /** One line for people, with the first of the moves; the wording may change. */
   readonly message: string;
+  /** The CPUs of the grant that are elsewhere. */
   readonly cpus: CpuSet;
+  /** Where each of these CPUs was and is, ascending by CPU. */
   readonly moves: readonly CpuMove[];
 }
 
 /** NUMA nodes of the grant's memory are missing, or have less than is granted on them. */
 export interface MemoryGone {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'MEMORY_GONE';
+  /** One line for people; the wording may change. */
   readonly message: string;
   /** The memory type. */
   readonly resource: string;
@@ -60,10 +69,15 @@ export interface MemoryGone {
 
 /** Devices of the grant are missing or unhealthy. */
 export interface DeviceGone {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'DEVICE_GONE';
+  /** One line for people; the wording may change. */
   readonly message: string;
+  /** The name of the resource, such as `example.com/nic`. */
   readonly resource: string;
+  /** Ids of devices that are not registered, or not in the machine. */
   readonly gone: readonly string[];
+  /** Ids of devices that are registered as unhealthy. */
   readonly ill: readonly string[];
 }
 

@@ -1,5 +1,5 @@
-// Flags for what the kubelet took from a grant for pods of its own. It does not know of grants, and
-// what it takes counts. Pure.
+// Flags for what the kubelet took from a grant for its own pods. The kubelet does not know grants,
+// so its allocations override theirs. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { bookedOn } from '../../account/booked-memory.js';
 import { deviceKey, kubeletDevicesOf } from '../../account/held-devices.js';
@@ -20,8 +20,11 @@ import { allocatableOn, isMemoryKnown, takenByKubelet } from '../memory/memory-t
 
 /** The kubelet gave held CPUs to its own pods. */
 export interface CpuTaken {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'CPU_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
+  /** The CPUs of the grant that pods of the kubelet have too. */
   readonly cpus: CpuSet;
   /** Namespace and name of those pods, for example `default/web`. */
   readonly pods: readonly string[];
@@ -29,25 +32,35 @@ export interface CpuTaken {
 
 /** The kubelet gave memory to its own pods and left less than is granted on the nodes. */
 export interface MemoryTaken {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'MEMORY_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
   /** The memory type. */
   readonly resource: string;
   /** The nodes that share the memory. */
   readonly nodes: readonly number[];
-  /** Bytes on these nodes: of this grant, of all grants, and what the kubelet leaves for grants. */
+  /** Bytes that this grant has booked on these nodes. */
   readonly bytes: number;
+  /** Bytes that all grants have booked there. */
   readonly booked: number;
+  /** Bytes there that the kubelet leaves for grants; fewer than `booked`. */
   readonly left: number;
+  /** Namespace and name of the pods with memory there, for example `default/web`. */
   readonly pods: readonly string[];
 }
 
 /** The kubelet gave held devices to its own pods. */
 export interface DeviceTaken {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'DEVICE_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
+  /** The name of the resource, such as `example.com/nic`. */
   readonly resource: string;
+  /** Ids of the devices that pods of the kubelet have too. */
   readonly devices: readonly string[];
+  /** Namespace and name of those pods, for example `default/web`. */
   readonly pods: readonly string[];
 }
 

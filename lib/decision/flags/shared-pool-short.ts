@@ -10,11 +10,15 @@ import { MILLI } from '../../input/values/quantity.js';
  * has no room for what mixed grants book.
  */
 export interface SharedPoolShort {
+  /** Identifies the kind of flag; literal and stable. */
   readonly code: 'SHARED_POOL_SHORT';
+  /** One line for people, in millicores; the wording may change. */
   readonly message: string;
-  /** In CPUs: booked by this grant, booked by all grants, and left in the shared pool. */
+  /** How many CPUs of the shared pool this grant books, such as 0.5. */
   readonly mixed: number;
+  /** How many CPUs of the shared pool all mixed grants book together. */
   readonly booked: number;
+  /** How many CPUs are left for them; fewer than `booked`. */
   readonly left: number;
 }
 

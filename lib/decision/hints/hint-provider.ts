@@ -9,6 +9,7 @@ import { type ProviderHints, packHints } from './merge-hints.js';
 
 /** How much of a resource a NUMA node has. */
 export interface NodeAmount {
+  /** The id of the NUMA node. */
   readonly node: number;
   /**
    * What the request could take now; whole cores only with `full-pcpus-only` and `hold-sibling`.
@@ -20,9 +21,14 @@ export interface NodeAmount {
 
 /** A request to a {@link HintProvider}. */
 export interface HintRequest {
+  /** The pod that asks. `name` is its uid if it has no other. */
   readonly pod: { readonly uid: string; readonly name: string; readonly qosClass: QosClass };
   /** The container; null for hints of the whole pod (scope `pod`). */
   readonly container: string | null;
+  /**
+   * `init`, `sidecar` (an init container that lasts as long as the pod) or `app`; null for hints of
+   * the whole pod.
+   */
   readonly kind: 'init' | 'sidecar' | 'app' | null;
   /**
    * Amounts by resource: `cpu` in millicores, others in whole units. For a pod, what it needs at
@@ -38,7 +44,9 @@ export interface HintRequest {
 
 /** A pod whose allocation a {@link HintProvider} releases. */
 export interface ReleaseRequest {
+  /** The pod, as {@link HintRequest.pod} had it. */
   readonly pod: { readonly uid: string; readonly name: string };
+  /** Whether the allocation was only planned. */
   readonly dryRun: boolean;
 }
 
@@ -48,12 +56,16 @@ export interface ReleaseRequest {
  * throws, the admission is rolled back (ERR_HINT_PROVIDER). See docs/admission.md.
  */
 export interface HintProvider {
+  /**
+   * Names the provider in errors and explanations: 1 to 253 printable characters, unique in its
+   * manager. Read once.
+   */
   readonly name: string;
   /**
    * Returns the hints of the request by resource; null: no preference. It must not change anything.
    */
   hints(request: HintRequest): ProviderHints;
-  /** Allocates what a container asks for, as near to the merged hint as possible. */
+  /** Allocates a container's request as near to the merged hint as possible. */
   allocate(request: HintRequest, hint: TopologyHint): void;
   /**
    * Releases the allocation of a pod: it was released by any process (this manager sees that at its
@@ -92,8 +104,10 @@ export function checkProvider(provider: unknown): HintProvider {
   });
 }
 
-// Swallows promises in a refused answer: no caller waits for them, and a rejection must not end the
-// process.
+/**
+ * Swallows promises in a refused answer: no caller waits for them, and a rejection must not end the
+ * process.
+ */
 export function abandon(answer: unknown, depth = 2): void {
   if (typeof answer !== 'object' || answer === null) return;
   try {

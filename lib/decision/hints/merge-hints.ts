@@ -54,6 +54,7 @@ export interface MergeResult {
    * preference.
    */
   readonly hint: TopologyHint;
+  /** Whether the policy admits a pod with this hint. */
   readonly admitted: boolean;
   /**
    * False if a better hint may exist: on more than 16 nodes the search ran out of its budget, or

@@ -9,23 +9,26 @@ import { allocatableOn, takenByKubelet } from './memory-tables.js';
 
 /**
  * The kernel has fewer hugepages free (`free`) on the grant's NUMA nodes than the record says
- * (`expected`): other programs use or reserve them, or there are fewer by now. It is a warning and a
+ * (`expected`): other programs use or reserve them, or the pool has shrunk. It is a warning and a
  * {@link Flag}. See docs/memory.md.
  * @remedy Have the kernel make more, or find the program that takes them.
  */
 export interface HugepagesTaken {
+  /** Identifies the kind of warning and flag; literal and stable. */
   readonly code: 'HUGEPAGES_TAKEN';
+  /** One line for people; the wording may change. */
   readonly message: string;
   /** The type of hugepages, such as `hugepages-2Mi`. */
   readonly resource: string;
+  /** Ids of the NUMA nodes that the grant's hugepages are booked on. */
   readonly nodes: readonly number[];
   /** Bytes that the kernel has free and unreserved there. */
   readonly free: number;
-  /** Bytes that should be free by what is granted and reserved. */
+  /** Bytes that should be free according to what is granted and reserved. */
   readonly expected: number;
 }
 
-/** The blocks on whose nodes the kernel has fewer than the state says. */
+/** The blocks on whose nodes the kernel has fewer hugepages free than the state expects. */
 export function hugepagesTaken(
   blocks: readonly MemoryBlock[],
   { memory, settings, kubelet }: Assignments,

@@ -15,15 +15,22 @@ import type { KernelHugepages, MemoryDraft, MemoryGround } from './memory-draft.
  * It is `free` + `reserved` + `systemReserved`, unless more is granted than the node has now.
  */
 export interface MemoryTable {
+  /** The id of the NUMA node. */
   readonly node: number;
   /** `memory`, or a hugepage type like `hugepages-2Mi`. */
   readonly type: string;
+  /** Bytes that the node has. */
   readonly total: number;
+  /** Bytes that {@link MachineOptions.reservedMemory} keeps from grants. */
   readonly systemReserved: number;
   /** `total` less `systemReserved`: what grants can have. */
   readonly allocatable: number;
   /** Booked by grants, and by the kubelet's pods on record. */
   readonly reserved: number;
+  /**
+   * Bytes that can still be granted: `allocatable` less `reserved`, at least 0. Used memory counts
+   * as free.
+   */
   readonly free: number;
   /** The nodes whose memory is allocated together with this one's; only this node if none are. */
   readonly group: readonly number[];

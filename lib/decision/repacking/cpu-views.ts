@@ -1,5 +1,4 @@
-// CpuViews: CPUs as requests count them: of which pool, and whether only whole cores count.
-// Pure.
+// CpuViews: the ways in which requests count CPUs, by pool and by whole cores or single CPUs. Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { CpuPool } from '../../account/pod-holdings.js';
 import { freeCpus, grantableCpus } from '../../account/pools.js';
@@ -14,18 +13,18 @@ export interface CpuView {
   readonly pool: CpuPool;
   /** What counts: each CPU, each CPU of a whole core, or each whole core. */
   readonly counts: 'cpus' | 'cpus-of-cores' | 'cores';
-  /** All CPUs of it, free or not. */
+  /** All CPUs of the view, free or not. */
   readonly universe: CpuSet;
   readonly free: CpuSet;
 }
 
 interface Places {
-  /** By CPU, the positions of its node and its core. */
+  /** The positions of a CPU's node and core. */
   readonly node: ReadonlyMap<number, number>;
   readonly core: ReadonlyMap<number, number>;
-  /** By position of the core that of its node. */
+  /** The position of a core's node. */
   readonly nodeOfCore: readonly number[];
-  /** How many CPUs the smallest core has. */
+  /** The number of CPUs of the smallest core. */
   readonly smallestCore: number;
 }
 
@@ -44,7 +43,7 @@ export function cpuPlaces(topology: Topology): Places {
   return places;
 }
 
-/** The views that requests count by, each once. */
+/** The views that requests use, without duplicates. */
 export class CpuViews {
   readonly list: CpuView[] = [];
   readonly #question: Question;
@@ -53,7 +52,7 @@ export class CpuViews {
     this.#question = question;
   }
 
-  /** The position of a view. */
+  /** The position of a view, which is added if it is new. */
   indexOf(pool: CpuPool, placement: Placement, allowed: CpuSet): number {
     const { state, present } = this.#question;
     const counts = placement.holdSiblings ? 'cores' : mustBeWhole(placement) ? 'cpus-of-cores' : 'cpus';
@@ -67,7 +66,7 @@ export class CpuViews {
     return this.list.push({ pool, counts, universe, free }) - 1;
   }
 
-  /** [the fewest CPUs of a unit, free CPUs by node...] of each. */
+  /** A row per view: [the fewest CPUs of a unit, free CPUs by node...]. */
   rows(): number[] {
     const { topology } = this.#question;
     return this.list.flatMap(({ counts, free }) => [
@@ -76,7 +75,7 @@ export class CpuViews {
     ]);
   }
 
-  /** [view, node, CPUs, free CPUs, units] of each core, in views where only whole ones count. */
+  /** A row per core: [view, node, CPUs, free CPUs, units], in views that count whole cores only. */
   coreRows(): number[] {
     const { topology } = this.#question;
     const { nodeOfCore } = cpuPlaces(topology);
@@ -90,12 +89,12 @@ export class CpuViews {
     );
   }
 
-  /** By view, how many CPUs of it so many units of the view `of` take at least. */
+  /** By view: the least number of its CPUs that are taken by `units` units of the view at `of`. */
   cpusFor(of: number, units: number): number[] {
-    const own = this.list[of]!;
+    const taker = this.list[of]!;
     const { smallestCore } = cpuPlaces(this.#question.topology);
-    const cpus = units > 0 && own.counts === 'cores' ? units * smallestCore : units;
-    // Where it may have others, it takes perhaps none.
-    return this.list.map(({ universe }) => (own.universe.isSubsetOf(universe) ? cpus : 0));
+    const cpus = units > 0 && taker.counts === 'cores' ? units * smallestCore : units;
+    // If the units may be CPUs outside a view, they perhaps take none of its CPUs.
+    return this.list.map(({ universe }) => (taker.universe.isSubsetOf(universe) ? cpus : 0));
   }
 }

@@ -1,5 +1,4 @@
-// LargestRequest: how many CPUs a request can have that is aligned to one NUMA node, now and after
-// moves. Pure.
+// LargestRequest: the most CPUs for a request on one NUMA node, now and after moves. Pure.
 import { removePods } from '../../account/pod-changes.js';
 import type { Placement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
@@ -10,7 +9,7 @@ import { decideWhether } from '../decision.js';
 import type { Question } from '../question.js';
 import type { Repacking } from './repacking.js';
 
-/** A request for so many CPUs of one node, by a manager's placement. */
+/** A request for `cpus` CPUs of one NUMA node, under a manager's placement. */
 export function alignedRequest(placement: Placement, cpus: number): AdmissionRequest {
   const requests = { cpu: cpus * MILLI };
   return {
@@ -28,10 +27,10 @@ export function alignedRequest(placement: Placement, cpus: number): AdmissionReq
   };
 }
 
-/** A question for a request of so many CPUs. */
+/** Makes the question for a request of `cpus` CPUs. */
 export type AskFor = (cpus: number) => Question;
 
-/** How many CPUs of each node one request can have; of nodes with CPUs, by their ids. */
+/** The most CPUs of each node that one request can have, by the id of each node with CPUs. */
 export function largestByNode(askFor: AskFor): ReadonlyMap<number, number> {
   const nodes = askFor(1).topology.nodes.filter(({ cpus }) => !cpus.isEmpty);
   return new Map(nodes.map(({ id, cpus }) => [id, largestWithin(askFor, cpus)]));
@@ -43,7 +42,7 @@ function largestWithin(askFor: AskFor, cpus: CpuSet): number {
   return unit * (lastThat(0, Math.floor(cpus.size / unit), fits)?.count ?? 0);
 }
 
-/** What makes it larger than `least`, as large as can be; undefined: nothing does. */
+/** The repacking for the largest request; undefined if it cannot exceed `least` CPUs. */
 export function largerBy(
   askFor: AskFor,
   least: number,
@@ -61,11 +60,11 @@ function unitOf(askFor: AskFor): number {
   return fullPhysicalCpusOnly && !holdSiblings ? topology.cpusPerCore : 1;
 }
 
-/** The state after its moves, as if the request had not come. */
+/** The state after the moves, without the request's pod. */
 export const afterMoves = ({ next, pod }: Repacking) => removePods(next(), new Set([pod.uid]));
 
-// What is answered for the last count above `least` for which there is an answer. REQUIRES: there is
-// one for all below.
+// The greatest count from `least` + 1 to `most` with an answer, and the answer. REQUIRES: all lower
+// counts have an answer, too.
 function lastThat<T>(
   least: number,
   most: number,

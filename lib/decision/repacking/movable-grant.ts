@@ -1,4 +1,4 @@
-// MovableGrant: a grant that may move, and as what it asks for its new place. Pure.
+// MovableGrant: a grant that may move, and the request for its new place. Pure.
 import { type MemoryBlock, memoryBlocks } from '../../account/booked-memory.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import {
@@ -21,17 +21,17 @@ import { type NodeChoice, nodeChoices } from './node-choices.js';
 
 export interface MovableGrant {
   readonly pod: PodAssignment;
-  /** All that it keeps from others. */
+  /** All CPUs that the grant keeps from others. */
   readonly cpus: CpuSet;
   readonly pool: CpuPool;
   readonly memory: readonly MemoryBlock[];
   readonly bytes: number;
   readonly memoryNodes: NodeSet;
-  /** Of its CPUs and its memory. */
+  /** The nodes of its CPUs and memory. */
   readonly nodes: NodeSet;
   readonly placement: Placement;
   readonly request: AdmissionRequest;
-  /** As one that asks for no memory. */
+  /** The same request without memory. */
   readonly requestOfCpus: AdmissionRequest;
   readonly targets: readonly Target[];
 }
@@ -39,14 +39,13 @@ export interface MovableGrant {
 /** NUMA nodes that a grant may move to. */
 export interface Target {
   readonly choice: NodeChoice;
-  /** Its memory is there already, and stays. */
+  /** True if the grant's memory is on these nodes already, and stays. */
   readonly keepsMemory: boolean;
 }
 
 /**
- * What is to be known of a grant that consents to be moved; undefined: it cannot move after all.
- * That is one that is about to change, whose init containers have left something, that is booked by
- * resources of a whole pod, or that has lost a NUMA node.
+ * Describes a grant that consents to moves; undefined if it cannot move: a change of it is under
+ * way, it has init containers, it is booked by pod-level resources, or it has lost a NUMA node.
  */
 export function movableGrant(question: Question, pod: PodAssignment): MovableGrant | undefined {
   const { topology, state } = question;
@@ -63,7 +62,7 @@ export function movableGrant(question: Question, pod: PodAssignment): MovableGra
   const recorded = recordedPlacement(pod, question.request.placement);
   const placement = placementUnder(state.settings.kubeletVersion, {
     ...recorded,
-    // Any place will do for `none`, and hints lead to the one that is meant.
+    // Under `none` any place will do, but hints lead the decision to the intended one.
     topologyPolicy: recorded.topologyPolicy === 'none' ? 'best-effort' : recorded.topologyPolicy,
     cpuPolicy: cpus.isEmpty ? 'none' : 'static',
     memoryPolicy: memory.length === 0 ? 'None' : 'Static',
@@ -85,7 +84,7 @@ export function movableGrant(question: Question, pod: PodAssignment): MovableGra
   };
 }
 
-// As many nodes as it has at most, and near each of its devices.
+// Targets have at most as many nodes as the grant has now, and are near each of its devices.
 function targetsOf(
   topology: Topology,
   pod: PodAssignment,
@@ -106,31 +105,31 @@ function targetsOf(
   return targets;
 }
 
-// A Guaranteed pod, as all are that have CPUs or memory of their own. Its devices stay, and are not
-// asked for.
+// A Guaranteed pod, because only these have exclusive CPUs or memory. Devices are not requested,
+// because they stay.
 function requestOf(pod: PodAssignment, placement: Placement): AdmissionRequest {
   const { uid, name, containers, owner } = pod;
   const guaranteed = { uid, name, qosClass: 'Guaranteed', notGuaranteed: null, resources: null } as const;
-  const asked = {
+  const common = {
     owner: 'persistent',
     placement,
     enforcement: {},
-    // The cpuset of another process is taken for that of this one.
+    // Assumes that other processes have the same cpuset as this one.
     isForCaller: owner.kind === 'process',
     wait: false,
   } as const;
   if (!hasParts(pod)) {
-    const all = containers.map(({ name: own, kind, request }) => ({ name: own, kind, requests: request }));
-    return { ...asked, pod: { ...guaranteed, containers: all } satisfies PodRequest };
+    const all = containers.map(({ name, kind, request }) => ({ name, kind, requests: request }));
+    return { ...common, pod: { ...guaranteed, containers: all } satisfies PodRequest };
   }
   const parts = containers
     .slice(0, -1)
     .map(({ name: part, request }) => ({ name: part, cpu: request.cpu! / MILLI }));
   const requests = { ...containers.at(-1)!.request, cpu: runningCpus(pod).size * MILLI };
-  return { ...asked, parts, pod: { ...guaranteed, containers: [{ name, kind: 'app', requests }] } };
+  return { ...common, parts, pod: { ...guaranteed, containers: [{ name, kind: 'app', requests }] } };
 }
 
-/** The CPUs that a request can have at all, as far as its process is concerned. */
+/** The CPUs that the process behind a request may use. */
 export const usableCpus = (
   { topology }: Pick<Question, 'topology'>,
   { isForCaller }: AdmissionRequest,

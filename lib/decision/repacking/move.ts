@@ -1,4 +1,4 @@
-// Move: a grant that is placed on other NUMA nodes beside itself, by a decision as any other. Pure.
+// Move: decides a grant's new place on other NUMA nodes, while it holds the old one. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import { releaseMemory } from '../../account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
@@ -29,8 +29,8 @@ export interface StateAfterMove {
 const NO_DEVICES: DeviceResources = new Map();
 
 /**
- * Moves a grant to all of these NUMA nodes and no others. Meanwhile it has its old place too, so
- * that the new one is beside it. undefined: there is no room, or it would be worse off.
+ * Moves a grant to exactly these NUMA nodes. The grant still holds its old place, so the new place
+ * must be free beside it. Undefined if there is no room, or the grant would be worse off.
  */
 export function moveOf(
   question: Question,
@@ -63,7 +63,8 @@ export function moveOf(
   return { move: { uid: pod.uid, before: pod, after }, state: replacePod(state, after, booked) };
 }
 
-// What was aligned stays so, and the amounts are the same whatever the options of today are.
+// Aligned containers must stay aligned, and amounts must not change, even if options have changed
+// since the admission.
 function isWorse({ containers }: PodAssignment, after: PodAssignment): boolean {
   return containers.some((before, i) => {
     const { cpus, hint, memory } = after.containers[i]!;
@@ -84,7 +85,7 @@ function podAfter(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolea
       ...before,
       cpus,
       held,
-      // Under `none` there is no hint.
+      // The policy `none` has no hints on record.
       hint: pod.policy === 'none' ? before.hint : hint,
       memory: keepsMemory ? before.memory : memory,
     };
@@ -94,8 +95,8 @@ function podAfter(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolea
   return { ...pod, containers, booking: booking && { ...booking, memory: memory ?? booking.memory } };
 }
 
-// A provider that offers nothing but these nodes: each container is aligned among them, with the
-// memory that it keeps.
+// A provider that offers only these nodes. Each container is aligned among them, with the memory
+// that it keeps.
 function providerNear(
   pod: PodAssignment,
   { numaNodes }: Topology,
@@ -104,8 +105,8 @@ function providerNear(
 ): HintProvider {
   const near = (container: string | null): HintFamily => {
     if (!keepsMemory) return hints;
-    const own = pod.booking ? pod : { ...pod, containers: containersFor(pod, container) };
-    const must = nodesOf(memoryOf(own));
+    const part = pod.booking ? pod : { ...pod, containers: containersFor(pod, container) };
+    const must = nodesOf(memoryOf(part));
     if (must.isEmpty) return hints;
     return HintFamily.from(
       [...hints].filter(({ nodes }) => must.isSubsetOf(nodes ?? NodeSet.EMPTY)),

@@ -10,19 +10,19 @@ export interface NodeChoice {
   /** [low, high] */
   readonly mask: readonly [low: number, high: number];
   readonly cpus: CpuSet;
-  /** All sets of these nodes, or of so many nodes only the single ones and all together. */
+  /** A hint for every subset; for many nodes, only for single nodes and for all together. */
   readonly hints: HintFamily;
 }
 
-/** More sets than these are not looked at: the narrowest are. */
+// The most sets to search, the narrowest first.
 const MOST_CHOICES = 1024;
-// Sets of more nodes have too many subsets.
+// Larger sets have too many subsets.
 const MOST_SUBSETS_OF = 8;
 
 interface Choices {
-  /** By size. */
+  /** The sets, the narrowest first. */
   readonly list: readonly NodeChoice[];
-  /** Whether these are all sets. */
+  /** True if the list has all sets. */
   readonly isComplete: boolean;
 }
 
@@ -55,7 +55,7 @@ function choiceOf(topology: Topology, list: readonly number[]): NodeChoice {
   const { numaNodes } = topology;
   const nodes = NodeSet.from(list);
   const cpus = topology.nodes.reduce(
-    (all, { id, cpus: own }) => (nodes.has(id) ? all.union(own) : all),
+    (all, node) => (nodes.has(node.id) ? all.union(node.cpus) : all),
     CpuSet.EMPTY,
   );
   const hints = subsetsOf(list).map((each) => ({ nodes: NodeSet.from(each), preferred: true }));
@@ -67,7 +67,7 @@ function subsetsOf(list: readonly number[]): readonly (readonly number[])[] {
   return list.flatMap((_, i) => [...combinations(list, i + 1)]);
 }
 
-/** All lists of `size` members, in their order. */
+/** All sublists of `size` members, in the order of the list. */
 function* combinations(list: readonly number[], size: number, from = 0): Generator<readonly number[]> {
   if (size === 0) {
     yield [];

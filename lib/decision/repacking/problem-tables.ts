@@ -1,4 +1,4 @@
-// ProblemTables: what the core needs to look for moves, in rows of numbers. Pure.
+// ProblemTables: the input of the core's search for moves, as rows of numbers. Pure.
 import { bookedOn, memoryBookings } from '../../account/booked-memory.js';
 import type { RepackingTables } from '../../base/native-tables.js';
 import { podTotal } from '../../input/pods/pod-request.js';
@@ -11,7 +11,7 @@ import { CpuViews, cpuPlaces } from './cpu-views.js';
 import { type MovableGrant, usableCpus } from './movable-grant.js';
 import type { RequestPart } from './request-parts.js';
 
-/** Of the grants, which are in the order that decides between equals, and the parts of a request. */
+/** `parts`: the request. `grants`: the grants that may move; their order decides between equals. */
 export function problemTables(
   question: Question,
   draft: Draft,
@@ -71,7 +71,7 @@ interface Bytes {
 const unitsOf = ({ request: { pod }, placement }: MovableGrant): number =>
   podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 
-// By node: spare bytes, booked ones, the most that can be free.
+// By node: bytes that are neither booked nor reserved, booked bytes, and the kernel's free bytes.
 function memoryCells({ topology, state, hugepages }: Question, type: string): number[] {
   const taken = takenByKubelet(state.kubelet, topology);
   const kernel = hugepages?.get(type);
@@ -82,7 +82,7 @@ function memoryCells({ topology, state, hugepages }: Question, type: string): nu
   });
 }
 
-// [mask, blocks] of each group of nodes that share allocations.
+// A row per group of nodes that share allocations: [mask, number of blocks].
 function groupRows({ topology: { numaNodes }, state }: Question): number[] {
   const groups = new Map<string, { readonly mask: readonly number[]; blocks: number }>();
   for (const pod of state.pods) {
@@ -110,11 +110,11 @@ function holdingTables(
   const byNode = new Float64Array(grants.length * views.length * length);
   const shares: number[] = [];
   for (let i = 0; i < grants.length; i++) {
-    const own = grants[i]!.cpus.toArray();
+    const cpus = grants[i]!.cpus.toArray();
     for (let view = 0; view < views.length; view++) {
       const { universe, counts } = views[view]!;
       const ofCore = new Map<number, number>();
-      for (const cpu of own) {
+      for (const cpu of cpus) {
         if (!universe.has(cpu)) continue;
         byNode[(i * views.length + view) * length + places.node.get(cpu)!]!++;
         const core = places.core.get(cpu)!;

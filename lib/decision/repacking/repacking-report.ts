@@ -1,5 +1,4 @@
-// RepackingReport: what moves would make of a request that is rejected, for programs and for people.
-// Pure.
+// RepackingReport: the moves that would admit a rejected request, for programs and people. Pure.
 import { memoryOf, nodesOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { printable } from '../../base/text/printable.js';
@@ -9,58 +8,62 @@ import type { Rejection } from '../rejection.js';
 import type { Move } from './move.js';
 import type { NoRepacking, Repacking } from './repacking.js';
 
-/** What a grant would run on once it has made room: elsewhere, or on fewer of its CPUs. */
+/** The CPUs of a grant after it has made room: elsewhere, or fewer of its own. */
 export interface ProposedMove {
+  /** The uid of the grant that would move. */
   readonly uid: string;
+  /** The name of that grant; its uid if it was given none. */
   readonly name: string;
-  /** What it runs on. */
+  /** The CPUs that it runs on now. */
   readonly before: CpuSet;
-  /** What it would run on. */
+  /** The CPUs that it would run on. */
   readonly cpus: CpuSet;
-  /** The NUMA nodes of all that it would hold. */
+  /** The NUMA nodes of the CPUs and memory that it would hold. */
   readonly nodes: NodeSet;
 }
 
-/** A grant that was asked to move, and has not. */
+/** A grant that was asked to move, and did not. */
 export interface UnmovedGrant {
+  /** The uid of the grant. */
   readonly uid: string;
+  /** The name of the grant; its uid if it was given none. */
   readonly name: string;
-  /** The code of the error. */
+  /** The error code of the failed move. */
   readonly code: string;
-  /** Of ERR_NOT_MOVED: `refused`, `no-answer`, `no-room`, `ended` or `called-off`; else null. */
+  /** For ERR_NOT_MOVED: `refused`, `no-answer`, `no-room`, `ended` or `called-off`; else null. */
   readonly reason: string | null;
 }
 
-/** What grants that can make room would make of a request that is rejected. */
+/** How other grants can make room for a rejected request. */
 export interface RepackingReport {
-  /** By which it would be admitted, in their order; empty where none are known. */
+  /** The moves that would admit the request, in their order; empty if none are known. */
   readonly moves: readonly ProposedMove[];
   /**
-   * Why there are none: what is free in all would not do (`sum`), nor would any NUMA nodes
-   * (`place`), no grant that consents makes room (`grants`), custom hint providers cannot be asked
-   * (`unknown`); null where there are.
+   * Why there are no moves: too little is free in all (`sum`), no NUMA nodes would do even if
+   * grants moved (`place`), no grant that consents can make room (`grants`), or custom hint
+   * providers cannot be asked (`unknown`). Null if there are moves.
    */
   readonly reason: NoRepacking['reason'] | null;
-  /** Those that would have made room, and have not moved. */
+  /** The grants that could have made room, but did not move. */
   readonly unmoved: readonly UnmovedGrant[];
-  /** Not all moves were tried: there may be some. */
+  /** True if not all moves were tried: others may help. */
   readonly isBounded: boolean;
-  /** All of it in one line. */
+  /** The report in one line. */
   readonly text: string;
 }
 
 declare module '../../base/errors.js' {
   interface ErrorDetails {
-    /** Of a rejection by the policy `dynamic`: what moves would have made of it. */
+    /** Of a rejection under the policy `dynamic`: the moves that would admit the request. */
     repacking?: RepackingReport;
   }
 }
 
 const NO_MOVES: Readonly<Record<NoRepacking['reason'], string>> = {
-  sum: 'no move would help: what is free in all would not do',
+  sum: 'no move would help: too little is free in all',
   place: 'no move would help: no NUMA nodes would do',
   grants: 'no move of a grant that consents would make room',
-  unknown: 'whether moves would help is not known: custom hint providers cannot be asked',
+  unknown: 'moves were not tried: custom hint providers cannot be asked',
 };
 
 export function proposedMove(topology: Topology, { uid, before, after }: Move): ProposedMove {
@@ -78,7 +81,7 @@ export function reportOf(
   const { isBounded } = answer;
   const texts = [
     ...unmoved.map(
-      ({ name, reason, code }) => `"${name}" would have made room, and has not moved (${reason ?? code})`,
+      ({ name, reason, code }) => `"${name}" could have made room, but did not move (${reason ?? code})`,
     ),
     reason === null ? `would be admitted after ${stepsText(moves)}` : NO_MOVES[reason],
     ...(isBounded && reason !== null ? ['not all moves were tried'] : []),
@@ -89,7 +92,7 @@ export function reportOf(
 const moveText = ({ name, before, cpus }: ProposedMove) =>
   before.isEmpty ? `"${name}"` : `"${name}" (${cpusNamed(before)} to ${cpus})`;
 
-// They all move, or all shrink.
+// Either all grants move, or all shrink.
 function stepsText(moves: readonly ProposedMove[]): string {
   const shrinks = moves.every(({ before, cpus }) => cpus.size < before.size);
   return `${shrinks ? 'shrinking' : 'moving'} ${listOf(moves.map(moveText))}`;
@@ -100,7 +103,7 @@ function listOf(texts: readonly string[]): string {
   return last < 1 ? texts.join('') : `${texts.slice(0, last).join(', ')} and ${texts[last]}`;
 }
 
-/** The rejection, with what is reported in its details and its texts. */
+/** Adds a report to the details and the texts of a rejection. */
 export function withReport(rejection: Rejection, repacking: RepackingReport): Rejection {
   const { message, explanation, facts } = rejection;
   return {

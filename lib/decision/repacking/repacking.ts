@@ -1,6 +1,5 @@
-// Repacking: the fewest moves of grants that consent to them, so that a request is admitted that is
-// rejected without them. The core searches by counts, and each proposal is decided as it would be
-// carried out. Pure.
+// Repacking: finds the fewest moves of consenting grants after which a rejected request is
+// admitted. The core proposes moves by counts; a full decision checks each proposal. Pure.
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
@@ -17,49 +16,49 @@ import { nodeChoices } from './node-choices.js';
 import { problemTables } from './problem-tables.js';
 import { countOf, requestParts } from './request-parts.js';
 
-/** How far a search goes. */
+/** The limits of a search. */
 export interface RepackLimits {
-  /** Above two the search is bounded. */
+  /** With more than two moves, the core's search is bounded. */
   readonly maxMoves: number;
-  /** How many proposals are decided at most. */
+  /** The most proposals to decide. */
   readonly budget: number;
 }
 
 export interface Repacking {
   readonly isFound: true;
-  /** In the order in which they are made; none: it is admitted as it is. */
+  /** In the order in which they are made; empty if the request is admitted without moves. */
   readonly moves: readonly Move[];
-  /** The pod that is admitted then. */
+  /** The pod of the request, as admitted after the moves. */
   readonly pod: PodAssignment;
-  /** The state with it and all moves: made where it is asked for. */
+  /** The state after the moves, with the pod; computed on demand. */
   readonly next: () => Assignments;
-  /** Of memory that migrates. */
+  /** Bytes of memory that migrate. */
   readonly bytes: number;
-  /** How many CPUs are given up for others, held ones too. */
+  /** The number of CPUs that the moving grants give up, including held siblings. */
   readonly cpus: number;
-  /** The search was cut short: there may be a better one. */
+  /** True if the search was cut short: there may be a better repacking. */
   readonly isBounded: boolean;
 }
 
 export interface NoRepacking {
   readonly isFound: false;
   /**
-   * `sum`: what is free in all would not do. `place`: nor would any NUMA nodes, whatever moves:
-   * devices stay. `grants`: none of those that may move makes room. `unknown`: custom hint
-   * providers cannot be tried, nor is room made for a grant that is resized.
+   * `sum`: too little is free in all. `place`: no NUMA nodes would do whatever moves, because
+   * devices stay. `grants`: no grant that may move makes room. `unknown`: custom hint providers
+   * cannot be tried, and a resize gets no room by moves.
    */
   readonly reason: 'sum' | 'place' | 'grants' | 'unknown';
-  /** The search was cut short: there may be one. */
+  /** True if the search was cut short: there may be a repacking. */
   readonly isBounded: boolean;
 }
 
-// Proposals that come from the core at once: few, then more and more.
+// The number of proposals that the core returns at once. It doubles with each call.
 const FEWEST_AT_ONCE = 8;
 const MOST_AT_ONCE = 512;
-// What the core does for more than two moves in the time of a decision.
+// The core's search steps that take as long as one decision.
 const STEPS_OF_A_DECISION = 200;
-// Of a proposal that is known to be wrong, in decisions.
-const COST_OF_KNOWN = 1 / 64;
+// The cost of a proposal whose first move has failed before, in decisions.
+const COST_OF_IMPOSSIBLE = 1 / 64;
 
 const uidsOf = ({ moves }: Repacking) =>
   moves
@@ -70,18 +69,18 @@ const uidsOf = ({ moves }: Repacking) =>
 const keyOf = (grant: number, target: number) => `${grant} ${target}`;
 
 /**
- * The best repacking for a request: of the fewest moves, then the fewest bytes of memory, then the
- * fewest CPUs, then the first uids. Each move has its new place beside its old one, by the policy
- * that it was admitted under, and is near its devices, which stay. `movable`: those that may move
- * now.
+ * The best repacking for a request: the fewest moves, then the fewest bytes of memory, then the
+ * fewest CPUs, then the lowest uids. Each moving grant needs its new place beside its old one,
+ * keeps the policy of its admission, and stays near its devices, which do not move. `movable`: the
+ * grants that may move now.
  */
 export function repack(
-  asked: Question,
+  request: Question,
   movable: readonly PodAssignment[],
   limits: RepackLimits,
 ): Repacking | NoRepacking {
-  if (asked.providers.length > 0 || asked.resized) return none('unknown');
-  const question = underSettings(asked);
+  if (request.providers.length > 0 || request.resized) return none('unknown');
+  const question = underSettings(request);
   const atOnce = decideWhether(question);
   if (atOnce) return repackingOf(atOnce, [], false);
   const grants = movable
@@ -121,7 +120,7 @@ function costOf(moves: readonly Move[]): Cost {
   };
 }
 
-/** The problem where the request takes its CPUs of one pool, or why there is none. */
+/** The problem of a request that takes its CPUs from one pool, or why moves cannot help there. */
 function problemIn(
   question: Question,
   pool: CpuPool,
@@ -130,8 +129,8 @@ function problemIn(
   const { draft } = begin(question, pool);
   const parts = requestParts(draft);
   if (!parts) return 'place';
-  // Where siblings are held, what moves may take fewer than it gives back, and where the request
-  // can have a part of the CPUs alone, others of them.
+  // Moves change the number of free CPUs only if grants hold siblings, which may be fewer
+  // elsewhere, or if the request may use only some of the machine's CPUs.
   const isCountFixed =
     grants.every(({ placement }) => !placement.holdSiblings) &&
     question.topology.cpus.isSubsetOf(draft.allowed);
@@ -146,7 +145,7 @@ class Search {
   readonly #grants: readonly MovableGrant[];
   readonly #problems: readonly RepackingTables[];
   readonly #limits: RepackLimits;
-  // What comes of first moves, which many proposals have; null: they cannot be.
+  // Results of first moves, which many proposals share; null if the move is impossible.
   readonly #firstMoves = new Map<string, StateAfterMove | null>();
   #budget: number;
   #isBounded: boolean;
@@ -199,12 +198,12 @@ class Search {
     }
   }
 
-  // Pairs of a grant and a target.
+  // `proposal`: pairs of a grant and a target.
   #decide(proposal: ArrayLike<number>): Repacking | undefined {
     const moves: Move[] = [];
     let { state } = this.#question;
-    const isKnown = this.#firstMoves.get(keyOf(proposal[0]!, proposal[1]!)) === null;
-    this.#budget -= isKnown ? COST_OF_KNOWN : 1;
+    const isImpossible = this.#firstMoves.get(keyOf(proposal[0]!, proposal[1]!)) === null;
+    this.#budget -= isImpossible ? COST_OF_IMPOSSIBLE : 1;
     for (let at = 0; at < proposal.length; at += 2) {
       const next = this.#move(state, proposal[at]!, proposal[at + 1]!, at === 0);
       if (!next) return undefined;
@@ -217,8 +216,8 @@ class Search {
 
   #move(state: Assignments, grant: number, target: number, isFirst: boolean): StateAfterMove | undefined {
     const key = keyOf(grant, target);
-    const known = isFirst ? this.#firstMoves.get(key) : undefined;
-    if (known !== undefined) return known ?? undefined;
+    const cached = isFirst ? this.#firstMoves.get(key) : undefined;
+    if (cached !== undefined) return cached ?? undefined;
     const { targets } = this.#grants[grant]!;
     const next = moveOf(this.#question, state, this.#grants[grant]!, targets[target]!);
     if (isFirst) this.#firstMoves.set(key, next ?? null);

@@ -1,5 +1,5 @@
-// RequestParts: what a request asks for in the end, part by part, and on which NUMA nodes its
-// policy would ever admit each of them, whatever moves. Pure.
+// RequestParts: the parts of a request, and the NUMA nodes on which its policy could admit each
+// part, whatever moves. Pure.
 import { native } from '../../base/native.js';
 import { podTotal } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
@@ -21,7 +21,7 @@ import { nodeChoices } from './node-choices.js';
 
 type Mask = readonly [low: number, high: number];
 
-/** Where a part has its CPUs, and where its memory. */
+/** The nodes of a part's CPUs, and those of its memory. */
 export interface Place {
   readonly cpus: Mask;
   readonly memory: Mask;
@@ -32,24 +32,24 @@ export interface RequestPart {
   readonly count: number;
   readonly memory: readonly MemoryRequest[];
   readonly places: readonly Place[];
-  /** False: it ends before others begin, which may have what it had. */
+  /** False for an init container: later containers may reuse what it had. */
   readonly stays: boolean;
 }
 
-// Of the narrowest hints no more are looked at.
+// The most hints to look at, the narrowest first.
 const MOST_HINTS = 4096;
 
 /**
- * The parts of the request; undefined: one of them has no place, whatever moves. REQUIRES: a draft
- * that has just begun.
+ * The parts of the request; undefined if one of them has no place, whatever moves. REQUIRES: a
+ * draft without placed containers.
  */
 export function requestParts(draft: Draft): readonly RequestPart[] | undefined {
   const { pod, placement } = draft;
   const isAligned = placement.topologyPolicy !== 'none';
   const isWhole = isBookedWhole(pod, placement) || (isAligned && placement.scope === 'pod');
-  const askers = isWhole ? [undefined] : pod.containers;
+  const containers = isWhole ? [undefined] : pod.containers;
   const parts: RequestPart[] = [];
-  for (const container of askers) {
+  for (const container of containers) {
     const part = partOf(draft, container);
     if (part.places.length === 0) return undefined;
     if (part.count > 0 || part.memory.length > 0) parts.push(part);
@@ -57,7 +57,7 @@ export function requestParts(draft: Draft): readonly RequestPart[] | undefined {
   return parts;
 }
 
-/** All CPUs that the request takes at one time, or cores where it holds siblings. */
+/** The number of CPUs that the request takes at one time; of cores if it holds siblings. */
 export const countOf = ({ pod, placement }: Draft): number =>
   isBookedWhole(pod, placement)
     ? podExclusiveCount(pod, placement)
@@ -73,7 +73,7 @@ function partOf(draft: Draft, container: ContainerRequest | undefined): RequestP
   return { count, memory, places, stays: container?.kind !== 'init' };
 }
 
-// Wherever they are: devices stay, so that as many must be free.
+// The places under a policy that accepts any nodes. Devices do not move, so enough must be free.
 function freePlaces(
   draft: Draft,
   memory: readonly MemoryRequest[],
@@ -86,7 +86,7 @@ function freePlaces(
   return nodeChoices(topology).list.map(({ mask }) => ({ cpus: all, memory: mask }));
 }
 
-// All providers must prefer the very same nodes.
+// The places under a strict policy: all providers must prefer the same nodes.
 function strictPlaces(
   draft: Draft,
   count: number,
@@ -116,7 +116,7 @@ function preferredSets(family: HintFamily, isFitting: (nodes: NodeSet) => boolea
   return sets;
 }
 
-// As if all CPUs were free.
+// The hints as if all CPUs were free.
 function cpuFamily({ topology, placement }: Draft, count: number): HintFamily {
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   if (count > machine.cpus.size) return HintFamily.from([], topology.numaNodes);
@@ -130,7 +130,7 @@ function cpuFamily({ topology, placement }: Draft, count: number): HintFamily {
   return new HintFamily(native.cpuHints(call), topology.numaNodes);
 }
 
-// As if all memory were.
+// The hints as if all memory were free.
 function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamily {
   const { call } = candidates(draft, memory);
   const amounts = memory.flatMap(({ type, bytes }) => {
@@ -143,6 +143,6 @@ function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamil
 
 function familyOf({ topology }: Draft, hints: Hints): HintFamily {
   if (hints instanceof HintFamily) return hints;
-  if (hints.kind !== 'devices') throw new TypeError('hints for devices were expected');
+  if (hints.kind !== 'devices') throw new TypeError('expected hints for devices');
   return new HintFamily(native.deviceHints(hints.call), topology.numaNodes);
 }

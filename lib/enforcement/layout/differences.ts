@@ -39,14 +39,14 @@ const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.inte
 export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFacts): readonly Difference[] {
   return groups.flatMap(({ pod, name, cpus }) => {
     const found = facts.groups.get(name);
-    const wanted = within(facts.online, cpus);
-    if (!found || wanted.isEmpty || found.cpus.equals(wanted)) return [];
+    const target = within(facts.online, cpus);
+    if (!found || target.isEmpty || found.cpus.equals(target)) return [];
     const { path } = found;
     const what = `${path} has CPUs ${found.cpus} instead of ${cpus}`;
     // While a grant changes, its group may have all that the grant holds.
     const has = within(facts.online, found.cpus);
-    const isDrift = !wanted.isSubsetOf(has) || !has.isSubsetOf(cpusOf(pod));
-    return [{ kind: 'cgroup', pod, path, what, isDrift, steps: [{ kind: 'fit', path, cpus: wanted }] }];
+    const isDrift = !target.isSubsetOf(has) || !has.isSubsetOf(cpusOf(pod));
+    return [{ kind: 'cgroup', pod, path, what, isDrift, steps: [{ kind: 'fit', path, cpus: target }] }];
   });
 }
 
@@ -60,11 +60,11 @@ export function memoryDifferences(
 ): readonly MemoryDifference[] {
   return groups.flatMap(({ pod, name, mems, isUnbound }) => {
     const group = found.get(name);
-    const wanted = isUnbound ? nodes : mems.intersection(nodes);
-    if (!group?.mems || wanted.isEmpty || group.mems.equals(wanted)) return [];
+    const target = isUnbound ? nodes : mems.intersection(nodes);
+    if (!group?.mems || target.isEmpty || group.mems.equals(target)) return [];
     const { path } = group;
-    const what = `${path} has memory nodes ${group.mems.isEmpty ? 'of the group above' : group.mems} instead of ${wanted}`;
-    const steps: Step[] = [{ kind: 'bind', path, nodes: wanted }];
+    const what = `${path} has memory nodes ${group.mems.isEmpty ? 'of the group above' : group.mems} instead of ${target}`;
+    const steps: Step[] = [{ kind: 'bind', path, nodes: target }];
     return [{ kind: 'memory', pod, container: containerOf(name), path, what, isDrift: true, steps }];
   });
 }
@@ -80,8 +80,8 @@ export function partitionDifferences(
   const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isIsolated }) => isIsolated);
   const open = isolated.filter(({ name }) => !isIsolation(facts.groups.get(name)));
   if (isRootRight && open.length === 0) return [];
-  const wanted = layout.partition.isEmpty ? 'no partition' : `a partition of ${layout.partition}`;
-  const what = `${path} is "${root.text}" with CPUs ${root.cpus} instead of ${wanted}`;
+  const target = layout.partition.isEmpty ? 'no partition' : `a partition of ${layout.partition}`;
+  const what = `${path} is "${root.text}" with CPUs ${root.cpus} instead of ${target}`;
   // The next commit makes a group that does not exist yet.
   const isDrift = !isRootRight || open.some(({ name }) => facts.groups.has(name));
   const steps: Step[] = [
@@ -93,9 +93,9 @@ export function partitionDifferences(
   return [{ kind: 'partition', pod: null, path, what, isDrift, steps }];
 }
 
-function isPartitionOf({ kind, valid, cpus }: Partition, wanted: CpuSet): boolean {
-  if (wanted.isEmpty) return kind !== 'root';
-  return kind === 'root' && valid && cpus.equals(wanted);
+function isPartitionOf({ kind, valid, cpus }: Partition, target: CpuSet): boolean {
+  if (target.isEmpty) return kind !== 'root';
+  return kind === 'root' && valid && cpus.equals(target);
 }
 
 // A kernel without such a file isolates nothing.
@@ -106,24 +106,24 @@ const isIsolation = (found: GroupFacts | undefined) =>
 function shrinkings({ groups, partition }: Layout, facts: GrantFacts): Step[] {
   return groups.flatMap(({ name }) => {
     const found = facts.groups.get(name);
-    const kept = found?.cpus.intersection(partition);
-    if (!found || !kept || kept.isEmpty || kept.equals(found.cpus)) return [];
-    return [{ kind: 'fit', path: found.path, cpus: kept }];
+    const remainder = found?.cpus.intersection(partition);
+    if (!found || !remainder || remainder.isEmpty || remainder.equals(found.cpus)) return [];
+    return [{ kind: 'fit', path: found.path, cpus: remainder }];
   });
 }
 
 /** Groups whose CPUs are not those of the shared pool. */
 export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly Difference[] {
-  const wanted = within(online, pool);
+  const target = within(online, pool);
   return groups
-    .filter(({ cpus }) => !wanted.isEmpty && !cpus.equals(wanted))
+    .filter(({ cpus }) => !target.isEmpty && !cpus.equals(target))
     .map(({ path, cpus }) => ({
       kind: 'pool',
       pod: null,
       path,
       what: `${path} has CPUs ${cpus} instead of the shared pool's ${pool}`,
       isDrift: true,
-      steps: [{ kind: 'fit', path, cpus: wanted }],
+      steps: [{ kind: 'fit', path, cpus: target }],
     }));
 }
 

@@ -102,10 +102,10 @@ export function layoutOf(states: readonly Assignments[]): Layout {
   );
   const during = (group: LayoutGroup) => {
     const isOne = group.pod.containers.length === 1 || hasParts(group.pod);
-    const earlier = isOne ? former.get(group.pod) : undefined;
-    if (!earlier) return group;
-    const isUnbound = group.mems.isEmpty && !memoryNodesOf(earlier, ALL_CONTAINERS).isEmpty;
-    return { ...group, cpus: group.cpus.union(runningCpus(earlier)), isUnbound };
+    const formerPod = isOne ? former.get(group.pod) : undefined;
+    if (!formerPod) return group;
+    const isUnbound = group.mems.isEmpty && !memoryNodesOf(formerPod, ALL_CONTAINERS).isEmpty;
+    return { ...group, cpus: group.cpus.union(runningCpus(formerPod)), isUnbound };
   };
   const inPartition = states.flatMap(({ pods }) => podsInPartition(pods));
   return {

@@ -30,9 +30,9 @@ export function podsNotIn({ pods }: Assignments, { pods: others }: Assignments):
 }
 
 /** A state without some of its grants. */
-export function without(state: Assignments, ended: readonly PodAssignment[]): Assignments {
-  if (ended.length === 0) return state;
-  return { ...state, pods: state.pods.filter((pod) => !ended.includes(pod)) };
+export function without(state: Assignments, endedPods: readonly PodAssignment[]): Assignments {
+  if (endedPods.length === 0) return state;
+  return { ...state, pods: state.pods.filter((pod) => !endedPods.includes(pod)) };
 }
 
 /** A grant with groups that changes its CPUs or memory nodes. */
@@ -46,13 +46,13 @@ export function refits(before: Assignments, next: Assignments): readonly Refit[]
   const changes = podListChanges(before.pods, next.pods);
   const old = new Map(podsBefore(changes).map((pod) => [pod.uid, pod]));
   return podsAfter(changes).flatMap((pod) => {
-    const earlier = hasGroups(pod) ? old.get(pod.uid) : undefined;
-    return earlier === undefined || isFit(earlier, pod) ? [] : [{ pod, earlier }];
+    const former = hasGroups(pod) ? old.get(pod.uid) : undefined;
+    return former === undefined || isFit(former, pod) ? [] : [{ pod, earlier: former }];
   });
 }
 
-const isFit = (earlier: PodAssignment, pod: PodAssignment) =>
-  runningCpus(earlier).equals(runningCpus(pod)) && nodesOf(memoryOf(earlier)).equals(nodesOf(memoryOf(pod)));
+const isFit = (former: PodAssignment, pod: PodAssignment) =>
+  runningCpus(former).equals(runningCpus(pod)) && nodesOf(memoryOf(former)).equals(nodesOf(memoryOf(pod)));
 
 /** Grants that have CPUs in `next` that they did not have before. */
 export function grownPods(before: Assignments, next: Assignments): readonly PodAssignment[] {

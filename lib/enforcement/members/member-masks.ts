@@ -23,7 +23,7 @@ const isBare = ({ applied }: NativeMemberThread) => applied.length === 0;
 export const masked = (threads: readonly NativeMemberThread[]) => threads.filter((thread) => !isBare(thread));
 
 // Most threads of a process have the same sets.
-function memoized<K, V>(find: (key: K) => V): (key: K) => V {
+function memoize<K, V>(find: (key: K) => V): (key: K) => V {
   const found = new Map<K, V>();
   return (key) => {
     let value = found.get(key);
@@ -37,11 +37,11 @@ function memoized<K, V>(find: (key: K) => V): (key: K) => V {
 
 // A row is [tid, chosen, applied], and `asked` if it differs from `applied`.
 export function encodeMasks(process: string, threads: readonly NativeMemberThread[]): string {
-  const textOf = memoized((words: Words) => `${new CpuSet(words)}`);
+  const textOf = memoize((words: Words) => `${new CpuSet(words)}`);
   const bareThreads = threads.filter(isBare).map(({ tid }) => tid);
   const rows = masked(threads).map(({ tid, ...sets }) => {
-    const [chosen, applied, asked] = [sets.chosen, sets.applied, sets.asked].map(textOf);
-    return asked === applied ? [tid, chosen, applied] : [tid, chosen, applied, asked];
+    const [choice, mask, request] = [sets.chosen, sets.applied, sets.asked].map(textOf);
+    return request === mask ? [tid, choice, mask] : [tid, choice, mask, request];
   });
   return JSON.stringify({ process, threads: rows, ...(bareThreads.length > 0 && { seen: bareThreads }) });
 }
@@ -51,7 +51,7 @@ export function decodeMasks(process: string, text: string): NativeMemberThread[]
   try {
     const record = JSON.parse(text) as { process: unknown; threads: unknown[]; seen?: unknown[] };
     if (record.process !== process) return [];
-    const setOf = memoized((list: string) => CpuSet.parse(list).words);
+    const setOf = memoize((list: string) => CpuSet.parse(list).words);
     return [...record.threads.map((row) => decodeThread(row, setOf)), ...(record.seen ?? []).map(bareThread)];
   } catch {
     return [];

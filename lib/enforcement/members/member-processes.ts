@@ -52,7 +52,7 @@ export function* unconfined(
   all: readonly Registered[],
   isConfined: (member: SharedMember) => boolean,
 ): Generator<Unconfined> {
-  const visited = new Set<number>();
+  const visitedPids = new Set<number>();
   for (const registered of all) {
     const { names, entry } = registered;
     const member = memberOf(entry);
@@ -64,8 +64,8 @@ export function* unconfined(
       continue;
     }
     for (const process of processes) {
-      if (visited.has(process.pid)) continue;
-      visited.add(process.pid);
+      if (visitedPids.has(process.pid)) continue;
+      visitedPids.add(process.pid);
       yield { member, names, process };
     }
   }
@@ -106,8 +106,8 @@ export function processesOf(registered: Registered): readonly ProcessIdentity[] 
 export function processesIn(path: string): number[] {
   try {
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
-    const below = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...pids, ...below.flatMap(({ name }) => processesIn(join(path, name)))];
+    const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...pids, ...folders.flatMap(({ name }) => processesIn(join(path, name)))];
   } catch {
     // The cgroup was removed in the meantime.
     return [];

@@ -235,9 +235,9 @@ export class MemberRegistry {
       const isSeen = one.entry.kind === 'process' ? isProcessRunning(one.entry) : isHere(one.entry);
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
-      const earlier = found.get(key);
-      const both = earlier
-        ? { ...joined(earlier, one), names: [...earlier.names, name] }
+      const other = found.get(key);
+      const both = other
+        ? { ...joined(other, one), names: [...other.names, name] }
         : { ...one, names: [name] };
       found.set(key, { ...both, isSeen: isSeen === true });
     }
@@ -259,10 +259,10 @@ export class MemberRegistry {
     const file = readMemberFile(this.folder, name);
     if (!file) return undefined;
     const { user, isSure, isNameSure } = file;
-    const written = decode(name, file.text);
-    const entry = written ?? entryByName(name);
+    const record = decode(name, file.text);
+    const entry = record ?? entryByName(name);
     if (!counts(entry, user)) return undefined;
-    const doubt = isSure && (written || isNameSure) ? undefined : doubtOf(name, written !== undefined);
+    const doubt = isSure && (record || isNameSure) ? undefined : doubtOf(name, record !== undefined);
     return { entry, user, doubt: isSelf(entry) ? undefined : doubt };
   }
 }

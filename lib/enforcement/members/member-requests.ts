@@ -52,8 +52,8 @@ export class MemberRequests {
   readonly #path: string;
   #watch: FileWatch | undefined;
   #endRequests = () => {};
-  readonly #later = new Map<() => void, NodeJS.Timeout>();
-  #answered = '';
+  readonly #timers = new Map<() => void, NodeJS.Timeout>();
+  #lastAnswer = '';
 
   /** `path`: the folder as this process sees it. */
   constructor(folder: NativeFolder, path: string) {
@@ -72,18 +72,18 @@ export class MemberRequests {
     mayAnswer: (name: string, user: number) => boolean,
   ): Promise<ReadonlySet<string>> {
     const id = this.send(request);
-    const answered = new Set<string>();
+    const respondents = new Set<string>();
     for (const end = performance.now() + timeoutMs; ; ) {
       // The time is read before the files: this process may be suspended at any moment, and answers
       // from that time count.
       const isLate = performance.now() >= end;
       for (const name of request.names) {
         const file = readMemberFile(this.#folder, `${name}${ANSWER}`);
-        if (file && isAnswer(file, id, name) && mayAnswer(name, file.user)) answered.add(name);
+        if (file && isAnswer(file, id, name) && mayAnswer(name, file.user)) respondents.add(name);
       }
       // A process that has ended does not answer.
-      const isWaiting = request.names.some((name) => !answered.has(name) && isThere(name));
-      if (!isWaiting || isLate) return answered;
+      const isWaiting = request.names.some((name) => !respondents.has(name) && isThere(name));
+      if (!isWaiting || isLate) return respondents;
       await pause(LOOK_MS);
     }
   }
@@ -108,11 +108,11 @@ export class MemberRequests {
     };
     const look = () => {
       const request = this.#read();
-      if (!request?.names.includes(name) || request.id === this.#answered) return;
-      this.#answered = request.id;
+      if (!request?.names.includes(name) || request.id === this.#lastAnswer) return;
+      this.#lastAnswer = request.id;
       if (obey(request)) this.#folder.replace(`${name}${ANSWER}`, answerText(request.id, name));
       else {
-        this.#answered = '';
+        this.#lastAnswer = '';
         this.#lookLater(look);
       }
     };
@@ -140,20 +140,20 @@ export class MemberRequests {
   }
 
   #lookLater(look: () => void): void {
-    if (this.#later.has(look)) return;
+    if (this.#timers.has(look)) return;
     const timer = setTimeout(() => {
-      this.#later.delete(look);
+      this.#timers.delete(look);
       quietly(look)();
     }, LATER_MS);
-    this.#later.set(look, timer.unref());
+    this.#timers.set(look, timer.unref());
   }
 
   /** Call this if another folder is at the path. */
   restart = () => {};
 
   stop(): void {
-    for (const timer of this.#later.values()) clearTimeout(timer);
-    this.#later.clear();
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
     this.#watch?.stop();
     this.#watch = undefined;
     this.#endRequests();

@@ -61,19 +61,19 @@ export class ProcessConfiner {
     const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
     // All choices or none: a thread that is left out would pass for the child of another thread
     // with the same mask.
-    const chosen = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
-    if (taken.isEmpty && before === undefined && (chosen ?? []).length === 0) return undefined;
+    const threadChoices = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
+    if (taken.isEmpty && before === undefined && (threadChoices ?? []).length === 0) return undefined;
     const unpinnedThreads = unpinnedOf(process, unpinned);
-    const known = chosen ?? withUnpinned(before?.threads ?? [], unpinnedThreads);
-    const movable = (chosen ?? unpinnedThreads).map(({ tid }) => tid);
-    const limit = (known.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
+    const threads = threadChoices ?? withUnpinned(before?.threads ?? [], unpinnedThreads);
+    const movable = (threadChoices ?? unpinnedThreads).map(({ tid }) => tid);
+    const limit = (threads.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
       const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
         ({ words }) => words,
       );
       return native.confineMember({
         pid,
-        known,
+        known: threads,
         taken: taken.words,
         pool: pool.words,
         grants,
@@ -84,9 +84,9 @@ export class ProcessConfiner {
       });
     };
     let allowed = this.#holders.grantsOf(pods, process);
-    let planned = run(allowed, true);
+    let plan = run(allowed, true);
     // The parents of a process matter only if its threads would be moved off a grant.
-    const places = (planned?.places ?? []).map((words) => new CpuSet(words));
+    const places = (plan?.places ?? []).map((words) => new CpuSet(words));
     if (places.some((place) => place.isSubsetOf(granted))) {
       // A process that was attached to a container without exclusive CPUs must leave them all the
       // same.
@@ -101,10 +101,12 @@ export class ProcessConfiner {
       );
       if (parents.length > 0) {
         allowed = [...allowed, ...parents];
-        planned = run(allowed, true);
+        plan = run(allowed, true);
       }
     }
-    return planned && { file, before: before?.text, known, planned, move: () => run(allowed, false) };
+    return (
+      plan && { file, before: before?.text, known: threads, planned: plan, move: () => run(allowed, false) }
+    );
   }
 
   /** Records what its threads have chosen, moves them, and reads back. */
@@ -119,9 +121,9 @@ export class ProcessConfiner {
     if (!plan) return NOTHING_DONE;
     const { file, before, known, planned, move } = plan;
     const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {
-      const there = new CpuSet(cpus).intersection(confinement.taken);
-      const isOwn = (pod: PodAssignment) => there.isSubsetOf(cpusOf(pod));
-      return !there.isEmpty && !this.#holders.grantsOf(confinement.held, process).some(isOwn);
+      const exclusive = new CpuSet(cpus).intersection(confinement.taken);
+      const isOwn = (pod: PodAssignment) => exclusive.isSubsetOf(cpusOf(pod));
+      return !exclusive.isEmpty && !this.#holders.grantsOf(confinement.held, process).some(isOwn);
     };
     const reasonOf = ({ stuck }: NativeConfinement) => {
       const first = stuck.find(isInTheWay);
@@ -146,9 +148,9 @@ export class ProcessConfiner {
     // The record is written first, with the current and the future masks: a crash in between must
     // not lose what the threads had chosen.
     const text = save([...planned.threads, ...known], before);
-    const confined = move();
-    if (!confined) return NOTHING_DONE;
-    save(confined.threads, text);
-    return { moved: confined.moved, ...reasonOf(confined) };
+    const result = move();
+    if (!result) return NOTHING_DONE;
+    save(result.threads, text);
+    return { moved: result.moved, ...reasonOf(result) };
   }
 }

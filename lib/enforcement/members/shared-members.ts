@@ -51,14 +51,14 @@ export class SharedMembers implements StatePart {
   }
 
   /**
-   * Makes this process a member, which leaves CPUs on request. Calls `reopened` when CPUs are given
+   * Makes this process a member, which leaves CPUs on request. Calls `onReopen` when CPUs are given
    * back, and when another program has removed the registration. Call {@link leave} as often.
    */
-  join(pods: () => readonly PodAssignment[], reopened: () => void): void {
+  join(pods: () => readonly PodAssignment[], onReopen: () => void): void {
     this.registry.join();
     const name = this.registry.ownName;
     if (name !== undefined)
-      this.#requests.listen(name, (request) => this.#obey(request, pods(), reopened), reopened);
+      this.#requests.listen(name, (request) => this.#obey(request, pods(), onReopen), onReopen);
   }
 
   leave(): void {
@@ -77,9 +77,9 @@ export class SharedMembers implements StatePart {
   #obey(
     { taken, pool, isOver }: ClearRequest,
     pods: readonly PodAssignment[],
-    reopened: () => void,
+    onReopen: () => void,
   ): boolean {
-    if (isOver) reopened();
+    if (isOver) onReopen();
     if (isOver) return true;
     const self = identifySelf();
     if (!isProcOurs()) return false;
@@ -134,10 +134,10 @@ export class SharedMembers implements StatePart {
         // Of its own threads this process knows what cpusets have removed, even if their masks are
         // unchanged.
         const isOwn = process.pid === globalThis.process.pid;
-        const known = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
+        const knownThreads = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
         const threads = native.memberChoices({
           pid: process.pid,
-          known,
+          known: knownThreads,
           unpinned: unpinnedThreads.map(({ tid }) => tid),
           grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
           limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
@@ -174,9 +174,9 @@ export class SharedMembers implements StatePart {
     if (choices.size === 0) return { stuck, refused, byMask };
     // A cpuset keeps these off, but its change may have reset their masks.
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
-      const chosen = process && choices.get(process.pid);
-      if (!chosen?.some(({ isFree }) => !isFree)) continue;
-      this.#confiner.confine(process!, confinement, names, false, chosen);
+      const threads = process && choices.get(process.pid);
+      if (!threads?.some(({ isFree }) => !isFree)) continue;
+      this.#confiner.confine(process!, confinement, names, false, threads);
     }
     return { stuck, refused, byMask };
   }
@@ -189,18 +189,18 @@ export class SharedMembers implements StatePart {
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
     const names = this.#folder.list();
     const found: StrayMember[] = [];
-    let [checked, byMask] = [0, 0];
+    let [count, byMask] = [0, 0];
     for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
       byMask++;
-      const planned = process && this.#confiner.plan(process, confinement, names, false)?.planned;
-      if (!process || planned?.isRefused) continue;
-      checked++;
-      const threads = planned?.moved ?? 0;
+      const plan = process && this.#confiner.plan(process, confinement, names, false)?.planned;
+      if (!process || plan?.isRefused) continue;
+      count++;
+      const threads = plan?.moved ?? 0;
       if (threads === 0) continue;
       const repair = () => this.#confiner.confine(process, confinement, names, false);
       found.push({ member, process, threads, repair });
     }
-    return { checked, byMask, found };
+    return { checked: count, byMask, found };
   }
 
   /** What threads of this process have chosen whose masks differ from that now. */
@@ -229,7 +229,7 @@ export class SharedMembers implements StatePart {
     const names = stuck.flatMap((each) => (each.member.kind === 'process' ? each.names : []));
     if (names.length === 0) return [...stuck];
     const isThere = (name: string) => this.registry.look([name]).length > 0;
-    const answered = await this.#requests.ask(
+    const answer = await this.#requests.ask(
       { names, taken, pool, isOver: false },
       timeoutMs,
       isThere,
@@ -237,7 +237,7 @@ export class SharedMembers implements StatePart {
     );
     return stuck.filter(
       ({ member, names }) =>
-        member.kind !== 'process' || (!names.some((name) => answered.has(name)) && names.some(isThere)),
+        member.kind !== 'process' || (!names.some((name) => answer.has(name)) && names.some(isThere)),
     );
   }
 

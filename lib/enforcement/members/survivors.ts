@@ -7,7 +7,9 @@ import { commandOf } from './member-entry.js';
 
 /** A process that keeps a grant after its owner has ended. */
 export interface Survivor {
+  /** Its pid, in the pid namespace of the caller. */
   readonly pid: number;
+  /** Its program without arguments; empty if it cannot be read. */
   readonly command: string;
 }
 
@@ -19,11 +21,11 @@ export interface Survivor {
 export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string, readonly Survivor[]> {
   const hasEnded = ({ kind, pid, uuid }: OwnerRecord) =>
     kind === 'process' && pid !== null && hasOpen(pid, `/owners/${uuid}`) === false;
-  const ended = owners.filter(hasEnded);
+  const endedOwners = owners.filter(hasEnded);
   const found = new Map<string, readonly Survivor[]>();
-  if (ended.length === 0) return found;
+  if (endedOwners.length === 0) return found;
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  for (const { uuid, pid: owner } of ended) {
+  for (const { uuid, pid: owner } of endedOwners) {
     const holders = pids.map(Number).filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
     // The owner itself may have another pid here than in its own namespace.
     if (holders.length === 0 || holders.some((pid) => innerPid(pid) === owner)) continue;

@@ -1,5 +1,5 @@
-// A pod as callers give it, in their own words or as a Kubernetes manifest -> what it asks for,
-// checked and frozen. null stands for a field left out, as Kubernetes reads it.
+// Checks a plain pod or a Kubernetes manifest, and freezes what it requests. null is a missing
+// field, as in Kubernetes.
 import { checkOptions, isName, NAME } from '../../base/check-options.js';
 import { withLast } from '../../base/collections/lists.js';
 import type { Fields } from '../../base/shapes.js';
@@ -27,66 +27,84 @@ import {
 
 export type { PodRequest, QosClass } from './pod-resources.js';
 
-/** The resources of one container. A missing request is its limit. */
+/** The resources of one container. The default of a request is the limit. */
 export interface ResourceRequirements {
+  /**
+   * What the container is promised; by default its limits. Exclusive CPUs need requests that equal
+   * the limits of CPU and memory.
+   */
   readonly requests?: ResourceAmounts;
+  /** What the container may use at most; by default as much as there is. */
   readonly limits?: ResourceAmounts;
 }
 
 /**
- * A container of a pod: with `resources`, as Kubernetes writes it, or with `requests` and `limits`
- * of its own.
+ * A container of a pod, with `resources` like in Kubernetes, or directly with `requests` and
+ * `limits`.
  */
 export interface ContainerSpec extends ResourceRequirements {
-  /** Unique in the pod: up to 63 small letters, digits and inner hyphens. */
+  /** Unique in the pod: up to 63 lower-case letters, digits and inner hyphens. */
   readonly name: string;
-  /** `Always` on an init container: it is a sidecar, and runs as long as the pod. */
+  /** `Always` makes an init container a sidecar, which runs as long as the pod. */
   readonly restartPolicy?: string;
+  /** The requests and limits in one object. Refused beside `requests` or `limits`. */
   readonly resources?: ResourceRequirements;
 }
 
 /** The containers of a pod. */
 export interface PodContainers {
-  /** They run one after the other, before `containers`. */
+  /** Containers that run one after the other, before `containers`. */
   readonly initContainers?: readonly ContainerSpec[];
   /** At least one. */
   readonly containers: readonly ContainerSpec[];
 }
 
-/** A pod in plain words. */
+/** A pod without the structure of a manifest. */
 export interface PlainPod extends PodContainers {
+  /**
+   * Identifies the pod on record: 1 to 253 printable characters. By default numalign makes a UUID.
+   */
   readonly uid?: string;
+  /** A name for people, 1 to 253 printable characters; by default the uid. */
   readonly name?: string;
   /** The resources of the pod as a whole: cpu, memory and hugepages. */
   readonly resources?: ResourceRequirements;
   /**
-   * The class that Kubernetes gave the pod, where not all that it was made of is known here. Default:
-   * computed from the containers.
+   * The class that Kubernetes gave the pod, if these fields do not show it.
+   * @default computed from the containers
    */
   readonly qosClass?: QosClass;
   /**
-   * Devices that a DRA driver gives, by container: lists of names of resources. A manifest says it
-   * in `status.extendedResourceClaimStatus`.
+   * The resources whose devices a DRA driver provides, by container. In a manifest this is
+   * `status.extendedResourceClaimStatus`.
    */
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>>;
 }
 
 /**
- * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. Typed loosely, since a
- * real one has many fields that do not matter here; those that do are checked.
+ * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. The type is loose,
+ * since a manifest has many fields that do not matter here. numalign checks those that do.
  */
 export interface PodManifest {
+  /** `v1`, which is also the default. */
   readonly apiVersion?: string;
+  /** `Pod`; {@link podsOf} takes other kinds. */
   readonly kind?: string;
+  /**
+   * numalign reads `uid`, `name`, `namespace` (by default `default`) and the annotation
+   * `numalign.io/movable`.
+   */
   readonly metadata?: object;
+  /** numalign reads `containers`, `initContainers` and `resources`, as in a {@link PlainPod}. */
   readonly spec?: object;
+  /** numalign reads `extendedResourceClaimStatus`: the devices that a DRA driver gives. */
   readonly status?: object;
 }
 
 /** The forms of a pod that callers may pass. */
 export type PodSpec = PlainPod | PodManifest;
 
-/** The pod that a grant is: one container, which asks for what is its limit. */
+/** The pod of an acquired grant: one container, whose requests are its limits. */
 export function guaranteedPod(
   { uid, name }: Pick<PodRequest, 'uid' | 'name'>,
   container: ContainerRequest,
@@ -114,16 +132,14 @@ const POD_KEYS = [
   'qosClass',
   'draExtendedResources',
 ] as const;
-/** The key of a manifest. */
 export const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
 const RESOURCES_KEYS = ['requests', 'limits'] as const;
-/** The kind of a container in words. */
 export const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
 
 /** The rule of {@link isContainerName} in words. */
-export const CONTAINER_NAME = '1 to 63 small letters, digits and inner hyphens';
+export const CONTAINER_NAME = '1 to 63 lower-case letters, digits and inner hyphens';
 
-/** As in Kubernetes. */
+/** True if Kubernetes accepts the value as the name of a container. */
 export function isContainerName(value: unknown): value is string {
   return typeof value === 'string' && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value);
 }
@@ -134,14 +150,14 @@ function parseName(value: unknown, field: string): string | undefined {
 }
 
 function parseKind(restartPolicy: unknown, field: string, isInit: boolean): ContainerRequest['kind'] {
-  const isGiven = restartPolicy !== undefined && restartPolicy !== null;
+  const isSet = restartPolicy !== undefined && restartPolicy !== null;
   if (!isInit)
-    return isGiven ? fail(field, restartPolicy, 'left out: only init containers may have one') : 'app';
-  if (!isGiven) return 'init';
+    return isSet ? fail(field, restartPolicy, 'left out: only init containers may have one') : 'app';
+  if (!isSet) return 'init';
   return restartPolicy === 'Always' ? 'sidecar' : fail(field, restartPolicy, '"Always", or left out');
 }
 
-// With `keys`, an object that has no others.
+// With `keys`, the object may have no other keys.
 function fieldsOf(value: unknown, field: string, keys: readonly string[] | undefined): Fields {
   const fields = podShape.object(value, field);
   return keys === undefined ? fields : checkOptions(fields, keys, field);
@@ -158,14 +174,14 @@ function parseContainer(
   if (!isContainerName(name)) fail(`${field}.name`, name, CONTAINER_NAME);
   const isNested = resources !== undefined && resources !== null;
   if (isNested && RESOURCES_KEYS.some((key) => container[key] !== undefined && container[key] !== null)) {
-    fail(`${field}.resources`, resources, 'left out where the container has requests or limits of its own');
+    fail(`${field}.resources`, resources, 'left out beside requests or limits of the container');
   }
   const at = isNested ? `${field}.resources` : field;
-  const given = isNested ? fieldsOf(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
-  const hasRequests = given.requests !== undefined && given.requests !== null;
-  const ownRequests = hasRequests ? parseAmounts(given.requests, `${at}.requests`) : undefined;
-  const limits = parseAmounts(given.limits, `${at}.limits`);
-  // Most containers ask for what they may use.
+  const amounts = isNested ? fieldsOf(resources, at, isManifest ? undefined : RESOURCES_KEYS) : container;
+  const hasRequests = amounts.requests !== undefined && amounts.requests !== null;
+  const ownRequests = hasRequests ? parseAmounts(amounts.requests, `${at}.requests`) : undefined;
+  const limits = parseAmounts(amounts.limits, `${at}.limits`);
+  // Most containers request their limits.
   let requests = ownRequests ?? limits;
   for (const { resource, amount: limit } of ownRequests ? limits : NO_AMOUNTS) {
     const request = amountIn(requests, resource);
@@ -178,16 +194,16 @@ function parseContainer(
       : request.nanos > limit.nanos;
     if (isWrong) {
       const valid = isNeverOvercommitted(resource) ? 'its limit' : 'at most its limit';
-      fail(`${at}.requests.${resource}`, (given.requests as ResourceAmounts)[resource], valid);
+      fail(`${at}.requests.${resource}`, (amounts.requests as ResourceAmounts)[resource], valid);
     }
   }
   const kind = parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit);
-  const parsed = Object.freeze({ name, kind, requests: inUnits(requests, `${at}.requests`) });
-  return { container: parsed, requests, limits };
+  const request = Object.freeze({ name, kind, requests: inUnits(requests, `${at}.requests`) });
+  return { container: request, requests, limits };
 }
 
 /**
- * A pod in plain words or a Kubernetes manifest, of which unknown fields are ignored.
+ * Parses a plain pod, or a Kubernetes manifest, whose unknown fields it ignores.
  * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an
  *   unknown key of a plain pod
  */
@@ -215,8 +231,8 @@ export function parsePod(value: unknown): PodRequest {
   if (whole && isManifest) checkPodAmounts(whole, resourcesField, containers);
   const dra = isManifest ? draOfStatus(pod.status) : draOf(pod.draExtendedResources, containers);
   const ofContainers = qosOfContainers(containers);
-  const given = isManifest ? undefined : qosOfCaller(pod.qosClass);
-  const { qosClass, notGuaranteed } = given ?? (whole ? qosOfWhole(whole) : ofContainers);
+  const qosClassOption = isManifest ? undefined : qosOfCaller(pod.qosClass);
+  const { qosClass, notGuaranteed } = qosClassOption ?? (whole ? qosOfWhole(whole) : ofContainers);
   return Object.freeze({
     uid: parseName(metadata.uid, `${nameField}uid`),
     name: parseName(metadata.name, `${nameField}name`),
@@ -231,7 +247,7 @@ export function parsePod(value: unknown): PodRequest {
   });
 }
 
-/** The annotation by which a pod consents to be moved. */
+/** The annotation with which a pod consents to a move. */
 export const MOVABLE_ANNOTATION = 'numalign.io/movable';
 
 function isMovable(annotations: unknown): boolean {
@@ -242,19 +258,19 @@ function isMovable(annotations: unknown): boolean {
 }
 
 function draOf(
-  given: unknown,
+  value: unknown,
   containers: readonly ParsedContainer[],
 ): Record<string, readonly string[]> | undefined {
-  if (given === undefined || given === null) return undefined;
-  const all = podShape.record(given, 'draExtendedResources', (list, at) =>
+  if (value === undefined || value === null) return undefined;
+  const all = podShape.record(value, 'draExtendedResources', (list, at) =>
     podShape.listOf(list, at, podShape.text),
   );
   for (const [name, resources] of Object.entries(all)) {
-    const asked = containers.find(({ container }) => container.name === name)?.container.requests;
+    const requests = containers.find(({ container }) => container.name === name)?.container.requests;
     const field = `draExtendedResources.${name}`;
-    if (!asked) return fail('draExtendedResources', name, 'keyed by the names of containers');
+    if (!requests) return fail('draExtendedResources', name, 'keyed by the names of containers');
     const stray = resources.find(
-      (resource) => !(isExtendedResource(resource) && Object.hasOwn(asked, resource)),
+      (resource) => !(isExtendedResource(resource) && Object.hasOwn(requests, resource)),
     );
     if (stray !== undefined) fail(field, stray, 'a list of devices that the container asks for');
   }
@@ -267,7 +283,7 @@ function draOfStatus(status: unknown): Record<string, readonly string[]> | undef
   const claim = podShape.object(status ?? {}, 'status').extendedResourceClaimStatus;
   if (claim === undefined || claim === null) return undefined;
   const { requestMappings } = podShape.object(claim, field);
-  // No object: containers may be called as what objects inherit.
+  // Not an object: a container may have the name of an inherited member.
   const all = new Map<string, readonly string[]>();
   for (const mapping of podShape.listOf(requestMappings ?? [], `${field}.requestMappings`, podShape.object)) {
     const name = podShape.text(mapping.containerName, `${field}.requestMappings.containerName`);
@@ -280,36 +296,36 @@ function draOfStatus(status: unknown): Record<string, readonly string[]> | undef
 const NO_CONTAINERS: readonly ParsedContainer[] = [];
 const NO_LIST: readonly unknown[] = [];
 
-// The names before, and those of a list.
+// Adds the containers of a list to those before.
 function containersIn(
-  given: unknown,
+  value: unknown,
   field: string,
   isInit: boolean,
   isManifest: boolean,
   before: readonly ParsedContainer[],
 ): readonly ParsedContainer[] {
-  const list = podShape.list(given ?? NO_LIST, field, 'a list of containers');
+  const list = podShape.list(value ?? NO_LIST, field, 'a list of containers');
   if (list.length === 0 && isInit) return before;
-  if (list.length === 0) fail(field, given, 'a list of at least one container');
+  if (list.length === 0) fail(field, value, 'a list of at least one container');
   let containers = before;
   for (let i = 0; i < list.length; i++) {
-    const parsed = parseContainer(list[i], `${field}[${i}]`, isInit, isManifest);
-    const { name } = parsed.container;
+    const entry = parseContainer(list[i], `${field}[${i}]`, isInit, isManifest);
+    const { name } = entry.container;
     for (const { container } of containers)
       if (container.name === name) fail(`${field}[${i}].name`, name, 'unique in the pod');
-    containers = withLast(containers, parsed);
+    containers = withLast(containers, entry);
   }
   return containers;
 }
 
-/** The request of a container for a resource of any name. */
+/** The request of a container for a resource; 0 without one. */
 export function requestOf({ requests }: Pick<ContainerRequest, 'requests'>, resource: string): number {
   return Object.hasOwn(requests, resource) ? requests[resource]! : 0;
 }
 
 /**
- * The most that a pod needs of a resource at one time, as Kubernetes counts it: app containers and sidecars
- * together, or an init container and the sidecars started before it, whichever is more.
+ * The most of a resource that a pod needs at one time, as Kubernetes counts it: app containers and
+ * sidecars together, or an init container and the sidecars started before it, whichever is more.
  */
 export function podTotal(
   { containers }: PodRequest,

@@ -1,4 +1,4 @@
-// The requests of a pod; resources of a pod as a whole, as a kubelet counts them.
+// The requests of a pod, and the resources of a pod as a whole, as a kubelet counts them.
 import type { MachineSettings } from '../../account/assignments.js';
 import { isMemoryType } from '../values/memory-types.js';
 import type { Amount } from '../values/quantity.js';
@@ -16,27 +16,32 @@ import {
 
 /** How Kubernetes ranks a pod. Only containers of Guaranteed pods get exclusive CPUs. */
 export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
-/** The QoS class of a pod. */
+/**
+ * The QoS class of a pod, by the rules of Kubernetes. `Guaranteed`: every container has limits of
+ * CPU and memory, and equal requests. `BestEffort`: none has requests or limits of these.
+ * `Burstable`: all other pods.
+ */
 export type QosClass = (typeof QOS_CLASSES)[number];
 
 export interface PodRequest {
   readonly uid: string | undefined;
   readonly name: string | undefined;
-  /** The name, unique in its pod; undefined for an acquired grant. */
+  /** Undefined for an acquired grant. */
   readonly namespace?: string | undefined;
   readonly qosClass: QosClass;
-  /**
-   * Which containers keep it from being Guaranteed, and by what, for people; null: it is
-   * Guaranteed.
-   */
+  /** Why the pod is not Guaranteed, for people; null if it is. */
   readonly notGuaranteed: string | null;
-  /** Its resources as a whole; null if it has none. */
+  /** The resources of the pod as a whole; null if it has none. */
   readonly resources: PodResources | null;
-  /** Devices that a DRA driver gives, by container: they count in hints, and are not given out here. */
+  /**
+   * Resources of a DRA driver by container: they count in hints, but numalign allocates no device.
+   */
   readonly draExtendedResources?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** True if a fraction of CPUs gets the whole CPUs exclusively and the rest from the shared pool. */
+  /**
+   * True if a fractional amount gets its whole CPUs exclusively and the rest from the shared pool.
+   */
   readonly isMixed?: boolean | undefined;
-  /** Its annotation says that it may be moved to make room for others. */
+  /** True if the pod's annotation consents to a move that makes room for others. */
   readonly isMovable?: boolean | undefined;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */
   readonly containers: readonly ContainerRequest[];
@@ -47,19 +52,21 @@ export interface PodResources {
   /** `cpu` in millicores, memory and hugepages in bytes. */
   readonly requests: ContainerRequest['requests'];
   readonly limits: ContainerRequest['requests'];
-  /** The containers whose requests of cpu and memory are not zero, and are their limits. */
+  /** The containers whose requests of cpu and memory are not zero and equal their limits. */
   readonly guaranteed: readonly string[];
   /** The pod's class by its containers alone, and what keeps them from being Guaranteed. */
   readonly ofContainers: Pick<PodRequest, 'qosClass' | 'notGuaranteed'>;
-  /** The managers place the pod (PodLevelResourceManagers); else nothing of it is exclusive. */
+  /**
+   * True if the managers place the pod (PodLevelResourceManagers); else it gets nothing exclusive.
+   */
   readonly isManaged: boolean;
 }
 
-/** A container, and what it asks for exactly. */
+/** A container with its exact amounts. */
 export interface ParsedContainer {
   readonly container: ContainerRequest;
   readonly requests: Amounts;
-  /** The same object where it requests what is its limit. */
+  /** The same object as `requests` if the container requests its limits. */
   readonly limits: Amounts;
 }
 
@@ -74,7 +81,7 @@ function amountsOf(value: unknown, field: string): Amounts {
 
 const exactly = (nanos: bigint): Amount => ({ nanos, milli: undefined, whole: undefined });
 
-// Counts what a pod needs at one time, as Kubernetes does.
+// The most of a resource that the pod needs at one time: podTotal() with exact amounts.
 function totalOf(containers: readonly ParsedContainer[], resource: string): bigint {
   let [starting, sidecars, apps] = [0n, 0n, 0n];
   for (const { container, requests } of containers) {
@@ -86,7 +93,8 @@ function totalOf(containers: readonly ParsedContainer[], resource: string): bigi
   return starting > sidecars + apps ? starting : sidecars + apps;
 }
 
-// What is limited and not requested: what the containers request of it, or else the limit.
+// A resource with a limit and no request gets the sum that the containers request, or else the
+// limit.
 function withDefaults(requests: Amounts, limits: Amounts, containers: readonly ParsedContainer[]): Amounts {
   const all = [...requests];
   for (const { resource, amount } of limits) {
@@ -104,11 +112,11 @@ export function parsePodAmounts(
   containers: readonly ParsedContainer[],
 ): Pick<ParsedContainer, 'requests' | 'limits'> | undefined {
   if (value === undefined || value === null) return undefined;
-  const given = podShape.object(value, field);
-  const limits = amountsOf(given.limits, `${field}.limits`);
-  const own = amountsOf(given.requests, `${field}.requests`);
-  if (own.length === 0 && limits.length === 0) return undefined;
-  const requests = withDefaults(own, limits, containers);
+  const fields = podShape.object(value, field);
+  const limits = amountsOf(fields.limits, `${field}.limits`);
+  const ownRequests = amountsOf(fields.requests, `${field}.requests`);
+  if (ownRequests.length === 0 && limits.length === 0) return undefined;
+  const requests = withDefaults(ownRequests, limits, containers);
   for (const { resource, amount } of requests) {
     const limit = amountIn(limits, resource);
     const isExact = isNeverOvercommitted(resource);
@@ -117,7 +125,7 @@ export function parsePodAmounts(
     if (!isRight)
       fail(
         `${field}.requests.${resource}`,
-        shown(amount, resource),
+        amountText(amount, resource),
         isExact ? 'its limit' : 'at most its limit',
       );
   }
@@ -125,8 +133,8 @@ export function parsePodAmounts(
 }
 
 /**
- * As the Kubernetes API has it, of a manifest: a pod requests at least what its containers request,
- * and none of them may use more than the pod.
+ * Checks a manifest like the Kubernetes API: a pod requests at least as much as its containers, and
+ * no container has a greater limit than the pod.
  * @throws ERR_INVALID_POD
  */
 export function checkPodAmounts(
@@ -139,27 +147,27 @@ export function checkPodAmounts(
     if (amount.nanos < total)
       fail(
         `${field}.requests.${resource}`,
-        shown(amount, resource),
-        `at least what its containers request, ${shown(exactly(total), resource)}`,
+        amountText(amount, resource),
+        `at least what its containers request, ${amountText(exactly(total), resource)}`,
       );
   }
   for (const { resource, amount } of limits) {
-    const over = containers.find((each) => nanosOf(each.limits, resource) > amount.nanos);
-    if (over)
+    const greater = containers.find((each) => nanosOf(each.limits, resource) > amount.nanos);
+    if (greater)
       fail(
         `${field}.limits.${resource}`,
-        shown(amount, resource),
-        `at least the limit of container ${over.container.name}`,
+        amountText(amount, resource),
+        `at least the limit of container ${greater.container.name}`,
       );
   }
 }
 
-const shown = (amount: Amount, resource: string) => {
+const amountText = (amount: Amount, resource: string) => {
   const number = inUnits([{ resource, amount }], 'resources')[resource]!;
   return resource === 'cpu' ? `${number}m` : number;
 };
 
-/** The fields of a pod's request. */
+/** The resources of a pod as a whole, in units. */
 export function podResources(
   { requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>,
   field: string,
@@ -181,9 +189,9 @@ export function podResources(
 }
 
 /**
- * A pod as the kubelet of these settings takes it; the same object where it says nothing of the
- * pod as a whole.
- * @throws ERR_INVALID_POD under a kubelet that knows no resources of a whole pod
+ * A pod as the kubelet of these settings reads it; the same object if these settings change
+ * nothing.
+ * @throws ERR_INVALID_POD for resources of a whole pod under a kubelet that does not support them
  */
 export function podUnder(
   { kubeletVersion, featureGates }: Pick<MachineSettings, 'kubeletVersion' | 'featureGates'>,
@@ -193,10 +201,10 @@ export function podUnder(
   if (pod.draExtendedResources && !featureGates.DRAExtendedResource)
     return podUnder({ kubeletVersion, featureGates }, { ...pod, draExtendedResources: undefined });
   if (resources === null) return pod;
-  // Ignoring them would give the pod less than it requests.
+  // To ignore them would give the pod less than it requests.
   if (kubeletVersion === 'v1.32')
     fail('resources', resources.requests, 'left out: the kubelet v1.32 supports no resources of a whole pod');
-  // A gate that is off: the kubelet does not look at them, and still gives nothing exclusive.
+  // With the gate off, the kubelet ignores them, and still gives the pod nothing exclusive.
   if (!featureGates.PodLevelResources) return { ...pod, ...resources.ofContainers };
   return featureGates.PodLevelResourceManagers
     ? { ...pod, resources: { ...resources, isManaged: true } }

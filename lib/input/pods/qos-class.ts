@@ -1,8 +1,8 @@
-// QosClass: how Kubernetes classes a pod by what it asks for, and why it is not Guaranteed. Pure.
+// QosClass: the class that Kubernetes gives a pod, and why it is not Guaranteed. Pure.
 import { type ParsedContainer, QOS_CLASSES, type QosClass } from './pod-resources.js';
 import { fail, nanosOf } from './resource-amounts.js';
 
-/** As Kubernetes computes it: over all containers, by cpu and memory alone, exactly. */
+/** Computed like in Kubernetes, over all containers, from the exact amounts of cpu and memory. */
 function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'limits'>[]): QosClass {
   let [isAnything, isGuaranteed] = [false, true];
   for (const resource of ['cpu', 'memory']) {
@@ -11,7 +11,7 @@ function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'lim
       const limit = nanosOf(limits, resource);
       if (limit === 0n) isGuaranteed = false;
       if (limit > 0n) isAnything = true;
-      // Containers whose requests are their limits change nothing.
+      // Equal amounts do not change the comparison.
       if (requests === limits) continue;
       requested += nanosOf(requests, resource);
       limited += limit;
@@ -23,7 +23,7 @@ function qosClassOf(containers: readonly Pick<ParsedContainer, 'requests' | 'lim
   return isGuaranteed ? 'Guaranteed' : 'Burstable';
 }
 
-/** The reason why a pod or container is not Guaranteed: no limit, or a request below it. */
+/** Why a pod or container is not Guaranteed: it has no limit, or requests less than its limit. */
 function flawsIn({ requests, limits }: Pick<ParsedContainer, 'requests' | 'limits'>, what: string): string[] {
   const resources = ['cpu', 'memory'];
   const unlimited = resources.filter((resource) => nanosOf(limits, resource) === 0n);
@@ -32,7 +32,7 @@ function flawsIn({ requests, limits }: Pick<ParsedContainer, 'requests' | 'limit
   return lower.length > 0 ? [`${what} requests less ${lower.join(' and ')} than its limit`] : [];
 }
 
-/** For a pod without amounts as a whole; with the reason why it is not Guaranteed, or null. */
+/** The class of a pod without resources as a whole. */
 export function qosOfContainers(containers: readonly ParsedContainer[]) {
   const qosClass = qosClassOf(containers);
   if (qosClass === 'Guaranteed') return { qosClass, notGuaranteed: null };
@@ -40,17 +40,17 @@ export function qosOfContainers(containers: readonly ParsedContainer[]) {
   return { qosClass, notGuaranteed: flaws.join(', ') };
 }
 
-/** If a pod has resources as a whole, only those count. */
+/** The class of a pod with resources as a whole: only those count. */
 export function qosOfWhole(whole: Pick<ParsedContainer, 'requests' | 'limits'>) {
   const qosClass = qosClassOf([whole]);
   const flaws = qosClass === 'Guaranteed' ? null : flawsIn(whole, 'the pod as a whole').join(', ');
   return { qosClass, notGuaranteed: flaws };
 }
 
-/** As a caller gives it. @throws ERR_INVALID_POD */
-export function qosOfCaller(given: unknown) {
-  if (given === undefined || given === null) return undefined;
-  const qosClass = QOS_CLASSES.find((each) => each === given);
-  if (qosClass === undefined) return fail('qosClass', given, `one of ${QOS_CLASSES.join(', ')}`);
+/** The class that the caller names. @throws ERR_INVALID_POD */
+export function qosOfCaller(value: unknown) {
+  if (value === undefined || value === null) return undefined;
+  const qosClass = QOS_CLASSES.find((each) => each === value);
+  if (qosClass === undefined) return fail('qosClass', value, `one of ${QOS_CLASSES.join(', ')}`);
   return { qosClass, notGuaranteed: qosClass === 'Guaranteed' ? null : `the pod is ${qosClass}` };
 }

@@ -1,4 +1,4 @@
-// Amounts of resources as a pod asks for them.
+// The amounts of resources that a pod requests.
 import { inspect } from 'node:util';
 import { invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
@@ -12,7 +12,7 @@ export type ResourceAmounts = Readonly<Record<string, Quantity>>;
 
 export { MILLI } from '../values/quantity.js';
 
-/** The requested amounts, each resource once. */
+/** A list of amounts with each resource at most once. */
 export type Amounts = readonly ResourceAmount[];
 
 interface ResourceAmount {
@@ -22,12 +22,12 @@ interface ResourceAmount {
 
 export const NO_AMOUNTS: Amounts = [];
 
-/** In nano-units; 0 where it is not asked for. */
+/** The amount of a resource in nano-units; 0 if the list does not have it. */
 export function nanosOf(amounts: Amounts, resource: string): bigint {
   return amountIn(amounts, resource)?.nanos ?? 0n;
 }
 
-/** `length`: as far as the list is filled. */
+/** `length`: the number of items that are filled. */
 export function amountIn(amounts: Amounts, resource: string, length = amounts.length): Amount | undefined {
   for (let i = 0; i < length; i++) {
     if (amounts[i]!.resource === resource) return amounts[i]!.amount;
@@ -36,13 +36,12 @@ export function amountIn(amounts: Amounts, resource: string, length = amounts.le
 }
 /** Throws for a field whose value is not valid. */
 type Refuse = (field: string, value: unknown, valid: string) => never;
-// Kubernetes' qualified names: a name, perhaps behind a domain.
+// A qualified name of Kubernetes: a name, optionally with a domain in front.
 const RESOURCE_NAME =
   /^(?=.{1,317}$)([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 
 /**
- * True if a name can be that of devices: behind a domain (`example.com/nic`), which is not
- * Kubernetes' own.
+ * True if devices can have this name: one with a domain (`example.com/nic`) other than Kubernetes'.
  */
 export function isExtendedResource(resource: string): boolean {
   return isOfDevices(resource) && RESOURCE_NAME.test(resource);
@@ -50,21 +49,20 @@ export function isExtendedResource(resource: string): boolean {
 
 const isOfDevices = (resource: string) => resource.includes('/') && !resource.includes('kubernetes.io/');
 
-// Most ask for these, and the pattern takes its time.
+// Most pods request only these two, and the pattern is slow.
 const isResourceName = (resource: string) =>
   resource === 'cpu' || resource === 'memory' || RESOURCE_NAME.test(resource);
 
 export function fail(field: string, value: unknown, valid: string): never {
-  const shown =
+  const text =
     value === undefined ? 'but there is none' : `not ${inspect(value, { depth: 0, maxStringLength: 80 })}`;
-  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${shown}`, { field, value, valid });
+  throw new NumalignError('ERR_INVALID_POD', `${field} must be ${valid}, ${text}`, { field, value, valid });
 }
 
 /** @throws ERR_INVALID_POD */
 export const podShape = shapes(fail);
 
-// No container may use more of these than it requests: the request is the limit. REQUIRES: a valid name,
-// as below.
+// True for resources whose request and limit must be equal. The name must be valid.
 export const isNeverOvercommitted = (resource: string) =>
   isOfDevices(resource) || resource.startsWith('hugepages-');
 
@@ -76,22 +74,23 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
   const amounts = new Array<ResourceAmount>(names.length);
   for (let i = 0; i < names.length; i++) {
     const resource = names[i]!;
-    const given = all[resource];
+    const quantity = all[resource];
     if (!isResourceName(resource)) {
       refuse(field, resource, 'keyed by names such as cpu, memory or example.com/gpu');
     }
-    const amount = parseAmount(given, field, resource);
+    const amount = parseAmount(quantity, field, resource);
     const { nanos } = amount;
     let name = resource;
-    if (nanos < 0n) refuse(`${field}.${resource}`, given, 'zero or more');
-    // Half a device cannot be had, nor half a page.
-    if (isOfDevices(resource) && nanos % UNIT !== 0n) refuse(`${field}.${resource}`, given, 'a whole number');
+    if (nanos < 0n) refuse(`${field}.${resource}`, quantity, 'zero or more');
+    // There is no half device and no half page.
+    if (isOfDevices(resource) && nanos % UNIT !== 0n)
+      refuse(`${field}.${resource}`, quantity, 'a whole number');
     if (resource.startsWith('hugepages-')) {
       const page =
         pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
       if (nanos % (BigInt(page) * UNIT) !== 0n)
-        refuse(`${field}.${resource}`, given, `whole pages of ${page} bytes`);
-      // hugepages-2048Ki are hugepages-2Mi.
+        refuse(`${field}.${resource}`, quantity, `whole pages of ${page} bytes`);
+      // One name for each page size: hugepages-2048Ki becomes hugepages-2Mi.
       name = hugepageType(page);
       if (amountIn(amounts, name, i)) refuse(field, resource, `given once, as ${name}`);
     }
@@ -121,11 +120,11 @@ export function parseRequests(value: unknown, field: string, refuse: Refuse): Co
 const AMOUNTS = "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }";
 
 /**
- * The resources of `acquire` beside CPUs.
+ * The resources of `acquire` besides CPUs.
  * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
  */
-export function parseResources(memory: unknown, given: unknown = {}): ContainerRequest['requests'] {
-  const resources = option.object(given, 'resources', AMOUNTS);
+export function parseResources(memory: unknown, value: unknown = {}): ContainerRequest['requests'] {
+  const resources = option.object(value, 'resources', AMOUNTS);
   for (const name of ['cpu', 'memory']) {
     const isLeftOut = (all: unknown): all is Fields => !(name in (all as Fields));
     option.that(resources, `resources.${name}`, isLeftOut, `left out: it is the option ${name}`);

@@ -1,27 +1,25 @@
-// Workloads: what Kubernetes makes pods of, as those pods. Pure.
+// Workloads: the Kubernetes objects that stand for pods, and their pods. Pure.
 import { isName, NAME } from '../../base/check-options.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 import { nameUid } from '../../base/text/name-uid.js';
 import { DEFAULT_NAMESPACE, MANIFEST_KEYS, type PodSpec } from './pod-request.js';
 import { fail, podShape } from './resource-amounts.js';
 
-/** How many pods one workload may ask for: more than a node runs. */
+/** The greatest number of pods of one workload: more than a node runs. */
 export const MAX_REPLICAS = 1000;
-// All workloads together.
+// The greatest number of pods of all workloads of a manifest.
 const MAX_PODS = 10_000;
 
-/** A Pod, or what has a template of pods. */
+/** A Pod, or an object with a pod template. */
 export interface Workload {
   /** Such as `Deployment`. */
   readonly kind: string;
   readonly name: string | undefined;
-  /** How many pods there are of it; on one machine, so that a DaemonSet has one. */
+  /** The number of its pods on one machine: a DaemonSet has one. */
   readonly replicas: number;
   /** The path of its pod or template in the document; empty: the document itself. */
   readonly path: string;
-  /**
-   * Its pods, as `Manager.admit` takes them; as many as are asked for, whatever its `replicas` are.
-   */
+  /** Its pods for `Manager.admit`: `count` of them, by default `replicas`. */
   readonly pods: (count?: number) => PodSpec[];
 }
 
@@ -35,7 +33,7 @@ interface Kind {
 const replicasOf = ({ replicas }: Fields, field: string) => countIn(replicas, `${field}.replicas`);
 const one = () => 1;
 
-// The number of pods that run at a time.
+// The number of pods that run at one time.
 function parallelPods({ parallelism, completions }: Fields, field: string): number {
   const atOnce = countIn(parallelism, `${field}.parallelism`);
   if (completions === undefined || completions === null) return atOnce;
@@ -70,13 +68,13 @@ export interface OtherManifest {
 /** The content of a document. */
 export interface ManifestContents {
   readonly workloads: readonly Workload[];
-  /** An object without pods. */
+  /** Objects without pods. */
   readonly others: readonly OtherManifest[];
 }
 
 /**
- * The workloads of a manifest, and what in it has no pods: of one, or of all of a List.
- * @throws ERR_INVALID_POD, which names the field, also of another kind that seems to have pods
+ * The workloads of a manifest or of all items of a List, and the objects without pods.
+ * @throws ERR_INVALID_POD, which names the field; also for an unknown kind that seems to have pods
  */
 export function contentsOf(document: unknown): ManifestContents {
   const fields = podShape.object(document, 'the manifest');
@@ -88,7 +86,7 @@ export function contentsOf(document: unknown): ManifestContents {
 }
 
 /**
- * The same, of a manifest that has pods.
+ * The workloads of a manifest, which must have some.
  * @throws ERR_INVALID_POD, which names the field
  */
 export function workloadsOf(document: unknown): readonly Workload[] {
@@ -99,11 +97,11 @@ export function workloadsOf(document: unknown): readonly Workload[] {
 }
 
 /**
- * Returns the pods of a Kubernetes manifest for {@link Manager.admit}: of a Pod, Deployment,
- * ReplicaSet, StatefulSet, ReplicationController (`replicas`), DaemonSet (one), Job or CronJob (as
- * many as run at a time), PodTemplate (one), or a List, whose other kinds count for none. The pods
- * of a workload are named after it with a number: `web-0`. A pod with a name and no uid gets a uid
- * that follows from its namespace and name. The amounts are not checked.
+ * Returns the pods of a Kubernetes manifest for {@link Manager.admit}. The manifest is a Pod; a
+ * Deployment, ReplicaSet, StatefulSet or ReplicationController (`replicas` pods); a DaemonSet or
+ * PodTemplate (one pod); a Job or CronJob (as many pods as run at one time); or a List, in which
+ * other kinds are ignored. The pods of a workload have its name and a number: `web-0`. A pod with a
+ * name and no uid gets a uid that follows from its namespace and name. Amounts are not checked.
  * @throws ERR_INVALID_POD, which names the field: another kind, a wrong `apiVersion`, a missing
  *   template, no pods or more than 1,000 (10,000 in all), an empty List or one without pods, an
  *   unknown kind with containers in a List
@@ -112,13 +110,13 @@ export function podsOf(manifest: unknown): PodSpec[] {
   return workloadsOf(manifest).flatMap(({ pods }) => pods());
 }
 
-/** @throws ERR_INVALID_POD where they have too many pods */
+/** @throws ERR_INVALID_POD if the workloads have too many pods */
 export function checkPodCount(workloads: readonly Pick<Workload, 'replicas'>[]): void {
   const count = workloads.reduce((sum, { replicas }) => sum + replicas, 0);
   if (count > MAX_PODS) fail('the number of pods', count, `at most ${MAX_PODS}`);
 }
 
-// Of a List, or of one of a kind that has pods: '' for any, else what all items are.
+// The kind of the items of a List, '' for any; undefined if the kind is no List of pods.
 function itemKinds(kind: unknown): string | undefined {
   if (typeof kind !== 'string' || !kind.endsWith('List')) return undefined;
   const ofItems = kind.slice(0, -'List'.length);
@@ -132,7 +130,7 @@ function entriesOf(list: Fields, kindOfItems: string): Entry[] {
   return items.map((item, i) => {
     const at = `items[${i}].`;
     if (kindOfItems === '') return entryOf(item, at);
-    // The API server leaves out what all of them are.
+    // The API server leaves out the kind and version of the items of such a List.
     const ofKind = { apiVersion: list.apiVersion, ...item, kind: item.kind ?? kindOfItems };
     if (ofKind.kind !== kindOfItems) fail(`${at}kind`, ofKind.kind, `"${kindOfItems}"`);
     return entryOf(ofKind, at);
@@ -147,15 +145,15 @@ type Entry = Workload | OtherManifest;
 
 const isWorkload = (entry: Entry): entry is Workload => 'pods' in entry;
 
-// `at`: where it is in the document, as a prefix of its fields.
+// `at`: its position in the document, a prefix of field names.
 function entryOf(fields: Fields, at: string): Entry {
   const { kind } = fields;
   if (kind === 'Pod' || (kind === undefined && at === '')) return workloadOfPod(fields, at);
-  const known = typeof kind === 'string' ? KINDS.get(kind) : undefined;
-  return known ? workloadOf(fields, known, at) : otherOf(fields, at);
+  const rules = typeof kind === 'string' ? KINDS.get(kind) : undefined;
+  return rules ? workloadOf(fields, rules, at) : otherOf(fields, at);
 }
 
-// A misspelt kind, or a custom one that makes pods, is refused: all pods are admitted or none.
+// Refuses a misspelt kind or a custom one with pods: numalign admits all pods or none.
 function otherOf(fields: Fields, at: string): OtherManifest {
   const { kind, spec, metadata } = fields;
   if (!isName(kind) || itemKinds(kind) !== undefined || hasContainers(spec, 0))
@@ -164,7 +162,8 @@ function otherOf(fields: Fields, at: string): OtherManifest {
   return { kind, name, field: `${at}kind` };
 }
 
-// The spec of a pod, or with a template of it where Kubernetes' own kinds have theirs.
+// True for the spec of a pod, and for one with a pod template where the kinds of Kubernetes have
+// it.
 function hasContainers(spec: unknown, depth: number): boolean {
   if (!isObject(spec)) return false;
   if (Array.isArray(spec.containers)) return true;
@@ -172,10 +171,10 @@ function hasContainers(spec: unknown, depth: number): boolean {
   return depth < 2 && inner.some((template) => hasContainers(template.spec, depth + 1));
 }
 
-function workloadOf(fields: Fields, known: Kind, at: string): Workload {
-  checkVersion(fields, known.apiVersion, at);
+function workloadOf(fields: Fields, rules: Kind, at: string): Workload {
+  checkVersion(fields, rules.apiVersion, at);
   let [holder, path] = [fields, ''];
-  for (const name of known.path) {
+  for (const name of rules.path) {
     path = path === '' ? `${at}${name}` : `${path}.${name}`;
     holder = podShape.object(holder[name], path);
   }
@@ -185,7 +184,7 @@ function workloadOf(fields: Fields, known: Kind, at: string): Workload {
   const { labels, annotations } = podShape.object(template.metadata ?? {}, `${field}.metadata`);
   const { name, namespace } = namesOf(fields, at);
   const first = fields.kind === 'StatefulSet' ? firstOrdinal(holder, path) : 0;
-  const replicas = known.replicas(holder, path);
+  const replicas = rules.replicas(holder, path);
   const podAt = (i: number): PodSpec => ({
     ...{ apiVersion: 'v1', kind: 'Pod' },
     metadata: {
@@ -218,24 +217,24 @@ function namesOf({ metadata }: Fields, at: string) {
   return { name: text(name, 'name'), namespace: text(namespace, 'namespace') };
 }
 
-// Pods of a workload without a name, or with one that is to be generated, have none.
+// A workload without a name, such as one with `generateName`, has pods without names.
 function identity(namespace: string | undefined, name: string | undefined, ordinal: number) {
-  const own = name === undefined ? undefined : `${name}-${ordinal}`;
+  const podName = name === undefined ? undefined : `${name}-${ordinal}`;
   return {
     ...(namespace !== undefined && { namespace }),
-    ...(own !== undefined && { name: own, uid: nameUid(namespace ?? DEFAULT_NAMESPACE, own) }),
+    ...(podName !== undefined && { name: podName, uid: nameUid(namespace ?? DEFAULT_NAMESPACE, podName) }),
   };
 }
 
-// A manifest, or a pod in plain words.
+// `pod`: a manifest or a plain pod.
 function workloadOfPod(pod: Fields, at: string): Workload {
   const isManifest = MANIFEST_KEYS.some((key) => key in pod);
   const metadata = isManifest ? podShape.object(pod.metadata ?? {}, `${at}metadata`) : pod;
   const withNames = (names: object): PodSpec =>
     isManifest ? { ...pod, metadata: { ...metadata, ...names } } : { ...pod, ...names };
   const { name, namespace } = namesOf(isManifest ? pod : { metadata: { name: pod.name } }, at);
-  const isKnown = name === undefined || (metadata.uid !== undefined && metadata.uid !== null);
-  const itself = isKnown
+  const keepsUid = name === undefined || (metadata.uid !== undefined && metadata.uid !== null);
+  const single = keepsUid
     ? (pod as PodSpec)
     : withNames({ uid: nameUid(namespace ?? DEFAULT_NAMESPACE, name) });
   const copyAt = (i: number) => withNames({ uid: undefined, ...identity(namespace, name, i) });
@@ -244,6 +243,6 @@ function workloadOfPod(pod: Fields, at: string): Workload {
     name,
     replicas: 1,
     path: at.slice(0, -1),
-    pods: (count = 1) => (count === 1 ? [itself] : Array.from({ length: count }, (_, i) => copyAt(i))),
+    pods: (count = 1) => (count === 1 ? [single] : Array.from({ length: count }, (_, i) => copyAt(i))),
   };
 }

@@ -1,4 +1,4 @@
-// Durations as Kubernetes writes them: Go's time.ParseDuration.
+// Durations in the form of Kubernetes: Go's time.ParseDuration.
 import { invalidOption } from '../../base/check-options.js';
 
 const UNITS_MS: Readonly<Record<string, number>> = {
@@ -12,11 +12,11 @@ const UNITS_MS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 const PART = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
-// What a timer takes.
+// The longest time of a timer.
 const MOST_MS = 2 ** 31 - 1;
 
 /**
- * Milliseconds of a number of them, or of a text such as `10s` or `1m30s`.
+ * The milliseconds of a duration such as `10s` or `1m30s`, or of a number of milliseconds.
  * @throws ERR_INVALID_OPTION
  */
 export function parseDuration(name: string, value: unknown): number {

@@ -1,4 +1,4 @@
-// The types of memory as Kubernetes names them: `memory`, and `hugepages-2Mi` and the like.
+// The types of memory by their Kubernetes names: `memory`, and those like `hugepages-2Mi`.
 import { parseQuantity, UNIT } from './quantity.js';
 
 /** Ordinary memory. */
@@ -11,14 +11,14 @@ export function isMemoryType(resource: string): boolean {
   return resource === MEMORY || resource.startsWith(HUGEPAGES);
 }
 
-/** The type of pages of so many bytes: 2097152 is `hugepages-2Mi`. */
+/** The type of hugepages of this many bytes: 2097152 is `hugepages-2Mi`. */
 export function hugepageType(bytes: number): string {
   let [amount, unit] = [bytes, 0];
   while (amount % 1024 === 0 && unit < UNITS.length - 1) [amount, unit] = [amount / 1024, unit + 1];
   return `${HUGEPAGES}${amount}${UNITS[unit]}`;
 }
 
-/** The bytes of one page; undefined for ordinary memory, and for what is no type of memory. */
+/** The bytes of one hugepage; undefined for any other type. */
 export function pageBytes(type: string): number | undefined {
   if (!type.startsWith(HUGEPAGES)) return undefined;
   try {

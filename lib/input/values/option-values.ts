@@ -1,4 +1,4 @@
-// The values of single options.
+// Checks of single option values.
 import { invalidOption } from '../../base/check-options.js';
 import { shapes } from '../../base/shapes.js';
 import { CpuSet } from '../../machine/cpu-set.js';
@@ -7,7 +7,7 @@ import { MILLI } from './quantity.js';
 /** @throws ERR_INVALID_OPTION */
 export const option = shapes(invalidOption);
 
-// Texts as Go's strconv.ParseBool takes them, since the kubelet does.
+// The kubelet accepts the texts of Go's strconv.ParseBool.
 export function parseFlag(value: unknown, name: string): boolean {
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(value as string)) return true;
   if (['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(value as string)) return false;
@@ -24,7 +24,7 @@ const COUNT = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CP
 const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CpuSet.MAX_ID;
 
-/** How many exclusive CPUs. @throws ERR_INVALID_OPTION */
+/** The number of exclusive CPUs. @throws ERR_INVALID_OPTION */
 export const parseCpuCount = (value: unknown, name: string): number =>
   option.that(value, name, isCount, COUNT);
 
@@ -33,7 +33,7 @@ const MIXED = `CPUs from 1 to ${CpuSet.MAX_ID}, such as 2.5, in steps of 0.001`;
 const isMixedCount = (value: unknown): value is number =>
   typeof value === 'number' && value >= 1 && value <= CpuSet.MAX_ID && Number.isInteger(toMilli(value));
 
-// 2.3 * 1000 is no whole number of its own.
+// Rounds: as a float, 1.001 * 1000 is no whole number.
 function toMilli(cpus: number): number {
   const milli = Math.round(cpus * MILLI);
   return milli / MILLI === cpus ? milli : Number.NaN;

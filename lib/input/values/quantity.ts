@@ -1,9 +1,9 @@
-// Kubernetes quantities, such as "500m", "1.5Gi" or 2 -> exact amounts. The unit is the bigint of
-// nano-units, as fine as Kubernetes counts.
+// Parses Kubernetes quantities such as "500m", "1.5Gi" or 2 to exact amounts: a bigint of
+// nano-units, the finest unit of Kubernetes.
 import { inspect } from 'node:util';
 import { NumalignError } from '../../base/errors.js';
 
-/** An amount as the Kubernetes API writes it, such as `"500m"`, `"1.5Gi"` or `2`. */
+/** An amount in the form of the Kubernetes API, such as `"500m"`, `"1.5Gi"` or `2`. */
 export type Quantity = string | number;
 
 /** Millicores in one CPU. */
@@ -31,23 +31,23 @@ const SUFFIXES: Readonly<Record<string, bigint>> = {
   Ei: UNIT << 60n,
 };
 
-// Exponents of two digits and texts of this length cost nothing to compute, and say more than any
-// machine has.
+// Limits of exponents and texts: cheap to compute, and beyond the amounts of any machine.
 const PATTERN = /^([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?$/;
 const MAX_LENGTH = 100;
-// Kubernetes cuts greater amounts to this one, or not, by their suffix. Here they are errors.
+// Kubernetes caps greater amounts at this one or not, depending on their suffix. Here they are
+// errors.
 const MAX_UNITS = 2n ** 63n - 1n;
 
 function fail(where: string, value: unknown, valid: string): never {
-  const shown = inspect(value, { depth: 0, maxStringLength: 80 });
-  throw new NumalignError('ERR_INVALID_QUANTITY', `${where} must be ${valid}, not ${shown}`, {
+  const text = inspect(value, { depth: 0, maxStringLength: 80 });
+  throw new NumalignError('ERR_INVALID_QUANTITY', `${where} must be ${valid}, not ${text}`, {
     field: where,
     value,
     valid,
   });
 }
 
-/** Rounds up as Kubernetes does: away from zero. */
+/** Rounds away from zero, like Kubernetes. */
 function divide(amount: bigint, divisor: bigint): bigint {
   return amount < 0n ? -divide(-amount, divisor) : (amount + divisor - 1n) / divisor;
 }
@@ -58,14 +58,14 @@ function toNumber(amount: bigint, where: string, valid: string): number {
 }
 
 /**
- * The exact amount in nano-units; what is smaller than one counts as one. `where` names the field
- * in the error.
+ * The exact amount in nano-units, rounded away from zero. `where` names the field in an error.
  * @throws ERR_INVALID_QUANTITY
  */
 export function parseQuantity(value: unknown, where: string): bigint {
-  // As most are given: nothing to read.
+  // Most quantities are whole numbers.
   if (Number.isSafeInteger(value)) return BigInt(value as number) * UNIT;
-  // A number beyond 2^53 may not be the one that was written. NaN and the infinities fail here too.
+  // A number beyond 2^53 may differ from the one in the source. NaN and the infinities fail here
+  // too.
   const text =
     typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
   const match = typeof text === 'string' && text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;
@@ -79,34 +79,36 @@ export function parseQuantity(value: unknown, where: string): bigint {
   return sign === '-' ? -amount : amount;
 }
 
-/** In thousandths, rounded up. @throws ERR_INVALID_QUANTITY beyond 2^53-1 */
+/** The amount in thousandths, rounded up. @throws ERR_INVALID_QUANTITY beyond 2^53-1 */
 export function milliValue(nanos: bigint, where = 'the amount'): number {
   return toNumber(divide(nanos, UNIT / 1000n), where, 'at most 2^53-1 thousandths');
 }
 
-/** In whole units, rounded up. @throws ERR_INVALID_QUANTITY beyond 2^53-1 */
+/** The amount in whole units, rounded up. @throws ERR_INVALID_QUANTITY beyond 2^53-1 */
 export function wholeValue(nanos: bigint, where = 'the amount'): number {
   return toNumber(divide(nanos, UNIT), where, 'at most 2^53-1');
 }
 
-/** A quantity that was read, with the numbers that stand for it where they were asked for. */
+/** A parsed quantity. {@link milliOf} and {@link wholeOf} fill in the numbers. */
 export interface Amount {
   readonly nanos: bigint;
   milli: number | undefined;
   whole: number | undefined;
 }
 
-// Pods come in few shapes, and an exact amount takes longer to find than a text.
-const known = new Map<unknown, Amount>();
-const MOST_KNOWN = 256;
+// A cache: most pods have the same few quantities, and a look-up is faster than parsing.
+const cache = new Map<unknown, Amount>();
+const CACHE_SIZE = 256;
 
-/** Like {@link parseQuantity}; the same object for the same quantity. `where`: a field of `of`. */
+/**
+ * Like {@link parseQuantity}, with the same object for the same quantity. `where`: a field of `of`.
+ */
 export function parseAmount(value: unknown, of: string, where: string): Amount {
-  let amount = known.get(value);
+  let amount = cache.get(value);
   if (!amount) {
     amount = { nanos: parseQuantity(value, `${of}.${where}`), milli: undefined, whole: undefined };
-    if (known.size === MOST_KNOWN) known.clear();
-    known.set(value, amount);
+    if (cache.size === CACHE_SIZE) cache.clear();
+    cache.set(value, amount);
   }
   return amount;
 }
@@ -123,7 +125,7 @@ export function wholeOf(amount: Amount, of: string, where: string): number {
   return amount.whole;
 }
 
-/** `62.8 GiB`: three digits at least, binary units. */
+/** Bytes in binary units with one decimal below 100, such as `62.8 GiB`. */
 export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let value = bytes;

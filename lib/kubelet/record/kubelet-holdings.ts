@@ -14,10 +14,11 @@ import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 
 /** The exclusive resources of a container of the kubelet. Left out: none. */
 export interface KubeletContainerHoldings {
+  /** Name of the container; unique in its pod. */
   name: string;
-  /** Only exclusive CPUs: a container in the shared pool has none. */
+  /** Its exclusive CPUs, as a set, a list such as `0-3` or ids; none in the shared pool. */
   cpus?: CpuSet | string | Iterable<number>;
-  /** Sizes in bytes. */
+  /** Its memory and hugepages by type and NUMA nodes, in bytes. */
   memory?: readonly MemoryBlock[];
   /** Device ids by resource. */
   devices?: Readonly<Record<string, readonly string[]>>;
@@ -27,8 +28,11 @@ export interface KubeletContainerHoldings {
 export interface KubeletPodHoldings {
   /** Null or left out if the kubelet does not report it. */
   uid?: string | null;
+  /** Kubernetes namespace of the pod. */
   namespace: string;
+  /** Name of the pod within its namespace. */
   name: string;
+  /** The containers that hold exclusive resources; others may be left out. */
   containers: readonly KubeletContainerHoldings[];
 }
 
@@ -100,16 +104,16 @@ function parsePod(value: unknown, where: string): KubeletPod {
 export function parseHoldings(value: unknown): readonly KubeletPod[] {
   const pods = option.listOf(value, 'pods', parsePod);
   const names = new Set<string>();
-  let taken = CpuSet.EMPTY;
+  let union = CpuSet.EMPTY;
   for (const pod of pods) {
     const name = kubeletPodName(pod);
     if (names.has(name)) invalidOption('pods', name, 'pods with different namespaces or names');
     names.add(name);
     const cpus = cpusOfKubeletPod(pod);
-    const both = cpus.intersection(taken);
+    const both = cpus.intersection(union);
     if (!both.isEmpty) invalidOption('pods', both, 'pods with different exclusive CPUs');
-    taken = taken.union(cpus);
+    union = union.union(cpus);
   }
-  const held = pods.filter(({ containers }) => containers.length > 0);
-  return Object.freeze(held.sort((a, b) => (kubeletPodName(a) < kubeletPodName(b) ? -1 : 1)));
+  const holders = pods.filter(({ containers }) => containers.length > 0);
+  return Object.freeze(holders.sort((a, b) => (kubeletPodName(a) < kubeletPodName(b) ? -1 : 1)));
 }

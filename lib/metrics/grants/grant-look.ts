@@ -51,7 +51,7 @@ export class GrantLook {
   readonly memory: boolean;
   readonly #manager: ManagerView;
   readonly #state: GrantsNow;
-  readonly #watched = new WatchedGrants('first look');
+  readonly #watchedGrants = new WatchedGrants('first look');
   readonly #series: GrantSeries<GrantCounter, Gauge>;
 
   constructor(manager: ManagerView, state: GrantsNow, { max, memory }: GrantLookOptions) {
@@ -89,8 +89,8 @@ export class GrantLook {
     const { topology } = this.#manager;
     if (topology.isSimulated) return new Map();
     const withCpus = new Set(grants.filter(({ cpus }) => !cpus.isEmpty).map(({ uid }) => uid));
-    const watched = pods.filter(({ uid }) => withCpus.has(uid));
-    const audits = this.#watched.look(topology, watched, this.memory);
+    const podsWithCpus = pods.filter(({ uid }) => withCpus.has(uid));
+    const audits = this.#watchedGrants.look(topology, podsWithCpus, this.memory);
     return new Map(audits.map((audit) => [audit.grant, audit]));
   }
 }

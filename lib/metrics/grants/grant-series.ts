@@ -34,7 +34,7 @@ export class GrantSeries<Counter extends string, Gauge extends string> {
   readonly #labels = new Map<string, string>();
   #before: ReadonlyMap<string, ReadonlyMap<Counter, number>> = new Map();
   readonly #sums = new Map<string, Map<Counter, number>>();
-  readonly #ended = new Map<string, Map<Counter, number>>();
+  readonly #endedTotals = new Map<string, Map<Counter, number>>();
 
   /** `max`: grants that have series of their own. */
   constructor(max: number) {
@@ -73,15 +73,15 @@ export class GrantSeries<Counter extends string, Gauge extends string> {
 
   #end(label: string, sums: Map<Counter, number>): void {
     this.#sums.delete(label);
-    this.#ended.set(label, sums);
-    const [oldest] = this.#ended.keys();
-    if (this.#ended.size > KEPT) this.#ended.delete(oldest!);
+    this.#endedTotals.set(label, sums);
+    const [oldest] = this.#endedTotals.keys();
+    if (this.#endedTotals.size > KEPT) this.#endedTotals.delete(oldest!);
   }
 
   #resume(label: string): void {
-    const sums = this.#ended.get(label);
+    const sums = this.#endedTotals.get(label);
     if (sums === undefined) return;
-    this.#ended.delete(label);
+    this.#endedTotals.delete(label);
     this.#sums.set(label, sums);
   }
 

@@ -89,9 +89,9 @@ export class MetricSet implements MetricSink {
 
   /** @throws ERR_INVALID_OPTION where the registry has one of the names */
   checkNew(register: Registry): void {
-    const taken = this.#names.find((name) => register.getSingleMetric(name));
-    if (taken !== undefined)
-      invalidOption('register', taken, `a registry that has no ${taken} yet, or another prefix`);
+    const duplicate = this.#names.find((name) => register.getSingleMetric(name));
+    if (duplicate !== undefined)
+      invalidOption('register', duplicate, `a registry that has no ${duplicate} yet, or another prefix`);
   }
 
   register(register: Registry): void {

@@ -19,15 +19,15 @@ export interface MetricSink {
  * until the next turn of the event loop's microtasks.
  */
 export function oncePerScrape<T>(read: () => T): () => T {
-  let seen: { readonly value: T } | undefined;
+  let cache: { readonly value: T } | undefined;
   return () => {
-    if (seen === undefined) {
-      seen = { value: read() };
+    if (cache === undefined) {
+      cache = { value: read() };
       queueMicrotask(() => {
-        seen = undefined;
+        cache = undefined;
       });
     }
-    return seen.value;
+    return cache.value;
   };
 }
 

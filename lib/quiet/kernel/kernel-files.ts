@@ -65,11 +65,11 @@ export function kernelFiles(root = ''): KernelFiles {
   };
 }
 
-function unlessClosed<T, U>(act: () => T, closed: U): T | U {
+function unlessClosed<T, U>(act: () => T, fallback: U): T | U {
   try {
     return act();
   } catch {
-    return closed;
+    return fallback;
   }
 }
 

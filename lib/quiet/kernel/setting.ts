@@ -61,17 +61,17 @@ export interface Part {
   readonly name: QuietPart;
   /**
    * The settings in the order in which to write them; they are restored in the opposite order.
-   * `demand`: what grants want now. `recorded`: paths of settings of this part on record, which the
+   * `demand`: what grants want now. `paths`: paths of settings of this part on record, which the
    * result must include while they exist. Lazy: there are hundreds of interrupts, and each takes
    * several reads to find.
    */
-  settings(files: KernelFiles, demand: PartDemand, recorded: readonly string[]): Iterable<Setting>;
+  settings(files: KernelFiles, demand: PartDemand, paths: readonly string[]): Iterable<Setting>;
   /**
    * The recorded settings of the part that this process cannot see although they may exist, in
    * another namespace or where nothing is mounted. They stay on record for a process that sees
    * them.
    */
-  hidden(files: KernelFiles, recorded: readonly QuietSetting[]): readonly QuietSetting[];
+  hidden(files: KernelFiles, settings: readonly QuietSetting[]): readonly QuietSetting[];
   /**
    * Why the part cannot be reached, or not fully, apart from its settings: no such hardware, no
    * driver, not mounted, RFS steers packets whatever the masks are. Sentences that say what to do;

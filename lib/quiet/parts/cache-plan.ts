@@ -65,22 +65,22 @@ function claimsOf(files: KernelFiles, info: CacheInfo, { topology, demands }: Pa
   });
 }
 
-/** `recorded`: paths of groups that were made for grants, some of which have ended. */
+/** `paths`: groups that numalign made for grants, of which some have ended. */
 export function planCache(
   files: KernelFiles,
   info: CacheInfo,
   demand: PartDemand,
-  recorded: readonly string[],
+  paths: readonly string[],
 ): CachePlan {
   const base = readGroup(files, RESCTRL)?.schemata ?? new Map();
   const claims = claimsOf(files, info, demand);
-  const claimed = new Set(claims.map(({ path }) => path));
+  const claimPaths = new Set(claims.map(({ path }) => path));
   const others = new Map<string, Schemata>();
-  const ended: Schemata[] = [];
+  const endedGroups: Schemata[] = [];
   for (const path of groupPaths(files)) {
-    const group = claimed.has(path) ? undefined : readGroup(files, path);
+    const group = claimPaths.has(path) ? undefined : readGroup(files, path);
     if (group === undefined) continue;
-    if (recorded.includes(path)) ended.push(group.schemata);
+    if (paths.includes(path)) endedGroups.push(group.schemata);
     else others.set(path, group.schemata);
   }
   const ids = [...new Set([...base.values()].flatMap((masks) => [...masks.keys()]))].sort((a, b) => a - b);
@@ -102,21 +102,21 @@ export function planCache(
     const served = claims.filter((claim) => !refused.has(claim) && !unclassed.includes(claim));
     for (const claim of served) masks.set(claim.uid, new Map());
     for (const id of ids) {
-      const here = served.filter(({ cpusOf }) => cpusOf.has(id));
+      const requests = served.filter(({ cpusOf }) => cpusOf.has(id));
       const current = waysOf(base, id, 'every');
       const answer = cacheWays({
         ...info,
         foreign: anyOf(others.values(), id),
         base: current,
-        released: anyOf(ended, id),
-        requests: here.map(({ ways, current }) => ({
+        released: anyOf(endedGroups, id),
+        requests: requests.map(({ ways, current }) => ({
           ways,
           current: current === undefined ? 0 : waysOf(current, id, 'every'),
         })),
       });
-      rest.set(id, here.length === 0 ? current : answer.rest);
+      rest.set(id, requests.length === 0 ? current : answer.rest);
       most.set(id, answer.most);
-      here.forEach((claim, i) => {
+      requests.forEach((claim, i) => {
         if (answer.masks[i] !== 0) masks.get(claim.uid)!.set(id, answer.masks[i]!);
         else if (!lacking.has(claim)) lacking.set(claim, id);
       });

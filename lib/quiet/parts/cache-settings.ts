@@ -22,9 +22,9 @@ export const DEFAULT_PATH = `${RESCTRL}/schemata`;
 
 // The ways of one cache that the demanding grants have, except one grant.
 function takenWays(plan: CachePlan, id: number, { demands }: PartDemand, except?: string): number {
-  let taken = 0;
-  for (const { uid } of demands) if (uid !== except) taken |= plan.masks.get(uid)?.get(id) ?? 0;
-  return taken >>> 0;
+  let ways = 0;
+  for (const { uid } of demands) if (uid !== except) ways |= plan.masks.get(uid)?.get(id) ?? 0;
+  return ways >>> 0;
 }
 
 const union = (sets: Iterable<CpuSet>) => [...sets].reduce((all, set) => all.union(set), CpuSet.EMPTY);
@@ -46,8 +46,8 @@ export function defaultSetting(files: KernelFiles, plan: CachePlan): Setting {
     target: (base, demand) =>
       printSchemata(
         mapMasks(parseSchemata(base), (mask, id) => {
-          const taken = takenWays(plan, id, demand);
-          return (mask & taken) === 0 ? mask : widestRun((mask & ~taken) >>> 0);
+          const otherWays = takenWays(plan, id, demand);
+          return (mask & otherWays) === 0 ? mask : widestRun((mask & ~otherWays) >>> 0);
         }),
       ),
     disturbs(value, { demands }) {

@@ -22,11 +22,11 @@ function shortageText(plan: CachePlan, { claim, cache, most }: CacheShortage, al
       return [`the group ${nameOf(path)}`, masks.reduce((sum, mask) => (sum | mask) >>> 0, 0)] as const;
     }),
   ].filter(([, mask]) => mask !== 0);
-  const held = holders.map(([name, mask]) => `${name} has ${listOf(mask)}`);
-  const there = [`L3 cache ${cache} has the ways ${listOf(all)}`, ...held].join(', ');
+  const holdings = holders.map(([name, mask]) => `${name} has ${listOf(mask)}`);
+  const facts = [`L3 cache ${cache} has the ways ${listOf(all)}`, ...holdings].join(', ');
   const advice =
     most > 0 ? `ask for at most ${most}` : 'release a grant that has some, or remove a group (rmdir)';
-  return `${there}: no ${claim.ways} neighbouring ways are left for grant ${claim.uid} and some for the default group; ${advice}`;
+  return `${facts}: no ${claim.ways} neighbouring ways are left for grant ${claim.uid} and some for the default group; ${advice}`;
 }
 
 function closidText(files: KernelFiles, { unclassed }: CachePlan): string[] {
@@ -53,22 +53,22 @@ function unknownCpus(plan: CachePlan, { topology, demands }: PartDemand): CpuSet
 export const cache: Part = {
   name: 'cache',
 
-  settings(files, demand, recorded) {
+  settings(files, demand, paths) {
     const info = readCacheInfo(files);
     if (info === undefined) return [];
-    const plan = planCache(files, info, demand, recorded);
-    const ended = recorded.filter(
+    const plan = planCache(files, info, demand, paths);
+    const endedPaths = paths.filter(
       (path) => path !== DEFAULT_PATH && plan.claims.every((claim) => claim.path !== path),
     );
-    const isNeeded = recorded.includes(DEFAULT_PATH) || plan.claims.length > 0;
+    const isNeeded = paths.includes(DEFAULT_PATH) || plan.claims.length > 0;
     return [
       ...(isNeeded ? [defaultSetting(files, plan)] : []),
-      ...ended.filter((path) => files.exists(path)).map((path) => groupSetting(files, plan, path)),
+      ...endedPaths.filter((path) => files.exists(path)).map((path) => groupSetting(files, plan, path)),
       ...plan.claims.map(({ path }) => groupSetting(files, plan, path)),
     ];
   },
 
-  hidden: (files, recorded) => (isMounted(files) ? [] : recorded),
+  hidden: (files, records) => (isMounted(files) ? [] : records),
 
   obstacles(files, demand) {
     if (demand.demands.every(({ request }) => request.cache === null)) return [];

@@ -45,11 +45,11 @@ const offers = (files: KernelFiles, path: string) =>
 
 // While the governor is `performance`, drivers refuse any other preference (EBUSY). So preferences
 // are written before the governor, and restored after it.
-function settingsOf(files: KernelFiles, policy: FrequencyPolicy, recorded: readonly string[]): Setting[] {
+function settingsOf(files: KernelFiles, policy: FrequencyPolicy, paths: readonly string[]): Setting[] {
   const { folder, cpus } = policy;
   // The values return with the policy's CPUs, so what is on record stays there.
   if (cpus.isEmpty)
-    return recorded.map((path) => new PolicyFile(files, policy, path.slice(folder.length + 1), String));
+    return paths.map((path) => new PolicyFile(files, policy, path.slice(folder.length + 1), String));
   const performance = () => FASTEST;
   const greatest = files.read(`${folder}/scaling_max_freq`);
   const atLeast = (base: string) => (Number(base) < Number(greatest) ? greatest! : base);
@@ -75,7 +75,7 @@ export const frequency: Part = {
   },
 
   // The folders of policies stay when their CPUs go offline.
-  hidden: (files, recorded) => (files.exists(CPUS) ? [] : recorded),
+  hidden: (files, records) => (files.exists(CPUS) ? [] : records),
 
   obstacles(files, { cpus }) {
     const policies = frequencyPolicies(files).filter((policy) => policy.cpus.intersects(cpus));

@@ -61,12 +61,12 @@ function cpusOfPaths(paths: readonly string[]): CpuSet {
 export const idle: Part = {
   name: 'idle',
 
-  settings(files, { cpus }, recorded) {
-    const all = cpus.union(cpusOfPaths(recorded));
+  settings(files, { cpus }, paths) {
+    const all = cpus.union(cpusOfPaths(paths));
     return [...all].filter((cpu) => files.exists(pathOf(cpu))).map((cpu) => new ResumeLatency(files, cpu));
   },
 
-  hidden: (files, recorded) => (files.exists(CPUS) ? [] : recorded),
+  hidden: (files, records) => (files.exists(CPUS) ? [] : records),
 
   obstacles(files, demand) {
     const deep = [...demand.cpus].filter(

@@ -102,7 +102,7 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
       yield* deviceInterrupts(files);
     },
 
-    hidden: (files, recorded) => (files.exists(DEFAULT) ? [] : recorded),
+    hidden: (files, records) => (files.exists(DEFAULT) ? [] : records),
 
     obstacles(files, { cpus }) {
       return [

@@ -18,18 +18,18 @@ interface Socket {
 }
 
 function socketsOf(files: KernelFiles): Socket[] {
-  const named = files.list(FOLDER).flatMap((name): Socket[] => {
+  const sockets = files.list(FOLDER).flatMap((name): Socket[] => {
     const pid = SOCKET.exec(name)?.[1];
     return pid === undefined ? [] : [{ path: `${FOLDER}/${name}`, pid }];
   });
   // If irqbalance cannot make a file, it uses an abstract socket.
-  const lines = named.length > 0 ? [] : (files.read('/proc/net/unix') ?? '').split('\n');
+  const lines = sockets.length > 0 ? [] : (files.read('/proc/net/unix') ?? '').split('\n');
   const abstract = lines.flatMap((line): Socket[] => {
     const [, path, pid] = ABSTRACT_SOCKET.exec(line) ?? [];
     return path === undefined ? [] : [{ path, pid: pid! }];
   });
   // A killed irqbalance leaves its file behind.
-  return [...named, ...abstract].filter(({ pid }) => files.read(`/proc/${pid}/comm`) === 'irqbalance');
+  return [...sockets, ...abstract].filter(({ pid }) => files.read(`/proc/${pid}/comm`) === 'irqbalance');
 }
 
 /** proc_pid_stat(5): the 22nd field, counted after the command, which may contain parentheses. */

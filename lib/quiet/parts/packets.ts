@@ -50,11 +50,9 @@ export const packets: Part = {
     return [...first, ...masks('rx', 'rps_cpus'), ...masks('tx', 'xps_cpus')];
   },
 
-  hidden(files, recorded) {
+  hidden(files, records) {
     const namespace = namespaceOf(files);
-    return files.exists(NETWORK_DEVICES)
-      ? recorded.filter(({ identity }) => identity !== namespace)
-      : recorded;
+    return files.exists(NETWORK_DEVICES) ? records.filter(({ identity }) => identity !== namespace) : records;
   },
 
   obstacles(files) {

@@ -57,7 +57,7 @@ export const workqueues: Part = {
     return files.exists(`${FOLDER}/${MASK}`) ? [...queues, new UnboundMask(files)] : queues;
   },
 
-  hidden: (files, recorded) => (files.exists(`${FOLDER}/${MASK}`) ? [] : recorded),
+  hidden: (files, records) => (files.exists(`${FOLDER}/${MASK}`) ? [] : records),
 
   obstacles(files) {
     if (files.exists(`${FOLDER}/${MASK}`)) return [];

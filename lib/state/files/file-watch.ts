@@ -26,7 +26,7 @@ const PERIOD_WITHOUT_INOTIFY_MS = 50;
  */
 export class FileWatch {
   readonly #path: string;
-  readonly #changed: () => void;
+  readonly #onChange: () => void;
   #isStarted = false;
   #ends: (() => void)[] = [];
   // The watch of the file itself; also in #ends.
@@ -34,11 +34,11 @@ export class FileWatch {
   #timer: NodeJS.Timeout | undefined;
 
   /**
-   * `changed` runs after the watch on the file is in place, so that a look misses no later change.
+   * `onChange` runs after the watch on the file is in place, so that a look misses no later change.
    */
-  constructor(path: string, changed: () => void) {
+  constructor(path: string, onChange: () => void) {
     this.#path = path;
-    this.#changed = changed;
+    this.#onChange = onChange;
   }
 
   start(): void {
@@ -122,11 +122,11 @@ export class FileWatch {
 
   // False if the parent folder does not exist.
   #watchMakingOf(path: string): boolean {
-    const made = (mask: number, name: string) => {
+    const onEvent = (mask: number, name: string) => {
       if (name === '' || name === basename(path)) this.#tell(mask);
     };
     const folder = () => realpathSync(dirname(path));
-    return this.#add(() => watchFolder(folder(), IN_CREATE | IN_MOVED_TO | REMOVED, made));
+    return this.#add(() => watchFolder(folder(), IN_CREATE | IN_MOVED_TO | REMOVED, onEvent));
   }
 
   // False if nothing is at the path.
@@ -144,7 +144,7 @@ export class FileWatch {
   #tell(change: number): void {
     if (!this.#isStarted) return;
     if (change !== 0) this.#follow();
-    this.#changed();
+    this.#onChange();
   }
 }
 

@@ -51,17 +51,17 @@ class FolderEvents {
   #inotify: NativeInotify | undefined;
   // A folder under two paths has one kernel watch.
   readonly #listeners = new Map<number, Set<Listening>>();
-  readonly #delayed = new Set<DelayedWatch>();
+  readonly #delayedWatches = new Set<DelayedWatch>();
   #delay: 'before' | 'during' | 'over' = 'before';
 
   /** Refuses nothing during the delay. A watch that fails after it reports IN_IGNORED. */
   watch(path: string, mask: number, how: number, listener: FolderListener): () => void {
     const begin = () => this.#begin(path, mask, how, listener);
     if (!this.#isDelayed()) return begin();
-    const delayed: DelayedWatch = { begin, listener };
-    this.#delayed.add(delayed);
+    const watch: DelayedWatch = { begin, listener };
+    this.#delayedWatches.add(watch);
     return () => {
-      if (!this.#delayed.delete(delayed)) delayed.end?.();
+      if (!this.#delayedWatches.delete(watch)) watch.end?.();
     };
   }
 
@@ -78,15 +78,15 @@ class FolderEvents {
   // Events during the delay went unreported, so the listeners get IN_Q_OVERFLOW.
   #endDelay(): void {
     this.#delay = 'over';
-    for (const delayed of this.#delayed) {
-      this.#delayed.delete(delayed);
+    for (const watch of this.#delayedWatches) {
+      this.#delayedWatches.delete(watch);
       let mask = IN_Q_OVERFLOW;
       try {
-        delayed.end = delayed.begin();
+        watch.end = watch.begin();
       } catch {
         mask = IN_IGNORED;
       }
-      delayed.listener(mask, '');
+      watch.listener(mask, '');
     }
   }
 
@@ -104,7 +104,7 @@ class FolderEvents {
   }
 
   get hasPending(): boolean {
-    return this.#delayed.size > 0 || (this.#inotify?.hasPending() ?? false);
+    return this.#delayedWatches.size > 0 || (this.#inotify?.hasPending() ?? false);
   }
 
   #end(watch: number, listening: Listening): void {
@@ -119,10 +119,10 @@ class FolderEvents {
   }
 
   // Drops events that no listener wants any more, so that they do not wake the process.
-  #narrow(watch: number, { path, mask }: Listening, left: number): void {
-    if ((mask & ~left) === 0) return;
+  #narrow(watch: number, { path, mask }: Listening, events: number): void {
+    if ((mask & ~events) === 0) return;
     try {
-      const now = this.#inotify!.add(path, left | IN_DONT_FOLLOW);
+      const now = this.#inotify!.add(path, events | IN_DONT_FOLLOW);
       if (now === watch) return;
       // The path leads to another file now, which keeps the mask of its own listeners.
       const others = this.#listeners.get(now);

@@ -44,11 +44,11 @@ export class FolderWatch {
   /** Returns a function that removes the listener. */
   add(listener: Listener, listening: Listening = {}): () => void {
     // Wrapped so that one function can be added twice.
-    const wrapped = () => listener();
-    this.#listeners.set(wrapped, listening);
+    const notify = () => listener();
+    this.#listeners.set(notify, listening);
     this.#follow();
     return () => {
-      if (this.#listeners.delete(wrapped)) this.#follow();
+      if (this.#listeners.delete(notify)) this.#follow();
     };
   }
 

@@ -220,9 +220,9 @@ export class JournalFollower {
     const found = judgeState(bytes, highest);
     // Another process may have committed the last line meanwhile. Then read again, perhaps another
     // file.
-    const copied =
+    const copyGeneration =
       found.kind === 'good' && found.place.hasTail ? (committedIn(this.#folder, COPY_FILE) ?? 0) : 0;
-    if (copied > highest) return this.#readWhole(copied);
+    if (copyGeneration > highest) return this.#readWhole(copyGeneration);
     if (found.kind === 'good') return this.#note(found, version);
     this.forget();
     return found;

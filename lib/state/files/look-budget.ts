@@ -5,7 +5,7 @@ const PERIOD_MS = 1000;
 
 /** Allows ten looks at once, and one more for each second that passes. */
 export class LookBudget {
-  #left = LOOKS_AT_ONCE;
+  #rest = LOOKS_AT_ONCE;
   #at: number | undefined;
 
   /**
@@ -13,10 +13,10 @@ export class LookBudget {
    * up. `now`: milliseconds of a monotonic clock.
    */
   take(now: number): number {
-    this.#left = Math.min(LOOKS_AT_ONCE, this.#left + (now - (this.#at ?? now)) / PERIOD_MS);
+    this.#rest = Math.min(LOOKS_AT_ONCE, this.#rest + (now - (this.#at ?? now)) / PERIOD_MS);
     this.#at = now;
-    if (this.#left < 1) return Math.ceil((1 - this.#left) * PERIOD_MS);
-    this.#left--;
+    if (this.#rest < 1) return Math.ceil((1 - this.#rest) * PERIOD_MS);
+    this.#rest--;
     return 0;
   }
 }

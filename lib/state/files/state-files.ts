@@ -60,12 +60,12 @@ const NO_STATE_FILE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads a state file. state.json must have every committed generation. `earlier`: an earlier
+ * Reads a state file. state.json must have every committed generation. `previous`: an earlier
  * result; it is reused if the file has the same bytes.
  * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
  *   file
  */
-export function findState(folder: NativeFolder, name: string, earlier?: GoodState): FoundState {
+export function findState(folder: NativeFolder, name: string, previous?: GoodState): FoundState {
   // Read before the file, because it is written after each commit.
   const highest = name === STATE_FILE ? highestOf(folder) : 0;
   let bytes: Buffer | undefined;
@@ -76,31 +76,32 @@ export function findState(folder: NativeFolder, name: string, earlier?: GoodStat
     if (found === undefined) throw error;
     return found;
   }
-  return bytes ? judgeState(bytes, highest, earlier) : { kind: 'missing' };
+  return bytes ? judgeState(bytes, highest, previous) : { kind: 'missing' };
 }
 
 // The checksum of the whole file behind each result.
 const sums = new WeakMap<GoodState, string>();
 
 /**
- * Judges the bytes of a state file. `highest`: the lowest generation that passes. `earlier`: as in
+ * Judges the bytes of a state file. `highest`: the lowest generation that passes. `previous`: as in
  * {@link findState}.
  * @throws ERR_STATE_VERSION
  */
-export const judgeState = (bytes: Buffer, highest: number, earlier?: GoodState): GoodState | DamagedState =>
-  inOneGo(judgementSteps(bytes, highest, earlier));
+export const judgeState = (bytes: Buffer, highest: number, previous?: GoodState): GoodState | DamagedState =>
+  inOneGo(judgementSteps(bytes, highest, previous));
 
 /** Like {@link judgeState}, in steps for a long file. @throws the same codes */
 export function* judgementSteps(
   bytes: Buffer,
   highest: number,
-  earlier?: GoodState,
+  previous?: GoodState,
 ): Steps<GoodState | DamagedState> {
   try {
     const sum = checksum(bytes);
     // The checksum made Node load its crypto module.
     yield;
-    const { checkpoint, place } = earlier && sums.get(earlier) === sum ? earlier : yield* journalSteps(bytes);
+    const { checkpoint, place } =
+      previous && sums.get(previous) === sum ? previous : yield* journalSteps(bytes);
     const { generation } = checkpoint;
     if (generation >= highest || checkpoint.refusal) {
       const good: GoodState = { kind: 'good', checkpoint, place };
@@ -200,30 +201,30 @@ export interface OnRecord {
 }
 
 /**
- * Reads all owners' files. `own`: this process's own file, as it knows it. `path`: the state
- * folder; if given, finds owners whose files were removed too. `recorded`: skips files that add
+ * Reads all owners' files. `ownFile`: this process's own file, as it knows it. `path`: the state
+ * folder; if given, finds owners whose files were removed too. `record`: skips files that add
  * nothing to this state, which are unlocked files of owners on record and files of earlier
  * generations. REQUIRES: the state's lock, because a file may be half written without it.
  */
 export function findOwners(
   owners: NativeFolder,
   bootId: string,
-  own?: OwnerFile,
+  ownFile?: OwnerFile,
   path?: string,
-  recorded?: OnRecord,
+  record?: OnRecord,
 ): FoundOwners {
-  const living: OwnerFile[] = own ? [own] : [];
+  const living: OwnerFile[] = ownFile ? [ownFile] : [];
   const unknown: UnknownOwner[] = [];
-  let latest = own;
+  let latest = ownFile;
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
   const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
-    if (uuid === own?.uuid) continue;
+    if (uuid === ownFile?.uuid) continue;
     const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
-    if (!locked && recorded?.owners.has(uuid)) continue;
+    if (!locked && record?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
-      if (recorded && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < recorded.generation) continue;
+      if (record && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A held lock belongs to this boot even if the boot id in the file differs: a container may
@@ -241,7 +242,7 @@ export function findOwners(
         unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
     }
   }
-  const withFile = own ? [...uuids, own.uuid] : uuids;
+  const withFile = ownFile ? [...uuids, ownFile.uuid] : uuids;
   for (const uuid of locks?.beside(withFile) ?? []) {
     const cause = new NumalignError(
       'ERR_STATE_CORRUPT',
@@ -277,14 +278,14 @@ function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
 }
 
 /**
- * True if a text with this boot id belongs to the boot with the id `here`. Neither memory nor a
+ * True if a text with this boot id belongs to the boot with the id `currentBootId`. Neither memory nor a
  * lock outlives a boot. A container may have its own boot id.
  */
-export function isOfBoot(bootId: string, here: string, owners: NativeFolder | undefined): boolean {
-  if (bootId === here) return true;
+export function isOfBoot(bootId: string, currentBootId: string, owners: NativeFolder | undefined): boolean {
+  if (bootId === currentBootId) return true;
   if (!owners) return false;
   const isLiving = ({ kind, bootId: its }: OwnerFile) => kind === 'process' && its === bootId;
-  return owners.isInMemory() || findOwners(owners, here).living.some(isLiving);
+  return owners.isInMemory() || findOwners(owners, currentBootId).living.some(isLiving);
 }
 
 /** True if a newer numalign wrote this file in owners/. Only that version can judge it. */

@@ -16,9 +16,9 @@ export function folderError(path: string, message: string, cause?: unknown): Num
 
 // The topmost part of the path's parents that is not a folder.
 function fileAbove(path: string): string | undefined {
-  const above = dirname(path);
-  if (above === path) return undefined;
-  return fileAbove(above) ?? (statSync(above).isDirectory() ? undefined : above);
+  const parent = dirname(path);
+  if (parent === path) return undefined;
+  return fileAbove(parent) ?? (statSync(parent).isDirectory() ? undefined : parent);
 }
 
 /** REQUIRES: the kernel returned ENOTDIR for the path or the folder above it. */

@@ -76,9 +76,9 @@ function isOverflowUser(user: number): boolean {
 // The nearest folder above that everyone may write to. The owner of a folder below it proves
 // nothing. Undefined if there is none.
 function publicFolderAbove(path: string): string | undefined {
-  for (let above = dirname(path); ; above = dirname(above)) {
-    if (lstatSync(above).mode & 0o002) return above;
-    if (above === dirname(above)) return undefined;
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    if (lstatSync(folder).mode & 0o002) return folder;
+    if (folder === dirname(folder)) return undefined;
   }
 }
 
@@ -89,10 +89,10 @@ function checkOwner(path: string, folder: NativeFolder): void {
   if (user !== self && user !== 0) {
     if (!isOverflowUser(user))
       throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
-    const above = publicFolderAbove(path);
-    if (above !== undefined) {
+    const publicFolder = publicFolderAbove(path);
+    if (publicFolder !== undefined) {
       const why = 'it belongs to a user that this user namespace does not know, and may be a stranger’s';
-      throw folderError(path, `${why}: every user may write to ${above}`);
+      throw folderError(path, `${why}: every user may write to ${publicFolder}`);
     }
   }
   if (mode & 0o002) throw folderError(path, `every user may write to it (mode ${mode.toString(8)})`);
@@ -122,9 +122,9 @@ export function checkUsable(stateDir: string): void {
       const why = isThere && isClosed ? whyClosed(path) : `it cannot be ${action}: ${thrownText(error)}`;
       throw folderError(path, why, error);
     }
-    const closed = isThere ? closedPart(path) : undefined;
-    if (closed === undefined) return;
-    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${closed} is closed to you`);
+    const part = isThere ? closedPart(path) : undefined;
+    if (part === undefined) return;
+    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${part} is closed to you`);
   });
 }
 

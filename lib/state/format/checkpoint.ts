@@ -100,7 +100,7 @@ export function decodeSettings(value: unknown): MachineSettings {
     'settings.kubeletVersion',
     KUBELET_VERSIONS,
   );
-  const known = {
+  const settings = {
     managedCPUs: orNull(fields.managedCPUs, 'settings.managedCPUs', cpuSet),
     reservedSystemCPUs: cpuSet(fields.reservedSystemCPUs, 'settings.reservedSystemCPUs'),
     strictCPUReservation: flag(fields.strictCPUReservation, 'settings.strictCPUReservation'),
@@ -111,7 +111,7 @@ export function decodeSettings(value: unknown): MachineSettings {
     featureGates: featureGates(fields.featureGates, 'settings.featureGates', kubeletVersion),
     simulated: flag(fields.simulated, 'settings.simulated'),
   };
-  return { ...known, unknown: unknownOf(fields, Object.keys(known)) };
+  return { ...settings, unknown: unknownOf(fields, Object.keys(settings)) };
 }
 
 function decodeIdentity(value: unknown, where: string): CpuIdentity {
@@ -144,8 +144,8 @@ export function* checkpointSteps(fields: Fields, before?: Assignments): Steps<Ch
     quiet: member('quiet', decodeQuiet),
   };
   yield* holdingsSteps(body);
-  const known = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
-  const more = unknownOf(fields, known);
+  const memberNames = [...SEAL_MEMBERS, ...Object.keys(header), ...Object.keys(body)];
+  const more = unknownOf(fields, memberNames);
   const isSame = before && Object.keys(more).length === 0;
   const unknown = isSame ? before.unknown : { ...before?.unknown, ...more };
   return { ...header, assignments: { ...body, unknown } };

@@ -40,14 +40,14 @@ export interface Clash {
 function clashIn<T>(
   pods: readonly PodAssignment[],
   heldBy: (pod: PodAssignment) => Iterable<T>,
-  nameOf: (held: T) => string,
+  nameOf: (item: T) => string,
 ): Clash | undefined {
   const holder = new Map<T, PodAssignment>();
   for (const pod of pods) {
-    for (const held of heldBy(pod)) {
-      const other = holder.get(held);
-      if (other) return { what: nameOf(held), pods: [other, pod] };
-      holder.set(held, pod);
+    for (const item of heldBy(pod)) {
+      const other = holder.get(item);
+      if (other) return { what: nameOf(item), pods: [other, pod] };
+      holder.set(item, pod);
     }
   }
   return undefined;

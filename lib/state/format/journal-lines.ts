@@ -15,7 +15,9 @@ export interface JournalLine {
    * version does not know.
    */
   readonly kind: 'head' | 'state' | 'change' | 'damaged' | 'unfinished' | 'other';
+  /** The generation that the line commits; null if it has none or cannot be read. */
   readonly generation: number | null;
+  /** When it was written, in ISO 8601; null as `generation`. */
   readonly writtenAt: string | null;
   /** The record as docs/state-format.md describes it; null if it cannot be read. */
   readonly record: Fields | null;

@@ -27,11 +27,11 @@ function decodePod(value: unknown, where: string): KubeletPod {
 export function decodeKubelet(value: unknown, where: string): KubeletRecord | null {
   if (value === undefined || value === null) return null;
   const fields = object(value, where);
-  const known = {
+  const section = {
     pods: listOf(fields.pods, `${where}.pods`, decodePod),
     keeper: decodeOwner(fields.keeper, `${where}.keeper`),
     since: text(fields.since, `${where}.since`),
     updatedAt: text(fields.updatedAt, `${where}.updatedAt`),
   };
-  return { ...known, unknown: unknownOf(fields, Object.keys(known)) };
+  return { ...section, unknown: unknownOf(fields, Object.keys(section)) };
 }

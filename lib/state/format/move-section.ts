@@ -55,12 +55,12 @@ export function checkTarget(pod: Target & Pick<PodAssignment, 'uid' | 'upcoming'
   const { uid, upcoming } = pod;
   const target = upcoming?.move?.target;
   if (!target) return;
-  const held = upcoming.cpus.union(upcoming.held);
+  const upcomingCpus = upcoming.cpus.union(upcoming.held);
   const cpus = presentCpus(target);
   if (shapeOf(target) !== shapeOf(pod))
     corrupt(`${uid} is about to move to a place for other containers`, target);
-  if (!cpus.equals(held))
-    corrupt(`${uid} is about to move to CPUs ${cpus}, and holds ${held} for that`, target);
+  if (!cpus.equals(upcomingCpus))
+    corrupt(`${uid} is about to move to CPUs ${cpus}, and holds ${upcomingCpus} for that`, target);
 }
 
 /** `encode`: how what a pod has is written. */

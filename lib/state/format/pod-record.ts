@@ -181,28 +181,28 @@ function podAmounts(value: unknown, where: string): PodAmounts {
 }
 
 export function decodePod(value: unknown, where: string): PodAssignment {
-  const given = object(value, where);
+  const fields = object(value, where);
   const pod = {
-    uid: text(given.uid, 'uid'),
-    name: text(given.name, 'name'),
-    namespace: orNull(given.namespace ?? null, 'namespace', text) ?? undefined,
-    ...decodeBooked(given.booking, listOf(given.containers, 'containers', decodeContainer)),
-    resources: orNull(given.resources ?? null, 'resources', podAmounts) ?? undefined,
-    policy: text(given.policy, 'policy'),
-    scope: text(given.scope, 'scope'),
-    options: recordOf(given.options, 'options', flag),
-    owner: decodeOwner(given.owner, 'owner'),
-    mixed: orNull(given.mixed ?? null, 'mixed', whole) ?? undefined,
-    elastic: orNull(given.elastic ?? null, 'elastic', elasticity) ?? undefined,
-    quiet: orNull(given.quiet ?? null, 'quiet', decodeQuietRequest) ?? undefined,
-    movable: orNull(given.movable ?? null, 'movable', decodeConsent) ?? undefined,
-    moves: given.moves === undefined ? undefined : listOf(given.moves, 'moves', text),
-    enforcement: decodeEnforcement(given.enforcement, 'enforcement'),
-    upcoming: orNull(given.upcoming ?? null, 'upcoming', upcomingOf),
-    transfer: orNull(given.transfer ?? null, 'transfer', text),
-    formerOwner: orNull(given.formerOwner ?? null, 'formerOwner', uuid),
-    admittedAt: text(given.admittedAt, 'admittedAt'),
-    unknown: unknownOf(given, POD_MEMBERS),
+    uid: text(fields.uid, 'uid'),
+    name: text(fields.name, 'name'),
+    namespace: orNull(fields.namespace ?? null, 'namespace', text) ?? undefined,
+    ...decodeBooked(fields.booking, listOf(fields.containers, 'containers', decodeContainer)),
+    resources: orNull(fields.resources ?? null, 'resources', podAmounts) ?? undefined,
+    policy: text(fields.policy, 'policy'),
+    scope: text(fields.scope, 'scope'),
+    options: recordOf(fields.options, 'options', flag),
+    owner: decodeOwner(fields.owner, 'owner'),
+    mixed: orNull(fields.mixed ?? null, 'mixed', whole) ?? undefined,
+    elastic: orNull(fields.elastic ?? null, 'elastic', elasticity) ?? undefined,
+    quiet: orNull(fields.quiet ?? null, 'quiet', decodeQuietRequest) ?? undefined,
+    movable: orNull(fields.movable ?? null, 'movable', decodeConsent) ?? undefined,
+    moves: fields.moves === undefined ? undefined : listOf(fields.moves, 'moves', text),
+    enforcement: decodeEnforcement(fields.enforcement, 'enforcement'),
+    upcoming: orNull(fields.upcoming ?? null, 'upcoming', upcomingOf),
+    transfer: orNull(fields.transfer ?? null, 'transfer', text),
+    formerOwner: orNull(fields.formerOwner ?? null, 'formerOwner', uuid),
+    admittedAt: text(fields.admittedAt, 'admittedAt'),
+    unknown: unknownOf(fields, POD_MEMBERS),
   };
   checkTarget(pod);
   return pod;

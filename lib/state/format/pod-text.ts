@@ -75,12 +75,12 @@ export const podsText = (pods: readonly PodAssignment[]): string => `[${podParts
  * Caches the texts of up to `most` pods that have none. Returns true if pods without a text remain.
  */
 export function prepareTexts(pods: readonly PodAssignment[], most: number): boolean {
-  let made = 0;
+  let count = 0;
   for (const pod of pods) {
     if (texts.has(pod)) continue;
-    if (made === most) return true;
+    if (count === most) return true;
     podText(pod);
-    made++;
+    count++;
   }
   return false;
 }

@@ -15,7 +15,7 @@ export class Replay {
   readonly #isLenient: boolean;
   #before: Checkpoint | undefined;
   // The pods of #before that no line has released.
-  #kept: readonly PodAssignment[] = [];
+  #base: readonly PodAssignment[] = [];
   // The pods of the lines by uid. They come last, or replace the kept pod with their uid.
   #pods = new Map<string, Fields>();
   // The other members. #lastCpus replaces `lastCpus` once a line adds names.
@@ -34,7 +34,7 @@ export class Replay {
     const { assignments, refusal: _, ...header } = before;
     const { settings, cpus, pods, memory, lastCpus, kubelet, quiet } = assignments;
     this.#before = before;
-    this.#kept = pods;
+    this.#base = pods;
     this.#members = { ...header, settings, cpus, memory, kubelet, quiet };
     this.#lastCpus = lastCpus;
     this.#generation = before.generation;
@@ -63,7 +63,7 @@ export class Replay {
     this.#generation = begin;
     const pods = byUid(members.pods);
     this.#before = undefined;
-    this.#kept = [];
+    this.#base = [];
     this.#pods = new Map(pods);
     if (this.#pods.size < pods.length) corrupt('a grant is in it twice');
     this.#members = members;
@@ -93,8 +93,8 @@ export class Replay {
 
   #release(uid: string): void {
     const isReplaced = this.#pods.delete(uid);
-    const place = this.#kept.findIndex((pod) => pod.uid === uid);
-    if (place >= 0) this.#kept = this.#kept.toSpliced(place, 1);
+    const place = this.#base.findIndex((pod) => pod.uid === uid);
+    if (place >= 0) this.#base = this.#base.toSpliced(place, 1);
     else if (!isReplaced) corrupt(`${uid} is released, and is not on record`, uid);
   }
 
@@ -104,7 +104,7 @@ export class Replay {
     if (before?.generation === this.#generation) return before;
     const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
     const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
-    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#kept });
+    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#base });
   }
 }
 

@@ -109,10 +109,10 @@ function isWithin(depth: number, value: unknown): boolean {
 const NOTHING_UNKNOWN: UnknownFields = Object.freeze({});
 
 // The fields that this version does not know and must keep.
-export function unknownOf(value: Fields, known: readonly string[]): UnknownFields {
+export function unknownOf(value: Fields, names: readonly string[]): UnknownFields {
   let unknown: [string, unknown][] | undefined;
   for (const name of Object.keys(value)) {
-    if (known.includes(name)) continue;
+    if (names.includes(name)) continue;
     if (!isWithin(MAX_DEPTH, value[name])) corrupt(`${name} is nested deeper than ${MAX_DEPTH} levels`);
     unknown ??= [];
     unknown.push([name, value[name]]);

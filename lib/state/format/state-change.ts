@@ -39,9 +39,9 @@ export function changeText(
 
 // Only the new names if the reader can derive the list from them; else the whole list.
 function namesBetween(before: readonly NamedCpus[], after: readonly NamedCpus[]): object {
-  const earlier = new Set(before);
-  const named = after.filter((each) => !earlier.has(each));
-  const remembered = rememberNames(before, named);
-  const isSame = remembered.length === after.length && remembered.every((each, i) => each === after[i]);
-  return isSame ? { named } : { lastCpus: after };
+  const previous = new Set(before);
+  const additions = after.filter((each) => !previous.has(each));
+  const expected = rememberNames(before, additions);
+  const isSame = expected.length === after.length && expected.every((each, i) => each === after[i]);
+  return isSame ? { named: additions } : { lastCpus: after };
 }

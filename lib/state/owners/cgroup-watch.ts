@@ -6,13 +6,13 @@ import { IN_MODIFY, watchFile } from '../files/folder-events.js';
 
 /** Never keeps the process alive. */
 export class CgroupWatch {
-  readonly #changed: (uid: string) => void;
+  readonly #onChange: (uid: string) => void;
   // By pod uid; undefined if nothing reports the end of the cgroup.
   readonly #ends = new Map<string, (() => void) | undefined>();
 
-  /** `changed`: called when the owner of the grant with this uid may have ended. */
-  constructor(changed: (uid: string) => void) {
-    this.#changed = changed;
+  /** `onChange`: called when the owner of the grant with this uid may have ended. */
+  constructor(onChange: (uid: string) => void) {
+    this.#onChange = onChange;
   }
 
   /** True if the end of some cgroup goes unreported. */
@@ -44,7 +44,7 @@ export class CgroupWatch {
 
   #watch(uid: string, path: string): (() => void) | undefined {
     try {
-      return watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#changed(uid));
+      return watchFile(join(path, 'cgroup.events'), IN_MODIFY, () => this.#onChange(uid));
     } catch {
       return undefined;
     }

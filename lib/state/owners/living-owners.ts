@@ -46,7 +46,7 @@ export class LivingOwners {
   #all: readonly OwnerRecord[] | undefined;
   // For cgroups that are checked in turns: where the next turn begins, and the uuids found dead.
   #turn = 0;
-  readonly #ended = new Set<string>();
+  readonly #endedUuids = new Set<string>();
 
   constructor(notices: OwnerNotices, looks: OwnerLooks) {
     this.#notices = notices;
@@ -66,11 +66,11 @@ export class LivingOwners {
     const canKnow = this.#follow();
     if (canKnow && this.#all === owners) return NO_OWNERS;
     const unknown = canKnow ? owners.filter(({ uuid }) => !this.#living.has(uuid)) : owners;
-    const looked = this.#inTurn(unknown, mostCgroups);
-    const alive = looked.filter(isAlive);
+    const candidates = this.#inTurn(unknown, mostCgroups);
+    const alive = candidates.filter(isAlive);
     const dead =
-      alive.length === looked.length ? NO_OWNERS : looked.filter((owner) => !alive.includes(owner));
-    for (const { kind, uuid } of dead) if (kind === 'cgroup') this.#ended.add(uuid);
+      alive.length === candidates.length ? NO_OWNERS : candidates.filter((owner) => !alive.includes(owner));
+    for (const { kind, uuid } of dead) if (kind === 'cgroup') this.#endedUuids.add(uuid);
     if (!canKnow) return dead;
     // The kernel reports no ends of processes in a cgroup.
     const certain = alive.filter(({ kind, uuid }) => kind === 'process' && !this.#doubtful.has(uuid));
@@ -83,14 +83,14 @@ export class LivingOwners {
     const cgroups = owners.filter(({ kind }) => kind === 'cgroup');
     if (cgroups.length <= most) return owners;
     // Forgets owners that are off the record.
-    for (const uuid of this.#ended) {
-      if (!cgroups.some((owner) => owner.uuid === uuid)) this.#ended.delete(uuid);
+    for (const uuid of this.#endedUuids) {
+      if (!cgroups.some((owner) => owner.uuid === uuid)) this.#endedUuids.delete(uuid);
     }
     const begin = this.#turn % cgroups.length;
     this.#turn = begin + most;
     const turn = new Set([...cgroups, ...cgroups].slice(begin, begin + most));
     const isDue = (owner: OwnerRecord) =>
-      owner.kind !== 'cgroup' || turn.has(owner) || this.#ended.has(owner.uuid);
+      owner.kind !== 'cgroup' || turn.has(owner) || this.#endedUuids.has(owner.uuid);
     return owners.filter(isDue);
   }
 

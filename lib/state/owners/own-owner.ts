@@ -30,7 +30,7 @@ export class OwnOwner {
   #lock: NativeOwner;
   // Locks of removed files. Where the removed folder is now, they show its users that this process
   // lives.
-  readonly #earlier: NativeOwner[] = [];
+  readonly #formerFiles: NativeOwner[] = [];
   #header: Header;
   // The pods that the file claims, by uid.
   #pods = new Map<string, PodAssignment>();
@@ -111,10 +111,10 @@ export class OwnOwner {
    * not have yet. `header`: the state at this time.
    * @throws ERR_SYSCALL; the file then says what it said before
    */
-  write(header: Header, claims: readonly PodAssignment[], released: readonly string[]): void {
-    const claimed = claims.filter((pod) => !isSame(this.#pods.get(pod.uid), pod));
-    const dropped = released.filter((uid) => this.#pods.has(uid));
-    if (claimed.length + dropped.length === 0 && !this.#isTorn) {
+  write(header: Header, claims: readonly PodAssignment[], endedUids: readonly string[]): void {
+    const newClaims = claims.filter((pod) => !isSame(this.#pods.get(pod.uid), pod));
+    const droppedUids = endedUids.filter((uid) => this.#pods.has(uid));
+    if (newClaims.length + droppedUids.length === 0 && !this.#isTorn) {
       // Keep the same objects: they compare faster the next time.
       for (const pod of claims) this.#pods.set(pod.uid, pod);
       return;
@@ -122,36 +122,36 @@ export class OwnOwner {
     const { generation, settings } = header;
     const lines = [
       ...(settings === this.#header.settings ? [] : [settingsLine(generation, settings)]),
-      ...claimed.map((pod) => this.#claimLine(generation, pod)),
-      ...dropped.map((uid) => releaseLine(generation, uid)),
+      ...newClaims.map((pod) => this.#claimLine(generation, pod)),
+      ...droppedUids.map((uid) => releaseLine(generation, uid)),
     ];
     const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_GROWTH * this.#wholeBytes);
     if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
-      this.#writeWhole(header, claimed, dropped);
-    else this.#appendOrShorten(lines, header, claimed, dropped);
+      this.#writeWhole(header, newClaims, droppedUids);
+    else this.#appendOrShorten(lines, header, newClaims, droppedUids);
   }
 
   #appendOrShorten(
     lines: readonly string[],
     header: Header,
-    claimed: readonly PodAssignment[],
-    dropped: readonly string[],
+    newClaims: readonly PodAssignment[],
+    droppedUids: readonly string[],
   ): void {
     try {
       this.#append(lines);
     } catch (error) {
-      if (claimed.length > 0) throw error;
+      if (newClaims.length > 0) throw error;
       // A file with fewer claims fits on a full disk.
-      this.#writeWhole(header, claimed, dropped);
+      this.#writeWhole(header, newClaims, droppedUids);
       return;
     }
-    this.#note(header, claimed, dropped);
+    this.#note(header, newClaims, droppedUids);
   }
 
-  #note(header: Header, claimed: readonly PodAssignment[], dropped: readonly string[]): void {
+  #note(header: Header, newClaims: readonly PodAssignment[], droppedUids: readonly string[]): void {
     this.#header = header;
-    for (const uid of dropped) this.#pods.delete(uid);
-    for (const pod of claimed) this.#pods.set(pod.uid, pod);
+    for (const uid of droppedUids) this.#pods.delete(uid);
+    for (const pod of newClaims) this.#pods.set(pod.uid, pod);
   }
 
   #append(lines: readonly string[]): void {
@@ -175,12 +175,12 @@ export class OwnOwner {
 
   #writeWhole(
     header: Header,
-    claimed: readonly PodAssignment[],
-    dropped: readonly string[],
+    newClaims: readonly PodAssignment[],
+    droppedUids: readonly string[],
     kubelet = this.#kubelet,
   ): void {
     const before = { header: this.#header, pods: new Map(this.#pods), kubelet: this.#kubelet };
-    this.#note(header, claimed, dropped);
+    this.#note(header, newClaims, droppedUids);
     this.#kubelet = kubelet;
     this.#isTorn = true;
     try {
@@ -211,8 +211,8 @@ export class OwnOwner {
 
   /** Rewrites a file that may be damaged. @throws ERR_SYSCALL */
   writeAll(header: Header, pods: readonly PodAssignment[]): void {
-    const released = [...this.#pods.keys()].filter((uid) => !pods.some((pod) => pod.uid === uid));
-    this.#writeWhole(header, pods, released);
+    const endedUids = [...this.#pods.keys()].filter((uid) => !pods.some((pod) => pod.uid === uid));
+    this.#writeWhole(header, pods, endedUids);
   }
 
   /** Claims exactly these grants, as they are. @throws ERR_SYSCALL */
@@ -237,7 +237,7 @@ export class OwnOwner {
       this.#lock.write(this.#whole());
     } else {
       const lock = this.#createFile();
-      this.#earlier.push(this.#lock);
+      this.#formerFiles.push(this.#lock);
       this.#lock = lock;
     }
     this.#isTorn = false;
@@ -252,7 +252,7 @@ export class OwnOwner {
 
   /** Releases the locks. The owner is dead then, unless a child has a copy of a descriptor. */
   close(): void {
-    for (const lock of [this.#lock, ...this.#earlier]) lock.close();
+    for (const lock of [this.#lock, ...this.#formerFiles]) lock.close();
   }
 }
 

@@ -78,12 +78,12 @@ export class OwnerFiles {
   }
 
   /**
-   * Removes the files of ended processes without pods on record. `own`: skipped, because it lives.
+   * Removes the files of ended processes without pods on record. `ownUuid`: skipped, because it lives.
    */
-  removeEnded(left: Pods, onRecord: Pods, own: string | undefined): void {
-    const processes = left.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
+  removeEnded(endedPods: Pods, onRecord: Pods, ownUuid: string | undefined): void {
+    const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
     for (const uuid of new Set(processes)) {
-      if (uuid === own || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
+      if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
       harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
     }
   }
@@ -92,15 +92,15 @@ export class OwnerFiles {
    * Removes files of dead owners and of failed grants, and rewrites files that were removed. Under
    * the lock there is no new file that is not locked yet.
    */
-  sweep(pods: Pods, header: Header, own: string | undefined): void {
+  sweep(pods: Pods, header: Header, ownUuid: string | undefined): void {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
-    const there = new Set(this.#folder.list());
-    for (const name of there) {
+    const names = new Set(this.#folder.list());
+    for (const name of names) {
       const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
-      const isOwner = OWNER_NAME.test(name) && name !== own && !onRecord.has(name);
+      const isOwner = OWNER_NAME.test(name) && name !== ownUuid && !onRecord.has(name);
       if (isHalf || (isOwner && this.#isLeft(name))) this.#folder.remove(name);
     }
-    for (const [uuid, its] of byFile(pods)) if (!there.has(uuid)) this.#write(its, header);
+    for (const [uuid, its] of byFile(pods)) if (!names.has(uuid)) this.#write(its, header);
   }
 
   #isLeft(uuid: string): boolean {

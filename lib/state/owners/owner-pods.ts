@@ -16,8 +16,8 @@ export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignmen
   for (const pod of pods) {
     const { kind, uuid } = pod.owner;
     if (kind === 'process') continue;
-    const listed = files.get(uuid);
-    if (listed) listed.push(pod);
+    const pods = files.get(uuid);
+    if (pods) pods.push(pod);
     else files.set(uuid, [pod]);
   }
   return files;

@@ -36,7 +36,7 @@ export class Owners implements OwnerRegistry {
   #living: LivingOwners | undefined;
   #bootId: string;
   // This environment, if it owns something.
-  #own: OwnOwner | undefined;
+  #ownOwner: OwnOwner | undefined;
   #header: Header | undefined;
   // The pods on record that this environment's file matches.
   #followed: readonly PodAssignment[] | undefined;
@@ -70,16 +70,16 @@ export class Owners implements OwnerRegistry {
 
   recordFor(owner: OwnerChoice): OwnerRecord {
     if (owner !== 'process') return newOwner(owner, randomUUID());
-    if (!this.#own) {
-      this.#own = new OwnOwner(this.#folder, this.#path, this.#header!);
+    if (!this.#ownOwner) {
+      this.#ownOwner = new OwnOwner(this.#folder, this.#path, this.#header!);
       this.#followed = undefined;
     }
-    return this.#own.record;
+    return this.#ownOwner.record;
   }
 
   /** True if this environment has a grant. */
   get holdsGrant(): boolean {
-    return this.#own?.holdsGrant ?? false;
+    return this.#ownOwner?.holdsGrant ?? false;
   }
 
   /**
@@ -87,7 +87,7 @@ export class Owners implements OwnerRegistry {
    * record.
    */
   get isNeeded(): boolean {
-    return this.holdsGrant || (this.#own?.keepsKubelet ?? false);
+    return this.holdsGrant || (this.#ownOwner?.keepsKubelet ?? false);
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
@@ -133,7 +133,7 @@ export class Owners implements OwnerRegistry {
    * REQUIRES: no transaction of this environment.
    */
   reassert(): boolean {
-    const self = this.#own;
+    const self = this.#ownOwner;
     if (!self) return false;
     if (this.isNeeded) return self.reassert();
     if (!self.isCurrent) this.close();
@@ -141,11 +141,11 @@ export class Owners implements OwnerRegistry {
   }
 
   isOwn(owner: OwnerRecord): boolean {
-    return owner.kind === 'process' && this.#own?.record.uuid === owner.uuid;
+    return owner.kind === 'process' && this.#ownOwner?.record.uuid === owner.uuid;
   }
 
   ownFd(): number | undefined {
-    return this.#own?.fd;
+    return this.#ownOwner?.fd;
   }
 
   /**
@@ -160,7 +160,7 @@ export class Owners implements OwnerRegistry {
     const now = process.uptime();
     if (now < this.#nextSweep) return;
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    harmlessly(() => this.#others.sweep(pods, this.#header!, this.#own?.record.uuid));
+    harmlessly(() => this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid));
   }
 
   /**
@@ -191,7 +191,7 @@ export class Owners implements OwnerRegistry {
       harmlessly(() => this.#followOwn(pods, kubelet));
       this.#others.settle(files, header, isCommitted);
       // Lets others see at a glance that the grants were taken back.
-      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#own?.record.uuid);
+      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#ownOwner?.record.uuid);
     };
     try {
       this.#claimOwn(before, next, podsAfter(changes));
@@ -203,8 +203,8 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
-  #claimOwn(before: Assignments | undefined, next: Assignments, taken: readonly PodAssignment[]): void {
-    const self = this.#own;
+  #claimOwn(before: Assignments | undefined, next: Assignments, newPods: readonly PodAssignment[]): void {
+    const self = this.#ownOwner;
     if (!self) return;
     if (before === undefined) {
       // The file may be damaged too after a recovery.
@@ -219,7 +219,7 @@ export class Owners implements OwnerRegistry {
     } else {
       self.write(
         this.#header!,
-        taken.filter((pod) => self.holds(pod)),
+        newPods.filter((pod) => self.holds(pod)),
         [],
       );
     }
@@ -228,7 +228,7 @@ export class Owners implements OwnerRegistry {
   }
 
   #followOwn(pods: readonly PodAssignment[], kubelet: Assignments['kubelet']): void {
-    const self = this.#own;
+    const self = this.#ownOwner;
     if (!self) return;
     self.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
     if (this.#followed === pods) return;
@@ -236,10 +236,10 @@ export class Owners implements OwnerRegistry {
     this.#followed = undefined;
     if (last) {
       const changes = podListChanges(last, pods);
-      const kept = podsAfter(changes).filter((pod) => self.holds(pod));
-      const uids = new Set(kept.map(({ uid }) => uid));
-      const released = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
-      self.write(this.#header!, kept, released);
+      const ownPods = podsAfter(changes).filter((pod) => self.holds(pod));
+      const uids = new Set(ownPods.map(({ uid }) => uid));
+      const endedUids = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
+      self.write(this.#header!, ownPods, endedUids);
     } else {
       self.agree(
         this.#header!,
@@ -250,7 +250,7 @@ export class Owners implements OwnerRegistry {
   }
 
   handOver(uid: string): boolean {
-    const self = this.#own;
+    const self = this.#ownOwner;
     const pods = self?.file.pods ?? [];
     if (!self || !pods.some((pod) => pod.uid === uid)) return false;
     const { keepsKubelet } = self;
@@ -268,8 +268,8 @@ export class Owners implements OwnerRegistry {
 
   /** This environment owns nothing from now on. */
   close(): void {
-    this.#own?.close();
-    this.#own = undefined;
+    this.#ownOwner?.close();
+    this.#ownOwner = undefined;
     this.#followed = undefined;
   }
 
@@ -289,7 +289,7 @@ export class Owners implements OwnerRegistry {
   }
 
   isOwnProcess(uuid: string): boolean {
-    return this.#own?.record.uuid === uuid;
+    return this.#ownOwner?.record.uuid === uuid;
   }
 
   /**
@@ -310,10 +310,10 @@ export class Owners implements OwnerRegistry {
    * lack.
    */
   find(checkpoint?: Checkpoint): FoundOwners {
-    const recorded = checkpoint && {
+    const record = checkpoint && {
       generation: checkpoint.generation,
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
-    return findOwners(this.#folder, this.#bootId, this.#own?.file, this.#path, recorded);
+    return findOwners(this.#folder, this.#bootId, this.#ownOwner?.file, this.#path, record);
   }
 }

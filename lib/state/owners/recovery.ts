@@ -32,21 +32,21 @@ export interface Clues {
 }
 
 /**
- * The last good generation in the state file, its copy, or `remembered`, which this process read
+ * The last good generation in the state file, its copy, or `inMemory`, which this process read
  * before. The lines of both files together may show a later one than each file.
  */
 export function lastGood(
   found: FoundState,
   previous: FoundState,
   readPrevious: () => Buffer | undefined,
-  remembered?: Checkpoint,
+  inMemory?: Checkpoint,
 ): Checkpoint | undefined {
   const good = [found, previous].flatMap((file) => (file.kind === 'missing' ? [] : (file.checkpoint ?? [])));
   const damagedBytes = found.kind === 'damaged' ? found.bytes : undefined;
-  const copied = previous.kind === 'damaged' ? previous.bytes : readPrevious();
-  const parts = found.kind === 'good' ? [] : [[copied], [damagedBytes], [copied, damagedBytes]];
+  const copy = previous.kind === 'damaged' ? previous.bytes : readPrevious();
+  const parts = found.kind === 'good' ? [] : [[copy], [damagedBytes], [copy, damagedBytes]];
   const remains = parts.flatMap((files) => remainsOf(files.filter((bytes) => bytes !== undefined)) ?? []);
-  return [...remains, ...good, ...(remembered ? [remembered] : [])].reduce<Checkpoint | undefined>(
+  return [...remains, ...good, ...(inMemory ? [inMemory] : [])].reduce<Checkpoint | undefined>(
     (best, each) => (best && best.generation >= each.generation ? best : each),
     undefined,
   );
@@ -62,8 +62,8 @@ export function flawOf(
     return `it is older than generation ${highest}, which the file of a living owner names`;
   const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
   const isOnRecord = (pod: PodAssignment) => {
-    const recorded = byUid.get(pod.uid);
-    return recorded !== undefined && podText(recorded) === podText(pod);
+    const record = byUid.get(pod.uid);
+    return record !== undefined && podText(record) === podText(pod);
   };
   // A process's file of this generation matches it, or has later claims, which were committed after
   // it. This does not hold for other owners: the process that wrote their file may have ended
@@ -77,13 +77,13 @@ export function flawOf(
       !(file.pods.every(isOnRecord) && isKept(file.kubelet)),
   );
   if (claims) return `it lacks a later commit for the living owner ${claims.uuid}`;
-  const lost = unknown.find(
+  const missing = unknown.find(
     ({ uuid, isFileMissing }) =>
       isFileMissing &&
       !pods.some(({ owner }) => owner.uuid.startsWith(uuid)) &&
       !kubelet?.keeper.uuid.startsWith(uuid),
   );
-  return lost && `it does not know the living owner ${lost.uuid}…, whose file was removed`;
+  return missing && `it does not know the living owner ${missing.uuid}…, whose file was removed`;
 }
 
 /** True if there never was a state, or a user removed all of it. */
@@ -95,9 +95,9 @@ export function isUnused({ found, previous, base, owners }: Clues): boolean {
 /** A generation higher than any that a process may have read. */
 export function generationAfter({ found, previous, base, owners, highest }: Clues): number {
   const damaged = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
-  const written = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
+  const generations = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
   // The generation after the good one is lost.
-  return Math.max(...damaged, ...written, highest, (base?.generation ?? 0) + 1) + 1;
+  return Math.max(...damaged, ...generations, highest, (base?.generation ?? 0) + 1) + 1;
 }
 
 /**
@@ -124,15 +124,17 @@ export function rebuild(
     const refusal = base.refusal ?? unknown?.error;
     return { bootId: base.bootId, assignments: base.assignments, ...(refusal && { refusal }) };
   }
-  const recorded = base?.assignments ?? emptyAssignments(settings);
-  const kept = isVoid ? withoutPods(recorded) : recorded;
-  const before = { ...kept, settings, kubelet: kubeletOf(kept, base?.generation ?? 0, owners) };
+  const previous = base?.assignments ?? emptyAssignments(settings);
+  const assignments = isVoid ? withoutPods(previous) : previous;
+  const before = { ...assignments, settings, kubelet: kubeletOf(assignments, base?.generation ?? 0, owners) };
   const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
   // A grant that ends leaves its last CPUs on record by name.
-  const dropped = before.pods.filter((pod) => !pods.some(({ uid }) => uid === pod.uid)).map(({ uid }) => uid);
-  const { lastCpus } = removePods(before, new Set(dropped));
+  const droppedUids = before.pods
+    .filter((pod) => !pods.some(({ uid }) => uid === pod.uid))
+    .map(({ uid }) => uid);
+  const { lastCpus } = removePods(before, new Set(droppedUids));
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
 }
 
@@ -171,14 +173,14 @@ function choosePods(
   const mayStay = ({ owner, formerOwner }: PodAssignment) =>
     isUnknown(owner.uuid) || isUnknown(formerOwner ?? owner.uuid);
   const stay = recorded.flatMap((pod) => claims.get(pod.uid)?.pod ?? (mayStay(pod) ? pod : []));
-  const added = [...claims.values()]
+  const newPods = [...claims.values()]
     .map(({ pod }) => pod)
     .filter(({ uid }) => !recorded.some((pod) => pod.uid === uid));
   const byTime = (a: PodAssignment, b: PodAssignment) => (a.admittedAt < b.admittedAt ? -1 : 1);
   // A former owner that lives, and whose file no longer has the grant, has left its CPUs.
   const hasLeft = (uuid: string, uid: string) =>
     living.some((file) => file.uuid === uuid && !file.pods.some((pod) => pod.uid === uid));
-  const pods = [...stay, ...added.sort(byTime)].map((pod) =>
+  const pods = [...stay, ...newPods.sort(byTime)].map((pod) =>
     pod.formerOwner !== null && hasLeft(pod.formerOwner, pod.uid) ? { ...pod, formerOwner: null } : pod,
   );
   return { pods, rivals };
@@ -233,12 +235,12 @@ function bookAgain(
   next: readonly PodAssignment[],
   totalOn: TotalOn,
 ): BookedMemory {
-  const dropped = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
-  const added = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
-  let booked = dropped.reduce(releaseMemory, memory);
+  const oldBlocks = memoryBlocks(pods.filter((pod) => !next.includes(pod)));
+  const newBlocks = memoryBlocks(next.filter((pod) => !pods.includes(pod)));
+  let booked = oldBlocks.reduce(releaseMemory, memory);
   const allocatableOn = (node: number, type: string) =>
     totalOn(node, type) - bookedOn(settings.reservedMemory, node, type);
   // The block was granted before.
-  for (const block of added) booked = bookHeldMemory(booked, block, allocatableOn);
+  for (const block of newBlocks) booked = bookHeldMemory(booked, block, allocatableOn);
   return booked;
 }

@@ -1,7 +1,7 @@
-// Machines that no vendor sells, made of small choices: hybrid cores, missing threads, uneven sockets, holes in
-// every numbering, several L3 groups, several nodes per socket, several sockets per node, nodes and sockets
-// that cross, nodes without CPUs. The choices come from a seeded engine in tests and from the fuzzer's bytes
-// in native/fuzz.
+// Machines that no vendor sells, made of small choices: hybrid cores, missing threads, uneven sockets, holes
+// in every numbering, several L3 groups, several nodes per socket, several sockets per node, nodes and
+// sockets that cross, nodes without CPUs. The choices come from a seeded engine in tests and from the
+// fuzzer's bytes in native/fuzz.
 #pragma once
 
 #include <algorithm>

@@ -166,7 +166,7 @@ describe('the steps of a move', () => {
     );
   });
 
-  it('leave everything as it was where it is called off, or undone and called off', () => {
+  it('leave everything unchanged if it is called off, or undone and called off', () => {
     fc.assert(
       fc.property(moves, (move) => {
         const first = announced(move);
@@ -205,7 +205,7 @@ describe('the steps of a move', () => {
     expect(mover(finishMove(begun, mover(begun), TIME)).moves).toEqual([since, TIME.now]);
   });
 
-  it('give nobody a pod that is admitted for room that is kept', () => {
+  it('never count an admitted pod as kept room', () => {
     const { state } = fc.sample(moves, 1)[0]!;
     expect(withoutPlaceholder(state, 'other')).toBe(state);
   });

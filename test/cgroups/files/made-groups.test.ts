@@ -1,4 +1,4 @@
-// Which cgroups numalign made, as other processes see it.
+// The cgroups that numalign made, as other processes see them.
 import { readdirSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -26,7 +26,7 @@ describe.each([
 });
 
 describe('a folder of groups that were made', () => {
-  it('is shared, and nothing is left in it in the end', () => {
+  it('is shared, and is empty in the end', () => {
     const folder = makeStateDir();
     const [one, other] = [new FolderMadeGroups(folder), new FolderMadeGroups(folder)];
     one.add('/a b', 1n, 2n);
@@ -36,7 +36,7 @@ describe('a folder of groups that were made', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('is open to nobody but the user who makes it', () => {
+  it('is open only to the user that makes it', () => {
     const folder = makeStateDir();
     new FolderMadeGroups(folder).add('/a', 1n, 2n);
     const { mode, uid, gid } = statSync(folder);

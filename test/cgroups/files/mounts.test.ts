@@ -78,8 +78,8 @@ describe('a folder of a hierarchy', () => {
 
 describe.runIf(isUsable && canUnshare)('in a container', () => {
   /**
-   * Runs a script that has `tree` opened at `root`, after commands in namespaces of its own. What
-   * it says.
+   * Runs a script that opens `tree` at `root`, after commands in namespaces of its own. Returns its
+   * output.
    */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `
@@ -90,7 +90,7 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       const open = () => openCpusetHierarchy(${JSON.stringify(root)}, new MadeGroupsInMemory());
       console.log(JSON.stringify(${script}));`;
     const args = [...options, 'sh', '-ec', `${commands}\nexec "$0" "$@"`, process.execPath];
-    // Where its `./dist` is that of everybody.
+    // Its `./dist` is the common one.
     const where = { cwd: forStrangers('.'), encoding: 'utf8' } as const;
     return JSON.parse(execFileSync('unshare', [...args, '--input-type=module', '-e', program], where));
   }

@@ -27,7 +27,7 @@ const allowedOf = (pid: number) =>
 
 describe.skipIf(!isUsable)('cgroup v1', () => {
   describe('our root', () => {
-    it('is looked at without a write, and can be written by root', () => {
+    it('is inspected without a write, and can be written by root', () => {
       const { tree, files } = ownRoot();
       expect(tree).toMatchObject({
         version: 1,
@@ -42,7 +42,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(files.log).toEqual([]);
     });
 
-    it('is made once with CPUs and memory nodes, and then left alone', () => {
+    it('is created once with CPUs and memory nodes, and then left alone', () => {
       const { tree, files } = ownRoot();
       tree.ensureRoot(cpus('0-1'), NODE0);
       expect(read(tree.rootPath, 'cpuset.cpus')).toBe('0-1');
@@ -83,7 +83,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(error).toMatchObject({ code: 'ERR_CGROUP', details: { reason: 'outside-parent' } });
     });
 
-    it('must be a plain path below the hierarchy, whose parent is there', () => {
+    it('must be a plain path below the hierarchy with an existing parent', () => {
       for (const path of [
         'numalign',
         '/',
@@ -155,7 +155,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
   });
 
   describe('limits', () => {
-    it('of CPU time and memory are told, the tightest above a process', () => {
+    it('of CPU time and memory are reported, the tightest above a process', () => {
       const [cpu, memory] = ['cpu', 'memory'].map((controller) => findHierarchy(controller)!.mount.point);
       const name = `numalign-test-${process.pid}`;
       const folders = [join(cpu!, name), join(cpu!, name, 'inner'), join(memory!, name)];
@@ -234,7 +234,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(files.log).toEqual([]);
     });
 
-    it('are configured only as far as they differ', () => {
+    it('are written only as far as they differ', () => {
       const { tree, files } = madeRoot();
       const group = tree.group('pod', 'a');
       group.create(cpus('0'), NODE0, { migrateMemory: true });
@@ -342,7 +342,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(a.cpus()).toEqual(cpus('0'));
     });
 
-    it('are as they were where a change fails half-way', () => {
+    it('are restored if a change fails half-way', () => {
       const { tree } = madeRoot();
       const [pod, a] = [tree.group('pod'), tree.group('pod', 'a')];
       pod.create(cpus('0'), NODE0);
@@ -361,7 +361,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect([pod.cpus(), a.cpus()]).toEqual([cpus('0'), cpus('0')]);
     });
 
-    it('are said to be in between where a change fails and cannot be undone', () => {
+    it('are reported as half-changed if a change fails and cannot be undone', () => {
       const { tree } = madeRoot();
       tree.group('pod', 'a').create(cpus('0'), NODE0);
       const file = join(tree.group('pod').path, 'cpuset.cpus');
@@ -384,7 +384,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       });
     });
 
-    it('are removed from the bottom, and what is inside goes where it is told', async () => {
+    it('are removed from the bottom, and their processes go to the given cgroup', async () => {
       const { tree, files } = madeRoot();
       const [pod, a, b] = [tree.group('pod'), tree.group('pod', 'a'), tree.group('pod', 'b')];
       a.create(cpus('0'), NODE0);
@@ -423,7 +423,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(tree.group().processes()).toContain(pid);
     });
 
-    it('are not removed where numalign did not make them, or one below', () => {
+    it('are not removed if numalign did not create them, or one below', () => {
       const { tree, files } = madeRoot();
       const pod = tree.group('pod');
       mkdirSync(pod.path);
@@ -469,7 +469,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       return { code: error?.code, errno: error?.errnoName, reason: error?.details.reason };
     };
 
-    it('say in words what is wrong', () => {
+    it('name the problem in words', () => {
       const { tree } = madeRoot();
       const [bare, group] = [tree.group('bare'), tree.group('a')];
       mkdirSync(bare.path);

@@ -12,19 +12,22 @@ import { holdingsOn, manyHolders, OF_8_CPUS, OF_512_CPUS } from './machines.js';
 const hasChromium = spawnSync('chromium', ['--version']).status === 0;
 
 interface Measured {
-  /** Of the picture as an image, which browsers read as strict XML: 0 where they cannot. */
+  /**
+   * The natural width of the picture as an image, which browsers read as strict XML: 0 if they
+   * cannot.
+   */
   readonly imageWidth: number;
   readonly page: string;
   readonly cpus: number;
-  /** Texts that leave the page. */
+  /** Texts outside the page. */
   readonly outside: string[];
   /** CPUs whose number is wider than its cell. */
   readonly tight: string[];
-  /** Texts that are over one another. */
+  /** Texts that overlap. */
   readonly overlapping: string[];
-  /** The least contrast of a CPU's number with its cell, by WCAG 2. */
+  /** The least contrast between a CPU's number and its cell, by WCAG 2. */
   readonly contrast: number;
-  /** How many colours its CPUs have. */
+  /** The number of colours of its CPUs. */
   readonly colors: number;
 }
 
@@ -34,7 +37,7 @@ let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'numalign-picture-'));
 });
-// Its helpers may be writing yet.
+// Its helpers may still be writing.
 afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 async function inBrowser(svg: string, scheme: 'light' | 'dark'): Promise<Measured> {

@@ -30,7 +30,7 @@ const rectOf = ({ children }: XmlElement) => children.find(({ name }) => name ==
 const classOf = (element: XmlElement) => rectOf(element).attributes.class!.replace('cell ', '');
 const textsOf = (svg: XmlElement) => allOf(svg).filter(({ name }) => name === 'text');
 
-/** What a CPU is drawn as: its class and the words where the pointer rests. */
+/** How a CPU is drawn: its class, and the words that show under the pointer. */
 function look(svg: XmlElement, cpu: number): [className: string, words: string] {
   const drawn = cpusOf(svg).find(({ attributes }) => attributes['data-cpu'] === String(cpu))!;
   return [classOf(drawn), drawn.children.find(({ name }) => name === 'title')!.text];
@@ -77,7 +77,7 @@ describe.each(MACHINES)('the picture of %s', (_, source) => {
     expect(text.match(/https?:/g)).toHaveLength(1);
   });
 
-  it('has every CPU once, with its id, and every NUMA node and package that there is', async () => {
+  it('has every CPU once, with its id, and every NUMA node and package', async () => {
     const [topology, text] = await drawn(true);
     const svg = parseXml(text);
     const offline = topology.possible.difference(topology.cpus);
@@ -115,8 +115,8 @@ describe.each(MACHINES)('the picture of %s', (_, source) => {
   });
 });
 
-describe('the picture of who holds what', () => {
-  it("draws CPUs in their holder's colour, another for each, and names him in the legend and where the pointer rests", async () => {
+describe('the picture of holders', () => {
+  it('draws CPUs in the colour of their holder, and names the holder in the legend and under the pointer', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const holders = [holder('gateway', '0-1,4'), holder('db', '5')];
     const svg = parseXml(machinePicture(topology, { holdings: holdingsOn(topology, { holders }) }));
@@ -128,7 +128,7 @@ describe('the picture of who holds what', () => {
     expect(legendRow(svg, 'free')).toEqual(['free (shared until granted)', 'CPUs 2-3, 6-7']);
   });
 
-  it('names grants without a name by as much of their ids as tells them apart', async () => {
+  it('names grants without a name by as much of their ids as distinguishes them', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const of = (id: string) => ({
       uid: id,
@@ -165,7 +165,7 @@ describe('the picture of who holds what', () => {
     }
   });
 
-  it('tells reserved, isolated and unmanaged CPUs apart, and those that are offline', async () => {
+  it('distinguishes reserved, isolated, unmanaged and offline CPUs', async () => {
     const topology = await discover({
       json: {
         columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
@@ -190,7 +190,7 @@ describe('the picture of who holds what', () => {
     expect(textsOf(svg).map(({ text }) => text)).toContain('4-5 (possible, not online)');
   });
 
-  it('shows what the kernel isolates where nobody holds anything', async () => {
+  it('shows CPUs that the kernel isolates if there are no holders', async () => {
     const machine = (await discover({ synthetic: OF_8_CPUS })).toJSON();
     const topology = await discover({ json: { ...machine, isolated: '2-3' } });
     const svg = parseXml(machinePicture(topology));
@@ -198,7 +198,7 @@ describe('the picture of who holds what', () => {
     expect(legendRow(svg, 'isolated')).toEqual(['isolated', 'CPUs 2-3']);
   });
 
-  it('only counts offline CPUs where there are very many', async () => {
+  it('only counts offline CPUs if there are very many', async () => {
     const topology = await discover({
       json: {
         columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
@@ -212,7 +212,7 @@ describe('the picture of who holds what', () => {
     expect(textsOf(svg).map(({ text }) => text)).toContain('1-255 (possible, not online)');
   });
 
-  it('outlines what a plan is about, and nothing else', async () => {
+  it('outlines the subject of a plan, and nothing else', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const holders = [holder('old', '0'), holder('new (planned)', '2-3', { isHighlighted: true })];
     const svg = parseXml(machinePicture(topology, { holdings: holdingsOn(topology, { holders }) }));
@@ -221,7 +221,7 @@ describe('the picture of who holds what', () => {
     expect(legendRow(svg, 'holder-1 highlighted')).toEqual(['new (planned)', 'CPUs 2-3']);
   });
 
-  it('fills memory bars by what is reserved and booked, by the holder where it is on one node', async () => {
+  it('fills memory bars by reserved and booked memory, by holder if it is on one node', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const GiB = 2 ** 30;
     const holders = [
@@ -268,7 +268,7 @@ describe('the picture of who holds what', () => {
     expect(legendRow(svg, 'holder-0')).toEqual(['net', `CPUs 12; example.com/nic ${held.id}`]);
   });
 
-  it('writes names as they are, whatever they would mean to XML or a terminal', async () => {
+  it('writes names unchanged, whatever they would mean to XML or a terminal', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
     const name = `<script>alert("1")</script> & 'x' ]]> &amp;`;
     const holders = [holder(name, '0'), holder('\u0000\u001b[31m\ud800\ufffe\u202e', '1')];

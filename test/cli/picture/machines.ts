@@ -1,4 +1,4 @@
-// Machines to be drawn, and somebody to hold what they have.
+// Machines for pictures, with holders.
 import { DEFAULT_GATES, DEFAULT_VERSION } from '../../../lib/base/kubelet-features.js';
 import type { Holder, Holdings } from '../../../lib/cli/picture/holdings.js';
 import type { Settings } from '../../../lib/decision/machine-settings.js';
@@ -36,7 +36,7 @@ export function holdingsOn(topology: Topology, others: Partial<Holdings> = {}): 
   };
 }
 
-/** Grants of 1 to 16 CPUs, as many as there is room for. */
+/** Grants of 1 to 16 CPUs each, until there is no room. */
 export function manyHolders({ cpus }: Topology): Holder[] {
   const ids = [...cpus];
   const holders: Holder[] = [];

@@ -1,4 +1,4 @@
-// Runs in a page of browser.test.ts: what a browser has made of a picture.
+// Runs in a page of browser.test.ts: measures the picture in a browser.
 
 /** By WCAG 2, of a color as getComputedStyle() gives it. */
 function luminance(color) {

@@ -59,7 +59,7 @@ function withoutEmpty({ podEntries, ...state }: any): object {
 }
 
 /** What the recorded value tells, of ours. */
-function told(recorded: object, state: State): string {
+function loadedForm(recorded: object, state: State): string {
   const ours = JSON.parse(plain(state));
   return plain(withoutEmpty(Object.fromEntries(Object.keys(recorded).map((name) => [name, ours[name]]))));
 }
@@ -108,7 +108,7 @@ class Reader {
 function compareRead(value: object, answer: Attempt<State>): Result {
   const recorded = withoutEmpty(value);
   if ('error' in answer) return failed(plain(recorded), describeError(answer.error));
-  const got = told(recorded, answer.value);
+  const got = loadedForm(recorded, answer.value);
   return got === plain(recorded) ? passed : failed(plain(recorded), got);
 }
 
@@ -125,8 +125,7 @@ function compareWritten(vector: CheckpointCase, reader: Reader): Result {
 }
 
 /**
- * Such a file must be refused, and read only when that is asked for, as one that nobody vouches
- * for.
+ * Such a file must be refused, and read only on request, as an unverified one.
  */
 function compareUnverified(
   { text, loaded }: CheckpointCase,

@@ -581,7 +581,7 @@ class Replay {
     });
   }
 
-  /** P3: so many CPUs cannot be whole cores. */
+  /** P3: this many CPUs cannot be whole cores. */
   #isOfHalves({ cpus }: Claim): boolean {
     const { numCpus, numCores } = this.#machine;
     return cpus % Math.floor(numCpus / numCores) !== 0 || isIrregular(this.#machine);
@@ -591,7 +591,7 @@ class Replay {
     return [...this.#rules.inventory.keys()].some((resource) => (requests[resource] ?? 0) > 0);
   }
 
-  /** P4: the pods that are there have been promised so many devices that too few are left. */
+  /** P4: the existing pods have been promised devices, and too few are left. */
   #lacksDevices(claims: readonly Claim[]): boolean {
     return [...this.#rules.inventory].some(([resource, devices]) => {
       const held = new Set<string>();
@@ -657,7 +657,7 @@ class Replay {
     return this.#isTakenNear(claims, holdings, free, { strategy, sizes }, isOnlyWhole);
   }
 
-  // What init containers have is had again by later ones.
+  // Later containers reuse CPUs of init containers.
   #isTakenNear(
     claims: readonly Claim[],
     holdings: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
@@ -719,8 +719,8 @@ class Replay {
   }
 
   /**
-   * D1: no NUMA nodes have the memory. Upstream finds it out when it allocates, unless something else
-   * is not to be had either.
+   * D1: no NUMA nodes have the memory. Upstream notices when it allocates, unless something else is
+   * missing too.
    */
   #isMemoryNowhere(podUid: string, { reason, message = '' }: RecordedResult): boolean {
     if (reason === 'UnexpectedAdmissionError' && NO_MEMORY.test(message)) return true;
@@ -801,7 +801,7 @@ const NO_DEVICES = /^Allocate failed due to requested number of devices unavaila
 /** A5: why upstream does not start again. */
 const BROKEN_MEMORY = /memory ?manager|machine state/i;
 
-/** P1: the CPUs that were booked before are nobody's. */
+/** P1: the CPUs that were booked before have no owner. */
 const BROKEN_CPUS = /doesn't match with CPUs in state/;
 
 /** What a pod needs of a resource at one time. */

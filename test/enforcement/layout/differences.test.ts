@@ -1,4 +1,4 @@
-// Layouts and what is different from them, without a kernel.
+// Layouts and the differences from them, without a kernel.
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';
 import type { EnforcementLevel, PodAssignment } from '../../../lib/account/pod-assignment.js';
@@ -54,7 +54,7 @@ const partition = (text: string, running: string): Partition => ({
   effective: cpus(running),
 });
 
-/** What is there, as `name: CPUs` or `name: CPUs partition`. */
+/** The groups that exist, as `name: CPUs` or `name: CPUs partition`. */
 function groups(found: Record<string, string>): ReadonlyMap<string, GroupFacts> {
   return new Map(
     Object.entries(found).map(([name, words]) => {
@@ -107,7 +107,7 @@ describe('the layout of states', () => {
       found: ['p/app 1', 'p/.all 1'],
     },
     {
-      title: 'gives a grant that changes its CPUs those of before and after',
+      title: 'gives a grant that changes its CPUs both the old and the new ones',
       states: [state(a), state(grant('a', 'cpuset', { main: '2-3' }))],
       found: ['a/main 1-3', 'a/.all 1-3'],
     },
@@ -120,12 +120,12 @@ describe('the layout of states', () => {
       found: ['p/app 3', 'p/side 2', 'p/.all 2-3'],
     },
     {
-      title: 'gives containers that share the CPUs of their pod the same, and all that is booked to all',
+      title: 'gives containers that share the CPUs of their pod the same CPUs, and all booked memory',
       states: [state(booked(grant('p', 'cpuset', { own: '1', a: '2-3', b: '2-3' }), '1-4'))],
       found: ['p/own 1', 'p/a 2-3', 'p/b 2-3', 'p/.all 1-4'],
     },
     {
-      title: 'has one group for a grant with parts, with the CPUs of before and after where they change',
+      title: 'has one group for a grant with parts, with the old and the new CPUs if they change',
       states: [
         state(booked(grant('g', 'cpuset', { io: '1', '.shared': '2' }), '1-2')),
         state(booked(grant('g', 'cpuset', { io: '3', '.shared': '2' }), '2-3')),
@@ -137,19 +137,19 @@ describe('the layout of states', () => {
     expect(layoutOf(states).groups.map(({ name, cpus }) => `${name} ${cpus}`)).toEqual(found);
   });
 
-  it('isolates containers, and not what is for all of them', () => {
+  it('isolates containers, but not their common group', () => {
     const isolated = layoutOf([state(grant('i', 'isolated', { main: '4' }))]).groups.filter(
       ({ isIsolated }) => isIsolated,
     );
     expect(isolated.map(({ name }) => name)).toEqual(['i/main']);
   });
 
-  it('isolates all that a grant with parts has as one', () => {
+  it('isolates all CPUs of a grant with parts as one', () => {
     const { groups: made } = layoutOf([state(grant('i', 'isolated', { io: '4', '.shared': '5' }))]);
     expect(made.map(({ name, isIsolated }) => [name, isIsolated])).toEqual([['i/.all', true]]);
   });
 
-  it('makes the root a partition of what all its states keep in one', () => {
+  it('makes the root a partition of the CPUs that all its states keep in one', () => {
     const before = state(a, grant('b', 'partition', { main: '3' }));
     const next = state(a, grant('c', 'isolated', { main: '4' }, '5'));
     expect(String(layoutOf([before, next]).partition)).toBe('3-5');
@@ -169,7 +169,7 @@ describe('groups of grants', () => {
   const changing = grant('a', 'cpuset', { main: '1-2' }, '2-3');
 
   it.each([
-    { title: 'are not made', pod: running, found: {}, expected: [] },
+    { title: 'are missing', pod: running, found: {}, expected: [] },
     { title: 'are right', pod: running, found: { 'a/main': '1-2' }, expected: [] },
     {
       title: 'have lost a CPU',
@@ -184,7 +184,7 @@ describe('groups of grants', () => {
       expected: [['cgroup', 'drift', 'fit /root/a/main 1-2']],
     },
     {
-      title: 'have all that a changing grant holds',
+      title: 'have all CPUs that a changing grant holds',
       pod: changing,
       found: { 'a/main': '1-3' },
       expected: [['cgroup', '', 'fit /root/a/main 1-2']],
@@ -222,13 +222,13 @@ describe('the root', () => {
       expected: [['partition', 'drift', 'partition 2-3']],
     },
     {
-      title: 'is a partition no more',
+      title: 'stops being a partition',
       wanted: none,
       found: facts('root', '2-3'),
       expected: [['partition', 'drift', 'partition ']],
     },
     {
-      title: 'ends a partition that is invalid too',
+      title: 'ends an invalid partition too',
       wanted: none,
       found: facts('root invalid (why)', '2-3'),
       expected: [['partition', 'drift', 'partition ']],
@@ -246,31 +246,31 @@ describe('the root', () => {
       expected: [['partition', 'drift', 'fit /root/b/main 2-3', 'partition 2-3']],
     },
     {
-      title: 'leaves a group alone that has nothing of it',
+      title: 'leaves a group without its CPUs alone',
       wanted: one,
       found: facts('root', '2-4', { 'b/main': '4' }),
       expected: [['partition', 'drift', 'partition 2-3']],
     },
     {
-      title: 'isolates what is new in it',
+      title: 'isolates new groups in it',
       wanted: isolated,
       found: facts('member', ''),
       expected: [['partition', 'drift', 'partition 2-3', 'isolate i/main 2-3']],
     },
     {
-      title: 'isolates once more what became ordinary',
+      title: 'isolates groups that became ordinary again',
       wanted: isolated,
       found: facts('root', '2-3', { 'i/main': '2-3 member' }),
       expected: [['partition', 'drift', 'partition 2-3', 'isolate i/main 2-3']],
     },
     {
-      title: 'makes an isolated group that is not there, which is no drift',
+      title: 'makes a missing isolated group, which is no drift',
       wanted: isolated,
       found: facts('root', '2-3'),
       expected: [['partition', '', 'partition 2-3', 'isolate i/main 2-3']],
     },
     {
-      title: 'isolates nothing where the kernel cannot',
+      title: 'isolates nothing if the kernel cannot',
       wanted: isolated,
       found: facts('root', '2-3', { 'i/main': '2-3 none' }),
       expected: [],
@@ -279,11 +279,11 @@ describe('the root', () => {
     expect(summary(partitionDifferences(layoutOf([wanted]), found))).toEqual(expected);
   });
 
-  it('has nothing to be compared with cgroup v1', () => {
+  it('has nothing to compare with cgroup v1', () => {
     expect(partitionDifferences(layoutOf([one]), undefined)).toEqual([]);
   });
 
-  it('isolates everything in it when it is made once more', () => {
+  it('isolates everything in it when it is made again', () => {
     const wanted = state(grant('i', 'isolated', { main: '2' }), grant('j', 'isolated', { main: '3' }));
     const found = facts('root invalid (why)', '2-3', { 'i/main': '2 isolated', 'j/main': '3 isolated' });
     expect(summary(partitionDifferences(layoutOf([wanted]), found))).toEqual([
@@ -306,10 +306,10 @@ describe('groups of the shared pool', () => {
       facts: found('0-3'),
       expected: [['pool', 'drift', 'fit /root/shared 0-1']],
     },
-    { title: 'keep what they have where the pool is empty', pool: '', facts: found('0-3'), expected: [] },
-    { title: 'are right without what is offline', pool: '0-3', facts: found('0-2', '0-2'), expected: [] },
+    { title: 'keep their CPUs if the pool is empty', pool: '', facts: found('0-3'), expected: [] },
+    { title: 'are right without offline CPUs', pool: '0-3', facts: found('0-2', '0-2'), expected: [] },
     {
-      title: 'get only what is online',
+      title: 'get only online CPUs',
       pool: '0-3',
       facts: found('0', '0-2'),
       expected: [['pool', 'drift', 'fit /root/shared 0-2']],
@@ -319,8 +319,8 @@ describe('groups of the shared pool', () => {
   });
 });
 
-describe('what is left of grants', () => {
-  it('is removed, and its processes go home', () => {
+describe('remains of grants', () => {
+  it('are removed, and their processes go back', () => {
     expect(summary(leftoverDifferences(['/root/a/main'], '/'))).toEqual([
       ['leftover', 'drift', 'remove /root/a/main to /'],
     ]);
@@ -343,7 +343,7 @@ describe('memory nodes of groups', () => {
     } as PodAssignment;
   };
   const nodes = (text: string) => NodeSet.parse(text);
-  /** What is there, as `name: nodes`, below a root with these nodes. */
+  /** The groups that exist, as `name: nodes`, below a root with these nodes. */
   const found = (root: string, mems: Record<string, string>) => ({
     online: undefined,
     nodes: nodes(root),
@@ -356,7 +356,7 @@ describe('memory nodes of groups', () => {
   });
   const layout = (...pods: PodAssignment[]) => layoutOf(pods.map((pod) => state(pod))).groups;
 
-  it('are those of all blocks of a container, and of all containers for what is for all of them', () => {
+  it('are those of all blocks of a container, and of all containers for their common group', () => {
     const pod = booked({ app: ['1', [2], [2, 3]], side: ['2', [0]], none: ['3'], pool: ['', [1]] });
     expect(layout(pod).map(({ name, mems }) => `${name} ${mems}`)).toEqual([
       'p/app 2-3',
@@ -366,7 +366,7 @@ describe('memory nodes of groups', () => {
     ]);
   });
 
-  it('do not count what was given back', () => {
+  it('do not include returned memory', () => {
     const pod = booked({ app: ['1', [2]] });
     const [app] = pod.containers;
     const ended = { ...pod, containers: [{ ...app!, memory: [{ ...app!.memory[0]!, bytes: 0 }] }] };
@@ -377,42 +377,42 @@ describe('memory nodes of groups', () => {
   it.each([
     { title: 'are right', mems: '2-3', root: '0-3', expected: [] },
     {
-      title: 'were changed by somebody',
+      title: 'were changed by another program',
       mems: '0',
       root: '0-3',
       expected: [['memory', 'drift', 'bind /root/p/app 2-3']],
     },
     {
-      title: 'are more than what is booked is on',
+      title: 'exceed the nodes of the booked memory',
       mems: '0-3',
       root: '0-3',
       expected: [['memory', 'drift', 'bind /root/p/app 2-3']],
     },
     {
-      title: 'are all that the group above has (cgroup v2)',
+      title: 'are all those of the group above (cgroup v2)',
       mems: '',
       root: '0-3',
       expected: [['memory', 'drift', 'bind /root/p/app 2-3']],
     },
-    { title: 'are those that the root has of them', mems: '2', root: '0-2', expected: [] },
+    { title: 'are the ones that the root has', mems: '2', root: '0-2', expected: [] },
     {
-      title: 'become those that the root has of them',
+      title: 'become the ones that the root has',
       mems: '0-2',
       root: '0-2',
       expected: [['memory', 'drift', 'bind /root/p/app 2']],
     },
-    { title: 'are left alone where the root has none of them', mems: '0', root: '0-1', expected: [] },
+    { title: 'are left alone if the root has none of them', mems: '0', root: '0-1', expected: [] },
   ])('$title', ({ mems, root, expected }) => {
     expect(summary(memoryDifferences(layout(one), found(root, { 'p/app': mems })))).toEqual(expected);
   });
 
-  it('are left alone where no memory is booked, and of groups that are not there', () => {
+  it('are left alone without booked memory, and for missing groups', () => {
     const none = layout(booked({ app: ['1'] }));
     expect(memoryDifferences(none, found('0-3', { 'p/app': '0' }))).toEqual([]);
     expect(memoryDifferences(layout(one), found('0-3', {}))).toEqual([]);
   });
 
-  it('become those of what is booked next', () => {
+  it('become those of the next booking', () => {
     const groups = layout(booked({ app: ['1', [0]] }), one);
     expect(summary(memoryDifferences(groups, found('0-3', { 'p/app': '0' })))).toEqual([
       ['memory', 'drift', 'bind /root/p/app 2-3'],
@@ -424,7 +424,7 @@ describe('memory nodes of groups', () => {
     expect(difference).toMatchObject({ container: 'app', pod: one });
   });
 
-  it('become those of the root again where a resize gives all of it back', () => {
+  it('become those of the root again if a resize gives all memory back', () => {
     const groups = layout(one, booked({ app: ['1'] }));
     expect(summary(memoryDifferences(groups, found('0-3', { 'p/app': '2-3' })))).toEqual([
       ['memory', 'drift', 'bind /root/p/app 0-3'],

@@ -1,4 +1,4 @@
-// What a commit changes, without a kernel.
+// The changes of a commit, without a kernel.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';
@@ -20,7 +20,7 @@ interface GrantParts {
   readonly memory?: readonly number[];
 }
 
-// Of one container, with what a transition looks at.
+// A grant of one container, with the members that a transition reads.
 function grant(uid: string, cpus: string, parts: GrantParts = {}): PodAssignment {
   const { admittedAt = '2026-01-01T00:00:00.000Z', target = null, upcoming, memory = [] } = parts;
   const running = CpuSet.parse(cpus);
@@ -47,7 +47,7 @@ function grant(uid: string, cpus: string, parts: GrantParts = {}): PodAssignment
 
 const state = (...pods: PodAssignment[]) => ({ pods, kubelet: null }) as unknown as Assignments;
 
-/** In short: the uids that are added and that end, and the direction in which CPUs go. */
+/** In short: the uids that are added and that end, and the direction of the CPUs. */
 function summary(before: Assignments, next: Assignments) {
   const transition = transitionOf(before, next);
   if (!transition) return undefined;
@@ -64,19 +64,19 @@ describe('a transition between states', () => {
     { title: 'admits', before: state(a), next: state(a, b), found: ['b', '', 'taken', ''] },
     { title: 'releases', before: state(a, b), next: state(b), found: ['', 'a', '', 'back'] },
     {
-      title: 'admits where others end',
+      title: 'admits while others end',
       before: state(a),
       next: state(b),
       found: ['b', 'a', 'taken', 'back'],
     },
     {
-      title: 'takes what a dead owner had',
+      title: 'takes the CPUs of a dead owner',
       before: state(a),
       next: state(grant('b', '1')),
       found: ['b', 'a', 'taken', 'back'],
     },
     {
-      title: 'takes another grant under the same uid for a new one',
+      title: 'treats another grant with the same uid as a new one',
       before: state(a),
       next: state(grant('a', '1', { admittedAt: '2026-01-02T00:00:00.000Z' })),
       found: ['a', 'a', 'taken', 'back'],
@@ -85,7 +85,7 @@ describe('a transition between states', () => {
     { title: 'shrinks', before: state(b), next: state(grant('b', '2')), found: ['', '', '', 'back'] },
     { title: 'moves', before: state(a), next: state(grant('a', '4')), found: ['', '', 'taken', 'back'] },
     {
-      title: 'takes what a resize announces',
+      title: 'takes the CPUs that a resize announces',
       before: state(a),
       next: state(grant('a', '1', { upcoming: '4' })),
       found: ['', '', 'taken', ''],
@@ -94,21 +94,21 @@ describe('a transition between states', () => {
     expect(summary(before, next)).toEqual(found);
   });
 
-  it('is none where no CPU changes hands', () => {
+  it('is none if no CPU changes hands', () => {
     const same = state(a, b);
     expect(summary(same, same)).toBeUndefined();
     expect(summary(state(a), state(a, grant('shared', '')))).toBeUndefined();
     expect(summary(state(a, grant('shared', '')), state(a))).toBeUndefined();
-    // The grant is another object, with a token of a transfer, say.
+    // The grant is another object, for example with a transfer token.
     expect(summary(state(a), state({ ...a, transfer: 'token' }))).toBeUndefined();
   });
 
-  it('is one where a grant without CPUs ends that has had groups', () => {
+  it('is one if a grant without CPUs ends that had groups', () => {
     const shrunk = grant('shrunk', '', { target: '/groups/shrunk' });
     expect(summary(state(a, shrunk), state(a))).toEqual(['', 'shrunk', '', 'back']);
   });
 
-  it('is one where a resize is carried out that was announced, as the groups have yet to follow', () => {
+  it('is one if an announced resize is done, since the groups have yet to follow', () => {
     const announced = state(grant('a', '1', { upcoming: '4', target: '/groups/a' }));
     const done = state(grant('a', '4', { upcoming: '1', target: '/groups/a' }));
     expect(summary(announced, done)).toEqual(['', '', '', '']);
@@ -118,14 +118,14 @@ describe('a transition between states', () => {
 describe('a transition between lists that share grants', () => {
   const pods = Array.from({ length: 6 }, (_, i) => grant(`${i}`, `${i}`, { target: `/groups/${i}` }));
   const changed = (pod: PodAssignment) => grant(pod.uid, '6-9', { target: pod.enforcement.target });
-  // Some are gone, some are other objects under their uids, some have come.
+  // Some are removed, some are other objects with the same uids, some are added.
   const lists = fc.tuple(fc.subarray(pods), fc.subarray(pods), fc.subarray(pods));
   const derived = lists.map(([before, kept, other]) => ({
     before,
     after: kept.map((pod) => (other.includes(pod) ? changed(pod) : pod)),
   }));
 
-  it('is the same as between copies of which no object is the same', () => {
+  it('is the same as between copies without common objects', () => {
     fc.assert(
       fc.property(derived, ({ before, after }) => {
         const [old, now] = [state(...before), state(...after)];
@@ -140,14 +140,14 @@ describe('a transition between lists that share grants', () => {
 });
 
 describe('groups of a grant', () => {
-  it('are fitted where they run on other CPUs than before', () => {
+  it('are fitted if their CPUs change', () => {
     const before = state(grant('a', '1', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
     const next = state(grant('a', '4', { target: '/groups/a' }), grant('b', '2', { target: '/groups/b' }));
     expect(refits(before, next)).toEqual([{ pod: next.pods[0], earlier: before.pods[0] }]);
     expect(refits(before, before)).toEqual([]);
   });
 
-  it('are fitted where their memory is booked on other nodes than before, though no CPU changes', () => {
+  it('are fitted if the nodes of their memory change, even without a change of CPUs', () => {
     const target = '/groups/a';
     const before = state(grant('a', '1', { target, memory: [0] }));
     const next = state(grant('a', '1', { target, memory: [0, 1] }));
@@ -157,14 +157,14 @@ describe('groups of a grant', () => {
     expect(summary(without[0]!, without[1]!)).toBeUndefined();
   });
 
-  it('are not there without a cgroup, nor of a grant that is new', () => {
+  it('do not exist without a cgroup, nor for a new grant', () => {
     expect(refits(state(grant('a', '1')), state(grant('a', '4')))).toEqual([]);
     expect(refits(state(), state(grant('a', '4', { target: '/groups/a' })))).toEqual([]);
   });
 });
 
 describe('grants that have grown', () => {
-  it('have CPUs that they had not before', () => {
+  it('have new CPUs', () => {
     const next = state(grant('a', '1,5'), grant('b', '2'), grant('c', '6'));
     expect(grownPods(state(a, b), next).map(({ uid }) => uid)).toEqual(['a']);
   });

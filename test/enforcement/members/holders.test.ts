@@ -1,4 +1,4 @@
-// Which grants a process may run on, without a kernel that keeps it off others.
+// The grants that a process may run on, without a kernel that keeps it off others.
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,16 +20,16 @@ const owner = (parts: Partial<OwnerRecord> = {}): OwnerRecord => ({
   unknown: {},
   ...parts,
 });
-const nobody = owner({ kind: 'persistent', pid: null });
+const persistent = owner({ kind: 'persistent', pid: null });
 
-// Of one container, with what holders look at.
+// A grant of one container, with the members that holders reads.
 function grant(uid: string, of: OwnerRecord, cpus = '1'): PodAssignment {
   const running = CpuSet.parse(cpus);
   const container = { name: uid, cpus: running, held: running, reusable: { cpus: CpuSet.EMPTY } };
   return { uid, owner: of, containers: [container], upcoming: null } as unknown as PodAssignment;
 }
 
-/** A file of this process that is named as an owner's is. */
+/** A file of this process with the name of an owner's. */
 function ownerFile(): { open: () => number } {
   const folder = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'owners');
   mkdirSync(folder);
@@ -40,7 +40,7 @@ function ownerFile(): { open: () => number } {
 const uids = (pods: readonly PodAssignment[]) => pods.map(({ uid }) => uid).sort();
 
 describe('the grants of a process', () => {
-  it('are those whose owner it is, while it has the owner’s file open', () => {
+  it('are those that it owns, while it has the owner’s file open', () => {
     const holders = new Holders();
     const pods = [grant('a', owner()), grant('b', owner()), grant('c', owner({ pid: process.pid + 1 }))];
     const file = ownerFile();
@@ -55,21 +55,22 @@ describe('the grants of a process', () => {
     expect(held()).toEqual([]);
   });
 
-  it('are those of nobody for which it has pinned threads', () => {
-    const pods = [grant('a', nobody), grant('b', nobody), grant('c', owner())];
+  it('are those without an owner for which it has pinned threads', () => {
+    const pods = [grant('a', persistent), grant('b', persistent), grant('c', owner())];
     const process = { ...identifySelf(), pinned: ['b', 'c', 'gone'] };
     expect(uids(new Holders().grantsOf(pods, process))).toEqual(['b']);
   });
 
   it('are none without CPUs', () => {
     const process = { ...identifySelf(), pinned: ['a'] };
-    expect(new Holders().grantsOf([grant('a', nobody, '')], process)).toEqual([]);
+    expect(new Holders().grantsOf([grant('a', persistent, '')], process)).toEqual([]);
   });
 
-  it('are the same whatever lists of grants were asked of before', () => {
-    // The same uid may be another grant’s in another list, or the same grant’s before a change.
+  it('are the same whatever lists of grants were checked before', () => {
+    // The same uid may belong to another grant in another list, or to the same grant before a
+    // change.
     const pods = Array.from({ length: 12 }, (_, i) =>
-      grant(`${i % 5}`, i % 2 === 0 ? nobody : owner({ pid: 1 + (i % 3) })),
+      grant(`${i % 5}`, i % 2 === 0 ? persistent : owner({ pid: 1 + (i % 3) })),
     );
     const lists = fc.array(fc.shuffledSubarray(pods));
     const pinned = pods.map(({ uid }) => uid);

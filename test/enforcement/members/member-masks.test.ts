@@ -4,8 +4,8 @@ import { CpuSet } from '../../../lib/index.js';
 
 const { words: none } = CpuSet.EMPTY;
 
-describe('what the threads of a member have chosen', () => {
-  it('is written down and read again, with who was there', () => {
+describe('the own masks of a member’s threads', () => {
+  it('are recorded and read back, with the threads', () => {
     const [chosen, applied] = [CpuSet.parse('0-3').words, CpuSet.parse('1-3').words];
     const rows = [
       { tid: 7, chosen, applied, asked: applied },

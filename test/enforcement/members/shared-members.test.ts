@@ -1,5 +1,5 @@
-// Those who run in the shared pool: they leave what becomes exclusive, come back, and keep what
-// they have chosen.
+// Members of the shared pool: they leave CPUs that become exclusive, come back, and keep their own
+// masks.
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -42,7 +42,7 @@ const foreignManager = async (stateDir: string, options = {}) => {
 };
 
 describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
-  it('gets back for each thread what that had chosen, and a thread keeps what it chooses in between', async () => {
+  it('gets back the own mask of each thread, and a thread keeps a choice that it makes in between', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     const { pid, threads } = await threadedIdler();
@@ -58,7 +58,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     expect(pool).toBe(String(ALL.difference(taken)));
     expect([first, second, third].map(maskOf)).toEqual([pool, other, pool]);
     expect(masksOf(pid)).toEqual([...new Set([other, pool])].sort());
-    // What is given out is given out again.
+    // Granted CPUs are granted again.
     choose(third, `${ALL}`);
     await manager.addSharedMember({ pid });
     expect(maskOf(third)).toBe(pool);
@@ -67,7 +67,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     expect(filesOf(stateDir).filter((name) => name.endsWith('.masks'))).toEqual([]);
   });
 
-  it('stays on the CPUs of a grant whose owner has started it there, and nowhere else on exclusive CPUs', async () => {
+  it('stays on the CPUs of a grant whose owner started it there, but on no other exclusive CPUs', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const grant = await manager.acquire({ cpu: 1 });
     const started = grant.spawn('sleep', ['1000']);
@@ -83,7 +83,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     }
   });
 
-  it('is widened with the threads that were born while it was confined', async () => {
+  it('is widened together with the threads that were born while it was confined', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const { pid, breed } = await breeder();
     await manager.addSharedMember({ pid });
@@ -96,7 +96,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     expect(masksOf(pid)).toEqual([`${ALL}`]);
   });
 
-  it('is widened by the next opener where the one that moved it was killed, whenever that was', async () => {
+  it('is widened by the next opener after a kill of the one that moved it, at any time', async () => {
     const stateDir = makeStateDir();
     const own = idler();
     const wide = idler();
@@ -108,7 +108,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
       const holder = new Agent();
       await holder.tell('open', { stateDir });
       void holder.ask('acquire', { cpu: 1 }).catch(() => {});
-      // Some time on its way, or behind it.
+      // At some time during the move, or after it.
       await new Promise((resolve) => setTimeout(resolve, i));
       await holder.kill();
       const next = await openManager({ stateDir, sharedMember: false });
@@ -124,7 +124,7 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
     const member = child('sleep', ['1000']);
     const pid = member.pid!;
     await manager.addSharedMember({ pid });
-    // As if another had had this pid before.
+    // As if another process had had this pid before.
     const [name] = filesOf(stateDir) as [string];
     const before = name.replace(/^(p\d+)-\d+/, '$1-1');
     writeFileSync(
@@ -143,9 +143,9 @@ describe.skipIf(!isUsable)('a shared member that is moved by its masks', () => {
 });
 
 describe.skipIf(!isUsable)('a cgroup whose processes are shared members', () => {
-  it('has its CPUs set where it is below the root', async () => {
+  it('has its CPUs set if it is below the root', async () => {
     const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups(), sharedMember: false });
-    // Its CPUs and memory nodes must be there before anybody else can make something below it.
+    // Its CPUs and memory nodes must be set before another program can make a cgroup below it.
     const pid = idler();
     await manager.addSharedMember({ pid });
     const path = groupPath('mine');
@@ -165,7 +165,7 @@ describe.skipIf(!isUsable)('a cgroup whose processes are shared members', () => 
     expect(manager.sharedMembers()).toMatchObject([{ pid }]);
   });
 
-  it('has them moved by their masks where it is elsewhere, new ones at the next change', async () => {
+  it('has them moved by their masks if it is elsewhere, new ones at the next change', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     const path = strangeGroup();
@@ -183,8 +183,8 @@ describe.skipIf(!isUsable)('a cgroup whose processes are shared members', () => 
   });
 });
 
-describe.skipIf(!isUsable)('a member that nobody here can move', () => {
-  it.runIf(canBeStranger)('has an admission fail, and everybody is where he was', async () => {
+describe.skipIf(!isUsable)('a member that no process here can move', () => {
+  it.runIf(canBeStranger)('makes an admission fail, and every member stays', async () => {
     const stateDir = makeStateDir();
     const others = await foreignManager(shared(stateDir), { sharedMember: false });
     const root = await opened({ stateDir, sharedMember: false });
@@ -198,41 +198,38 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     expect(error!.message).toMatch(new RegExp(`process ${pid} .*: EPERM \\(it is root's\\)`));
     expect(root.generation()).toBe(before);
     for (const each of [pid, mine.pid!]) expect(masksOf(each)).toEqual([`${ALL}`]);
-    // Where it may stay, that is said.
+    // A warning says that it may stay there.
     const grant = await others.tell('acquire', { cpu: 1, unmovableMembers: 'report' });
     expect(grant.enforcement).toBe('recorded');
     expect(grant.warnings).toMatchObject([
       { code: 'ENFORCEMENT_SHORTFALL', message: expect.stringContaining(String(pid)) },
     ]);
     expect(masksOf(mine.pid!)).not.toContain(`${ALL}`);
-    // And is no reason to keep what was granted.
+    // Nor does it keep the grant from its release.
     await others.tell('release', { uid: grant.uid });
     expect(masksOf(mine.pid!)).toEqual([`${ALL}`]);
     await others.tell('close');
   });
 
-  it.runIf(canUnshare)(
-    'is asked where it lives in another pid namespace, leaves by itself, and comes back',
-    async () => {
-      const stateDir = makeStateDir();
-      // Each cannot move the other.
-      const manager = await opened({ stateDir });
-      const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc']);
-      await far.tell('open', { stateDir });
-      const grant = await acquiredAtLast(manager);
-      expect(await far.tell('mask')).toBe(String(manager.sharedPool()));
-      await grant.release();
-      await expect.poll(() => far.tell('mask'), { timeout: 20_000 }).toBe(`${ALL}`);
-      // Nobody answers what was told by telling it again.
-      const told = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
-      const last = told();
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      expect(told()).toBe(last);
-      await far.tell('close');
-    },
-  );
+  it.runIf(canUnshare)('is asked in another pid namespace, leaves by itself, and comes back', async () => {
+    const stateDir = makeStateDir();
+    // Each cannot move the other.
+    const manager = await opened({ stateDir });
+    const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc']);
+    await far.tell('open', { stateDir });
+    const grant = await acquiredAtLast(manager);
+    expect(await far.tell('mask')).toBe(String(manager.sharedPool()));
+    await grant.release();
+    await expect.poll(() => far.tell('mask'), { timeout: 20_000 }).toBe(`${ALL}`);
+    // No answer is answered again.
+    const notice = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
+    const last = notice();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(notice()).toBe(last);
+    await far.tell('close');
+  });
 
-  it.runIf(canUnshare)('has an admission fail where it does not answer there', async () => {
+  it.runIf(canUnshare)('makes an admission fail if it does not answer there', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir });
     const far = new Agent(['unshare', '--pid', '--fork', '--mount-proc', '--kill-child']);
@@ -246,7 +243,7 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
     });
     expect(manager.generation()).toBe(before);
     expect(masksOf(process.pid)).toEqual([`${ALL}`]);
-    // Who dies while he is asked is no member any more.
+    // A member that dies before it answers is no member any more.
     const asked = () => readFileSync(join(stateDir, 'members', 'clear'), 'utf8');
     const last = asked();
     const acquired = manager.acquire({ cpu: 1, require: 'members' });
@@ -258,7 +255,7 @@ describe.skipIf(!isUsable)('a member that nobody here can move', () => {
   });
 });
 
-describe.skipIf(!isUsable)('a shared member with a grant that is no process’s', () => {
+describe.skipIf(!isUsable)('a shared member with a persistent grant', () => {
   it('stays on its CPUs with the threads that it has pinned there', async () => {
     const stateDir = makeStateDir();
     const agent = new Agent();
@@ -267,7 +264,7 @@ describe.skipIf(!isUsable)('a shared member with a grant that is no process’s'
     await agent.tell('pin', { uid });
     const manager = await opened({ stateDir, sharedMember: false });
     expect(await manager.reconcile()).toMatchObject({ drifts: [] });
-    // Every member is looked at, and moved where it should not be.
+    // Every member is checked, and moved if it must leave.
     await manager.addSharedMember({ pid: child('sleep', ['1000']).pid! });
     expect(masksOf(pid)).toEqual([cpus]);
     await agent.tell('release', { uid });
@@ -276,7 +273,7 @@ describe.skipIf(!isUsable)('a shared member with a grant that is no process’s'
 });
 
 describe.skipIf(!isUsable)('the list of shared members', () => {
-  it('takes processes that run and cgroups, each once, and gives them back', async () => {
+  it('takes running processes and cgroups, each once, and removes them', async () => {
     const manager = await opened({ stateDir: makeStateDir(), sharedMember: false });
     const pid = child('sleep', ['1000']).pid!;
     for (let i = 0; i < 2; i++) await manager.addSharedMember({ pid });
@@ -317,7 +314,7 @@ describe.skipIf(!isUsable)('the list of shared members', () => {
     expect(filesOf(stateDir)).toEqual(before);
   });
 
-  it('refuses what is no process and no cgroup', async () => {
+  it('refuses anything but a process or a cgroup', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     const pid = 2 ** 22 + 1;
@@ -337,7 +334,7 @@ describe.skipIf(!isUsable)('the list of shared members', () => {
 });
 
 describe.skipIf(!isUsable)('registrations that cannot be used', () => {
-  it('are gone by their name where they are damaged: nobody is taken for nobody', async () => {
+  it('identify their process by name if they are damaged', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     const pid = child('sleep', ['1000']).pid!;
@@ -357,13 +354,13 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
       expect(manager.sharedMembers()).toEqual([{ kind: 'process', pid, command: 'sleep' }]);
       const grant = await manager.acquire({ cpu: 1, require: 'members' });
       expect(masksOf(pid)).toEqual([String(manager.sharedPool())]);
-      // Nor does it matter what becomes of what it had chosen, but that it is not known any more.
+      // The content of its own masks does not matter either; it is lost.
       await grant.release();
       expect(masksOf(pid)).toEqual([`${ALL}`]);
     }
   });
 
-  it('keep CPUs from being granted where they are a cgroup of which nobody knows which', async () => {
+  it('block all grants if they name an unknown cgroup', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir, sharedMember: false });
     await manager.addSharedMember({ cgroup: strangeGroup() });
@@ -378,7 +375,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     await grant.release();
   });
 
-  it('do not matter where they are files of others', async () => {
+  it('are ignored if they are files of others', async () => {
     const stateDir = makeStateDir();
     const manager = await opened({ stateDir });
     for (const name of ['README', '.hidden', 'p1', 'p1-2-3', 'pod.masks', 'x'.repeat(200)])
@@ -390,7 +387,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
   });
 
   it.runIf(canMount)(
-    'have an admission fail where what members had chosen cannot be written down, and nobody has moved',
+    'make an admission fail if the own masks of members cannot be recorded, and no member moves',
     async () => {
       const disk = smallDisk(64);
       const manager = await opened({ stateDir: join(disk, 'state'), sharedMember: false });
@@ -405,8 +402,8 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
       rmSync(ballast);
       const grant = await manager.acquire({ cpu: 1, require: 'members' });
       fill(ballast);
-      // Whether there is room for what is recorded or not: who holds the CPU and who may run there
-      // agree.
+      // With or without room for the record: the holder of the CPU and the processes that may run
+      // there agree.
       const released = await grant.release().then(
         () => true,
         () => false,
@@ -420,7 +417,7 @@ describe.skipIf(!isUsable)('registrations that cannot be used', () => {
     },
   );
 
-  it.runIf(canBeStranger)('have an admission fail where their folder cannot be written or read', async () => {
+  it.runIf(canBeStranger)('make an admission fail if their folder cannot be written or read', async () => {
     const stateDir = makeStateDir();
     const others = await foreignManager(shared(stateDir), { sharedMember: false });
     const root = await opened({ stateDir, sharedMember: false });

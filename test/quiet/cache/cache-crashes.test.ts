@@ -1,5 +1,5 @@
-// The process that works for grants with ways of a cache ends before any change of resctrl or after any
-// commit; the next one goes on with what is on record. MachineQuieter and the commit are the real ones.
+// The process that handles grants with cache ways ends before any change of resctrl or after any
+// commit; the next one continues from the record. MachineQuieter and the commit are the real ones.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../../lib/account/assignments.js';
@@ -35,7 +35,7 @@ const copyOf = (groups: Groups): Groups =>
     ]),
   );
 
-/** What a process leaves that ends at a moment. */
+/** The remains of a process that ends at a moment. */
 interface Moment {
   readonly groups: Groups;
   readonly state: Assignments;
@@ -96,7 +96,7 @@ class Machine {
     await commitEnforced(this.#site, this.state, next, commit, options);
   }
 
-  /** As an opener. */
+  /** Like an opener. */
   async settle(): Promise<void> {
     if (await isQuietUnsettled(this.#site, this.state)) await this.carryOn(this.state, REVIEW);
   }
@@ -106,14 +106,14 @@ class Machine {
     return removePods(this.state, new Set(dead));
   }
 
-  /** Each way of a cache that grants have is of one group only. */
+  /** Each way of a cache that grants have belongs to one group only. */
   get shared(): string[] {
     const names = [...this.files.groups.keys()];
     return names.flatMap((name, i) =>
       names.slice(i + 1).flatMap((other) =>
         CACHES.flatMap((_, id) => {
           const both = this.files.maskOf(name, id) & this.files.maskOf(other, id);
-          // Of a cache that none of its CPUs use it may have what is left.
+          // It may have the rest of a cache that none of its CPUs use.
           return both !== 0 && this.#uses(name, id) && this.#uses(other, id) ? [`${name} and ${other}`] : [];
         }),
       ),
@@ -133,7 +133,7 @@ const grant = fc.record({
   isReleased: fc.boolean(),
 });
 
-it('resctrl is as before once all grants have ended, wherever the process before ended', async () => {
+it('resctrl is restored once all grants have ended, wherever the earlier process ended', async () => {
   let ends = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(grant, { maxLength: 4 }), async (grants) => {

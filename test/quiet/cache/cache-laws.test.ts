@@ -1,4 +1,4 @@
-// What holds of caches whatever grants come and go, and wherever the process stops.
+// Laws of caches, whatever grants come and go, and wherever the process stops.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../../lib/entries/topology.js';
@@ -38,13 +38,13 @@ function runOn({ foreign, ...options }: Machine): CacheRun {
   return run;
 }
 
-// Comes where it is not there, else ends.
+// Adds it if it is missing, else ends it.
 function toggle(run: CacheRun, { grant, share: ways }: { grant: number; share: any }): void {
   const uid = `g${grant}`;
   if (!run.demands.delete(uid)) run.demands.set(uid, cacheDemand(uid, CPUS[grant]!, ways));
 }
 
-// Of the groups of grants on a cache, of the default group and of others.
+// The groups of grants on a cache, the default group and others.
 function expectApart({ files }: CacheRun): void {
   for (const [id, cpus] of CACHES.entries()) {
     for (const resource of files.resources) {
@@ -62,7 +62,7 @@ function expectApart({ files }: CacheRun): void {
 }
 
 describe('grants with ways of caches', () => {
-  it('never share any, and leave everything as it was', () => {
+  it('never share any, and leave everything restored', () => {
     fc.assert(
       fc.property(machine, fc.array(step, { maxLength: 12 }), (options, steps) => {
         const run = runOn(options);
@@ -81,7 +81,7 @@ describe('grants with ways of caches', () => {
     );
   });
 
-  it('are served or told why they are not', () => {
+  it('are served, or get a reason', () => {
     fc.assert(
       fc.property(machine, fc.array(step, { maxLength: 8 }), (options, steps) => {
         const run = runOn({ ...options, closids: 16 });
@@ -119,7 +119,7 @@ describe('grants with ways of caches', () => {
           try {
             run.settle();
           } catch {
-            // It stops there.
+            // The process stops there.
           }
           run.files.stopsAt = null;
           if (ends) run.demands.clear();

@@ -1,4 +1,4 @@
-// What a grant has of a cache, on a fake resctrl.
+// A grant's share of a cache, on a fake resctrl.
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../../lib/entries/topology.js';
 import { CacheRun, cacheDemand } from './cache-run.js';
@@ -49,17 +49,17 @@ describe('a grant with ways of a cache', () => {
     expect(files.maskOf('numalign-b', 1)).toBe(0xc0000);
   });
 
-  it('has ways of both caches where it has CPUs of both', () => {
+  it('has ways of both caches if it has CPUs of both', () => {
     const { files } = settled({}, { a: ['3-4', { ways: 4 }] });
     expect([files.maskOf('', 0), files.maskOf('', 1)]).toEqual([0xffff, 0xffff]);
   });
 
-  it('has percent rounded up to whole ways', () => {
+  it('has its percentage rounded up to whole ways', () => {
     expect(settled({ ways: 11 }, { a: ['0', { percent: 25 }] }).files.maskOf('numalign-a', 0)).toBe(0x700);
     expect(settled({ ways: 20 }, { a: ['0', { percent: 15 }] }).files.maskOf('numalign-a', 0)).toBe(0xe0000);
   });
 
-  it('has at least as many as a mask must have', () => {
+  it('has at least the minimum of a mask', () => {
     expect(settled({ minBits: 2 }, { a: ['0', { ways: 1 }] }).files.maskOf('numalign-a', 0)).toBe(0xc0000);
   });
 
@@ -100,13 +100,13 @@ describe('a grant with ways of a cache', () => {
     expect(run.files.maskOf('db', 0)).toBe(0xff000);
   });
 
-  it('names its neighbours where somebody widens the default group', () => {
+  it('names its neighbours if another program widens the default group', () => {
     const run = settled({}, { a: ['0-1', { ways: 4 }], b: ['4', { ways: 4 }] });
     run.files.write('/sys/fs/resctrl/schemata', 'L3:0=fffff\n');
     expect(run.disturbed).toEqual(['a']);
   });
 
-  it('names CPUs that somebody takes out of its group', () => {
+  it('names CPUs that another program takes out of its group', () => {
     const run = settled({}, { a: ['0-1', { ways: 4 }] });
     run.files.write('/sys/fs/resctrl/numalign-a/cpus_list', '0');
     const group = run.settings.find(({ path }) => path.endsWith('numalign-a'))!;
@@ -115,16 +115,16 @@ describe('a grant with ways of a cache', () => {
 });
 
 describe('a grant that cannot have ways', () => {
-  it('is told where resctrl is not mounted', () => {
+  it('says that resctrl is not mounted', () => {
     const run = settled({ isMounted: false }, { a: ['0', { ways: 4 }] });
     expect(run.obstacles.join()).toMatch(/not mounted: mount -t resctrl resctrl \/sys\/fs\/resctrl/);
   });
 
-  it('is told where the caches cannot be allotted', () => {
+  it('says that the caches cannot be allotted', () => {
     expect(settled({ hasCat: false }, { a: ['0', { ways: 4 }] }).obstacles.join()).toMatch(/no CAT/);
   });
 
-  it('is told which grants and groups have them, and how many it could have', () => {
+  it('says which grants and groups have them, and how many it could have', () => {
     const run = runOf({}, { a: ['0', { ways: 10 }], b: ['1', { percent: 50 }] });
     run.files.makeFolder('/sys/fs/resctrl/db');
     run.files.write('/sys/fs/resctrl/db/schemata', 'L3:0=3\n');
@@ -136,13 +136,13 @@ describe('a grant that cannot have ways', () => {
     expect(run.files.groups.has('numalign-b')).toBe(false);
   });
 
-  it('takes no ways of one cache where another has too few', () => {
+  it('takes no ways of one cache if another has too few', () => {
     const run = settled({}, { a: ['0', { ways: 15 }], b: ['1,4', { ways: 8 }], c: ['5', { ways: 18 }] });
     expect(run.files.maskOf('numalign-c', 1)).toBe(0xffffc);
     expect(run.disturbed).toEqual(['b']);
   });
 
-  it('is told where all classes of service are in use, and by which groups', () => {
+  it('says that all classes of service are in use, and by which groups', () => {
     const run = runOf({ closids: 2 }, { a: ['0', { ways: 4 }] });
     run.files.makeFolder('/sys/fs/resctrl/db');
     run.files.write('/sys/fs/resctrl/db/schemata', 'L3:0=3;1=3\n');
@@ -154,7 +154,7 @@ describe('a grant that cannot have ways', () => {
     expect(run.disturbed).toEqual(['a']);
   });
 
-  it('is told what the kernel says where a class of service is taken meanwhile', () => {
+  it('quotes the kernel if a class of service is taken meanwhile', () => {
     const run = runOf({ closids: 2 }, { a: ['0', { ways: 4 }] });
     const group = run.settings.find(({ path }) => path.endsWith('numalign-a'))!;
     run.files.makeFolder('/sys/fs/resctrl/db');
@@ -167,13 +167,13 @@ describe('a grant that cannot have ways', () => {
     expect(error).toMatchObject({ code: 'ENOSPC', message: expect.stringMatching(/Out of CLOSIDs/) });
   });
 
-  it('names CPUs of which the cache is not known', () => {
+  it('names CPUs whose cache is unknown', () => {
     const run = settled({ caches: [[0, 1, 2, 3]] }, { a: ['3-4', { ways: 4 }] });
     expect(run.obstacles.join()).toMatch(/no L3 cache of the CPUs 4/);
     expect(String(run.files.groups.get('numalign-a')!.cpus)).toBe('3');
   });
 
-  it('leaves no group behind where a mask is refused, and quotes why', () => {
+  it('leaves no group behind if a mask is refused, and quotes why', () => {
     const run = runOf({}, { a: ['0', { ways: 4 }] });
     const group = run.settings.find(({ path }) => path.endsWith('numalign-a'))!;
     expect(() => group.write('L3:0=5\ncpus=0')).toThrow(/EINVAL, The mask 5 has non-consecutive 1-bits/);

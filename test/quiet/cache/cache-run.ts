@@ -1,5 +1,5 @@
-// CacheRun: grants that come and go on a fake resctrl, their settings written and restored by the
-// record as every setting of quiet is.
+// CacheRun: grants that come and go on a fake resctrl, with their settings written and restored by
+// the record like every quiet setting.
 import type { QuietSetting } from '../../../lib/account/quiet/quiet-record.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { Topology } from '../../../lib/machine/topology.js';
@@ -39,7 +39,7 @@ export class CacheRun {
     return cache.obstacles(this.files, this.demand);
   }
 
-  /** Uids of grants of which CPUs are disturbed. */
+  /** Uids of grants with disturbed CPUs. */
   get disturbed(): readonly string[] {
     const cpus = this.settings.reduce(
       (all, setting) => all.union(setting.disturbs(setting.read() as string, this.demand)),
@@ -48,12 +48,12 @@ export class CacheRun {
     return [...this.demands.values()].filter((each) => each.cpus.intersects(cpus)).map(({ uid }) => uid);
   }
 
-  /** Makes the kernel have what is demanded. @throws what the kernel refused first, at the end */
+  /** Applies the demands to the kernel. @throws the kernel's first refusal, at the end */
   settle(): void {
     const { demand, settings } = this;
     const restores: (() => void)[] = [];
     const refusals: unknown[] = [];
-    // What the kernel refuses has a code; where the process stops nothing follows.
+    // Refusals of the kernel have a code; if the process stops, nothing follows.
     const write = (act: () => void) => {
       try {
         act();

@@ -1,5 +1,5 @@
-// FakeResctrl: /sys/fs/resctrl in memory, as Documentation/filesystems/resctrl.rst says that it
-// answers. Not tried against hardware.
+// FakeResctrl: /sys/fs/resctrl in memory, by Documentation/filesystems/resctrl.rst. Not tried
+// against hardware.
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { KernelFiles } from '../../../lib/quiet/kernel/kernel-files.js';
 
@@ -17,7 +17,7 @@ export interface FakeOptions {
   readonly minBits?: number;
   readonly shareable?: number;
   readonly closids?: number;
-  /** By cache id its CPUs. */
+  /** The CPUs of each cache id. */
   readonly caches?: readonly (readonly number[])[];
   readonly codeAndData?: boolean;
   readonly isMounted?: boolean;
@@ -50,12 +50,12 @@ export class FakeResctrl implements KernelFiles {
     this.groups.set('', { masks: this.#fullMasks(), cpus: this.online, mode: 'shareable' });
   }
 
-  /** Of a group on a cache; '' is the default group. */
+  /** The mask of a group on a cache; '' is the default group. */
   maskOf(name: string, id: number, resource = this.resources[0]!): number {
     return this.groups.get(name)!.masks.get(resource)!.get(id)!;
   }
 
-  /** What the kernel would show, whole. */
+  /** Everything that the kernel would show. */
   dump(): string {
     return [...this.groups]
       .map(([name, group]) => `${name}\n${this.#schemata(group)}\n${group.cpus}\n${group.mode}`)
@@ -142,7 +142,7 @@ export class FakeResctrl implements KernelFiles {
     return Object.assign(new Error(`${code}: the kernel refuses`), { code });
   }
 
-  // What no exclusive group has.
+  // The ways that no exclusive group has.
   #fullMasks(): Map<string, Map<number, number>> {
     const exclusive = [...this.groups.values()].filter(({ mode }) => mode === 'exclusive');
     const free = (resource: string, id: number) =>
@@ -161,7 +161,7 @@ export class FakeResctrl implements KernelFiles {
     return [this.#group(path.slice(0, slash)), path.slice(slash + 1)];
   }
 
-  // Padded, with a line of another resource, as the kernel writes it.
+  // Padded, with a line of another resource, like the kernel's text.
   #schemata({ masks }: FakeGroup): string {
     const digits = Math.ceil(this.#options.ways / 4);
     const lines = [...masks].map(([name, line]) => {
@@ -190,7 +190,7 @@ export class FakeResctrl implements KernelFiles {
     return file === 'num_closids' ? String(closids) : undefined;
   }
 
-  // All of what is written, or nothing of it.
+  // All of the write or nothing.
   #writeSchemata(group: FakeGroup, value: string): void {
     if (!value.endsWith('\n')) throw this.#refused('EINVAL', 'ok');
     const staged: [string, number, number][] = [];

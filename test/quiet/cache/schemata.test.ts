@@ -14,16 +14,16 @@ const schemata = fc
   .map((lines) => new Map(lines.map(([name, pairs]) => [name, new Map(pairs)])));
 
 describe('the text of schemata', () => {
-  it('is read as the kernel pads it, without other resources', () => {
+  it('is read with the kernel’s padding, without other resources', () => {
     const text = printSchemata(parseSchemata('    MB:0=100;1=100\n    L3:1=00ff0;0=fffff\n    L2:0=ff\n'));
     expect(text).toBe('L3:0=fffff;1=ff0');
   });
 
-  it('is empty of a group that has no masks yet', () => {
+  it('is empty for a group without masks', () => {
     expect(parseSchemata('L3:uninitialized\n').size).toBe(0);
   });
 
-  it('means what it was printed of', () => {
+  it('parses to the masks that it was printed from', () => {
     fc.assert(
       fc.property(schemata, (value) => {
         expect(parseSchemata(printSchemata(value))).toEqual(value);
@@ -31,7 +31,7 @@ describe('the text of schemata', () => {
     );
   });
 
-  it('is read without harm, whatever it is, and prints as a text that means the same', () => {
+  it('is read without harm, whatever it is, and prints as an equivalent text', () => {
     const piece = fc.oneof(fc.string(), fc.constantFrom('L3:', 'L3CODE:', '0=', 'ff', ';', '\n', '=', ' '));
     fc.assert(
       fc.property(fc.array(piece), (pieces) => {

@@ -9,16 +9,16 @@ describe('a mask of CPUs', () => {
     ['ff,ffff0000', '16-39'],
     ['00000000,00000000', ''],
     ['80000000,00000000,00000001', '0,95'],
-  ])('is read as the kernel writes it: %j', (text, list) => {
+  ])('is read in the kernel’s form: %j', (text, list) => {
     expect(String(parseCpuMask(text))).toBe(list);
   });
 
-  it('is null where there is none', () => {
+  it('is null if there is none', () => {
     expect(parseCpuMask('')).toBeNull();
     expect(parseCpuMask('0-3')).toBeNull();
   });
 
-  it('is written in words of 32 bits, as the kernel reads it', () => {
+  it('is written in words of 32 bits, in the kernel’s form', () => {
     expect(cpuMask(CpuSet.parse('0-1'))).toBe('3');
     expect(cpuMask(CpuSet.parse('0,95'))).toBe('80000000,00000000,00000001');
     expect(cpuMask(CpuSet.EMPTY)).toBe('0');

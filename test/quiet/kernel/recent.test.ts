@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { recent } from '../../../lib/quiet/kernel/recent.js';
 
-it('what is read is kept for a while, and then read again', () => {
+it('a value is kept for a while, and then read again', () => {
   let [time, reads] = [5, 0];
   const read = recent(
     () => ++reads,

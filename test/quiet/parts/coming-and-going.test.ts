@@ -1,5 +1,5 @@
-// What comes while grants are quiet, and isolated partitions beside them: on a kernel in memory, with
-// the real quieter.
+// Interrupts that appear while grants are quiet, and isolated partitions beside them: on a kernel
+// in memory, with the real quieter.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../../lib/account/assignments.js';
 import { addPod, removePods } from '../../../lib/account/pod-changes.js';
@@ -27,7 +27,7 @@ beforeAll(async () => {
   machine = await discover({ synthetic: 'numa:1 core:4 pu:1' });
 });
 
-/** One process after the other that acquires and releases quiet grants. */
+/** Processes that acquire and release quiet grants one after the other. */
 class Run {
   readonly files: KernelTree;
   readonly #quieter: MachineQuieter;
@@ -47,7 +47,7 @@ class Run {
     return this.#carryOn(addPod(this.#state, podOf(uid, uid, CpuSet.parse(cpus), ASKED), {}));
   }
 
-  /** `committed`: what happens once the grant is off the record. */
+  /** `committed`: called once the grant is off the record. */
   release(uid: string, committed?: () => void): Promise<void> {
     return this.#carryOn(removePods(this.#state, new Set([uid])), committed);
   }
@@ -56,7 +56,7 @@ class Run {
     return (await this.#quieter.compare(this.#state)).found.map(({ what }) => what);
   }
 
-  /** Of something else. */
+  /** With other settings. */
   commit(): Promise<void> {
     return this.#carryOn({ ...this.#state });
   }
@@ -89,8 +89,8 @@ function interruptRun(all: Record<number, string>): Run {
   return run;
 }
 
-describe('an interrupt that comes while a grant is quiet', () => {
-  it('has in the end what it would have begun with', async () => {
+describe('an interrupt that appears while a grant is quiet', () => {
+  it('ends with the mask that it would have started with', async () => {
     const run = interruptRun({ 24: '0-3' });
     await run.acquire('a', '3');
     irq(run.files.texts, 25, '0-2');
@@ -100,7 +100,7 @@ describe('an interrupt that comes while a grant is quiet', () => {
     expect(run.isOnRecord).toBe(false);
   });
 
-  it('is kept off what more grants have, and has in the end what it would have begun with', async () => {
+  it('stays off the CPUs of further grants, and ends with the mask that it would have started with', async () => {
     const run = interruptRun({});
     await run.acquire('a', '3');
     irq(run.files.texts, 25, '0-2');
@@ -112,7 +112,7 @@ describe('an interrupt that comes while a grant is quiet', () => {
     expect(run.files.texts.get(affinityOf(25))).toBe('0-3');
   });
 
-  it('is not taken for one that was there before with the same mask by chance', async () => {
+  it('is distinguished from an earlier one with the same mask by chance', async () => {
     const run = interruptRun({ 24: '0-2', 26: '0-1' });
     await run.acquire('a', '3');
     await run.acquire('b', '2');
@@ -124,7 +124,7 @@ describe('an interrupt that comes while a grant is quiet', () => {
 });
 
 describe('an interrupt that has the mask of new ones by chance', () => {
-  it('is not taken for a new one once a grant has ended that it was moved for', async () => {
+  it('does not count as new once a grant has ended that it was moved for', async () => {
     const run = interruptRun({ 24: '0-1' });
     await run.acquire('a', '3');
     await run.acquire('b', '2');
@@ -139,7 +139,10 @@ describe('an interrupt that has the mask of new ones by chance', () => {
   });
 });
 
-/** As a kernel since 6.8: a write is in force as it is, a partition takes its CPUs out of the rest. */
+/**
+ * Like a kernel since 6.8: a write is in force unchanged, a partition takes its CPUs out of the
+ * rest.
+ */
 function queueRun(): { run: Run; isolate: (mask: string) => void; effective: () => string } {
   const files = kernelTree(
     { [QUEUES]: 'f', [`${QUEUES}_requested`]: 'f', [`${QUEUES}_isolated`]: '0' },
@@ -174,7 +177,7 @@ describe('unbound kernel work beside an isolated partition', () => {
     expect(run.isOnRecord).toBe(false);
   });
 
-  it('is as it was once a grant has ended that was both', async () => {
+  it('is restored once a grant has ended that was both', async () => {
     const { run, isolate, effective } = queueRun();
     isolate('8');
     await run.acquire('a', '3');
@@ -184,7 +187,7 @@ describe('unbound kernel work beside an isolated partition', () => {
     expect(run.isOnRecord).toBe(false);
   });
 
-  it('is no drift where a partition comes or goes and quiet CPUs stay quiet', async () => {
+  it('is no drift if a partition comes or goes and quiet CPUs stay quiet', async () => {
     const { run, isolate, effective } = queueRun();
     await run.acquire('a', '3');
     isolate('4');
@@ -196,7 +199,7 @@ describe('unbound kernel work beside an isolated partition', () => {
     expect(effective()).toBe('f');
   });
 
-  it('comes back to the CPUs of one grant that has ended while another lasts', async () => {
+  it('comes back to the CPUs of an ended grant while another lasts', async () => {
     const { run, effective } = queueRun();
     await run.acquire('a', '3');
     await run.acquire('b', '2');

@@ -1,4 +1,4 @@
-// There is no cpufreq in virtual machines: the files answer as the kernel's admin guide says.
+// Virtual machines have no cpufreq: the files follow the kernel's admin guide.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';
 import { frequency } from '../../../lib/quiet/parts/frequency.js';
@@ -53,7 +53,7 @@ const tree = () =>
 const settingsOf = (files = tree(), cpus = '2') => [...frequency.settings(files, demand(cpus), [])];
 
 describe('the frequency of quiet CPUs', () => {
-  it('is the greatest all the time, by governor, preference and minimum, and is given back', async () => {
+  it('is the highest all the time, by governor, preference and minimum, and is restored', async () => {
     const files = tree();
     const before = new Map(files.texts);
     const changes = await write(settingsOf(files), demand());
@@ -74,13 +74,13 @@ describe('the frequency of quiet CPUs', () => {
     ]);
   });
 
-  it('stays as it was where it is the greatest', async () => {
+  it('stays unchanged if it is the highest', async () => {
     const fast = { ...POLICY, scaling_governor: 'performance', scaling_min_freq: '3600000' };
     const files = kernelTree(policy(2, '2', { ...fast, energy_performance_preference: 'performance' }));
     expect(await write(settingsOf(files), demand())).toEqual([]);
   });
 
-  it('is what the governor alone does where the driver has no preferences', () => {
+  it('depends on the governor alone if the driver has no preferences', () => {
     const {
       energy_performance_preference: _,
       energy_performance_available_preferences: __,
@@ -110,7 +110,7 @@ describe('the frequency of quiet CPUs', () => {
   });
 });
 
-describe('what stands against a quiet frequency', () => {
+describe('an obstacle to a quiet frequency', () => {
   it('is a machine without cpufreq', () => {
     const [obstacle, ...more] = frequency.obstacles(kernelTree({}), demand('1-2'));
     expect(obstacle).toMatch(/frequency of CPUs 1-2 \(no cpufreq\).*host of this virtual machine/);
@@ -130,12 +130,12 @@ describe('what stands against a quiet frequency', () => {
     ]);
   });
 
-  it('is nothing where all can be set', () => {
+  it('does not exist if everything can be set', () => {
     expect(frequency.obstacles(tree(), demand())).toEqual([]);
   });
 });
 
-describe('a policy whose CPUs are all offline, of which the kernel lets no file be read', () => {
+describe('a policy whose CPUs are all offline, with unreadable files', () => {
   const offline = (path: string) =>
     Object.fromEntries(Object.keys(policy(3, '3')).map((file) => [file, path]));
   const files = () => kernelTree({ ...policy(2, '2'), ...policy(3, '3') }, RULES, offline('EBUSY'));
@@ -143,11 +143,11 @@ describe('a policy whose CPUs are all offline, of which the kernel lets no file 
     ...frequency.settings(files(), demandOf(machine, quiet('2-3')), recorded),
   ];
 
-  it('keeps no other policy from being set', () => {
+  it('does not keep other policies from being set', () => {
     expect(settings().map(({ path }) => path.split('/').at(-2))).toEqual(Array(3).fill('policy2'));
   });
 
-  it('has what is on record of it left there', () => {
+  it('keeps its record', () => {
     const path = `${folder(3)}/scaling_governor`;
     const setting = settings([path]).find((each) => each.path === path)!;
     expect(() => setting.read()).toThrow('EBUSY');

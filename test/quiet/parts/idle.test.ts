@@ -22,8 +22,8 @@ const tree = (states = {}) =>
   kernelTree({ [file(1)]: '0', [file(2)]: '0', [file(3)]: '0', ...state(0, 0), ...state(1, 2), ...states });
 const settingOf = (files = tree()) => [...idle.settings(files, demand(), [])][0]!;
 
-describe('the time to wake up that idle states may take', () => {
-  it('is limited on quiet CPUs only, and given back', async () => {
+describe('the allowed wake-up time of idle states', () => {
+  it('is limited on quiet CPUs only, and restored', async () => {
     const files = tree();
     const before = new Map(files.texts);
     const changes = await write([...idle.settings(files, demand(10, '1-2'), [])], demand(10, '1-2'));
@@ -41,11 +41,11 @@ describe('the time to wake up that idle states may take', () => {
     ['0', 0.5, 'n/a'],
     ['0', 2.9, '2'],
     ['0', 2 ** 31, '2147483646'],
-  ])('is the lesser of what there was, %s, and %d µs: %s', (base, maxLatency, target) => {
+  ])('is the lower of the former value, %s, and %d µs: %s', (base, maxLatency, target) => {
     expect(settingOf().target(base, demand(maxLatency))).toBe(target);
   });
 
-  it('is the least of what several ask for on one CPU', () => {
+  it('is the lowest of several requests for one CPU', () => {
     const several: PartDemand = demandOf(
       machine,
       quiet('2', { idle: { maxLatency: 30 } }),
@@ -65,7 +65,7 @@ describe('idle states disturb a CPU', () => {
   const disturbs = (value: string, states = {}, maxLatency = 10) =>
     String(settingOf(tree(states)).disturbs(value, demand(maxLatency)));
 
-  it('where a deeper one than is asked for is still allowed', () => {
+  it('if a state deeper than requested is still allowed', () => {
     expect(disturbs('0', state(2, 100))).toBe('2');
     expect(disturbs('100', state(2, 100))).toBe('2');
   });
@@ -76,22 +76,22 @@ describe('idle states disturb a CPU', () => {
     expect(disturbs('n/a', state(2, 100), 0)).toBe('');
   });
 
-  it('not by one that is as deep as is asked for', () => {
+  it('not by a state that is exactly as deep as requested', () => {
     expect(disturbs('0', state(2, 10))).toBe('');
   });
 
-  it('not by one that is disabled, by the user (1) or by its driver (2)', () => {
+  it('not by a state that is disabled, by the user (1) or by its driver (2)', () => {
     expect(disturbs('0', state(2, 100, '1'))).toBe('');
     expect(disturbs('0', state(2, 100, '2'))).toBe('');
   });
 
-  it('not where it does not sleep at all', () => {
+  it('not if it does not sleep at all', () => {
     expect(String(settingOf(kernelTree({ [file(2)]: '0' })).disturbs('0', demand()))).toBe('');
   });
 });
 
-describe('what stands against quiet idle states', () => {
-  it('is a kernel without limits, where a CPU sleeps more deeply than is asked for', () => {
+describe('an obstacle to quiet idle states', () => {
+  it('is a kernel without limits, if a CPU sleeps more deeply than requested', () => {
     const files = kernelTree(state(2, 100));
     expect(idle.obstacles(files, demand())).toEqual([
       expect.stringMatching(/of CPU 2: write 1 to `disable`/),
@@ -99,7 +99,7 @@ describe('what stands against quiet idle states', () => {
     expect(idle.obstacles(files, demand(100))).toEqual([]);
   });
 
-  it('is nothing where the kernel has limits', () => {
+  it('does not exist if the kernel has limits', () => {
     expect(idle.obstacles(tree(state(2, 100)), demand())).toEqual([]);
   });
 });

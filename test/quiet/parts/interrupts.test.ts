@@ -25,7 +25,7 @@ function irqs(all: Record<number, Irq>): Record<string, string> {
   return { '/proc/irq/default_smp_affinity': 'f', ...Object.fromEntries(files) };
 }
 
-const part = interruptsPart({ ask: () => Promise.reject(new Error('nobody is there')), running: () => [] });
+const part = interruptsPart({ ask: () => Promise.reject(new Error('no socket')), running: () => [] });
 
 let machine: Topology;
 beforeAll(async () => {
@@ -63,11 +63,11 @@ describe('the interrupts of devices', () => {
     expect(only({ handler: 'virtio0-input.0' }).title).toBe('IRQ 24 (virtio0-input.0)');
   });
 
-  it('have only a number where nobody handles them', () => {
+  it('have only a number without a handler', () => {
     expect(only({ handler: '' }).title).toBe('IRQ 24');
   });
 
-  it('are told from later ones of their numbers by chip and pin', () => {
+  it('are distinguished from later ones with their numbers by chip and pin', () => {
     const { identity } = only({ pin: 1 });
     expect(only({ pin: 1 }).identity).toBe(identity);
     expect(only({ pin: 2 }).identity).not.toBe(identity);
@@ -78,7 +78,7 @@ describe('the interrupts of devices', () => {
     expect(only({ handler: '' }).identity).toBe(only({ handler: 'eth0-rx' }).identity);
   });
 
-  it('have no identity where the kernel does not describe them', () => {
+  it('have no identity if the kernel does not describe them', () => {
     const files = kernelTree({ '/proc/irq/24/smp_affinity_list': '0-3' });
     expect(settingsOf(files)[0]).toMatchObject({ identity: null, title: 'IRQ 24' });
   });
@@ -97,7 +97,7 @@ describe('the interrupts of devices', () => {
     ]);
   });
 
-  it('end with the error of the kernel where it manages one itself', async () => {
+  it('end with the error of the kernel if it manages one itself', async () => {
     const files = kernelTree(irqs({ 24: {} }), { '24/smp_affinity_list': () => ({ refusal: 'EPERM' }) });
     const error = await errorOf(() => settingsOf(files)[1]!.write('0'));
     expect(error).toMatchObject({ code: 'EPERM' });
@@ -105,32 +105,32 @@ describe('the interrupts of devices', () => {
 });
 
 describe('an interrupt disturbs', () => {
-  it('the CPU that it is delivered to, of those that its mask has', () => {
+  it('the CPU of its mask that it is delivered to', () => {
     expect(String(only({ effective: '2' }).disturbs('0-3', demand()))).toBe('2');
     expect(String(only({ effective: '0' }).disturbs('0-3', demand()))).toBe('');
   });
 
-  it('no CPU outside of its mask, where it comes but once more', () => {
+  it('no CPU outside of its mask, where it occurs only once more', () => {
     expect(String(only({ effective: '2' }).disturbs('0-1,3', demand()))).toBe('');
   });
 
-  it('no CPU outside of its mask, for which no more of it is read', () => {
+  it('no CPU outside of its mask, without further reads', () => {
     const unreadable = { '/proc/irq/24/effective_affinity_list': 'EIO', '/sys/kernel/irq/24/actions': 'EIO' };
     const settings = settingsOf(kernelTree(irqs({ 24: {} }), {}, unreadable));
     expect(String(settings[1]!.disturbs('0-1,3', demand()))).toBe('');
   });
 
-  it('all CPUs of its mask where the kernel does not tell which it is delivered to', () => {
+  it('all CPUs of its mask if the kernel hides which one gets it', () => {
     expect(String(only({ effective: '' }).disturbs('1-3', demand('2-3')))).toBe('2-3');
   });
 
-  it('nobody without a handler', () => {
+  it('no CPU without a handler', () => {
     expect(String(only({ handler: '', effective: '2' }).disturbs('2', demand()))).toBe('');
   });
 });
 
-describe('what stands against quiet interrupts', () => {
-  it('is nothing where they can be seen', () => {
+describe('an obstacle to quiet interrupts', () => {
+  it('does not exist if they are visible', () => {
     expect(part.obstacles(kernelTree(irqs({})), demand())).toEqual([]);
   });
 
@@ -140,9 +140,9 @@ describe('what stands against quiet interrupts', () => {
     ]);
   });
 
-  it('is an irqbalance that cannot be told', () => {
+  it('is an irqbalance without a socket', () => {
     const rival = interruptsPart({
-      ask: () => Promise.reject(new Error('nobody is there')),
+      ask: () => Promise.reject(new Error('no socket')),
       running: () => [{ pid: 812, name: 'irqbalance' }],
     });
     const [obstacle, ...more] = rival.obstacles(kernelTree(irqs({})), demand('2-3'));

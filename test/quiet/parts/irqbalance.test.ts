@@ -1,5 +1,5 @@
-// A server that answers as irqbalance 1.9.2 does: one command a connection; a new list is in force
-// from its next look on.
+// A server like irqbalance 1.9.2: one command per connection; a new list is in force from its next
+// round on.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ afterEach(() => void vi.useRealTimers());
 
 const demand = (cpus = '2') => demandOf(machine, quiet(cpus));
 
-/** Remembers what it is told, and answers as if it had not looked yet. */
+/** Remembers its commands, and answers as before its next round. */
 function deaf(banned: string, interval = 10) {
   const commands: string[] = [];
   const state = { banned };
@@ -52,13 +52,13 @@ describe('irqbalance', () => {
     expect(String(setting!.disturbs('0,2', demand('1-2')))).toBe('1');
   });
 
-  it('is told from a later process of its pid by its start time', () => {
+  it('is distinguished from a later process with its pid by its start time', () => {
     const identity = (start: number) => irqbalanceSettings(tree(start), deaf('0').ask)[0]!.identity;
     expect(identity(5000)).toBe('812 5000');
     expect(identity(6000)).toBe('812 6000');
   });
 
-  it('is not there where a killed one has left its socket', () => {
+  it('is absent if a killed one has left its socket', () => {
     const files = tree();
     files.texts.delete('/proc/812/comm');
     expect(irqbalanceSettings(files, deaf('0').ask)).toEqual([]);
@@ -66,7 +66,7 @@ describe('irqbalance', () => {
     expect(irqbalanceSettings(files, deaf('0').ask)).toEqual([]);
   });
 
-  it('has what it was told until its next look, and then what it says', async () => {
+  it('has the written list until its next round, and then its own answer', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const { ask, state } = deaf('0', 3);
     const setting = () => irqbalanceSettings(tree(7000), ask)[0]!;
@@ -81,23 +81,23 @@ describe('irqbalance', () => {
     expect(await setting().read()).toBe('3');
   });
 
-  it('is asked again where another process has its pid', async () => {
+  it('is asked again if another process has its pid', async () => {
     const { ask } = deaf('1');
     await irqbalanceSettings(tree(8000), ask)[0]!.write('2');
     expect(await irqbalanceSettings(tree(8001), ask)[0]!.read()).toBe('0');
   });
 
-  it('is gone where nobody listens any more', async () => {
+  it('is absent once no process listens', async () => {
     const ask = () => Promise.reject(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
     expect(await irqbalanceSettings(tree(9000), ask)[0]!.read()).toBeUndefined();
   });
 
-  it('ends with EPERM where it does not answer to this user', async () => {
+  it('ends with EPERM if it does not answer this user', async () => {
     const error = await errorOf(() => irqbalanceSettings(tree(9001), async () => '')[0]!.read());
     expect(error).toMatchObject({ code: 'EPERM' });
   });
 
-  it('has an abstract socket where it could make no file, with NULs up to its end', async () => {
+  it('has an abstract socket if it could make no file, with NULs up to its end', async () => {
     const files = tree(9100, {
       '/proc/net/unix': `Num RefCount Protocol Flags Type St Inode Path
 0: 00000002 00000000 00010000 0001 01 21550 @irqbalance812.sock@@@@
@@ -112,7 +112,7 @@ describe('irqbalance', () => {
     expect(commands).toEqual(['\0irqbalance812.sock\0\0\0\0 setup']);
   });
 
-  it('is a rival only where it has no socket', () => {
+  it('is a rival only if it has no socket', () => {
     const running = [{ pid: 812, name: 'irqbalance' }];
     expect(rivalObstacles(tree(), running, machine.cpus)).toEqual([]);
     const files = tree();
@@ -130,7 +130,7 @@ describe('a command to irqbalance', () => {
     expect(commands).toEqual([`${SOCKET} settings cpus NULL`]);
   });
 
-  it('is refused where irqbalance would cut it off', async () => {
+  it('is refused if irqbalance would cut it off', async () => {
     const { ask, commands } = deaf('0');
     const list = Array.from({ length: 162 }, (_, i) => 2 * i).join(',');
     expect(await errorOf(() => banCpus(ask, SOCKET, list))).toMatchObject({ code: 'E2BIG' });
@@ -138,7 +138,7 @@ describe('a command to irqbalance', () => {
   });
 });
 
-/** A socket whose server answers a command by `answer`; `undefined`: not at all. */
+/** A socket whose server answers a command with `answer`; `undefined`: not at all. */
 async function serve(answer: (command: string) => string | undefined): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-irqbalance-'));
   const path = join(folder, 'socket');
@@ -157,17 +157,17 @@ async function serve(answer: (command: string) => string | undefined): Promise<s
 }
 
 describe('the socket of irqbalance', () => {
-  it('has a command a connection, and answers until it closes', async () => {
+  it('takes one command per connection, and answers until it closes', async () => {
     const path = await serve((command) => (command === 'setup' ? 'SLEEP 2 BANNED 00000002' : ''));
     expect(await irqbalanceState(askSocket, path)).toEqual({ interval: 2, banned: '00000002' });
   });
 
-  it('ends with ETIMEDOUT where nobody answers', async () => {
+  it('ends with ETIMEDOUT without an answer', async () => {
     const path = await serve(() => undefined);
     expect(await errorOf(() => askSocket(path, 'setup'))).toMatchObject({ code: 'ETIMEDOUT' });
   });
 
-  it('ends with the error of the kernel where there is none', async () => {
+  it('ends with the error of the kernel if there is none', async () => {
     expect(await errorOf(() => askSocket('/missing/socket', 'setup'))).toMatchObject({ code: 'ENOENT' });
   });
 });

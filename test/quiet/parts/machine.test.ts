@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 const isRoot = process.geteuid?.() === 0;
 
-/** Puts back what the files of settings have now, when the test ends. */
+/** Restores the current content of files of settings when the test ends. */
 function restoreLater(settings: readonly Setting[]): void {
   const texts = settings.flatMap(({ path }) =>
     existsSync(path) ? [[path, readFileSync(path, 'utf8')] as const] : [],
@@ -40,7 +40,7 @@ function restoreLater(settings: readonly Setting[]): void {
 const settingsOf = (part: Part, end: string) =>
   [...part.settings(files, demand, [])].filter(({ path }) => path.endsWith(end));
 
-/** What the kernel makes of the target of one, and whether it has the original again. */
+/** The kernel's value after the target of a setting, and true if the original is back. */
 function writtenAndRestored(setting: Setting) {
   restoreLater([setting]);
   const original = setting.read() as string;
@@ -72,7 +72,7 @@ describe.runIf(isRoot)('on this machine', () => {
     expect(writtenAndRestored(setting!)).toEqual(DONE);
   });
 
-  it('every interrupt says what it is', ({ skip }) => {
+  it('every interrupt has an identity', ({ skip }) => {
     skip(!existsSync('/sys/kernel/irq'), 'the kernel does not describe them here');
     for (const { identity } of settingsOf(interrupts, '/smp_affinity_list'))
       expect(identity).toMatch(/\S \d+$/);
@@ -112,7 +112,7 @@ describe.runIf(isRoot)('on this machine', () => {
     expect(setting.read()).toBe(cpuMask(machine.cpus.difference(first.cpus)));
   });
 
-  it('a queue that cannot be read is not there', () => {
+  it('an unreadable queue is missing', () => {
     for (const setting of settingsOf(packets, '/xps_cpus'))
       expect(setting.read()).toSatisfy((text) => text === undefined || /^[0-9a-f,]+$/.test(text as string));
   });

@@ -28,43 +28,43 @@ describe('a mask of CPUs without the quiet ones', () => {
     expect(left('1-2', '2', '5')).toBe('1');
   });
 
-  it('is as it was where none of its CPUs is quiet', () => {
+  it('is unchanged if none of its CPUs is quiet', () => {
     expect(left('0-1', '2')).toBe('0-1');
     expect(left('', '2')).toBe('');
   });
 
-  it('becomes the other CPUs of its NUMA nodes where all of its CPUs are quiet', () => {
+  it('becomes the other CPUs of its NUMA nodes if all of its CPUs are quiet', () => {
     expect(left('5', '5')).toBe('4,6-7');
     expect(left('3-4', '3', '4')).toBe('0-2,5-7');
   });
 
-  it('becomes the CPUs of other NUMA nodes where its own have none left', () => {
+  it('becomes the CPUs of other NUMA nodes if its own have none left', () => {
     expect(left('5', '4-7')).toBe('0-3');
   });
 
-  it('has no mask of offline CPUs alone, which the kernel refuses', () => {
+  it('is never one of offline CPUs alone, which the kernel refuses', () => {
     expect(left('5,64', '5')).toBe('4,6-7');
     expect(left('5,7,64', '5')).toBe('7,64');
   });
 
-  it('stays as it was where every CPU is quiet, for there is nowhere to go', () => {
+  it('is unchanged if every CPU is quiet, since there is nowhere to go', () => {
     expect(left('0-7', '0-7')).toBe('0-7');
   });
 
-  it('tells which quiet CPUs a value still has', () => {
+  it('lists the quiet CPUs that a value still has', () => {
     const demand = demandOf(machine, quiet('2-3'), quiet('6'));
     expect(String(setting(LIST).disturbs('0-2,6', demand))).toBe('2,6');
     expect(String(setting(HEX).disturbs('f0', demand))).toBe('6');
   });
 
-  it('is read in the one form that is written, whatever zeros the kernel puts before', () => {
+  it('is read in the written form, whatever the kernel’s leading zeros', () => {
     const files = kernelTree({ [PATH]: '00000000,000000ff\n' });
     expect(new MaskSetting(files, PATH, 'a mask', HEX).read()).toBe('ff');
     files.texts.set(PATH, '1,0,2');
     expect(new MaskSetting(files, PATH, 'a mask', LIST).read()).toBe('0-2');
   });
 
-  it('is gone where its file is, or has something else in it', () => {
+  it('is missing if its file is missing or has other content', () => {
     const files = kernelTree({ [PATH]: 'none' });
     expect(new MaskSetting(files, PATH, 'a mask', HEX).read()).toBeUndefined();
     expect(new MaskSetting(files, PATH, 'a mask', LIST).read()).toBeUndefined();
@@ -73,7 +73,7 @@ describe('a mask of CPUs without the quiet ones', () => {
 });
 
 describe('housekeeping CPUs', () => {
-  it('are none where every CPU is quiet', () => {
+  it('are none if every CPU is quiet', () => {
     expect(String(housekeepingCpus(machine, CpuSet.of(1), CpuSet.parse('0-7')))).toBe('');
   });
 });
@@ -96,7 +96,7 @@ const CASES: readonly [string, fc.Arbitrary<string>, () => Setting][] = [
   ['a hexadecimal mask', masks.map(HEX.print), () => setting(HEX)],
   ['a list', masks.map(LIST.print), () => setting(LIST)],
   [
-    'what irqbalance is told',
+    'the list of irqbalance',
     masks.map(LIST.print),
     () => irqbalanceSettings(kernelTree(SOCKET), async () => '')[0]!,
   ],
@@ -159,7 +159,7 @@ describe.each([
   ['hexadecimal', HEX],
   ['list', LIST],
 ] as const)('the target of a mask in %s form', (_, text) => {
-  it('has an online CPU where there was one before', () => {
+  it('has an online CPU if there was one before', () => {
     fc.assert(
       fc.property(masks, grants, (base, demands) => {
         const target = text.parse(setting(text).target(text.print(base), demandOf(machine, ...demands)))!;

@@ -41,12 +41,12 @@ describe('the masks of network queues', () => {
     expect(files.texts).toEqual(before);
   });
 
-  it('stay off where they are off', () => {
+  it('stay off if they are off', () => {
     const rps = settingsOf(tree()).find(({ path }) => path.endsWith('rx-1/rps_cpus'))!;
     expect(rps.target(rps.read() as string, demand())).toBe(rps.read());
   });
 
-  it('are housekeeping CPUs where they had only quiet ones, since 0 would turn them off', () => {
+  it('are housekeeping CPUs if they had only quiet ones, since 0 would turn them off', () => {
     const rps = settingsOf(tree()).find(({ path }) => path.endsWith('rx-0/rps_cpus'))!;
     expect(rps.target('4', demand())).toBe('b');
   });
@@ -60,28 +60,28 @@ describe('the masks of network queues', () => {
     ]);
   });
 
-  it.each(['EINVAL', 'EOPNOTSUPP'])('are not there where a device with one queue answers %s', (code) => {
+  it.each(['EINVAL', 'EOPNOTSUPP'])('are missing if a device with one queue answers %s', (code) => {
     const path = `${QUEUES}/tx-0/xps_cpus`;
     const files = kernelTree({ [path]: '' }, {}, { [path]: code });
     expect(settingsOf(files)[0]!.read()).toBeUndefined();
   });
 
-  it('end with the error of the kernel where they may not be read', async () => {
+  it('end with the error of the kernel if they may not be read', async () => {
     const path = `${QUEUES}/rx-0/rps_cpus`;
     const files = kernelTree({ [path]: '' }, {}, { [path]: 'EACCES' });
     expect(await errorOf(() => settingsOf(files)[0]!.read())).toMatchObject({ code: 'EACCES' });
   });
 });
 
-describe('what stands against quiet packets', () => {
+describe('an obstacle to quiet packets', () => {
   const obstacles = (more: Record<string, string>) => packets.obstacles(tree(more), demand());
 
-  it('is RFS, which has no mask, where sockets have entries and a queue has flows', () => {
+  it('is RFS, which has no mask, if sockets have entries and a queue has flows', () => {
     const on = { [`${CORE}/rps_sock_flow_entries`]: '32768', [`${QUEUES}/rx-0/rps_flow_cnt`]: '2048' };
     expect(obstacles(on)).toEqual([expect.stringMatching(/^RFS is on \(eth0\).*rps_sock_flow_entries=0/)]);
   });
 
-  it('is no RFS that has entries alone, or flows alone', () => {
+  it('is not RFS with only entries, or only flows', () => {
     expect(obstacles({ [`${CORE}/rps_sock_flow_entries`]: '32768' })).toEqual([]);
     expect(obstacles({ [`${QUEUES}/rx-0/rps_flow_cnt`]: '2048' })).toEqual([]);
   });
@@ -98,18 +98,18 @@ describe('the masks of another network namespace', () => {
     ...{ written: ['b'], refusal: null, isLeftover: false },
   });
 
-  it('are other settings though their paths are the same', () => {
+  it('are other settings even with the same paths', () => {
     const files = tree({ [NAMESPACE]: 'net:[2]' });
     expect(settingsOf(files).map(({ identity }) => identity)).toEqual(Array(4).fill('net:[2]'));
   });
 
-  it('stay on record, unlike those of this one that are gone', () => {
+  it('stay on record, unlike removed ones of this namespace', () => {
     const files = tree({ [NAMESPACE]: 'net:[2]' });
     const [host, container] = [recorded('net:[1]'), recorded('net:[2]')];
     expect(packets.hidden(files, [host, container])).toEqual([host]);
   });
 
-  it('and of this one stay on record where no device can be seen', () => {
+  it('stay on record together with those of this namespace if no device is visible', () => {
     const record = recorded('net:[2]');
     expect(packets.hidden(kernelTree({ [NAMESPACE]: 'net:[2]' }), [record])).toEqual([record]);
   });

@@ -34,7 +34,7 @@ describe('unbound kernel work', () => {
     expect(files.texts).toEqual(before);
   });
 
-  it('is set by what was asked for, of which the kernel takes isolated partitions out', () => {
+  it('is set by the requested mask, from which the kernel takes isolated partitions out', () => {
     const files = tree({ [`${FOLDER}/cpumask`]: 'e', [`${FOLDER}/cpumask_requested`]: '0f' });
     const all = [...workqueues.settings(files, demand('2'), [])].at(-1)!;
     expect(all.path).toBe(`${FOLDER}/cpumask`);
@@ -46,11 +46,11 @@ describe('unbound kernel work', () => {
     expect(titles).toEqual(['workqueue writeback', 'unbound workqueues']);
   });
 
-  it('has no obstacle where the kernel shows its mask', () => {
+  it('has no obstacle if the kernel shows its mask', () => {
     expect(workqueues.obstacles(tree(), demand('2'))).toEqual([]);
   });
 
-  it('cannot be kept away where the kernel does not show it', () => {
+  it('cannot be kept away if the kernel does not show it', () => {
     const files = kernelTree({});
     expect([...workqueues.settings(files, demand('2'), [])]).toEqual([]);
     expect(workqueues.obstacles(files, demand('2'))).toEqual([

@@ -1,11 +1,11 @@
-// A process that does what it is sent: functions of (numalign, mine, ...arguments). `numalign` has
-// all entries of the package, `mine` is what the process keeps between them.
+// A process that runs functions sent to it: (numalign, mine, ...arguments). `numalign` has all
+// entries of the package, `mine` is what the process keeps between calls.
 import { runInThisContext } from 'node:vm';
 import * as diagnostics from '../../../dist/entries/diagnostics.js';
 import * as topology from '../../../dist/entries/topology.js';
 import * as main from '../../../dist/index.js';
 
-// What a test needs beside that, by its address.
+// Further modules that tests need, by their addresses.
 const importModule = (url) => import(url);
 const numalign = { ...main, ...topology, ...diagnostics, importModule };
 const mine = { grants: {} };

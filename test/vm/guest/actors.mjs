@@ -1,4 +1,4 @@
-// Actors: processes that do what they are told; see actor.mjs.
+// Actors: processes that run functions sent to them; see actor.mjs.
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const ACTOR = fileURLToPath(new URL('actor.mjs', import.meta.url));
 
 export class Actor {
-  /** `options`: of the fork. */
+  /** `options`: for the fork. */
   constructor(options = {}) {
     this.process = fork(ACTOR, { execArgv: [], ...options });
     this.process.setMaxListeners(0);
@@ -17,10 +17,7 @@ export class Actor {
     return this.process.pid;
   }
 
-  /**
-   * Has it call a function, which has nothing of here but its arguments; answers `{ value }` or `{
-   * error }`.
-   */
+  /** Has it call a function, which sees only its arguments; returns `{ value }` or `{ error }`. */
   async ask(action, ...args) {
     // It may have died.
     this.process.send({ code: String(action), args }, () => {});
@@ -79,7 +76,7 @@ export class Actor {
     return this.process.exitCode !== null || this.process.signalCode !== null;
   }
 
-  /** Whether it does by itself. */
+  /** True if it does so by itself. */
   async endsWithin(ms) {
     if (this.hasEnded) return true;
     await once(this.process, 'exit', { signal: AbortSignal.timeout(ms) }).catch(() => {});

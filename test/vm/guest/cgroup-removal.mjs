@@ -1,4 +1,4 @@
-// Removal of a cgroup v2 with all that is in it, as soon as this returns.
+// Removal of a cgroup v2 with everything in it; it is complete when this returns.
 import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -14,7 +14,7 @@ export function removeCgroup(folder) {
   }
   const partition = join(folder, 'cpuset.cpus.partition');
   for (const end = performance.now() + 10_000; ; ) {
-    // That of an empty threaded one cannot be read.
+    // The state of an empty threaded cgroup cannot be read.
     const isPopulated = /^populated 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'utf8'));
     if (isPopulated) moveToRoot(folder);
     if (existsSync(partition)) writeFileSync(partition, 'member');
@@ -22,7 +22,7 @@ export function removeCgroup(folder) {
       rmdirSync(folder);
       return;
     } catch (error) {
-      // A process that is ending is in no list any more, but still there.
+      // A process that is ending is in no list any more, but still counts.
       if (error.code !== 'EBUSY' || performance.now() > end) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
     }

@@ -25,7 +25,7 @@ import { removeCgroup } from './cgroup-removal.mjs';
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign-test';
 const NONE = NodeSet.EMPTY;
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 const cpus = (list) => CpuSet.parse(list);
 const read = (folder, file) => readFileSync(join(folder, file), 'utf8').trim();
 const put = (folder, file, text) => writeFileSync(join(folder, file), `${text}\n`);
@@ -50,7 +50,7 @@ afterEach(async () => {
   }
 });
 
-/** Our root, not made yet, and a log of what is written. */
+/** Our root, not created yet, and a log of the writes. */
 function ownRoot(path = ROOT) {
   const log = [];
   const logged = (step, line) => (file, text) => {
@@ -95,7 +95,7 @@ const assertRefused = (action, reason, errno) => {
 };
 
 describe('plain groups', () => {
-  it('are looked at without a write', () => {
+  it('are inspected without a write', () => {
     const { tree, log } = ownRoot();
     assert.deepEqual([tree.version, tree.mount, tree.rootPath], [2, MOUNT, MOUNT + ROOT]);
     assert.ok(tree.canWrite());
@@ -105,7 +105,7 @@ describe('plain groups', () => {
     assert.deepEqual(log, []);
   });
 
-  it('are made, with the controller enabled on the way, and then left alone', () => {
+  it('are created with the controller enabled above them, and then left alone', () => {
     const { tree, log } = ownRoot();
     tree.ensureRoot(cpus('0-15'), NONE);
     const group = tree.group('pod', 'a');
@@ -135,7 +135,7 @@ describe('plain groups', () => {
     assert.equal(tree.removeRoot(), true);
   });
 
-  it('turn the controller on at the top where it is off', () => {
+  it('enable the controller at the top if it is off', () => {
     put(MOUNT, 'cgroup.subtree_control', '-cpuset');
     try {
       const { tree, log } = ownRoot();
@@ -147,7 +147,7 @@ describe('plain groups', () => {
     }
   });
 
-  it('hold processes, which have their CPUs at once, and go back to where they came from', () => {
+  it('give processes their CPUs at once, and return them to their former cgroups', () => {
     const { tree } = madeRoot();
     const group = tree.group('a');
     group.create(cpus('4-5'), NONE);
@@ -192,7 +192,7 @@ describe('plain groups', () => {
     assert.equal(allowedOf(pid), '6,8');
   });
 
-  it('are refused what the cgroup above does not have, where the kernel would be silent', () => {
+  it('refuse CPUs that the parent cgroup lacks, which the kernel would accept in silence', () => {
     const { tree } = madeRoot('0-7');
     const group = tree.group('a');
     assert.match(
@@ -209,7 +209,7 @@ describe('plain groups', () => {
     assert.equal(String(group.mems()), '');
   });
 
-  it('say in words what the kernel refuses', () => {
+  it('explain the kernel’s refusals in words', () => {
     const { tree } = madeRoot();
     const group = tree.group('a');
     group.create(cpus('4-5'), NONE);
@@ -226,7 +226,7 @@ describe('plain groups', () => {
     assertRefused(() => group.processes(), 'threaded', 'ENOTSUP');
   });
 
-  it('do not turn a cgroup with processes into one for threads only, which is what the kernel would make of it', () => {
+  it('do not turn a cgroup with processes into a threaded one, as the kernel would', () => {
     const top = join(MOUNT, 'numalign-test-top');
     mkdirSync(top);
     const pid = idler();
@@ -236,14 +236,14 @@ describe('plain groups', () => {
     const error = assertRefused(() => tree.ensureRoot(cpus('0-3'), NONE), 'internal-processes');
     assert.match(error.message, /it has processes/);
     assert.deepEqual(log, []);
-    // So the kernel would have it.
+    // The kernel would accept it.
     put(top, 'cgroup.subtree_control', '+cpuset');
     tree.ensureRoot(cpus('0-3'), NONE);
     assert.equal(read(tree.rootPath, 'cgroup.type'), 'domain invalid');
     assertRefused(() => tree.group().attach(pid), 'threaded', 'ENOTSUP');
   });
 
-  it('do not take processes in where there are cgroups below, which the kernel would spoil for it', () => {
+  it('take no processes in if there are cgroups below, which the kernel would make invalid', () => {
     const { tree } = madeRoot();
     const [pod, a] = [tree.group('pod'), tree.group('pod', 'a')];
     a.create(cpus('4'), NONE);
@@ -253,12 +253,12 @@ describe('plain groups', () => {
     tree.group('b').attach(pid);
     assertRefused(() => tree.group('b').remove(pod.path), 'internal-processes');
     assert.equal(read(a.path, 'cgroup.type'), 'domain');
-    // So the kernel would have it.
+    // The kernel would accept it.
     put(pod.path, 'cgroup.procs', pid);
     assert.equal(read(a.path, 'cgroup.type'), 'domain invalid');
   });
 
-  it('are not removed where numalign did not make them', () => {
+  it('are not removed if numalign did not create them', () => {
     const { tree, log } = madeRoot();
     tree.group('pod').create(cpus('4'), NONE);
     mkdirSync(join(tree.group('pod').path, 'theirs'));
@@ -267,7 +267,7 @@ describe('plain groups', () => {
     assert.deepEqual(log, []);
   });
 
-  it('have their quota lifted where numalign made them, and the tightest limits above are told', () => {
+  it('lose their quota if numalign created them, and report the tightest limits above', () => {
     const { tree, log } = ownRoot();
     mkdirSync(tree.rootPath);
     put(tree.rootPath, 'cpu.max', '400000 100000');
@@ -298,7 +298,7 @@ describe('plain groups', () => {
 });
 
 describe('partitions', () => {
-  it('are made, grown, shrunk and ended, with processes inside', () => {
+  it('are created, grown, shrunk and ended with processes inside', () => {
     const { tree, log } = ownRoot();
     tree.setPartition('member', CpuSet.EMPTY);
     assert.deepEqual(log, []);
@@ -330,7 +330,7 @@ describe('partitions', () => {
     assert.deepEqual(log, []);
   });
 
-  it('move from some CPUs to others at once, the cgroups below with them', () => {
+  it('move to other CPUs at once, together with the cgroups below', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-5'));
     const group = tree.group('pod', 'a');
@@ -342,7 +342,7 @@ describe('partitions', () => {
     assert.equal(read(MOUNT, 'cpuset.cpus.effective'), '0-9,12-15');
   });
 
-  it('let a process go to CPUs that are in none of them', () => {
+  it('let a process go to CPUs outside all of them', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
     for (const leave of [(group, pid) => group.moveBack(pid, MOUNT), (group) => group.remove(MOUNT)]) {
@@ -367,7 +367,7 @@ describe('partitions', () => {
     assert.match(allowedOf(pid), /^(0-8,10-15|8)$/);
   });
 
-  it('change their kind, and end with their CPUs kept', () => {
+  it('change their kind, and keep their CPUs when they end', () => {
     const { tree } = ownRoot();
     tree.setPartition('isolated', cpus('4-7'));
     assert.equal(tree.partition().text, 'isolated');
@@ -379,7 +379,7 @@ describe('partitions', () => {
     assert.deepEqual([tree.partition().text, String(tree.group().cpus())], ['member', '0-15']);
   });
 
-  it('that cannot be are told with what reads back, and all is as it was', () => {
+  it('that the kernel rejects are reported with its answer, and nothing changes', () => {
     const { tree } = ownRoot();
     const error = assertRefused(() => tree.setPartition('root', cpus('0-15')), 'partition-invalid');
     assert.match(error.text, /^root invalid \(/);
@@ -400,7 +400,7 @@ describe('partitions', () => {
     assert.equal(tree.partition().text, 'root');
   });
 
-  it('of others are not made invalid', () => {
+  it('of other owners stay valid', () => {
     const beside = join(MOUNT, 'beside');
     mkdirSync(beside);
     put(beside, 'cpuset.cpus', '10-12');
@@ -417,7 +417,7 @@ describe('partitions', () => {
     assert.equal(read(beside, 'cpuset.cpus.partition'), 'root');
   });
 
-  it('are ended though a process inside has only just ended', () => {
+  it('are ended even just after a process inside has ended', () => {
     const { tree } = ownRoot();
     for (let round = 0; round < 30; round++) {
       tree.setPartition('root', cpus('4-7'));
@@ -434,7 +434,7 @@ describe('partitions', () => {
     }
   });
 
-  it('that another made invalid are made again', () => {
+  it('that another program made invalid are made valid again', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
     const beside = join(MOUNT, 'beside');
@@ -449,7 +449,7 @@ describe('partitions', () => {
     assert.equal(tree.partition().text, 'root');
   });
 
-  it('are nested, isolated, and may take all that the one above has', () => {
+  it('are nested, isolated, and may take all CPUs of the one above', () => {
     const { tree, log } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
     const pod = tree.group('pod');
@@ -478,7 +478,7 @@ describe('partitions', () => {
     assert.equal(allowedOf(pid), '0-15');
   });
 
-  it('cannot take the last CPU of the one above on some kernels while processes are further below, and then stay what they were', () => {
+  it('that cannot take the last CPU of the one above, on some kernels with processes further below, stay unchanged', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
     const [pod, a] = [tree.group('pod'), tree.group('pod', 'a')];
@@ -498,7 +498,7 @@ describe('partitions', () => {
     }
   });
 
-  it('that another made invalid are made again with the nested ones in them', () => {
+  it('that another program made invalid are made valid again with their nested ones', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-9'));
     const [pod, other] = [tree.group('pod'), tree.group('other')];
@@ -525,7 +525,7 @@ describe('partitions', () => {
     );
   });
 
-  it('below shrink with the one above, and are not made invalid by what is made beside them', () => {
+  it('below shrink with the one above, and stay valid beside new ones', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-9'));
     const pod = tree.group('pod');
@@ -549,7 +549,7 @@ describe('partitions', () => {
     assert.deepEqual([pod.partition().text, String(pod.cpus())], ['isolated', '6-7']);
   });
 
-  it('need one above', () => {
+  it('need a partition above', () => {
     const { tree } = madeRoot();
     assert.match(
       assertRefused(() => tree.group('a').setPartition('isolated', cpus('4')), 'partition-invalid').message,
@@ -558,7 +558,7 @@ describe('partitions', () => {
     assert.deepEqual(tree.list(), []);
   });
 
-  it('have what is offline no longer, and again when it is back', () => {
+  it('lose CPUs that go offline, and get them again when they are back', () => {
     const { tree, log } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
     const online = '/sys/devices/system/cpu/cpu6/online';
@@ -574,7 +574,7 @@ describe('partitions', () => {
     assert.equal(String(tree.group().cpus()), '4-7');
   });
 
-  it('stay where the controller is to be switched off above, once groups are in them', () => {
+  it('stay if the controller is disabled above, once groups are in them', () => {
     const { tree } = ownRoot();
     tree.setPartition('root', cpus('4-7'));
     tree.group('a').create(cpus('4'), NONE);
@@ -591,7 +591,7 @@ describe('systemd units', () => {
     assert.equal(spawnSync('python3', ['-S', '-c', script, JSON.stringify(pairs)]).status, 0);
   };
 
-  it('are left alone unless they are delegated, and then only what is below them is ours', () => {
+  it('are left alone unless they are delegated, and then only the cgroups below them are ours', () => {
     const slice = join(MOUNT, 'system.slice');
     const unit = join(slice, 'agent.service');
     mkdirSync(unit, { recursive: true });
@@ -608,7 +608,7 @@ describe('systemd units', () => {
     for (const [other] of marked) {
       assertRefused(() => open(other), 'systemd-unit');
       const { tree, log } = open(join(other, 'numalign'));
-      // The slice does not hand the controller on, which only systemd can change.
+      // The slice does not hand the controller on; only systemd can change that.
       assert.equal(tree.canWrite(), false);
       assertRefused(() => tree.ensureRoot(cpus('0-3'), NONE), 'systemd-unit');
       assert.deepEqual(log, []);
@@ -628,10 +628,10 @@ describe('a subtree that is delegated to a user', () => {
   function delegate() {
     mkdirSync(top);
     for (const file of ['.', 'cgroup.procs', 'cgroup.threads', 'cgroup.subtree_control'])
-      chownSync(join(top, file), NOBODY, NOBODY);
+      chownSync(join(top, file), UNPRIVILEGED, UNPRIVILEGED);
   }
 
-  /** Runs a script as that user, from inside of the subtree or not. `report` gets what is said. */
+  /** Runs a script as that user, from inside the subtree or not. `report` gets the output. */
   function asUser(script, { inside }) {
     const prelude = `
       import { openCpusetHierarchy } from '${library}/dist/cgroups/open-hierarchy.js';
@@ -647,10 +647,13 @@ describe('a subtree that is delegated to a user', () => {
     const path = '/tmp/as-user.mjs';
     writeFileSync(path, `${prelude}${script}\nconsole.log(JSON.stringify(said));`);
     const enter = inside ? `mkdir -p ${top}/agent && echo $$ > ${top}/agent/cgroup.procs && ` : '';
-    const chown = inside ? `chown -R ${NOBODY} ${top}/agent && ` : '';
+    const chown = inside ? `chown -R ${UNPRIVILEGED} ${top}/agent && ` : '';
     const result = spawnSync(
       'sh',
-      ['-c', `${enter}${chown}exec setpriv --reuid ${NOBODY} --regid ${NOBODY} --clear-groups node ${path}`],
+      [
+        '-c',
+        `${enter}${chown}exec setpriv --reuid ${UNPRIVILEGED} --regid ${UNPRIVILEGED} --clear-groups node ${path}`,
+      ],
       { encoding: 'utf8' },
     );
     assert.equal(result.status, 0, result.stderr);
@@ -676,7 +679,7 @@ describe('a subtree that is delegated to a user', () => {
     assert.deepEqual(said, { canWrite: true, effective: '2-3', allowed: '2-3', removed: true });
   });
 
-  it('cannot take a process from outside, become a partition, or go above itself, which is said plainly', () => {
+  it('cannot take a process from outside, become a partition, or go above itself, and says so', () => {
     delegate();
     const pid = idler();
     const said = asUser(
@@ -704,7 +707,7 @@ describe('a subtree that is delegated to a user', () => {
     assert.ok(!existsSync(join(MOUNT, 'numalign-test-elsewhere')));
   });
 
-  it('can have partitions where it is one itself', () => {
+  it('can have partitions if it is one itself', () => {
     delegate();
     put(top, 'cpuset.cpus', '4-7');
     put(top, 'cpuset.cpus.partition', 'root');
@@ -725,8 +728,8 @@ describe('a subtree that is delegated to a user', () => {
     const unit = join(MOUNT, 'agent-test.service');
     mkdirSync(unit);
     assertRefused(() => ownRoot('/agent-test.service/numalign'), 'systemd-unit');
-    chownSync(unit, NOBODY, NOBODY);
-    assert.equal(statSync(unit).uid, NOBODY);
+    chownSync(unit, UNPRIVILEGED, UNPRIVILEGED);
+    assert.equal(statSync(unit).uid, UNPRIVILEGED);
     assert.equal(ownRoot('/agent-test.service/numalign').tree.version, 2);
   });
 });

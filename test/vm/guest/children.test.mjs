@@ -1,5 +1,5 @@
 // Processes that pin themselves in one line, and children of grants, on a machine of 16 CPUs with
-// cgroup v2, as root. Where its kernel was started with isolcpus=12-15, on isolated CPUs too.
+// cgroup v2, as root. Also on isolated CPUs, if its kernel was started with isolcpus=12-15.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -39,7 +39,7 @@ const groupsOfGrants = () => {
     .map(({ name }) => name);
 };
 
-/** Runs a program to its end; answers the lines of JSON that it prints. */
+/** Runs a program to its end; returns the lines of JSON that it prints. */
 async function run(program, env = {}) {
   const file = newPath('.mjs');
   writeFileSync(file, program);
@@ -62,11 +62,11 @@ async function end(child) {
 }
 
 describe('pin({ cpu })', () => {
-  it('has the whole process in a partition, of which nothing is left after a natural end', async () => {
+  it('puts the whole process into a partition, which leaves nothing behind after a natural end', async () => {
     const manager = settings();
     const view = await openManager(manager);
     const pool = String(view.sharedPool());
-    const [told] = await run(`
+    const [report] = await run(`
       import { pin } from ${JSON.stringify(PACKAGE)};
       import { readFileSync, readdirSync } from 'node:fs';
       const grant = await pin({ cpu: 4, manager: ${JSON.stringify(manager)} });
@@ -74,56 +74,56 @@ describe('pin({ cpu })', () => {
       const masks = readdirSync('/proc/self/task').map((tid) => /^Cpus_allowed_list:\\s*(.*)$/m.exec(statusOf(tid))[1]);
       const group = readFileSync('/proc/self/cgroup', 'utf8').trim();
       console.log(JSON.stringify({ cpus: String(grant.cpus), masks: [...new Set(masks)], group, level: grant.enforcement }));`);
-    assert.deepEqual(told.masks, [told.cpus]);
-    assert.equal(told.level, 'partition');
-    assert.match(told.group, /^0::\/numalign-test\//);
+    assert.deepEqual(report.masks, [report.cpus]);
+    assert.equal(report.level, 'partition');
+    assert.match(report.group, /^0::\/numalign-test\//);
     assert.deepEqual(view.grants(), []);
     assert.equal(String(view.sharedPool()), pool);
     assert.deepEqual(groupsOfGrants(), []);
     view.close();
   });
 
-  it('is refused a second time, and the first stays all that is on record', async () => {
+  it('is refused a second time, and only the first stays on record', async () => {
     const manager = JSON.stringify(settings());
-    const [told] = await run(`
+    const [report] = await run(`
       import { openManager, pin } from ${JSON.stringify(PACKAGE)};
       const grant = await pin({ cpu: 2, manager: ${manager} });
       const error = await pin({ cpu: 2, manager: ${manager} }).catch(({ code }) => code);
       const other = await openManager(${manager});
       console.log(JSON.stringify([error, other.grants().map(({ uid }) => uid === grant.uid)]));
       other.close();`);
-    assert.deepEqual(told, ['ERR_ALREADY_PINNED', [true]]);
+    assert.deepEqual(report, ['ERR_ALREADY_PINNED', [true]]);
   });
 
   it('puts each thread on one of several isolated CPUs', { skip: isolated.size < 2 && 'none' }, async () => {
     const manager = JSON.stringify({ ...settings(), cgroupRoot: null });
-    const [told] = await run(`
+    const [report] = await run(`
       import { pin } from ${JSON.stringify(PACKAGE)};
       import { readFileSync } from 'node:fs';
       const grant = await pin({ cpu: 2, isolation: 'require', manager: ${manager} });
       const mask = /^Cpus_allowed_list:\\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
       console.log(JSON.stringify([String(grant.cpus), mask]));`);
-    const [cpus, mask] = told.map((list) => CpuSet.parse(list));
+    const [cpus, mask] = report.map((list) => CpuSet.parse(list));
     assert.equal(mask.size, 1);
     assert.ok(mask.isSubsetOf(cpus) && cpus.isSubsetOf(isolated));
   });
 });
 
 describe('grant.fork', () => {
-  it('has children of several grants on CPUs apart from their first line of code', async () => {
+  it('keeps children of several grants on separate CPUs from their first line of code', async () => {
     const manager = await openManager(settings());
     const grants = [];
     for (const cpu of [1, 2, 4]) grants.push(await manager.acquire({ cpu }));
     const children = grants.map((grant) => grant.fork(CHILD, [], { threadCounts: 'auto' }));
-    const told = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0]));
+    const reports = await Promise.all(children.map(async (child) => (await once(child, 'message'))[0]));
     assert.deepEqual(
-      told.map(({ mask, env }) => [mask, env.NUMALIGN_CPUS, env.OMP_NUM_THREADS]),
+      reports.map(({ mask, env }) => [mask, env.NUMALIGN_CPUS, env.OMP_NUM_THREADS]),
       grants.map(({ cpus }) => [`${cpus}`, `${cpus}`, `${cpus.size}`]),
     );
     assert.equal(grants.map(({ cpus }) => cpus).reduce((all, cpus) => all.union(cpus)).size, 7);
-    // From outside, and none where the others are.
+    // From outside, and none on the CPUs of the others.
     assert.deepEqual(
-      told.map(({ pid }) => allowedOf(pid)),
+      reports.map(({ pid }) => allowedOf(pid)),
       grants.map(({ cpus }) => String(cpus)),
     );
     await Promise.all(children.map(end));
@@ -131,13 +131,13 @@ describe('grant.fork', () => {
     manager.close();
   });
 
-  it('gives a child with the preload the grant, in the cgroup of which it places its threads', async () => {
+  it('gives the grant to a child with the preload, which places its threads in its cgroup', async () => {
     const manager = await openManager(settings());
     const grant = await manager.acquire({ cpu: 2 });
     const child = grant.fork(TENANT, [], { execArgv: ['--import', PRELOAD] });
-    const [[told]] = await Promise.all([once(child, 'message'), once(child, 'exit')]);
-    assert.deepEqual([told.uid, told.mask], [grant.uid, String(grant.cpus)]);
-    const { pin, placeThreads, worker, spawn: spawned, fork, release } = told.outcomes;
+    const [[report]] = await Promise.all([once(child, 'message'), once(child, 'exit')]);
+    assert.deepEqual([report.uid, report.mask], [grant.uid, String(grant.cpus)]);
+    const { pin, placeThreads, worker, spawn: spawned, fork, release } = report.outcomes;
     const outcomes = [pin, placeThreads, worker, spawned, fork, release];
     assert.deepEqual(outcomes, ['done', 'done', 'done', 'done', 'done', 'ERR_OWNER_ALIVE']);
     assert.equal(grant.enforcement, 'partition');
@@ -148,7 +148,7 @@ describe('grant.fork', () => {
 });
 
 describe('node:cluster below numalign/preload', () => {
-  it('has each worker on CPUs of its own from its first line, beside its primary', async () => {
+  it('runs each worker on its own CPUs from its first line, beside its primary', async () => {
     const manager = settings();
     const lines = await run(
       `import cluster from 'node:cluster';

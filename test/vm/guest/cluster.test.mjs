@@ -1,5 +1,5 @@
-// Clusters on a machine where several workers have CPUs of their own, and more besides: 16 CPUs and
-// cgroup v2, as root. Run by node --test.
+// Clusters on a machine where several workers have CPUs of their own, with CPUs to spare: 16 CPUs
+// and cgroup v2, as root. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,7 +28,7 @@ async function until(condition) {
   throw new Error(`has not come: ${condition}`);
 }
 
-/** What a worker has said of itself in its first line, beside what it has and what the kernel says. */
+/** A worker's report in its first line, with its grant and its masks in the kernel. */
 async function assertPlaced(worker) {
   const [{ cpus, granted }] = await once(worker, 'message');
   const own = String(worker.grant.cpus);
@@ -58,13 +58,13 @@ for (const enforcement of ['members', 'partition']) {
     after(async () => {
       await new Promise((resolve) => cluster.disconnect(resolve));
       await until(() => manager.grants().length === 0);
-      // The kernel has them back after they are off the record.
+      // Their masks are restored after their record is removed.
       await until(() => readFileSync(join(group, 'cpuset.cpus'), 'utf8').trim() === '');
       manager.close();
       removeCgroup(group);
     });
 
-    it('are each on CPUs of their own in their first line', async () => {
+    it('are each on their own CPUs in their first line', async () => {
       workers = await Promise.all(
         Array.from({ length: WORKERS }, async () => {
           const worker = await cluster.fork({ ...request, env: SERVE });
@@ -80,7 +80,7 @@ for (const enforcement of ['members', 'partition']) {
       assert.ok(isDisjoint([...cpus, manager.sharedPool().toArray()]));
     });
 
-    it('run in the shared pool where they are optional and no CPUs are left', async () => {
+    it('run in the shared pool if they are optional and no CPUs are left', async () => {
       const rest = await manager.acquire({ cpu: manager.freeCpus().size });
       const worker = await cluster.fork({ ...request, optional: true });
       const [{ cpus }] = await once(worker, 'message');
@@ -92,7 +92,7 @@ for (const enforcement of ['members', 'partition']) {
       await once(worker, 'exit');
     });
 
-    it('are followed on the same CPUs where they are killed', async () => {
+    it('have successors on the same CPUs if they are killed', async () => {
       for (const [i, worker] of workers.entries()) {
         const forked = once(cluster, 'fork');
         process.kill(worker.process.pid, 'SIGKILL');
@@ -105,7 +105,7 @@ for (const enforcement of ['members', 'partition']) {
       await until(() => cluster.workers[workers.at(-1).id].process.connected);
     });
 
-    it('have CPUs before those that they follow at a restart give up theirs, and no connection is refused', async () => {
+    it('get CPUs at a restart before the old workers give up theirs, and no connection is refused', async () => {
       let isOver = false;
       const asking = (async () => {
         while (!isOver) await ask();
@@ -135,7 +135,7 @@ for (const enforcement of ['members', 'partition']) {
       assert.ok(held.every((grant) => grant.isReleased));
     });
 
-    it('end with a primary that is killed, and all CPUs are free', async () => {
+    it('end with a primary that is killed, and leave all CPUs free', async () => {
       const all = manager.freeCpus();
       const forks = JSON.stringify([{ cpu: 3 }, { cpu: 2 }]);
       const primary = spawn(process.execPath, [file('primary')], {

@@ -19,7 +19,7 @@ const UNIFIED = '/sys/fs/cgroup';
 const memoryNodes = kernel.nodeIds().filter((node) => kernel.bytesOfNode(node) > 0);
 const nodes = kernel.wholeNodes();
 const memoryOnly = memoryNodes.find((node) => kernel.cpusOfNode(node).length === 0);
-// A machine with such a node is for what concerns that.
+// Machines with such a node run only the tests that concern it.
 const elsewhere = { skip: memoryOnly !== undefined && 'of other machines' };
 const first = nodes[0];
 const last = nodes.at(-1);
@@ -27,7 +27,7 @@ const cpusOf = (...list) => String(CpuSet.from(list.flatMap((node) => kernel.cpu
 const put = (folder, file, text) => writeFileSync(join(folder, file), `${text}\n`);
 const mems = (folder) => kernel.read(folder, 'cpuset.mems');
 
-/** A process that touches memory when it is told to; the first of it on `node`. */
+/** A process that touches memory on request; the first pages of it on `node`. */
 async function toucher(node) {
   const script = `const kept = [];
     process.stdin.on('data', () => { kept.push(Buffer.alloc(${BYTES}, 1)); process.stdout.write('.'); });
@@ -47,7 +47,7 @@ async function toucher(node) {
   return { pid: child.pid, touch, on };
 }
 
-/** A process without memory to speak of. */
+/** A process with hardly any memory. */
 function idler() {
   const child = spawn('sleep', ['1000'], { stdio: 'ignore' });
   children.add(child);
@@ -78,7 +78,7 @@ function removeAll(folder) {
   rmdirSync(folder);
 }
 
-/** Repeats what the kernel refuses while it still counts what has just gone. */
+/** Repeats a call that the kernel refuses while it still counts processes that have just ended. */
 async function untilDone(step) {
   for (let tries = 0; ; tries++) {
     try {
@@ -90,7 +90,7 @@ async function untilDone(step) {
   }
 }
 
-/** The same for both versions; `mount`: where the hierarchy is. */
+/** The same for both versions; `mount`: the mount point of the hierarchy. */
 function suite(version, mount) {
   const open = async (options = {}) => {
     const manager = await openManager({
@@ -117,7 +117,7 @@ function suite(version, mount) {
 
   for (const migrate of [false, true]) {
     it(
-      `memory of an attached process comes from the node of its hint, and what it had ${migrate || version === 2 ? 'moves there' : 'stays'} with migrate: ${migrate}`,
+      `memory of an attached process comes from the node of its hint, and its earlier memory ${migrate || version === 2 ? 'moves there' : 'stays'} with migrate: ${migrate}`,
       elsewhere,
       async () => {
         const manager = await open();
@@ -136,7 +136,7 @@ function suite(version, mount) {
         assert.equal(mems(memory.cgroup), String(last));
         const had = [on(first), on(last)];
         const moved = [before[0] - had[0], had[1] - before[1]];
-        // Beside what the test touches there are the pages of the program.
+        // Besides the memory of the test there are the pages of the program.
         for (const bytes of moved)
           assert.equal(bytes >= BYTES, memory.migrates, `moved ${moved} of ${before}`);
         await touch();
@@ -148,7 +148,7 @@ function suite(version, mount) {
     );
   }
 
-  it('what somebody has changed is put back by reconciling, and by the next opener', elsewhere, async () => {
+  it('changes by other programs are undone by reconciling, and by the next opener', elsewhere, async () => {
     const stateDir = newStateDir();
     const manager = await open({ stateDir });
     const pod = await admit(manager, container('main', '2'));
@@ -172,7 +172,7 @@ function suite(version, mount) {
     assert.equal(mems(group), String(last));
   });
 
-  it('with the policy None nothing is written', elsewhere, async () => {
+  it('under the policy None nothing is written', elsewhere, async () => {
     const manager = await open({ memoryManagerPolicy: 'None' });
     const pod = await admit(manager, container('main', '2'));
     const pid = idler();
@@ -183,7 +183,7 @@ function suite(version, mount) {
   });
 
   it(
-    'nodes that the cgroup above has not are told, and processes are attached all the same',
+    'nodes that the parent cgroup lacks are reported, and processes are attached nevertheless',
     elsewhere,
     async () => {
       const outer = join(mount(), 'outer');
@@ -203,7 +203,7 @@ function suite(version, mount) {
   );
 
   it(
-    'a grant that grows over a node has both, and a pod of several containers each its own',
+    'a grant that grows beyond a node has both nodes, and each container of a pod has its own',
     elsewhere,
     async () => {
       const manager = await open({
@@ -255,7 +255,7 @@ function suite(version, mount) {
       assert.deepEqual(memoryPlacement(buffer).byNode, { [first]: BYTES });
       grant.pin({ memory: 'strict' });
       assert.deepEqual(memoryPlacement(buffer).byNode, { [last]: BYTES });
-      // Whatever else comes in.
+      // Whatever other memory moves in.
       assert.equal((await grant.attach(idler())).memory.migrates, true);
       await grant.unpin();
       assert.equal(mems(cgroup), String(last));
@@ -263,7 +263,7 @@ function suite(version, mount) {
       pin(own);
     });
 
-  it('a memory-only node is bound where memory is booked on it', {
+  it('a memory-only node is bound if memory is booked on it', {
     skip: memoryOnly === undefined && 'no such node',
   }, async () => {
     const reservedMemory = nodes.map((numaNode) => ({
@@ -279,7 +279,7 @@ function suite(version, mount) {
   });
 
   if (version === 1)
-    it("the kernel's refusal is told, put on record, and off it once it is over", elsewhere, async () => {
+    it("the kernel's refusal is reported, and on record as long as it lasts", elsewhere, async () => {
       const stateDir = newStateDir();
       const manager = await open({ stateDir });
       const pod = await admit(manager, container('main', '2'));

@@ -1,5 +1,5 @@
-// Containers of a real containerd and runc, placed by numalign-node, in a machine of 4 NUMA nodes with
-// cgroup v2. Run by node --test, as root.
+// Containers of a real containerd and runc, placed by numalign-node, in a machine of 4 NUMA nodes
+// with cgroup v2. Run by node --test, as root.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
@@ -15,13 +15,13 @@ import { Pods } from '../../../packages/kubernetes/test/containers/support/pods.
 import * as kernel from './kernel-view.mjs';
 
 const MOUNT = '/sys/fs/cgroup';
-// The container's shell keeps a variable of so many pages.
+// The container's shell keeps a variable of this many pages.
 const PAGES = 1024;
 const FILL = `x=$(head -c ${PAGES * 4096} /dev/zero | tr '\\0' x); : > /seen/full`;
 const WAIT = 'trap exit TERM; sleep infinity & wait';
-// Of runtime.v1.ContainerState.
+// States of runtime.v1.ContainerState.
 const EXITED = 2;
-// What is emulated is slow: that anything tells of an end says more than when.
+// Emulation is slow: an event of the end proves more than its time.
 const PATIENCE_MS = 30_000;
 
 const nodes = kernel.wholeNodes();
@@ -32,13 +32,13 @@ const foldersIn = (folder) =>
     .map(({ name }) => name);
 
 /**
- * The nodes before `first`, and one CPU of each other: then as many CPUs as a node has fit in none,
- * and alignment has them on one.
+ * The nodes before `first`, and one CPU of each other node: then as many CPUs as a node has fit
+ * into none of these, and only alignment puts them on one node.
  */
 const reservedBefore = (first) =>
   CpuSet.from(nodes.flatMap((node) => kernel.cpusOfNode(node).slice(0, node < first ? undefined : 1)));
 
-/** What the kernel has in the files of a container's cpuset. */
+/** The kernel's values in the cpuset files of a container. */
 async function cpusetOf(container) {
   const folder = await container.cpusetFolder();
   return { cpus: kernel.read(folder, 'cpuset.cpus'), mems: kernel.read(folder, 'cpuset.mems') };
@@ -63,7 +63,7 @@ after(async () => {
   assert.deepEqual(foldersIn(MOUNT), groupsBefore);
 });
 
-/** A container in a pod that all of them share: to make one takes as long as they do. */
+/** A container in a pod that all tests share: to create one takes as long as a test. */
 async function run(options) {
   if (!pod) {
     pod = await pods.runPod('exclusive', options);
@@ -104,7 +104,7 @@ for (const [policy, first] of [
       assert.equal(env.NUMALIGN_CPUS, cpus);
     });
 
-    it('have both in the files of their cgroup, and the kernel grants them', async () => {
+    it('have both in the files of their cgroup, in force in the kernel', async () => {
       assert.deepEqual(await cpusetOf(pod), {
         cpus: String(decided.cpus),
         mems: String(decided.hint.nodes),
@@ -117,7 +117,7 @@ for (const [policy, first] of [
     it('have all their memory on that node', async () => {
       await pod.waitFor('full');
       const pid = await pod.pid();
-      // Small pages are nowhere while the kernel makes them a large one.
+      // Small pages are counted on no node while the kernel merges them into a large one.
       const byNode = await until(`${PAGES} pages`, () => {
         const pages = kernel.anonymousPages(pid);
         return [...pages.values()].reduce((sum, count) => sum + count, 0) > PAGES && pages;
@@ -125,7 +125,7 @@ for (const [policy, first] of [
       assert.deepEqual([...byNode.keys()], [first]);
     });
 
-    it('keep the shared one off their CPUs until they are stopped, and leave no cgroup', async () => {
+    it('keep the shared container off their CPUs until they stop, and leave no cgroup', async () => {
       const pool = String(all.difference(decided.cpus));
       assert.equal((await shared.seen()).cpus, String(all));
       assert.equal((await shared.allowed()).cpus, pool);
@@ -138,7 +138,7 @@ for (const [policy, first] of [
     });
 
     if (policy === 'best-effort')
-      it('are admitted across nodes where none has room', async () => {
+      it('are admitted across nodes if no single node has room', async () => {
         await run({ resources: guaranteed(whole) });
         const [{ cpus, hint }] = manager.pod(pod.containerId).containers;
         const taken = kernel.nodesOf(cpus.toArray());
@@ -150,7 +150,7 @@ for (const [policy, first] of [
         assert.deepEqual(await cpusetOf(pod), expected);
       });
     else
-      it('are refused where no node has room, and the client is told why', async () => {
+      it('are refused if no node has room, and the client learns why', async () => {
         const before = groups();
         const request = { cpu: whole, memory: '64Mi' };
         const { message } = await manager.acquire(request).catch((error) => error);
@@ -169,7 +169,7 @@ describe('a container whose plugin has been killed', () => {
   before(() => fixture.begin());
   after(() => fixture.end());
 
-  it('keeps its grant until it ends: the kernel tells other processes of that', async (test) => {
+  it('keeps its grant until it ends, which the kernel reports to other processes', async (test) => {
     const options = { cpuManagerReconcilePeriod: 0 };
     const plugin = await fixture.startProcess(options);
     const manager = await fixture.openManager(options);
@@ -181,7 +181,7 @@ describe('a container whose plugin has been killed', () => {
     const pid = await pod.pid();
     const begin = performance.now();
     process.kill(pid, 'SIGKILL');
-    // No look by itself: only the kernel's word makes a change.
+    // Nothing polls: only an event of the kernel makes a change.
     while (manager.grants().length > 0)
       await once(manager, 'change', { signal: AbortSignal.timeout(PATIENCE_MS) });
     test.diagnostic(`the grant had ended after ${Math.round(performance.now() - begin)} ms`);

@@ -31,7 +31,7 @@ test('the machine has the devices of sysfs, with their nodes', () => {
   assert.deepEqual([...nodes].sort(), [1, 3], 'devices on nodes 1 and 3 were meant');
 });
 
-test('a device comes with CPUs and memory of its node: those that the kernel calls local to it', async () => {
+test('a device comes with CPUs and memory of its node, which the kernel lists as local to it', async () => {
   const manager = await open();
   for (const { id, numaNodes } of withNodes(topology)) {
     manager.registerDevices('example.com/device', { id });
@@ -50,13 +50,13 @@ test('a device comes with CPUs and memory of its node: those that the kernel cal
     for (const cpu of grant.cpus)
       assert.ok(local.includes(cpu), `CPU ${cpu} is not local to ${id}: ${local}`);
     assert.deepEqual(grant.memoryNodes.toArray(), [...numaNodes]);
-    // Nobody has a second one.
+    // No second grant has the device.
     await assert.rejects(manager.acquire(request), { code: 'ERR_TOPOLOGY_AFFINITY' });
     await grant.release();
   }
 });
 
-test('a device whose node has no CPUs left is refused, and best-effort takes it all the same', async () => {
+test('a device whose node has no CPUs left is refused, and best-effort takes it nevertheless', async () => {
   const [{ id, numaNodes }] = withNodes(topology);
   const manager = await open({ reservedSystemCPUs: kernel.cpusOfNode(numaNodes[0]).join() });
   manager.registerDevices('example.com/device', { id });
@@ -88,7 +88,7 @@ test('the command line runs a command near a device', () => {
   assert.deepEqual(JSON.parse(answer.trim().split('\n').at(-1)), { 'example.com/nic': [id] });
 });
 
-test('virtual functions are seen with their parent and its node, and are granted on it', async () => {
+test('virtual functions have their parent and its node, and are granted on that node', async () => {
   const parent = readdirSync(PCI).find((id) => existsSync(join(PCI, id, 'sriov_numvfs')));
   assert.ok(parent, 'a device with virtual functions was meant');
   writeFileSync(join(PCI, parent, 'sriov_drivers_autoprobe'), '0');

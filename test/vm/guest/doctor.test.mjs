@@ -1,5 +1,5 @@
-// What `numalign doctor` says, against what the kernel says, and what becomes of it when its advice
-// is followed: at least 16 CPUs, cgroup v2, root. Run by node --test.
+// The report of `numalign doctor`, compared with the kernel, and the effect of its advice: at least
+// 16 CPUs, cgroup v2, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -24,13 +24,13 @@ import { listOfCpu, read } from './kernel-view.mjs';
 const MAIN = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign-test';
-const NOBODY = 65534;
-const AS_NOBODY = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', '--'];
+const UNPRIVILEGED = 65534;
+const AS_USER = ['setpriv', `--reuid=${UNPRIVILEGED}`, `--regid=${UNPRIVILEGED}`, '--clear-groups', '--'];
 const put = (path, text) => writeFileSync(path, `${text}\n`);
 
 const folder = mkdtempSync(join(tmpdir(), 'numalign-doctor-'));
 chmodSync(folder, 0o755);
-// As it is typed.
+// As a user types it.
 const bin = join(folder, 'bin');
 mkdirSync(bin);
 writeFileSync(join(bin, 'numalign'), `#!/bin/sh\nexec ${process.execPath} ${MAIN} "$@"\n`, { mode: 0o755 });
@@ -44,7 +44,7 @@ function newStateDir(owner = 0) {
 }
 after(() => rmSync(folder, { recursive: true }));
 
-// What is changed on the way, and how it was.
+// Settings that tests change, and their original values.
 const CHANGED = ['/proc/sys/kernel/numa_balancing', '/sys/devices/virtual/workqueue/cpumask'].map((path) => [
   path,
   read(path),
@@ -52,14 +52,14 @@ const CHANGED = ['/proc/sys/kernel/numa_balancing', '/sys/devices/virtual/workqu
 const OWN = String(affinity());
 after(() => {
   for (const [path, text] of CHANGED) put(path, text);
-  // Before Linux 6.2 a partition that ends leaves all CPUs to every process, isolated ones too: the
-  // next tests are born of this one's parent.
+  // Before Linux 6.2 the end of a partition leaves all CPUs to every process, isolated ones too.
+  // The next tests descend from this one's parent.
   spawnSync('taskset', ['-apc', OWN, String(process.ppid)]);
 });
 
 const WORK = '/sys/devices/virtual/workqueue/cpumask';
 const made = [];
-/** A cgroup below the root, with what is written to its files. */
+/** A cgroup below the root, with these values in its files. */
 function makeCgroup(name, files = {}) {
   put(join(MOUNT, 'cgroup.subtree_control'), '+cpuset +cpu');
   const path = join(MOUNT, name);
@@ -90,7 +90,7 @@ function diagnose({ stateDir = newStateDir(), root = ROOT, before } = {}) {
   return { status, healthy, of: (check) => findings.find((finding) => finding.check === check) };
 }
 
-/** Does what is advised, command by command. */
+/** Follows the advice, command by command. */
 function follow({ advice }, ...patterns) {
   const commands = [...advice.matchAll(/`([^`]*)`/g)].map(([, command]) => command);
   for (const pattern of patterns) {
@@ -102,7 +102,7 @@ function follow({ advice }, ...patterns) {
 }
 
 describe('the doctor', () => {
-  it('tells which CPUs the kernel was started to isolate', () => {
+  it('reports the CPUs that the kernel was started to isolate', () => {
     const commandLine = readFileSync('/proc/cmdline', 'utf8');
     const argument = (name) =>
       CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');
@@ -118,14 +118,14 @@ describe('the doctor', () => {
     );
   });
 
-  it('tells how many CPUs a core has', () => {
+  it('reports how many CPUs a core has', () => {
     const { status, found } = diagnose().of('smt');
     const threads = listOfCpu(0, 'topology/thread_siblings_list').length;
     assert.equal(status, threads > 1 ? 'warning' : 'ok');
     if (threads > 1) assert.match(found, new RegExp(`^on, ${threads} CPUs per core`));
   });
 
-  it('promises root a partition, which run gets', () => {
+  it('promises root a partition, and run gets it', () => {
     const stateDir = newStateDir();
     const { of } = diagnose({ stateDir });
     assert.match(of('cgroups').found, /^v2, \/sys\/fs\/cgroup\/numalign-test can be used$/);
@@ -148,21 +148,21 @@ describe('the doctor', () => {
     assert.equal(status, 0, stderr);
   });
 
-  it('promises an ordinary user no cgroups, until one is delegated to him', () => {
-    const before = diagnose({ stateDir: newStateDir(NOBODY), before: AS_NOBODY });
+  it('promises an ordinary user no cgroups, until one is delegated to that user', () => {
+    const before = diagnose({ stateDir: newStateDir(UNPRIVILEGED), before: AS_USER });
     assert.deepEqual([before.of('cgroups').status, before.of('delegation').status], ['warning', 'warning']);
     assert.match(before.of('enforcement').found, /^members: shared members of this user/);
 
-    // As systemd does it with Delegate=cpuset and DelegateSubgroup=main.
+    // Like systemd with Delegate=cpuset and DelegateSubgroup=main.
     const unit = makeCgroup('delegated-test');
     const main = join(unit, 'main');
     mkdirSync(main);
     for (const path of [unit, main]) {
       for (const file of ['', 'cgroup.procs', 'cgroup.subtree_control'])
-        chownSync(join(path, file), NOBODY, NOBODY);
+        chownSync(join(path, file), UNPRIVILEGED, UNPRIVILEGED);
     }
-    const inUnit = [...inCgroup(main), ...AS_NOBODY];
-    const stateDir = newStateDir(NOBODY);
+    const inUnit = [...inCgroup(main), ...AS_USER];
+    const stateDir = newStateDir(UNPRIVILEGED);
     const there = diagnose({ stateDir, before: inUnit });
     assert.equal(there.of('delegation').status, 'ok');
     assert.match(there.of('delegation').found, /below \/delegated-test$/);
@@ -181,7 +181,7 @@ describe('the doctor', () => {
       return JSON.parse(stderr).enforcement;
     };
     assert.equal(levelOf(inUnit), 'members');
-    // As docs/recipes.md has it.
+    // As in docs/recipes.md.
     const work = join(rootPath, 'work');
     const enter = [
       `mkdir -p ${work}`,
@@ -196,7 +196,7 @@ describe('the doctor', () => {
     assert.equal(levelOf(inWork), 'cpuset');
   });
 
-  it('finds a partition of somebody else, until it is ended as advised', () => {
+  it('finds a partition of another program, until it is ended as advised', () => {
     makeCgroup('rt-test', { 'cpuset.cpus': '8-9', 'cpuset.cpus.partition': 'root' });
     const before = diagnose();
     assert.deepEqual([before.status, before.healthy], [1, false]);
@@ -205,7 +205,7 @@ describe('the doctor', () => {
     assert.notEqual(diagnose().of('cpusets').status, 'problem');
   });
 
-  it('finds no fault with the partition that its own root is in, where run gets one', () => {
+  it('accepts the partition that its own root is in, where run gets one', () => {
     const above = makeCgroup('part-test', { 'cpuset.cpus': '8-11', 'cpuset.cpus.partition': 'root' });
     const work = join(above, 'work');
     mkdirSync(work);
@@ -224,18 +224,18 @@ describe('the doctor', () => {
     assert.equal(granted.status, 0, granted.stderr);
   });
 
-  it('finds the CPUs of a slice, and those of a quota', () => {
+  it('finds the CPU limits of a slice and of a quota', () => {
     makeCgroup('system.slice', { 'cpuset.cpus': '0-3' });
     assert.match(diagnose().of('cpusets').found, /\/system\.slice \(AllowedCPUs= of systemd\) has 0-3/);
     const { status, found } = diagnose({
       before: inCgroup(makeCgroup('quota-test', { 'cpu.max': '150000 100000' })),
     }).of('cpu-quota');
-    // Starting may have been throttled already.
+    // The start may have been throttled already.
     assert.ok(['warning', 'problem'].includes(status));
     assert.match(found, /^\/sys\/fs\/cgroup\/quota-test may use 1\.5 CPUs at a time/);
   });
 
-  it('finds NUMA balancing and work on CPUs that are granted, until its advice is followed', () => {
+  it('finds NUMA balancing and kernel work on granted CPUs, until its advice is followed', () => {
     const stateDir = newStateDir();
     put('/proc/sys/kernel/numa_balancing', 1);
     const before = diagnose({ stateDir });

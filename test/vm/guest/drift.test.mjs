@@ -1,5 +1,5 @@
-// Partitions and cgroups are changed behind numalign's back, in a machine that may be thrown away:
-// at least 16 CPUs, root, cgroup v2. Run by node --test.
+// Other programs change partitions and cgroups of numalign, in a throw-away machine: at least 16
+// CPUs, root, cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ const groupsOfGrants = () =>
     .map(({ name }) => join(ROOT, name));
 
 afterEach(() => void pin(OWN_CPUS));
-// Whatever was left in it would be in the way of other partitions.
+// A cgroup in it would be in the way of other partitions.
 after(() => rmdirSync(ROOT));
 
 async function managed() {
@@ -32,10 +32,10 @@ async function managed() {
   return { manager, drifts };
 }
 
-/** What there is to say of one round, by kind. */
+/** The events of one round, by kind. */
 const kinds = ({ drifts }) => drifts.map(({ kind, repaired }) => [kind, repaired]);
 
-test('a partition that somebody has ended is made again, and threads are where they were', async () => {
+test('a partition that another program ends is made again, and threads are where they were', async () => {
   const { manager, drifts } = await managed();
   const grant = await manager.acquire({ cpu: 4 });
   grant.pin();
@@ -58,7 +58,7 @@ test('a partition that somebody has ended is made again, and threads are where t
   await grant.release();
 });
 
-test('a process in a cgroup to which the cpuset controller does not reach is pinned, and goes back there', async () => {
+test('a process in a cgroup without the cpuset controller is pinned, and goes back there', async () => {
   const home = join(MOUNT, 'plain', 'service');
   mkdirSync(home, { recursive: true });
   assert.ok(!existsSync(join(home, 'cpuset.cpus.effective')));
@@ -83,7 +83,7 @@ test('a process in a cgroup to which the cpuset controller does not reach is pin
   }
 });
 
-test('a partition that has lost CPUs, or has got others, has those of its grants again', async () => {
+test('a partition with lost or foreign CPUs gets the CPUs of its grants again', async () => {
   const { manager } = await managed();
   const grant = await manager.acquire({ cpu: 4 });
   for (const list of [String(grant.cpus.first), '0-15']) {
@@ -94,7 +94,7 @@ test('a partition that has lost CPUs, or has got others, has those of its grants
   await grant.release();
 });
 
-test('a partition without load balancing is one again', async () => {
+test('an isolated partition that another program makes a member is isolated again', async () => {
   const { manager } = await managed();
   const grant = await manager.acquire({ cpu: 2, require: 'isolated' });
   const [group] = groupsOfGrants();
@@ -105,7 +105,7 @@ test('a partition without load balancing is one again', async () => {
   await grant.release();
 });
 
-test('a process that was moved out of the cgroup of its grant is in it again', async () => {
+test('a process that was moved out of the cgroup of its grant is moved back', async () => {
   const { manager } = await managed();
   const grant = await manager.acquire({ cpu: 2 });
   grant.pin();
@@ -118,7 +118,7 @@ test('a process that was moved out of the cgroup of its grant is in it again', a
   await grant.release();
 });
 
-test('a cgroup that somebody has narrowed has the CPUs of its grant again', async () => {
+test('a cgroup that another program has narrowed gets the CPUs of its grant again', async () => {
   const { manager } = await managed();
   const grant = await manager.acquire({ cpu: 4 });
   grant.pin();
@@ -131,7 +131,7 @@ test('a cgroup that somebody has narrowed has the CPUs of its grant again', asyn
   await grant.release();
 });
 
-test('what is changed back again and again is left to whoever does it, and the record says what is left', async () => {
+test('a setting that another program changes again and again is left to it, and the record says so', async () => {
   const { manager, drifts } = await managed();
   const grant = await manager.acquire({ cpu: 2 });
   for (let round = 0; round < 3; round++) {

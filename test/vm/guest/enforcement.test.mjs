@@ -1,6 +1,6 @@
 // Levels of enforcement on the real cgroup v2 of a machine with 16 CPUs (0-15) on 4 NUMA nodes and
-// nothing else on it: a virtual machine, as root. The part with isolated CPUs where its kernel was
-// started with isolcpus=12-15. Run by node --test.
+// nothing else on it: a virtual machine, as root. One part needs a kernel that was started with
+// isolcpus=12-15. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,20 +30,20 @@ import { removeCgroup } from './cgroup-removal.mjs';
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign';
 const FOLDER = MOUNT + ROOT;
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
 const ISOLATED = CpuSet.parse(
   /(?:^| )isolcpus=([0-9,-]+)/.exec(readFileSync('/proc/cmdline', 'utf8'))?.[1] ?? '',
 );
 const ALL = CpuSet.parse('0-15');
-// What every process has from the first one: not the CPUs of isolcpus=.
+// The CPUs of every process from boot on: not those of isolcpus=.
 const OWN = affinity();
 
-// Before Linux 6.2 a process that is moved to another cpuset gets all of it.
+// Before Linux 6.2 a process that moves to another cpuset gets all of it.
 const [MAJOR, MINOR] = release().split('.').map(Number);
 const KEEPS_MASKS = MAJOR > 6 || (MAJOR === 6 && MINOR >= 2);
 
-// Of processes that nobody registered, once a partition was there.
+// The CPUs of processes that are no members, after a partition.
 const LEFT_ALONE = String(KEEPS_MASKS ? OWN : ALL);
 
 const cpus = (list) => CpuSet.parse(list);
@@ -68,15 +68,15 @@ const folder = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
 chmodSync(folder, 0o755);
 after(() => rmSync(folder, { recursive: true }));
 let folders = 0;
-/** A state folder of a test's own, with the cgroups of the whole machine. */
+/** A state folder for one test, with the cgroups of the whole machine. */
 const own = (options = {}) => ({
   stateDir: join(folder, `state-${folders++}`),
   cgroupRoot: ROOT,
   ...options,
 });
 
-// Before Linux 6.2 a partition that comes or goes gives this process all CPUs, and those that it
-// starts inherit that.
+// Before Linux 6.2 a partition that comes or goes gives this process all CPUs, and its children
+// inherit them.
 const takeOwnMask = () => taskset(String(OWN), process.pid);
 
 const children = new Set();
@@ -113,10 +113,7 @@ afterEach(async () => {
     if (/^(numalign|beside|delegated)/.test(name)) removeCgroup(join(MOUNT, name));
 });
 
-/**
- * Threads of programs, other than of these processes, that the kernel lets run on some of these
- * CPUs.
- */
+/** Threads of other programs that the kernel lets run on some of these CPUs. */
 function intruders(list, ...holders) {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && !holders.includes(Number(name)))
@@ -149,7 +146,7 @@ for (const [what, options] of [
   ["the machine's folder", () => ({})],
 ]) {
   describe(`by default, with ${what}`, () => {
-    it('a grant is a partition that the kernel keeps everybody else off', async () => {
+    it('a grant is a partition that the kernel keeps all other processes off', async () => {
       const [free, pinned, partly] = [idler(), idler('0-3'), idler('2-9')];
       const actor = await opened(options());
       const { cpus: list, enforcement, warnings, flags } = await actor.acquire({ cpu: 4 });
@@ -187,7 +184,7 @@ for (const [what, options] of [
 }
 
 describe('a partition', () => {
-  it('has the grants of several processes, and shrinks as they end', async () => {
+  it('holds the grants of several processes, and shrinks as they end', async () => {
     const options = own();
     const [a, b] = [await opened(options), await opened(options)];
     const first = (await a.acquire({ cpu: 2 })).cpus;
@@ -268,7 +265,7 @@ describe('a partition', () => {
     assertNoPartition();
   });
 
-  it('is ended by the next opener once the owner of the last grant is dead', async () => {
+  it('is ended by the next opener after the death of the owner of the last grant', async () => {
     const options = own();
     for (const point of ['acquired', 'pinned', 'spawned', 'unpinned']) {
       const actor = await opened(options);
@@ -295,7 +292,7 @@ describe('a partition', () => {
     }
   });
 
-  it('is made to follow the record by the next opener, wherever the one before was killed', async () => {
+  it('is made to match the record by the next opener, wherever a killed process stopped', async () => {
     const options = own();
     const keeper = await opened(options);
     const kept = (await keeper.acquire({ cpu: 2 })).cpus;
@@ -320,7 +317,7 @@ describe('a partition', () => {
     assertNoPartition();
   });
 
-  it('cannot be had where a cgroup beside it has the CPUs', async () => {
+  it('is refused if a cgroup beside it has the CPUs', async () => {
     mkdirSync(join(MOUNT, 'beside'));
     put(join(MOUNT, 'beside'), 'cpuset.cpus', '0-15');
     const actor = await opened(own());
@@ -354,7 +351,7 @@ describe('a partition', () => {
     assertNoPartition();
   });
 
-  it('is left alone by a grant that the kernel gives no place in it, and that one is told', async () => {
+  it('stays unchanged beside a grant that the kernel does not let into it', async () => {
     const options = own();
     const actor = await opened(options);
     const first = (await actor.acquire({ cpu: 2 })).cpus;
@@ -375,7 +372,7 @@ describe('a partition', () => {
 });
 
 describe('an isolated grant', () => {
-  it('is a partition in the partition, without load balancing, and has one thread a CPU', async () => {
+  it('is a partition within the partition, without load balancing and with one thread per CPU', async () => {
     const actor = await opened(own());
     const pool = await actor.do((_, mine) => mine.manager.settings().isolatedCPUs);
     const ordinary = (await actor.acquire({ cpu: 2 })).cpus;
@@ -391,7 +388,7 @@ describe('an isolated grant', () => {
     const [group] = readdirSync(FOLDER, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     assert.deepEqual(partition(join(FOLDER, group.name)), ['isolated', list, list]);
     assertAlone(list);
-    // What a grant isolates by itself is in no pool of isolated CPUs.
+    // CPUs that a grant isolates are in no pool of isolated CPUs.
     assert.deepEqual(await actor.do((_, mine) => mine.manager.settings().isolatedCPUs), pool);
     assert.equal(await actor.get('isIsolated'), ISOLATED.intersects(cpus(ordinary)));
     assert.deepEqual(await actor.grant('flags', undefined, 'b'), []);
@@ -414,7 +411,7 @@ describe('an isolated grant', () => {
     const smaller = await actor.get('cpus', 'b');
     assert.deepEqual(partition(join(FOLDER, group.name)), ['isolated', smaller, smaller]);
     assertAlone(smaller, actor.pid);
-    // Nobody has asked for strict memory.
+    // The grant does not use strict memory.
     assert.equal(readFileSync(join(FOLDER, group.name, 'cpuset.mems.effective'), 'utf8').trim(), '0-3');
     await actor.grant('release', undefined, 'b');
     assertPartition(ordinary);
@@ -439,7 +436,7 @@ describe('an isolated grant', () => {
 });
 
 describe('masks', () => {
-  it('are all there is where no more is aimed at', async () => {
+  it('are the only means at the level members', async () => {
     const actor = await opened(own());
     const [free, member] = [idler(), idler('0-7')];
     await actor.do((_, mine, pid) => mine.manager.addSharedMember({ pid }), member);
@@ -458,7 +455,7 @@ describe('masks', () => {
     assert.equal(maskOf(member), '0-7');
   });
 
-  it('of members are their own again after a partition came, grew, shrank and went', async () => {
+  it('of members are restored after a partition came, grew, shrank and went', async () => {
     const options = own();
     const actor = await opened(options);
     const member = idler('0-7');
@@ -470,7 +467,7 @@ describe('masks', () => {
     assert.equal(maskOf(member), stays(String(cpus(first).union(cpus(second)))));
     await actor.grant('release');
     assert.equal(maskOf(member), stays(second));
-    // Its choice is another by now.
+    // Its own choice has changed by now.
     taskset('4-5,12', member);
     await actor.grant('release', undefined, 'more');
     assert.equal(maskOf(member), '4-5,12');
@@ -481,7 +478,7 @@ describe('masks', () => {
 describe('strict memory', () => {
   const memsOf = (pid) => statusOf(pid, 'Mems_allowed_list');
 
-  it('is that of the nodes of the grant for all that runs in its cgroup, until it is unpinned', async () => {
+  it('is on the nodes of the grant for all processes in its cgroup, until it is unpinned', async () => {
     const actor = await opened(own());
     await actor.acquire({ cpu: 4 });
     const nodes = await actor.get('memoryNodes');
@@ -504,7 +501,7 @@ describe('strict memory', () => {
     assert.equal(cgroupOf(actor.pid), '/');
   });
 
-  it('follows the nodes of what is booked, and those of the CPUs once that is given back', async () => {
+  it('follows the nodes of the booked memory, or those of the CPUs once it is given back', async () => {
     const actor = await opened(own());
     await actor.acquire({ cpu: 4 });
     const nodes = await actor.get('memoryNodes');
@@ -552,7 +549,7 @@ describe('threads and children', () => {
     assertNoPartition();
   });
 
-  it('are in it from the first line with numalign/preload, which takes the whole process', () => {
+  it('are in it from the first line with numalign/preload, which moves the whole process', () => {
     takeOwnMask();
     const app = `import { readFileSync } from 'node:fs';
       import { grant } from 'numalign/preload';
@@ -603,7 +600,7 @@ describe('threads and children', () => {
       await mine.grants.a.release();
     });
     assertNoPartition();
-    // Those that were left behind have gone out of it.
+    // The processes that were left behind have moved out of it.
     for (const pid of below) assert.deepEqual([maskOf(pid), cgroupOf(pid)], [LEFT_ALONE, '/']);
     for (const pid of below) process.kill(pid, 'SIGKILL');
   });
@@ -646,18 +643,18 @@ describe('threads and children', () => {
 });
 
 describe('without root', () => {
-  const asNobody = { uid: NOBODY, gid: NOBODY };
+  const asUser = { uid: UNPRIVILEGED, gid: UNPRIVILEGED };
 
-  it('members are kept off by their masks, which is told', async () => {
-    const stateDir = join(folder, 'nobody');
+  it('members are kept off by their masks, and the grant says so', async () => {
+    const stateDir = join(folder, 'unprivileged');
     mkdirSync(stateDir);
-    chownSync(stateDir, NOBODY, NOBODY);
+    chownSync(stateDir, UNPRIVILEGED, UNPRIVILEGED);
     for (const options of [{ stateDir }, { stateDir: join(stateDir, 'b'), cgroupRoot: ROOT }]) {
-      const actor = await opened(options, asNobody);
+      const actor = await opened(options, asUser);
       const { cpus: list, enforcement, warnings } = await actor.acquire({ cpu: 2 });
-      const told = warnings.map(({ message }) => message.replace(/^.*: /, ''));
+      const reasons = warnings.map(({ message }) => message.replace(/^.*: /, ''));
       const why = options.cgroupRoot ? ['this user may not write /sys/fs/cgroup/numalign'] : [];
-      assert.deepEqual([enforcement, told], ['members', why]);
+      assert.deepEqual([enforcement, reasons], ['members', why]);
       assertMask(actor.pid, String(OWN.difference(cpus(list))));
       const error = await actor.refused((_, mine) => mine.manager.acquire({ cpu: 1, require: 'cpuset' }));
       assert.equal(error.code, 'ERR_ENFORCEMENT');
@@ -673,11 +670,11 @@ describe('without root', () => {
     }
   });
 
-  it('a grant that grows onto CPUs that a member cannot be moved off is only recorded from then on', async () => {
+  it('a grant that grows onto CPUs of a member that cannot be moved is only recorded from then on', async () => {
     const stateDir = mkdtempSync(join(folder, 'shared-'));
-    chownSync(stateDir, 0, NOBODY);
+    chownSync(stateDir, 0, UNPRIVILEGED);
     chmodSync(stateDir, 0o2770);
-    const actor = await opened({ stateDir, unmovableMembers: 'report' }, asNobody);
+    const actor = await opened({ stateDir, unmovableMembers: 'report' }, asUser);
     assert.equal((await actor.acquire({ cpu: 2 })).enforcement, 'members');
     const root = await opened({ stateDir });
     const member = idler();
@@ -687,12 +684,12 @@ describe('without root', () => {
     await actor.grant('resize', { cpu: 4, noticeMs: 0 });
     const now = await actor.get('cpus');
     assert.equal(cpus(now).size, 4);
-    // It is root's.
+    // Root owns it.
     assert.equal(maskOf(member), String(OWN.difference(cpus(before))));
     assert.equal(await actor.get('enforcement'), 'recorded');
   });
 
-  /** A cgroup `delegated` that is the user's, with all CPUs or these, and `numalign/work` in it. */
+  /** A cgroup `delegated` that the user owns, with all CPUs or these, and `numalign/work` in it. */
   function delegate(list = '') {
     const delegated = join(MOUNT, 'delegated');
     const work = join(delegated, 'numalign', 'work');
@@ -703,19 +700,19 @@ describe('without root', () => {
     put(join(delegated, 'numalign'), 'cgroup.subtree_control', '+cpuset');
     mkdirSync(work);
     const files = ['', 'cgroup.procs', 'cgroup.subtree_control', 'cgroup.threads'];
-    for (const file of files) chownSync(join(delegated, file), NOBODY, NOBODY);
+    for (const file of files) chownSync(join(delegated, file), UNPRIVILEGED, UNPRIVILEGED);
     for (const group of [join(delegated, 'numalign'), work]) {
       for (const file of [...files, 'cpuset.cpus', 'cpuset.mems'])
-        chownSync(join(group, file), NOBODY, NOBODY);
+        chownSync(join(group, file), UNPRIVILEGED, UNPRIVILEGED);
     }
     const stateDir = mkdtempSync(join(folder, 'delegated-'));
-    chownSync(stateDir, NOBODY, NOBODY);
+    chownSync(stateDir, UNPRIVILEGED, UNPRIVILEGED);
     return { work, stateDir };
   }
 
   it('a delegated cgroup with some of the CPUs hands out these, and keeps to them', async () => {
     const { work, stateDir } = delegate('5-8');
-    const actor = new OwnActor(asNobody);
+    const actor = new OwnActor(asUser);
     put(work, 'cgroup.procs', actor.pid);
     await actor.open({ stateDir, cgroupRoot: '/delegated/numalign', managedCPUs: '5-8' });
     await actor.do((_, mine, cgroup) => mine.manager.addSharedMember({ cgroup }), work);
@@ -729,9 +726,9 @@ describe('without root', () => {
     assertMask(actor.pid, '5-8');
   });
 
-  it('a delegated cgroup makes it cpusets, and says why no partition', async () => {
+  it('a delegated cgroup leads to cpusets, with the reason why there is no partition', async () => {
     const { work, stateDir } = delegate();
-    const actor = new OwnActor(asNobody);
+    const actor = new OwnActor(asUser);
     const member = idler();
     put(work, 'cgroup.procs', actor.pid);
     put(work, 'cgroup.procs', member);

@@ -1,4 +1,4 @@
-// Grants of CPUs and memory, by the API and by the command line, as the kernel sees them: on any
+// Grants of CPUs and memory, through the API and the command line, as the kernel sees them: on any
 // machine with NUMA nodes. Run by node --test.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -12,8 +12,7 @@ import { newStateDir, open } from './state-folders.mjs';
 
 const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const MIB = 2 ** 20;
-// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at
-// 32 MiB): touched for the first time.
+// More than malloc ever keeps from earlier use (its mmap threshold ends at 32 MiB): new pages.
 const BYTES = 40 * MIB;
 const OWN_CPUS = affinity();
 const wholeNodes = kernel.wholeNodes();
@@ -23,13 +22,10 @@ const cpuNodes = kernel.nodeIds().filter((node) => kernel.cpusOfNode(node).lengt
 const sizes = cpuNodes.map((node) => kernel.cpusOfNode(node).length);
 const most = Math.max(...sizes);
 
-// What is collected while the process is measured would count against it.
+// A garbage collection while the process is measured would count against it.
 const kept = [];
 
-/**
- * Where the kernel has the process, and memory that is touched now, of a grant that it is pinned
- * for.
- */
+/** Where the kernel has the process and newly touched memory of a grant that it is pinned for. */
 function checkInKernel(grant, result) {
   const cpus = grant.cpus.toArray();
   for (const mask of kernel.masks()) assert.deepEqual(mask, cpus);
@@ -43,7 +39,7 @@ function checkInKernel(grant, result) {
   kept.push(touched);
   const now = kernel.bytesByNode();
   const { byNode, source } = memoryPlacement(touched);
-  // What NUMA balancing has marked meanwhile only numa_maps knows of.
+  // Only numa_maps knows of pages that NUMA balancing has marked meanwhile.
   assert.ok(source === 'move_pages' || (isBalancing && source === 'numa_maps'), source);
   const nodes = grant.memoryNodes.toArray();
   assert.equal(
@@ -78,7 +74,7 @@ describe('single-numa-node', () => {
       const nodes = kernel.nodesOf(grant.cpus.toArray());
       assert.equal(nodes.length, 1);
       assert.deepEqual(grant.memory, [{ type: 'memory', bytes: 64 * MIB, nodes }]);
-      // Every node once: pinning takes its time in an emulated machine.
+      // Each node once: pinning is slow in an emulated machine.
       if (used.has(nodes[0])) continue;
       used.add(nodes[0]);
       checkInKernel(grant, grant.pin());
@@ -104,7 +100,7 @@ describe('single-numa-node', () => {
     pin(OWN_CPUS);
   });
 
-  test('refuses what no node has free, restricted too, and best-effort takes it from the fewest', async () => {
+  test('refuses what no node has free, also under restricted, and best-effort takes the fewest nodes', async () => {
     const reserved = cpuNodes.filter((_, i) => sizes[i] > 1).map((node) => kernel.cpusOfNode(node)[0]);
     const manager = await open({ reservedSystemCPUs: String(CpuSet.from(reserved)) });
     const before = manager.generation();
@@ -123,7 +119,7 @@ describe('single-numa-node', () => {
 });
 
 const twins = sizes.filter((size) => size === most).length >= 2;
-test('restricted takes as few nodes as it can ever do with, CPUs and memory on the same', {
+test('restricted takes the fewest possible nodes, with CPUs and memory on the same ones', {
   skip: !twins && 'no two nodes as large',
 }, async () => {
   const manager = await open({ reservedSystemCPUs: String(kernel.online()[0]) });
@@ -150,11 +146,11 @@ describe('the command line', () => {
     const nodes = kernel.nodesOf(cpus);
     assert.equal(nodes.length, 1);
     assert.match(answer, new RegExp(`prefer(?: \\(many\\))?:${nodes[0]} .*heap`));
-    // Its own memory, not the files that all processes share.
+    // Only its own memory, not files that all processes share.
     for (const [, node] of answer.matchAll(/ heap .*? N(\d+)=/g)) assert.equal(Number(node), nodes[0]);
   });
 
-  test('admits a pod, tells of it, and gives it back', () => {
+  test('admits a pod, reports it, and gives it back', () => {
     const stateDir = newStateDir();
     const file = `${stateDir}.yaml`;
     const resources = '{ limits: { cpu: 2, memory: 64Mi } }';

@@ -1,5 +1,5 @@
-// CPUs that really go offline and come back, in a machine that may be thrown away: at least 16
-// CPUs, root, cgroup v2. Run by node --test.
+// CPUs that really go offline and come back, in a throw-away machine: at least 16 CPUs, root,
+// cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -37,7 +37,7 @@ async function without(cpus, body) {
 
 async function open(options = {}) {
   const stateDir = join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'state');
-  // Nothing is repaired behind our back.
+  // No repair happens in the background.
   const alone = { sharedMember: false, cpuManagerReconcilePeriod: 0 };
   const manager = await openManager({ stateDir, ...alone, ...options });
   const ledger = Ledger.open(stateDir);
@@ -83,10 +83,10 @@ test('threads that are pinned for a grant follow it to the substitute of a CPU t
   manager.close();
 });
 
-test('a manager finds out that a CPU of a partition has gone, repairs the grant, and tells of it', async () => {
+test('a manager notices that a CPU of a partition is offline, repairs the grant, and reports it', async () => {
   const { manager } = await open({ reservedSystemCPUs: '0-1', cgroupRoot: '/numalign-hotplug' });
-  const told = [];
-  manager.on('hotplug', ({ uid, lost, substitutes }) => told.push([uid, String(lost), substitutes.size]));
+  const notices = [];
+  manager.on('hotplug', ({ uid, lost, substitutes }) => notices.push([uid, String(lost), substitutes.size]));
   const grant = await manager.acquire({ cpu: 2, require: 'partition' });
   grant.pin();
   const [kept, lost] = grant.cpus;
@@ -96,7 +96,7 @@ test('a manager finds out that a CPU of a partition has gone, repairs the grant,
       [['CPU_OFFLINE', String(lost)]],
     );
     await manager.reconcile();
-    assert.deepEqual(told, [[grant.uid, String(lost), 1]]);
+    assert.deepEqual(notices, [[grant.uid, String(lost), 1]]);
     assert.ok(grant.cpus.has(kept) && !grant.cpus.has(lost) && grant.cpus.size === 2);
     assert.deepEqual(affinity(), grant.cpus);
     assert.deepEqual(
@@ -110,13 +110,13 @@ test('a manager finds out that a CPU of a partition has gone, repairs the grant,
   manager.close();
 });
 
-test('a manager hears from the kernel that a CPU has gone offline, long before its next round', async () => {
+test('a manager learns from the kernel that a CPU is offline, long before its next round', async () => {
   const { manager } = await open({ reservedSystemCPUs: '0-1', cpuManagerReconcilePeriod: '1h' });
   const grant = await manager.acquire({ cpu: 2 });
   grant.pin();
   const lost = [...grant.cpus].at(-1);
   const heard = once(manager, 'hotplug');
-  // What the kernel tells keeps no process alive.
+  // Listening to the kernel keeps no process alive.
   const alive = setInterval(() => {}, 1000);
   await without([lost], async () => {
     const [hotplug] = await heard;
@@ -128,7 +128,7 @@ test('a manager hears from the kernel that a CPU has gone offline, long before i
   manager.close();
 });
 
-test('threads that the kernel lets out, for all their CPUs are offline, are brought to the substitutes', async () => {
+test('threads that the kernel lets run anywhere, as all their CPUs are offline, move to the substitutes', async () => {
   const { manager, substitute } = await open({ reservedSystemCPUs: '0-1' });
   const grant = await manager.acquire({ cpu: 1 });
   grant.pin();
@@ -143,7 +143,7 @@ test('threads that the kernel lets out, for all their CPUs are offline, are brou
   manager.close();
 });
 
-test('threads keep the CPUs of their own choice that are left, and those of lost ones get the whole grant', async () => {
+test('threads keep the remaining CPUs of their own choice, and those without any get the whole grant', async () => {
   const { manager, substitute } = await open({ reservedSystemCPUs: '0-1' });
   const grant = await manager.acquire({ cpu: 2 });
   const [one, other] = grant.cpus;
@@ -178,7 +178,7 @@ test('threads keep the CPUs of their own choice that are left, and those of lost
   manager.close();
 });
 
-test('where there is no room threads run on what is left, wait in the shared pool where nothing is, and come back', async () => {
+test('without room threads run on the CPUs that are left, or wait in the shared pool, and come back', async () => {
   const { manager, substitute } = await open({ managedCPUs: '2-4' });
   const grant = await manager.acquire({ cpu: 2 });
   grant.pin();
@@ -203,7 +203,7 @@ test('where there is no room threads run on what is left, wait in the shared poo
   manager.close();
 });
 
-test('a grant that is released while its CPUs are offline leaves its threads on no CPUs that are somebody’s', async () => {
+test('a grant that is released while its CPUs are offline leaves no thread on CPUs of another grant', async () => {
   const { manager } = await open({ reservedSystemCPUs: '0-1' });
   const grant = await manager.acquire({ cpu: 1 });
   const other = await manager.acquire({ cpu: 4, owner: 'persistent' });
@@ -217,7 +217,7 @@ test('a grant that is released while its CPUs are offline leaves its threads on 
   manager.close();
 });
 
-test('a CPU that comes online is known once the machine has been looked at anew', async () => {
+test('a CPU that comes online is known after the next discovery', async () => {
   await without([15], async () => {
     const { manager, site } = await open();
     assert.equal(manager.sharedPool().has(15), false);
@@ -230,7 +230,7 @@ test('a CPU that comes online is known once the machine has been looked at anew'
   });
 });
 
-test('a process that has moved to a narrower cpuset may still use what it could', async () => {
+test('a process that has moved to a narrower cpuset may still use all CPUs that it could', async () => {
   const group = '/sys/fs/cgroup/numalign-test';
   const site = await without([15], async () => ({ topology: await discover() }));
   mkdirSync(group);

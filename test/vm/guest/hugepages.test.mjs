@@ -1,4 +1,4 @@
-// Hugepages of 2 MiB, made for each node by itself. Root. Run by node --test.
+// Hugepages of 2 MiB, created on each node separately. Root. Run by node --test.
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { after, test } from 'node:test';
@@ -31,7 +31,7 @@ test('the machine has as many on each node as the kernel', async () => {
   }
 });
 
-test('a grant of more than one node has goes with its CPUs to the one that has them', async () => {
+test('a grant that only one node can hold is placed there with its CPUs', async () => {
   const manager = await open();
   const [most] = nodes.slice(-1);
   const bytes = pagesOf(most) * PAGE;
@@ -43,12 +43,12 @@ test('a grant of more than one node has goes with its CPUs to the one that has t
   await grant.release();
 });
 
-test('a strict request goes to a node where the kernel has enough free, and is refused where none has', async () => {
+test('a strict request goes to a node with enough free pages in the kernel, and is refused if none has them', async () => {
   const manager = await open({ topologyManagerPolicy: 'single-numa-node' });
   const [first, second] = nodes;
   const setPages = (node, pages) => writeFileSync(kernel.hugepagesFile(node), String(pages));
   const ask = (pages) => ({ cpu: 1, resources: { 'hugepages-2Mi': pages * PAGE } });
-  // The manager knows of all pages that the node had.
+  // The manager counts all pages of the node.
   setPages(first, 0);
   const recorded = await manager.acquire(ask(pagesOf(first) - 1));
   assert.deepEqual(recorded.numaNodes.toArray(), [first]);
@@ -94,7 +94,7 @@ test('a buffer in them takes them from the node of the grant, and from no other'
   }
 });
 
-test('a buffer that the node has too few for is refused, though others have more', async () => {
+test('a buffer that needs more pages than the node has is refused, though others have more', async () => {
   const manager = await open({ managedCPUs: String(CpuSet.from(kernel.cpusOfNode(nodes[0]))) });
   const grant = await manager.acquire({ cpu: 2 });
   const before = free();

@@ -1,5 +1,5 @@
-// Isolated CPUs as a kernel has them that was started with isolcpus= or nohz_full=, or with
-// neither: at least 16 CPUs, root. Run by node --test.
+// Isolated CPUs of a kernel that was started with isolcpus= or nohz_full=, or with neither: at
+// least 16 CPUs, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,14 +17,15 @@ const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');
 const [isolcpus, nohzFull] = [argument('isolcpus'), argument('nohz_full')];
 const isolated = isolcpus.union(nohzFull);
-// As every process begins. Before Linux 6.2 partitions of earlier tests may have given it all CPUs.
+// The initial CPUs of every process. Before Linux 6.2 partitions of earlier tests may have given it
+// all CPUs.
 pin(affinity().difference(isolated));
 
 async function open(options = {}) {
   return openManager({ stateDir: join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'state'), ...options });
 }
 
-test(`the kernel isolates what it was started with: ${isolated}`, () => {
+test(`the kernel isolates the CPUs of its command line: ${isolated}`, () => {
   assert.deepEqual(unbalancedCpus(), isolcpus);
   assert.deepEqual(kernelIsolatedCpus(), isolated);
   for (let cpu = 0; cpu < 16; cpu++) assert.equal(hasNoLoadBalancing(CpuSet.of(cpu)), isolcpus.has(cpu));
@@ -53,7 +54,7 @@ test('they are a pool of their own, and grants of them are pinned to them', asyn
   manager.close();
 });
 
-test('they are like others where the settings say so, and a grant of them tells that the kernel balances no load', async () => {
+test('they are like others if the settings say so, and a grant of them says that the kernel balances no load', async () => {
   const manager = await open({ isolatedCPUs: '', managedCPUs: '10-15' });
   const grant = await manager.acquire({ cpu: 5 });
   assert.equal(grant.isIsolated, grant.cpus.intersects(isolcpus));

@@ -1,5 +1,5 @@
-// The kernel's own trace (sched_switch): who ran on which CPU, and when. Root. Times are microseconds of
-// the clock of process.hrtime.
+// The kernel's own trace (sched_switch): which task ran on which CPU, and when. Root. Times are
+// microseconds of the clock of process.hrtime.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { read } from './kernel-view.mjs';
@@ -9,7 +9,7 @@ const PF_KTHREAD = 0x200000;
 const put = (file, text) => writeFileSync(join(TRACE, file), String(text));
 const maskOf = (cpus) => cpus.reduce((mask, cpu) => mask | (1n << BigInt(cpu)), 0n).toString(16);
 
-/** Has what these CPUs switch to on record, between {@link record} and {@link pause}. */
+/** Records the tasks that these CPUs switch to, between {@link record} and {@link pause}. */
 export function open(cpus) {
   put('tracing_on', 0);
   put('current_tracer', 'nop');
@@ -35,7 +35,7 @@ export const pause = () => put('tracing_on', 0);
 
 export const now = () => Number(process.hrtime.bigint() / 1_000n);
 
-/** Events of these CPUs that there was no room for. */
+/** Events of these CPUs that did not fit into the buffer. */
 export const lost = (cpus) =>
   cpus.reduce(
     (sum, cpu) => sum + Number(/^overrun: (\d+)$/m.exec(read(TRACE, `per_cpu/cpu${cpu}/stats`))[1]),
@@ -57,7 +57,10 @@ export function switches() {
   );
 }
 
-/** What ran on each CPU between two switches: `{ cpu, command, tid, pid, from, to }`; none that was idle. */
+/**
+ * Each run of a task on a CPU between two switches: `{ cpu, command, tid, pid, from, to }`, without
+ * idle ones.
+ */
 export function runs() {
   const pids = new Map(
     read(TRACE, 'saved_tgids')
@@ -68,7 +71,7 @@ export function runs() {
   const all = [];
   for (const { cpu, at, from } of switches()) {
     const begin = last.get(cpu);
-    // What ran when the record began did so since then at the latest.
+    // A task that ran when the record began is counted from that moment.
     const [command, tid] = from;
     all.push({ cpu, command, tid, pid: Number(pids.get(tid)), from: begin ?? at, to: at });
     last.set(cpu, at);
@@ -89,7 +92,7 @@ function kernelThreads() {
   });
 }
 
-/** Whether a task is the kernel's, as of now. */
+/** Returns a function that says if a task was the kernel's at the time of this call. */
 export function kernelTasks() {
   const tids = new Set(kernelThreads());
   return (command, tid) => tids.has(tid) || /^kworker\//.test(command);

@@ -1,4 +1,4 @@
-// What the kernel says of the machine, of threads and of memory: read from its files, without
+// The kernel's view of the machine, of threads and of memory: read from its files, without
 // numalign.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { threadId } from '../../../dist/entries/diagnostics.js';
 
 const CPU = '/sys/devices/system/cpu';
 const NODE = '/sys/devices/system/node';
-// Of /proc/<pid>/task/<tid>/stat, counted behind the name, which may contain anything: `processor`
+// In /proc/<pid>/task/<tid>/stat, counted after the name, which may contain anything: `processor`
 // is field 39.
 const PROCESSOR = 39 - 3;
 
@@ -30,10 +30,10 @@ export const possible = () => parseList(read(CPU, 'possible'));
 export const nodeIds = () => parseList(read(NODE, 'online'));
 export const cpusOfNode = (node) => parseList(read(NODE, `node${node}`, 'cpulist'));
 export const distancesOfNode = (node) => read(NODE, `node${node}`, 'distance').split(/\s+/).map(Number);
-/** CPUs that are like this one in a list of its own folder, such as topology/core_cpus_list. */
+/** The CPUs in a list of this CPU's folder, such as topology/core_cpus_list. */
 export const listOfCpu = (cpu, file) => parseList(read(CPU, `cpu${cpu}`, file));
 export const numberOfCpu = (cpu, file) => Number(read(CPU, `cpu${cpu}`, file));
-/** By their ids: nodes that have any of these CPUs. */
+/** Ids of the nodes that have any of these CPUs. */
 export const nodesOf = (cpus) =>
   nodeIds().filter((node) => cpusOfNode(node).some((cpu) => cpus.includes(cpu)));
 export const bytesOfNode = (node, what = 'MemTotal') =>
@@ -46,7 +46,7 @@ export const hugepagesFile = (node, what = 'nr_hugepages') =>
   `${NODE}/node${node}/hugepages/hugepages-2048kB/${what}`;
 
 const statusField = (text, name) => parseList(new RegExp(`^${name}:\\s*(\\S*)$`, 'm').exec(text)[1]);
-/** Where each thread of a process may run; of one that ends meanwhile, nowhere. */
+/** The CPUs that each thread of a process may use; none for a thread that ends meanwhile. */
 export const masks = (pid = process.pid) =>
   readdirSync(`/proc/${pid}/task`).flatMap((tid) => {
     try {
@@ -56,7 +56,7 @@ export const masks = (pid = process.pid) =>
       throw error;
     }
   });
-/** Of what `cat /proc/self/status` has printed. */
+/** Reads the output of `cat /proc/self/status`. */
 export const maskIn = (text) => statusField(text, 'Cpus_allowed_list');
 
 /** The CPU that this thread runs on at this moment. */
@@ -65,7 +65,7 @@ export function processor() {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[PROCESSOR]);
 }
 
-/** Bytes of a process by node, as numa_maps counts them. `isCounted`: of which mappings. */
+/** Bytes of a process by node, as numa_maps counts them. `isCounted`: selects mappings. */
 export function bytesByNode(pid = process.pid, isCounted = () => true) {
   const sums = new Map();
   for (const line of readFileSync(`/proc/${pid}/numa_maps`, 'utf8').split('\n').filter(isCounted)) {
@@ -77,11 +77,11 @@ export function bytesByNode(pid = process.pid, isCounted = () => true) {
   return sums;
 }
 
-/** The same of memory that is no file's. */
+/** The same for memory without a file. */
 export const anonymousBytes = (pid) => bytesByNode(pid, (line) => !line.includes(' file='));
 
-// Addresses come in, 64 bits each; move_pages(2) without nodes tells of each page where it is, or of an
-// error below 0. The number is x86-64's, as the machines are.
+// Addresses are 64 bits each. move_pages(2) without nodes returns the node of each page, or an
+// error below 0. The number is x86-64's, the architecture of the machines.
 const MOVE_PAGES = 279;
 const ASK_PAGES = `
   local $/;
@@ -112,6 +112,6 @@ export function anonymousPages(pid) {
   return counts;
 }
 
-/** What a process runs by itself, as numalign does nothing to it. */
+/** The threads that a process starts itself, which numalign leaves alone. */
 export const output = (program, ...args) =>
   execFileSync(program, args, { encoding: 'utf8', maxBuffer: 1 << 26 });

@@ -1,4 +1,4 @@
-// Discovery against what sysfs, numactl -H and lstopo say of the same machine. Root. Run by node
+// Discovery, compared with sysfs, numactl -H and lstopo of the same machine. Root. Run by node
 // --test.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -19,7 +19,7 @@ const topology = await discover();
 
 /** `{ id: list }` of groups of CPUs. */
 const groups = (found) => Object.fromEntries(found.map(({ id, cpus }) => [id, String(cpus)]));
-/** The groups that a file of each CPU's folder tells of, by their lowest CPU. */
+/** The groups in a file of each CPU's folder, by their lowest CPU. */
 const groupsByFile = (file) =>
   Object.fromEntries(
     kernel
@@ -28,8 +28,8 @@ const groupsByFile = (file) =>
       .map((cpus) => [Math.min(...cpus), list(cpus)]),
   );
 
-test('the machine is the one that was meant', {
-  skip: shape === undefined && 'booted by somebody else',
+test('the machine is the expected one', {
+  skip: shape === undefined && 'not booted by test/vm',
 }, () => {
   assert.deepEqual(
     kernel.nodeIds().map((node) => list(kernel.cpusOfNode(node))),
@@ -111,7 +111,7 @@ test('its objects are those of lstopo, and its XML describes the same machine', 
   assert.deepEqual(ids('PU'), topology.cpus.toArray());
   assert.equal(ids('Core').length, topology.cores.length);
   assert.equal(ids('Package').length, topology.packages.length);
-  // hwloc leaves out nodes without memory, and has their CPUs with another.
+  // hwloc leaves out nodes without memory, and puts their CPUs elsewhere.
   const withMemory = topology.nodes.filter(({ memoryBytes }) => memoryBytes > 0).map(({ id }) => id);
   assert.deepEqual(ids('NUMANode'), withMemory);
   if (withMemory.length < topology.nodes.length) return;
@@ -127,7 +127,7 @@ test('its objects are those of lstopo, and its XML describes the same machine', 
   assert.deepEqual(plain(described), { ...plain(topology.toJSON()), possible, isolated });
 });
 
-test('the command line tells the same', () => {
+test('the command line prints the same', () => {
   const answer = execFileSync(process.execPath, [CLI, 'topology', '--output', 'json'], { encoding: 'utf8' });
   const { cpus, nodes, numCpus } = JSON.parse(answer);
   const own = topology.toJSON();

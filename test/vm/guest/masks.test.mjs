@@ -1,4 +1,4 @@
-// What masks threads have after any sequence of operations on grants, at each level of enforcement:
+// The masks of threads after any sequence of operations on grants, at each level of enforcement:
 // test/threads/masks.mjs on the real cgroup v2 of a machine with 16 CPUs (0-15) and nothing else on
 // it, as root. Run by node --test.
 import assert from 'node:assert/strict';
@@ -23,9 +23,9 @@ const LEVELS = [
   ['isolated', { cgroupRoot: ROOT, enforcement: 'isolated' }],
 ];
 
-// What the law has found, so that it is always tried.
+// Counterexamples of earlier runs, which are always tried.
 const FOUND = [
-  // All that the main thread has chosen is taken while it runs on a grant, and comes back only
+  // All CPUs that the main thread has chosen are taken while it runs on a grant, and come back only
   // after it has left that grant.
   {
     chosen: { 0: '4-7' },
@@ -45,7 +45,7 @@ const FOUND = [
       ['choose', 0, '2-3'],
     ],
   },
-  // Others have chosen nothing where its choice is taken: nothing is to be repaired.
+  // Other threads have chosen nothing when its choice is taken: nothing needs repair.
   { chosen: { 0: '0' }, steps: [['acquire', 0, 1], ['spawn', 0], ['reconcile']] },
   // A part of its choice is taken while it runs on a grant.
   {
@@ -56,7 +56,7 @@ const FOUND = [
       ['acquire', 1, 1],
     ],
   },
-  // It chooses what the partition has left another of its choice; another process gives back.
+  // It chooses the CPUs of its choice that the partition has left; another process gives back.
   {
     chosen: { 0: '0-1', 1: '1,4' },
     steps: [
@@ -74,7 +74,7 @@ const FOUND = [
       ['transfer', 0],
     ],
   },
-  // It chooses all that a partition leaves, which the next one cuts.
+  // It chooses all CPUs that a partition leaves, which the next one cuts.
   {
     chosen: {},
     steps: [
@@ -99,7 +99,7 @@ function homeBelowRoot() {
 describe('the masks of threads', () => {
   for (const [level, options] of LEVELS) {
     const where = options.cgroupRoot ? 'with cgroups' : 'without cgroups';
-    it(`are after any sequence of operations on grants what they were before (${level}, ${where})`, async () => {
+    it(`are the original ones after any sequence of operations on grants (${level}, ${where})`, async () => {
       const program = new MaskProgram(level === 'cpuset' ? homeBelowRoot() : '');
       try {
         await fc.assert(

@@ -7,8 +7,7 @@ import { CpuSet, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 
-// More than what malloc ever takes from memory that it has had before (its mmap threshold ends at
-// 32 MiB): touched for the first time.
+// More than malloc ever keeps from earlier use (its mmap threshold ends at 32 MiB): new pages.
 const BYTES = 40 * 2 ** 20;
 const OWN_CPUS = affinity();
 const wholeNodes = kernel.wholeNodes();
@@ -20,7 +19,7 @@ const touched = () => new Uint8Array(BYTES).fill(1);
 async function pinnedOn(nodes, options, body) {
   const managedCPUs = String(CpuSet.from(nodes.flatMap((node) => kernel.cpusOfNode(node))));
   const manager = await open({ managedCPUs });
-  // Of several nodes more than one of them has.
+  // On several nodes, more CPUs than one of them has.
   const grant = await manager.acquire({ cpu: nodes.length > 1 ? kernel.cpusOfNode(nodes[0]).length + 1 : 2 });
   assert.deepEqual(kernel.nodesOf(grant.cpus.toArray()), nodes);
   try {
@@ -31,7 +30,7 @@ async function pinnedOn(nodes, options, body) {
   }
 }
 
-test('bound memory lies on the node, whichever it is, and the policy is gone after the release', async () => {
+test('bound memory lies on the node, whichever it is, and the policy ends with the grant', async () => {
   for (const node of [first, last]) {
     await pinnedOn([node], { memory: 'bind' }, ({ memory }) => {
       assert.deepEqual([memory.mode, String(memory.nodes), memory.applied], ['bind', String(node), true]);
@@ -53,7 +52,7 @@ test('interleaved memory lies on all nodes in equal parts', async () => {
   });
 });
 
-test('what a running process has is moved to the nodes of its grant, if that is asked for', async () => {
+test('memory of a running process moves to the nodes of its grant, if the options say so', async () => {
   const buffer = await pinnedOn([first], { memory: 'bind' }, touched);
   assert.deepEqual(where(buffer), { [first]: BYTES });
   await pinnedOn([last], {}, () => assert.deepEqual(where(buffer), { [first]: BYTES }));
@@ -64,12 +63,12 @@ test('what a running process has is moved to the nodes of its grant, if that is 
     const elsewhere = wholeNodes
       .filter((node) => node !== last)
       .reduce((sum, node) => sum + (sums.get(node) ?? 0), 0);
-    // Files that other processes have too may stay.
+    // Files that other processes share may stay.
     assert.ok(sums.get(last) > elsewhere, JSON.stringify([...sums]));
   });
 });
 
-test('a strict buffer lies on the node that was asked for, whatever the policy is', async () => {
+test('a strict buffer lies on the requested node, whatever the policy is', async () => {
   await pinnedOn([first, last], { memory: 'none' }, (_, grant) => {
     for (const node of [first, last]) {
       const buffer = grant.buffer(BYTES, { node });
@@ -82,7 +81,7 @@ test('a strict buffer lies on the node that was asked for, whatever the policy i
 const memoryOnly = kernel
   .nodeIds()
   .filter((node) => kernel.cpusOfNode(node).length === 0 && kernel.bytesOfNode(node) > 0);
-test('a memory-only node is booked where no other has room, and has buffers', {
+test('a memory-only node is booked if no other has room, and holds buffers', {
   skip: memoryOnly.length === 0 && 'no such node',
 }, async () => {
   const reservedMemory = wholeNodes.map((numaNode) => ({

@@ -29,10 +29,10 @@ const ALL_CPUS = CpuSet.from(kernel.online());
 const KILLED = { bytes: 4 * MI, rests: true };
 const COMMIT = 'fsync state.json';
 
-/** What must hold after a death at any step, once another process has made the next one. */
+/** What must hold after a death at any step, after the next change by another process. */
 async function assertOnePlace(manager, level, uid, { pid: tenant, home }) {
   await releaseReally(manager, 'asker');
-  // What the last commit of a process that dies gives back is opened to others by the next change.
+  // The next change opens to others what the last commit of a dead process gave back.
   await (await manager.acquire({ cpu: 1 })).release();
   const grants = manager.grants();
   assert.deepEqual(
@@ -50,14 +50,17 @@ async function assertOnePlace(manager, level, uid, { pid: tenant, home }) {
     const other = node === ROOM.node ? home.node : ROOM.node;
     assertAt({ ...KILLED, pid: tenant }, { cpus: String(cpus), node }, other);
   }
-  // Nothing of memory is lost either.
+  // No memory is lost either.
   const booked = manager.memory().reduce((sum, { reserved }) => sum + reserved, 0);
   assert.equal(booked, grants.length * memoryFor(KILLED.bytes));
 }
 
 const placeOf = ({ cpus, memoryNodes }) => ({ cpus: String(cpus), node: memoryNodes.first });
 
-/** A persistent grant with a process; the killed process moves it. Returns how that one gets ready. */
+/**
+ * A persistent grant with a process; the killed process moves it. Returns how the killed one gets
+ * ready.
+ */
 async function askers(settings, manager, request) {
   const { uid, pid } = await attached(manager, request, KILLED);
   return async (victim) => {
@@ -76,14 +79,14 @@ async function askers(settings, manager, request) {
   };
 }
 
-/** The one that is killed owns the grant, which this process asks to move. */
+/** The killed process owns the grant, which this process asks to move. */
 const owners = (settings, manager, request) => async (victim) => {
   await victim.open(settings);
   const uid = await occupy(victim, request, KILLED);
   return { uid, pid: victim.pid, remaining: undefined, ask: (to) => move(manager, uid, to) };
 };
 
-/** Steps of its that are in a file of the shim, without those that change nothing. */
+/** Its steps in a file of the shim, without those that change nothing. */
 const stepsIn = (path) =>
   existsSync(path)
     ? readFileSync(path, 'utf8')
@@ -91,26 +94,26 @@ const stepsIn = (path) =>
         .filter((line) => line && JSON.parse(line).op !== 'close').length
     : 0;
 
-// `commits`: which of its it makes for a move, as the first of its life or after others.
+// `commits`: which of its commits belong to a move, as the first of its life or after others.
 const KILLS = [
   {
-    who: 'the process that asks',
+    role: 'the process that asks',
     prepare: askers,
     where: 'state folder',
     level: 'partition',
     commits: [1, 3],
   },
-  { who: 'the owner', prepare: owners, where: 'state folder', level: 'members', commits: [2, 3] },
-  { who: 'the process that asks', prepare: askers, where: 'cgroups', level: 'partition' },
-  { who: 'the process that asks', prepare: askers, where: 'state folder', level: 'members' },
-  { who: 'the owner', prepare: owners, where: 'state folder', level: 'partition' },
+  { role: 'the owner', prepare: owners, where: 'state folder', level: 'members', commits: [2, 3] },
+  { role: 'the process that asks', prepare: askers, where: 'cgroups', level: 'partition' },
+  { role: 'the process that asks', prepare: askers, where: 'state folder', level: 'members' },
+  { role: 'the owner', prepare: owners, where: 'state folder', level: 'partition' },
 ];
 
 describe('a move', () => {
-  for (const { who, prepare, where, level, commits } of KILLS) {
+  for (const { role, prepare, where, level, commits } of KILLS) {
     // Just after each commit; in a long run after each step.
     const skip = !isLong && !commits && 'of a long run';
-    it(`of the level ${level} is done or undone whole where ${who} is killed at a step on the ${where}`, {
+    it(`of the level ${level} is completely done or undone if ${role} is killed at a step on the ${where}`, {
       skip,
     }, async (t) => {
       const settings = newSettings();
@@ -122,7 +125,7 @@ describe('a move', () => {
         enforcement: level,
       });
       let home;
-      // Answers whether it has died in the move, or undefined where it has before.
+      // Returns whether it has died in the move; undefined if it died before.
       async function kill(victim, begun = () => {}) {
         const scene = await ready(victim).catch(() => undefined);
         if (!scene) return undefined;
@@ -138,7 +141,7 @@ describe('a move', () => {
       const victimWith = (shim) => actor(shimEnvironment({ folder, ...shim }));
       let [first, last] = commits ?? [];
       if (isLong) {
-        const trace = join(settings.stateDir, '..', `steps of ${who} on ${where} of ${level}`);
+        const trace = join(settings.stateDir, '..', `steps of ${role} on ${where} of ${level}`);
         await kill(victimWith({ trace }), () => (first = stepsIn(trace) + 1));
         last = Infinity;
       }
@@ -151,7 +154,7 @@ describe('a move', () => {
         // It starts meanwhile.
         if (nth < last) next = victimAt(nth + 1);
         const hasDied = await kill(victim);
-        // Steps that fail are in no trace: some of these are before the move.
+        // Steps that fail are in no trace: some of them come before the move.
         if (hasDied === false) break;
         if (hasDied) deaths++;
       }

@@ -1,5 +1,5 @@
-// Grants that move, and what runs on them: processes of their own and others that are attached, each
-// with memory that it has touched and a thread that knows its longest gap. All of them end after a
+// Grants that move, and what runs on them: processes of their own and attached ones, each with
+// memory that it has touched and a thread that records its longest gap. All of them end after a
 // test. At least 4 nodes of 4 CPUs each, root, cgroup v2.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -18,22 +18,22 @@ import { newStateDir } from './state-folders.mjs';
 export const MI = 2 ** 20;
 const CGROUP_ROOT = '/numalign-moves';
 export const FOLDER = join('/sys/fs/cgroup', CGROUP_ROOT);
-/** Of a manager whose groups are in {@link FOLDER}. */
+/** From a manager whose groups are in {@link FOLDER}. */
 export const newSettings = () => ({ stateDir: newStateDir(), cgroupRoot: CGROUP_ROOT });
 
 const OWN_CPUS = affinity();
 export const nodes = kernel.wholeNodes();
-// So many that each grant is one node's.
+// Enough CPUs to fill one node with each grant.
 const CPUS = 3;
 const LAST = nodes.at(-1);
-/** Where there is room at first. */
+/** The initial places. */
 export const ROOM = { cpus: String(CpuSet.from(kernel.cpusOfNode(LAST).slice(0, CPUS))), node: LAST };
 
 const processes = new Set();
 const actors = new Set();
 
-// Before Linux 6.2 a partition that comes or goes gives this process all CPUs, and those that it
-// starts inherit that.
+// Before Linux 6.2 a partition that comes or goes gives this process all CPUs, and its children
+// inherit them.
 const takeOwnMask = () => spawnSync('taskset', ['-apc', String(OWN_CPUS), String(process.pid)]);
 
 export function start(program, ...args) {
@@ -43,8 +43,8 @@ export function start(program, ...args) {
   return child;
 }
 
-// For each thread of a process whose group goes to other memory nodes the kernel waits for all CPUs,
-// and emulated ones are late.
+// For each thread of a process whose group goes to other memory nodes the kernel waits for all
+// CPUs, and emulated ones are late.
 const FEW_THREADS = { UV_THREADPOOL_SIZE: '2' };
 
 export function actor(variables) {
@@ -66,14 +66,15 @@ afterEach(async () => {
   if (existsSync(FOLDER)) removeCgroup(FOLDER);
 });
 
-// Spins, or wakes again and again, with memory that it has touched; tells its longest gap when it is asked.
+// Spins, or wakes again and again, with memory that it has touched; reports its longest gap on
+// request.
 const SPINNER = `use Time::HiRes 'time'; $| = 1; my $rest = $ARGV[1];
   print "here\\n"; <STDIN>; my $memory; vec($memory, $ARGV[0] - 1, 8) = 1; print "begun\\n";
   my ($last, $longest) = (time, 0); $SIG{USR1} = sub { printf "%.3f\\n", 1000 * $longest; $longest = 0 };
   while (1) { my $now = time; $longest = $now - $last if $now - $last > $longest; $last = $now;
     select(undef, undef, undef, $rest) if $rest }`;
 
-/** A program that spins once it is told to begin. */
+/** A program that spins once it receives a line. */
 async function spinner(bytes, rests) {
   const child = start('perl', '-e', SPINNER, String(bytes), rests ? '0.005' : '0');
   await once(child.stdout, 'data');
@@ -100,7 +101,7 @@ const SPINNING_WORKER = `
     if (rests) Atomics.wait(rest, 0, 0, 5);
   }`;
 
-/** A process has a grant of its own, a thread that spins and memory that it has touched. */
+/** A process has a grant of its own, a spinning thread and touched memory. */
 export async function occupy(process, request, { bytes, rests }, pinning = 'pin') {
   const { uid } = await process.acquire(request);
   await process.do(
@@ -133,7 +134,7 @@ export async function owner(settings, request, work, pinning) {
   return { uid, pid: process.pid, gap };
 }
 
-/** A grant of no process, to which one is attached. */
+/** A grant without a process, to which one is attached. */
 export async function attached(manager, request, { bytes, rests }) {
   const grant = await manager.acquire({ ...request, owner: 'persistent' });
   const child = await spinner(bytes, rests);
@@ -144,12 +145,16 @@ export async function attached(manager, request, { bytes, rests }) {
 
 export const MOVABLE = { cpu: CPUS, policy: 'single-numa-node', movable: { notice: '120s' } };
 export const memoryFor = (bytes) => bytes + 64 * MI;
-// What a process had before it was attached, and what the kernel was about to use when it moved the rest.
+// What a process had before it was attached, and what the kernel was about to use when it moved the
+// rest.
 const MOST_LEFT = 2 * MI;
 
 export const move = (manager, uid, place) => moveReally(manager, uid, place, { for: 'asker' });
 
-/** What runs on a grant is on its CPUs, and its pages on its node; answers the bytes on the other one. */
+/**
+ * Checks that processes of a grant are on its CPUs, and their pages on its node; returns the bytes
+ * on the other one.
+ */
 export function assertAt({ pid, bytes }, { cpus, node }, other) {
   for (const mask of kernel.masks(pid))
     assert.ok(CpuSet.from(mask).isSubsetOf(CpuSet.parse(cpus)), `on ${mask} instead of ${cpus}`);

@@ -33,28 +33,29 @@ afterEach(async () => {
   await watch?.end();
 });
 
-// Wakes wherever the kernel likes, again and again.
+// Wakes on any CPU that the kernel chooses, again and again.
 const WANDERER = 'while (1) { select(undef, undef, undef, 0.01); for (my $i = 0; $i < 500; $i++) {} }';
 
 /**
- * What ran where others had the CPUs by the record. `owners`: uids by pid; `isBound`: whether a process
- * has to keep off what is not its own.
+ * Tasks that ran on CPUs that others had on record. `owners`: uids by pid; `isBound`: true if a
+ * process must keep off CPUs that are not its own.
  */
 function intrusions(runs, periods, owners, isBound) {
   const found = new Set();
   for (const { cpu, command, tid, from, to, pid } of runs) {
-    // They are in order, and so many that each run is held against its own alone.
+    // They are in order and many, so that each run is compared only with its own.
     for (let i = firstIndex(periods, (period) => period.to > from); periods[i]?.from < to; i++) {
       const [holder] = Object.entries(periods[i].held).find(([, cpus]) => cpus.includes(cpu)) ?? [];
       const own = owners.get(pid);
       const isRight = own === undefined ? holder === undefined || !isBound(pid) : holder === own;
-      if (!isRight) found.add(`${command} (${tid}) of process ${pid} on CPU ${cpu} of ${holder ?? 'nobody'}`);
+      if (!isRight)
+        found.add(`${command} (${tid}) of process ${pid} on CPU ${cpu} of ${holder ?? 'no grant'}`);
     }
   }
   return [...found];
 }
 
-/** In a list, the first part of which is not so: where it begins to be. */
+/** The first index of a sorted list for which it holds. */
 function firstIndex(list, isSo) {
   let [low, high] = [0, list.length];
   while (low < high) {
@@ -72,9 +73,9 @@ const LEVELS = [
   // The kernel spreads no threads over isolated CPUs.
   { level: 'isolated', request: { require: 'isolated' }, pinning: 'placeThreads', moves: budget(20, 2) },
 ];
-/** Of so many moves one is of the first grant: of a process with many threads it takes long. */
+/** One move in this many is of the first grant: with many threads it takes long. */
 const PERIOD = budget(10, 2);
-/** The kernel's trace of one step after the other; of tasks that are not its own. */
+/** The kernel's trace of one step after the other, of foreign tasks. */
 class Recorder {
   #isOfKernel = trace.kernelTasks();
   runs = [];
@@ -89,7 +90,7 @@ class Recorder {
   }
 }
 
-/** Of some durations, in milliseconds. */
+/** Statistics of durations, in milliseconds. */
 function spread(times) {
   const sorted = times.toSorted((a, b) => a - b);
   const [median, p99, most] = [0.5, 0.99, 1].map((part) => sorted[Math.ceil(part * sorted.length) - 1]);
@@ -98,7 +99,7 @@ function spread(times) {
 
 describe('grants that move', () => {
   for (const { level, request: more, pinning, moves } of LEVELS) {
-    it(`of the level ${level} have their pages follow, and no CPU ever has two owners`, async (t) => {
+    it(`of the level ${level} take their pages along, and no CPU ever has two owners`, async (t) => {
       const settings = newSettings();
       const manager = await open({ ...settings, sharedMember: true });
       const wanderer = start('perl', '-e', WANDERER);
@@ -135,7 +136,7 @@ describe('grants that move', () => {
         });
         mover.gaps.push(await mover.gap());
         most = Math.max(most, assertAt(mover, place, left.node));
-        // The other one goes where this one was.
+        // The other one takes the place of this one.
         place = left;
       }
       const { periods, strays } = await watch.stop();

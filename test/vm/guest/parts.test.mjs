@@ -1,4 +1,4 @@
-// Parts of a grant: threads of one process apart from each other, at every level of enforcement. For
+// Parts of a grant: threads of one process on separate CPUs, at every level of enforcement. For
 // node --test in a virtual machine of 16 CPUs with cgroup v2, as root.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -20,7 +20,7 @@ const ROOT = '/numalign-parts';
 const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const OWN = affinity();
 
-// Tells its thread id, and the CPUs that it was born on, by what the kernel says.
+// Reports its thread id and the CPUs that it was born on, from the kernel.
 const WORKER = `
   const { readFileSync, readlinkSync } = require('node:fs');
   const { parentPort } = require('node:worker_threads');
@@ -29,9 +29,9 @@ const WORKER = `
   parentPort.postMessage({ tid, mask });
   setInterval(() => {}, 1000);`;
 
-async function told(worker) {
+async function reportOf(worker) {
   const [message] = await once(worker, 'message');
-  // It does not keep a test that fails from ending.
+  // It does not keep a failed test from ending.
   worker.unref();
   return { worker, ...message };
 }
@@ -39,7 +39,7 @@ const maskOf = (pid, tid = pid) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/task/${tid}/status`, 'utf8'))[1];
 const masksOf = (pid) => [...new Set(readdirSync(`/proc/${pid}/task`).map((tid) => maskOf(pid, tid)))];
 
-/** `own`: masks by the id of the thread; all others are to have the rest. */
+/** `own`: masks by thread id; all other threads must have the rest. */
 function assertApart(grant, own) {
   for (const { tid, role, cpus } of threads())
     assert.equal(String(cpus), String(own.get(tid) ?? grant.sharedCpus), `thread ${tid}, ${role}`);
@@ -55,13 +55,13 @@ for (const level of ['members', 'partition', 'isolated']) {
     };
     const isIsolated = level === 'isolated';
 
-    it('are apart from each other, in whatever order they come there', async (test) => {
+    it('are on separate CPUs, in whatever order they start', async (test) => {
       const manager = await openManager(options);
       test.after(() => manager.close());
       const grant = await manager.acquire({ cpu: 6, parts: { main: 1, io: 1 }, require: level });
       assert.equal(grant.enforcement, level);
       const { main, io } = grant.parts;
-      // Between isolated CPUs no load is balanced: each thread has one.
+      // The kernel balances no load among isolated CPUs: each thread has one.
       if (isIsolated) await grant.placeThreads();
       else grant.pin();
       const isShared = ({ cpus }) =>
@@ -71,13 +71,13 @@ for (const level of ['members', 'partition', 'isolated']) {
       assert.equal(String(moved[0].cpus), String(main));
       const unknown = { code: 'ERR_UNKNOWN_PART', details: { value: '', valid: ['main', 'io'] } };
       assert.throws(() => grant.worker(WORKER, { eval: true, part: '' }), unknown);
-      // Its own, of two that the grant has.
+      // One CPU of the two that the grant has.
       assert.equal(grant.memoryNodes.size, 2);
       assert.equal(String(memory.nodes), String(grant.part('main').numaNodes));
       const [first, other, plain] = await Promise.all([
-        told(grant.worker(WORKER, { eval: true, part: 'io' })),
-        told(grant.worker(WORKER, { eval: true })),
-        told(new Worker(WORKER, { eval: true })),
+        reportOf(grant.worker(WORKER, { eval: true, part: 'io' })),
+        reportOf(grant.worker(WORKER, { eval: true })),
+        reportOf(new Worker(WORKER, { eval: true })),
       ]);
       await Promise.all(Array.from({ length: 8 }, () => readFile('/proc/self/stat')));
       assert.equal(first.mask, String(io));
@@ -168,17 +168,17 @@ describe('threads of a part whose CPUs go offline', () => {
     return { manager, grant, lost };
   }
 
-  it('follow to another CPU where there is one, and the others stay', async (test) => {
+  it('move to another CPU if there is one, and the others stay', async (test) => {
     const { grant, lost } = await opened(test, '0-5');
     const { main } = grant.parts;
     assert.ok(!main.has(lost) && main.size === 1 && !main.intersects(grant.sharedCpus));
     assertApart(grant, new Map([[threadId(), main]]));
   });
 
-  it('wait among the others where there is none, until it is back', async (test) => {
+  it('wait on the other CPUs if there is none, until it is back', async (test) => {
     const { manager, grant, lost } = await opened(test, '0-3');
     assertApart(grant, new Map());
-    // It is left where it waits, and not taken for one of the others.
+    // It stays where it waits, and does not count as one of the others.
     grant.pin();
     assert.deepEqual((await manager.reconcile()).drifts, []);
     setOnline(lost, true);

@@ -1,4 +1,4 @@
-// Workers that packages construct, one to a CPU from their first instruction. For node --test in a
+// Workers that packages construct, one per CPU from their first instruction. For node --test in a
 // virtual machine of 16 CPUs with cgroup v2, as root.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ const JOBS = fileURLToPath(new URL('../../pools/jobs.cjs', import.meta.url));
 const SIZE = 6;
 let folders = 0;
 
-// As the process sees it from outside.
+// As another process sees it.
 const maskOf = (tid) =>
   /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${process.pid}/task/${tid}/status`, 'utf8'))[1];
 
@@ -44,7 +44,7 @@ async function acquire(test, level) {
   return grant;
 }
 
-/** What `run` answers of each of them, by thread id. */
+/** Each Worker's answer to `run`, by thread id. */
 async function seenBy(run) {
   const seen = new Map();
   while (seen.size < SIZE)
@@ -52,7 +52,7 @@ async function seenBy(run) {
   return seen;
 }
 
-/** Each has one CPU of the grant: by itself, from outside, and by what the placement says. */
+/** Each has one CPU of the grant: by its own report, from outside, and by the placement. */
 function assertApart(grant, placement, seen) {
   assert.deepEqual(
     [...seen.values()].map(({ born }) => Number(born)).sort((a, b) => a - b),
@@ -84,7 +84,7 @@ const PACKAGES = {
 
 describe('pools of Workers', () => {
   for (const [name, start] of Object.entries(PACKAGES)) {
-    it(`of ${name} are one to a CPU of a partition`, async (test) => {
+    it(`of ${name} have one CPU of a partition each`, async (test) => {
       const grant = await acquire(test, 'partition');
       await assert.rejects(grant.placeWorkers(), { code: 'ERR_ENFORCEMENT' });
       grant.pin();
@@ -95,7 +95,7 @@ describe('pools of Workers', () => {
     });
   }
 
-  it('of nobody are one to a CPU of a grant, whose CPUs this thread does not use', async (test) => {
+  it('without a package have one CPU of a grant each, which this thread does not use', async (test) => {
     const grant = await acquire(test, 'members');
     const shared = String(affinity());
     const placement = await grant.placeWorkers({ oneToOne: true });
@@ -117,7 +117,8 @@ describe('pools of Workers', () => {
   });
 });
 
-// What docs/pools.md says of cgroup v2: why single threads do not go into the cgroup of a grant.
+// The reason in docs/pools.md why single threads do not go into the cgroup of a grant with cgroup
+// v2.
 it('the kernel moves no thread to a cgroup beside that of its process', (test) => {
   const root = join(MOUNT, 'numalign-threads');
   const [home, grant] = ['shared', 'grant'].map((name) => join(root, name));
@@ -129,7 +130,7 @@ it('the kernel moves no thread to a cgroup beside that of its process', (test) =
   const enter = (path) => writeFileSync(join(path, 'cgroup.threads'), String(process.pid));
   assert.throws(() => enter(grant), refused);
   assert.throws(() => writeFileSync(join(grant, 'cgroup.type'), 'threaded'), refused);
-  // Below its own it does, and what is there has no more CPUs than the process.
+  // Into a cgroup below its own it does, and there it has no more CPUs than the process.
   const below = join(home, 'below');
   mkdirSync(below);
   writeFileSync(join(below, 'cgroup.type'), 'threaded');

@@ -1,10 +1,10 @@
-// Grants of all CPUs of a node, which ask for quiet.
+// Quiet grants of all CPUs of a node.
 import assert from 'node:assert/strict';
 import * as kernel from './kernel-view.mjs';
 
 /**
- * CPUs are taken from the first whole node on: what comes before the node is held meanwhile, but for
- * a CPU, so that some are shared.
+ * CPUs are taken from the first whole node on. The CPUs before the node are held meanwhile, except
+ * one, so that some are shared.
  */
 export async function acquireOn(manager, node, request) {
   const before = kernel.nodeIds().filter((id) => id < node);

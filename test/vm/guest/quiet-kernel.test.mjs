@@ -1,5 +1,6 @@
-// What the tests of quiet grants build on, without any grant: interrupts of network cards and disks
-// with several queues, and irqbalance. On the machine `quiet`, root. Run by node --test.
+// The kernel behaviour that the tests of quiet grants rely on, without any grant: interrupts of
+// network cards and disks with several queues, and irqbalance. On the machine `quiet`, root. Run by
+// node --test.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -11,7 +12,7 @@ const many = view.networkCard(1);
 const spare = view.networkCard(2);
 const queueIrqs = () => view.interruptsOf(many.pci).filter((irq) => /put/.test(view.handlersOf(irq)));
 
-test('a network card has an interrupt for each direction of each of its 4 queues, which may be moved', () => {
+test('a network card has a movable interrupt for each direction of each of its 4 queues', () => {
   assert.equal(many.node, 1);
   const irqs = queueIrqs();
   assert.deepEqual(
@@ -25,7 +26,7 @@ test('a network card has an interrupt for each direction of each of its 4 queues
   view.setAffinity(irq, before.join());
 });
 
-test('the kernel lets nobody move the interrupts of a disk with several queues', () => {
+test('the kernel refuses to move the interrupts of a disk with several queues', () => {
   const irqs = kernel
     .output('sh', '-c', 'grep -l nvme0q[1-9] /sys/kernel/irq/*/actions')
     .match(/\d+(?=\/actions)/g);
@@ -33,7 +34,7 @@ test('the kernel lets nobody move the interrupts of a disk with several queues',
   for (const irq of irqs) assert.throws(() => view.setAffinity(irq, '0'), { code: /^(EPERM|EIO)$/ });
 });
 
-test('each CPU that sends has interrupts of the queue that it sends by', async () => {
+test('each CPU that sends has interrupts of its own queue', async () => {
   const stop = await view.startPings(many, [0, 2, 4, 6]);
   try {
     const irqs = Object.keys(await view.deliveries(CPUS, 1000)).map(Number);

@@ -1,5 +1,5 @@
-// Quiet grants beside others that change the same settings, or end without a word: irqbalance,
-// somebody who moves interrupts back, owners that are killed, isolated partitions. On the machine
+// Quiet grants beside programs that change the same settings, or end without notice: irqbalance, a
+// program that moves interrupts back, owners that are killed, isolated partitions. On the machine
 // `quiet`, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -24,7 +24,7 @@ const areOff = (irqs, cpus) => irqs.every((irq) => !view.meet(view.affinityOf(ir
 const children = [];
 after(() => children.forEach((child) => void child.kill('SIGKILL')));
 
-/** Another process with a quiet grant of 2 CPUs, once it has it, and those CPUs. */
+/** Another process with a quiet grant of 2 CPUs, and those CPUs. */
 async function startOwner(stateDir, request) {
   const options = { stateDir, sharedMember: false, cpuManagerReconcilePeriod: 0 };
   const script = `
@@ -47,7 +47,7 @@ async function kill(child) {
   await ended;
 }
 
-test('irqbalance runs beside a quiet grant, leaves it quiet, and is as before after it', async () => {
+test('irqbalance runs beside a quiet grant, leaves it quiet, and is restored after it', async () => {
   const rival = await view.startIrqbalance();
   const stop = await view.startPings(many, [0, 2, 4, 6]);
   try {
@@ -73,7 +73,7 @@ test('irqbalance runs beside a quiet grant, leaves it quiet, and is as before af
   }
 });
 
-test('an interrupt that somebody moves back is moved again, and left after three fights', async () => {
+test('an interrupt that another program moves back is moved again, and left after three fights', async () => {
   const manager = await open();
   const drifts = [];
   manager.on('drift', ({ kind, repaired, contested }) => drifts.push([kind, repaired, contested]));
@@ -90,12 +90,12 @@ test('an interrupt that somebody moves back is moved again, and left after three
     ['quiet', false, true],
   ]);
   await grant.release();
-  // Not numalign's value any more: it is left alone.
+  // Not numalign's value any more: it stays.
   assert.deepEqual(view.affinityOf(irq), [2]);
   view.rebind(many);
 });
 
-test('a manager that runs restores what a killed owner has changed', async (t) => {
+test('a running manager restores the changes of a killed owner', async (t) => {
   const stateDir = newStateDir();
   const manager = await open({ stateDir, cpuManagerReconcilePeriod: '1h' });
   const before = view.settings(many.pci);
@@ -112,7 +112,7 @@ test('a manager that runs restores what a killed owner has changed', async (t) =
   t.diagnostic(`restored within ${Math.round(performance.now() - begin)} ms`);
 });
 
-test('the next that opens the state restores what a killed owner has changed', async () => {
+test('the next opener of the state restores the changes of a killed owner', async () => {
   const stateDir = newStateDir();
   const before = view.settings(many.pci);
   const { child } = await startOwner(stateDir, { quiet: true });
@@ -131,7 +131,7 @@ test('an isolated partition and quiet agree on which CPUs do the work of the ker
   });
   assert.equal(view.maskOf(WORK) & view.bitsOf(NEAR), 0n);
   assert.deepEqual(grant.quiet.parts.workqueues, { reached: 'yes', reasons: [] });
-  // Neither takes back what the other has written.
+  // Neither undoes the writes of the other.
   for (let round = 0; round < 2; round++) assert.deepEqual((await manager.reconcile()).drifts, []);
   assert.equal(grant.enforcement, 'isolated');
   // A partition comes and goes beside it.
@@ -143,7 +143,7 @@ test('an isolated partition and quiet agree on which CPUs do the work of the ker
   assert.deepEqual(view.settings(many.pci), before);
 });
 
-test('what an isolated partition keeps away stays away after a quiet grant beside it', async () => {
+test('work that an isolated partition keeps away stays away after a quiet grant beside it', async () => {
   const before = view.settings();
   const manager = await open({ cgroupRoot: '/numalign-quiet' });
   const partition = await acquireOn(manager, many.node, { require: 'isolated' });

@@ -1,5 +1,5 @@
-// What the kernel does on CPUs besides running threads, read from its files without numalign; and
-// traffic that makes it do so.
+// The kernel's work on CPUs besides threads, read from its files without numalign; and traffic that
+// causes it.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import * as kernel from './kernel-view.mjs';
 
 const IRQS = '/proc/irq';
 const PCI = '/sys/bus/pci';
-// `*`: whatever is there.
+// `*`: every name.
 const SETTINGS = [
   '/proc/irq/default_smp_affinity',
   '/sys/devices/virtual/workqueue/cpumask',
@@ -21,7 +21,7 @@ const SETTINGS = [
   '/sys/devices/system/cpu/*/power/pm_qos_resume_latency_us',
 ];
 
-/** Resolves with what `condition` answers, which is asked until that is true. */
+/** Resolves with the first true result of `condition`, which is called repeatedly. */
 export async function until(what, condition, ms = 20_000) {
   for (const end = performance.now() + ms; ; await pause(50)) {
     const value = await condition();
@@ -51,7 +51,7 @@ export const interruptsOf = (pci) =>
     .sort((a, b) => a - b);
 export const handlersOf = (irq) => kernel.read('/sys/kernel/irq', String(irq), 'actions');
 export const affinityOf = (irq) => kernel.parseList(kernel.read(IRQS, String(irq), 'smp_affinity_list'));
-/** Where the next one is delivered, as far as the kernel has moved it. */
+/** Where the next interrupt is delivered, as far as the kernel has moved it. */
 export const effectiveOf = (irq) =>
   kernel.parseList(kernel.read(IRQS, String(irq), 'effective_affinity_list'));
 export const setAffinity = (irq, list) => writeFileSync(join(IRQS, String(irq), 'smp_affinity_list'), list);
@@ -73,7 +73,7 @@ function counts() {
   );
 }
 
-/** How many interrupts of devices CPUs have within some time, by number; those that have none are left out. */
+/** Interrupts of devices on CPUs within some time, by number, without those that had none. */
 export async function deliveries(cpus, ms) {
   const before = counts();
   await pause(ms);
@@ -86,7 +86,7 @@ function textOf(path) {
   try {
     return kernel.read(path);
   } catch {
-    // A card with one queue has the file, and nothing in it.
+    // A card with one queue has an empty file.
     return undefined;
   }
 }
@@ -102,7 +102,7 @@ function pathsOf(pattern) {
     : [];
 }
 
-/** All settings that quiet grants may change, by path. Of interrupts, those of these devices. */
+/** All settings that quiet grants may change, by path. Interrupts only of these devices. */
 export function settings(...devices) {
   const irqs = devices.flatMap(interruptsOf).map((irq) => join(IRQS, String(irq), 'smp_affinity_list'));
   const paths = [...irqs, ...SETTINGS.flatMap(pathsOf)];
@@ -111,7 +111,7 @@ export function settings(...devices) {
 
 export const unbind = ({ driver, pci }) => writeFileSync(join(driver, 'unbind'), pci);
 export const bind = ({ driver, pci }) => writeFileSync(join(driver, 'bind'), pci);
-/** Its interrupts are new ones. Of its settings none is left. */
+/** Its interrupts are new ones, without any of the former settings. */
 export function rebind(card) {
   unbind(card);
   bind(card);
@@ -140,15 +140,16 @@ const PING = `
     select(undef, undef, undef, 0.005);
   }`;
 
-/** The first that is printed; nothing where it ends before. */
+/** The first line that is printed; none if the process ends before. */
 async function answerOf(stream) {
   for await (const data of stream) return String(data);
   return '';
 }
 
 /**
- * Pings the host from each of these CPUs by a network card, each with an address of its own, so that
- * each of them has a queue for what is sent and for the answers. Answers what ends it.
+ * Pings the host from each of these CPUs through a network card, each with an address of its own,
+ * so that each CPU has a queue for its packets and for the answers. Returns a function that ends
+ * it.
  */
 export async function startPings(card, cpus) {
   const { name } = card;
@@ -168,7 +169,7 @@ export async function startPings(card, cpus) {
   };
 }
 
-/** irqbalance that looks once a second. Answers what asks its socket, and what ends it. */
+/** irqbalance with a round every second. Returns functions that ask its socket and end it. */
 export async function startIrqbalance() {
   execFileSync('mkdir', ['-p', '/run/irqbalance']);
   const child = spawn(process.env.NUMALIGN_IRQBALANCE, ['--foreground', '-t', '1'], { stdio: 'ignore' });
@@ -180,7 +181,7 @@ export async function startIrqbalance() {
       socket.on('data', (data) => (answer += data));
       socket.on('error', reject).on('close', () => resolve(answer));
     });
-  // It may have made its file and not listen yet.
+  // It may have created its socket and not listen yet.
   await until('irqbalance answers', () => ask('setup').catch(() => ''));
   const end = async () => {
     const ended = once(child, 'close');

@@ -1,5 +1,5 @@
-// Grants that ask for quiet, against interrupts, queues and work of a kernel under traffic. On the
-// machine `quiet`, root. Run by node --test.
+// Quiet grants, against interrupts, queues and work of a kernel under traffic. On the machine
+// `quiet`, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ const NEAR = kernel.cpusOfNode(many.node);
 const queueIrqs = () => view.interruptsOf(many.pci).filter((irq) => view.handlersOf(irq).includes('put'));
 const areOff = (irqs, cpus) => irqs.every((irq) => !view.meet(view.affinityOf(irq), cpus));
 
-/** With a ping from a CPU of each node, of which each has a queue. */
+/** With a ping from a CPU of each node, each with its own queue. */
 async function underTraffic(body) {
   const stop = await view.startPings(many, [0, 2, 4, 6]);
   try {
@@ -26,13 +26,13 @@ async function underTraffic(body) {
   }
 }
 
-test('under traffic no interrupt of a device comes to a quiet grant, and all are as before after it', async () => {
+test('under traffic no interrupt of a device reaches a quiet grant, and all are restored after it', async () => {
   await underTraffic(async () => {
     const before = view.settings(many.pci, spare.pci);
     assert.notDeepEqual(await view.deliveries(NEAR, 1000), {});
     const manager = await open();
     const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true } });
-    // Each may come once more to where it was.
+    // Each may arrive once more at its old place.
     const isElsewhere = (irq) => !view.meet(view.effectiveOf(irq), NEAR);
     await view.until('interrupts leave', () => queueIrqs().every(isElsewhere));
     assert.deepEqual(await view.deliveries(NEAR, isLong ? 10_000 : 4000), {});
@@ -45,7 +45,7 @@ test('under traffic no interrupt of a device comes to a quiet grant, and all are
   });
 });
 
-test('an interrupt that the kernel manages is named, with its error, and the rest is reached', async () => {
+test('an interrupt that the kernel manages is reported with its error, and the others are moved', async () => {
   const manager = await open();
   const grant = await acquireOn(manager, 3, { quiet: { interrupts: true } });
   const { reached, reasons } = grant.quiet.parts.interrupts;
@@ -64,7 +64,7 @@ test('an interrupt that the kernel manages is named, with its error, and the res
   assert.deepEqual(manager.grants(), []);
 });
 
-test('queues are served by other CPUs than those of a quiet grant', async () => {
+test('queues are served by CPUs outside a quiet grant', async () => {
   const folder = `/sys/class/net/${many.name}/queues`;
   const queues = [0, 1, 2, 3];
   const steering = queues.map((queue) => `${folder}/rx-${queue}/rps_cpus`);
@@ -83,7 +83,7 @@ test('queues are served by other CPUs than those of a quiet grant', async () => 
   for (const mask of steering) writeFileSync(mask, '0');
 });
 
-test('unbound work leaves a quiet grant, and what sleeps there wakes up soon', async () => {
+test('unbound work leaves a quiet grant, and threads that sleep there wake up soon', async () => {
   const before = view.settings();
   const manager = await open();
   const quiet = { workqueues: true, idle: { maxLatency: 7 } };
@@ -109,7 +109,7 @@ test('a card that is brought up after the grant has no interrupts on its CPUs', 
   view.rebind(spare);
 });
 
-test('interrupts that a driver puts there again are moved in the next round', async () => {
+test('interrupts that a driver puts back are moved in the next round', async () => {
   const manager = await open();
   const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true, packets: true } });
   view.rebind(many);
@@ -120,7 +120,7 @@ test('interrupts that a driver puts there again are moved in the next round', as
   await grant.release();
 });
 
-test('an interrupt that has the number of one that was moved, and is another, is not taken for it', async () => {
+test('a new interrupt with the number of one that was moved counts as a new one', async () => {
   const manager = await open();
   const grant = await acquireOn(manager, many.node, { quiet: { interrupts: true } });
   const [former, other] = [many, spare].map(({ pci }) => view.interruptsOf(pci));

@@ -18,14 +18,14 @@ test('it is another boot', () => {
   assert.notEqual(kernel.read('/disk/boot-id'), kernel.read('/proc/sys/kernel/random/boot_id'));
 });
 
-test('a look tells of the earlier boot, and changes nothing', () => {
+test('inspection reports the earlier boot, and changes nothing', () => {
   const found = look();
   assert.equal(found.isOfEarlierBoot, true);
   assert.deepEqual([found.grants, found.lapsed.map(({ name }) => name)], [[], ['kept']]);
   assert.deepEqual(look(), found);
 });
 
-test('the state is archived, persistent grants are reported, and nothing is granted again by itself', async () => {
+test('the state is archived, persistent grants are reported, and none is granted again by itself', async () => {
   const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
   const [archived, ...more] = manager.warnings;
   assert.deepEqual([archived.code, more], ['STATE_ARCHIVED', []]);

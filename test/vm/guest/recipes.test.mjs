@@ -1,5 +1,5 @@
-// Recipes of docs/recipes.md that need a cgroup v2 with the controller cpuset, as they stand there:
-// in a virtual machine, as root.
+// Recipes of docs/recipes.md that need a cgroup v2 with the cpuset controller, word for word: in a
+// virtual machine, as root.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const PACKAGE = fileURLToPath(new URL('../../..', import.meta.url));
 const MOUNT = '/sys/fs/cgroup';
 const BOX = `${MOUNT}/box.service`;
 const STATE = '/run/gateway';
-const NOBODY = 65534;
+const UNPRIVILEGED = 65534;
 
 const [, section] = readFileSync(join(PACKAGE, 'docs/recipes.md'), 'utf8').split(
   '\n## In a container with a cgroup of its own\n',
@@ -21,7 +21,7 @@ const [, section] = readFileSync(join(PACKAGE, 'docs/recipes.md'), 'utf8').split
 const blockOf = (language) => new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'ms').exec(section)[1];
 const [ENTRYPOINT, APP] = [blockOf('sh'), blockOf('ts')];
 
-// Somebody else in the container, and what has become of him and of us.
+// Another process in the container, and the state of it and of numalign.
 const BEFORE = `import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 const other = spawn('sleep', ['60']);
@@ -51,8 +51,8 @@ afterEach(() => {
 });
 
 /**
- * Runs `command` as a container's first process: in a cgroup of its own, which is all that it sees
- * of cgroups.
+ * Runs `command` as a container's first process, in its own cgroup, which is all that it sees of
+ * cgroups.
  */
 function inContainer(command, { app = APP, access = 'rw' } = {}) {
   writeFileSync(join(folder, 'app.mjs'), BEFORE + app + AFTER);
@@ -72,19 +72,21 @@ function assertHeld({ enforcement, cpus, own, others, shared, partition }) {
 }
 
 describe('in a container with a cgroup of its own', () => {
-  it('the recipe has a cpuset hold everybody else in the container', () => {
+  it('the recipe has a cpuset hold all other processes in the container', () => {
     assertHeld(inContainer('sh entrypoint.sh'));
   });
 
-  it('the recipe does without root, where the cgroup is the user’s', () => {
+  it('the recipe needs no root if the user owns the cgroup', () => {
     for (const file of ['.', 'cgroup.procs', 'cgroup.subtree_control'])
-      chownSync(join(BOX, file), NOBODY, NOBODY);
+      chownSync(join(BOX, file), UNPRIVILEGED, UNPRIVILEGED);
     mkdirSync(STATE, { mode: 0o700 });
-    for (const path of [folder, STATE]) chownSync(path, NOBODY, NOBODY);
-    assertHeld(inContainer(`setpriv --reuid ${NOBODY} --regid ${NOBODY} --clear-groups sh entrypoint.sh`));
+    for (const path of [folder, STATE]) chownSync(path, UNPRIVILEGED, UNPRIVILEGED);
+    assertHeld(
+      inContainer(`setpriv --reuid ${UNPRIVILEGED} --regid ${UNPRIVILEGED} --clear-groups sh entrypoint.sh`),
+    );
   });
 
-  it('a grant that requires nothing is made by masks where cgroups are read-only, and says why', () => {
+  it('a grant without requirements uses masks if cgroups are read-only, and says why', () => {
     const app = APP.replace(/^await manager\.addSharedMember.*$/m, '').replace(", require: 'cpuset'", '');
     const { enforcement, warnings } = inContainer('node app.mjs', { app, access: 'ro' });
     assert.equal(enforcement, 'members');

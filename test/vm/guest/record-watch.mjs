@@ -1,5 +1,5 @@
-// Watches a state from a thread of its own: which CPUs were on record as each grant's, from when to
-// when, and threads of grants that were allowed on others meanwhile.
+// Watches a state from a thread of its own: which CPUs each grant had on record, from when to when,
+// and threads of grants that were allowed on others meanwhile.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { cpusOf } from '../../../dist/account/pod-holdings.js';
@@ -8,9 +8,9 @@ import { Ledger } from '../../../dist/state/ledger.js';
 import { now } from './kernel-trace.mjs';
 import * as kernel from './kernel-view.mjs';
 
-/** Between two looks at the record, which are cheap. */
+/** Between two reads of the record, which are cheap. */
 const PERIOD_MS = 5;
-/** It looks at masks, then not for so many times as long: those that it watches need the CPU. */
+/** After a look at masks it skips this many times as long: the watched processes need the CPU. */
 const REST = 4;
 
 export class RecordWatch {
@@ -30,7 +30,7 @@ export class RecordWatch {
   }
 
   /**
-   * `periods`: `{ from, to, held }`, in which nothing changed; `held` has the CPUs of each grant by uid.
+   * `periods`: `{ from, to, held }`, without a change; `held` has the CPUs of each grant by uid.
    * `strays`: what was wrong.
    */
   async stop() {

@@ -1,5 +1,5 @@
-// The manager and owners of grants end and start again: who keeps what, by the state and by the
-// kernel. cgroup v2, root. Run by node --test.
+// The manager and owners of grants end and start again: which process keeps what, by the state and
+// by the kernel. cgroup v2, root. Run by node --test.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { newStateDir } from './state-folders.mjs';
 
 const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 const OWN_CPUS = affinity();
-/** A state folder with settings on record, for whoever opens it after. */
+/** A state folder with settings on record, for the processes that open it later. */
 async function settings() {
   const stateDir = newStateDir();
   const options = { stateDir, cgroupRoot: `/numalign-${basename(stateDir)}`, reservedSystemCPUs: '0' };
@@ -25,7 +25,7 @@ async function settings() {
 const status = (stateDir) =>
   JSON.parse(execFileSync(process.execPath, [CLI, 'status', '--output', 'json', '--state-dir', stateDir]));
 
-// What a test that failed has left: numalign run, and what it runs.
+// Processes that a failed test has left: numalign run, and its programs.
 const owners = [];
 const pids = [];
 after(() => {
@@ -41,7 +41,7 @@ async function until(condition) {
   throw new Error(`has not come: ${condition}`);
 }
 
-/** `numalign run`, beside a program that idles, once that is on its CPUs. */
+/** `numalign run`, beside an idle program, once that is on its CPUs. */
 async function startOwner({ stateDir }, name) {
   const options = [
     '--supervise',
@@ -64,15 +64,15 @@ async function startOwner({ stateDir }, name) {
   const [pid, list] = String(line).trim().split(' ');
   pids.push(Number(pid));
   const cpus = kernel.parseList(list);
-  // With cgroup v2 it is moved into the cgroup of its grant once it is there.
+  // With cgroup v2 it is moved into the cgroup of its grant after its start.
   await until(() => kernel.masks(pid).every((mask) => mask.join() === cpus.join()));
   return { owner, pid: Number(pid), cpus };
 }
 
 async function kill(child, pid = child.pid) {
-  const gone = once(child, 'exit');
+  const exit = once(child, 'exit');
   process.kill(pid, 'SIGKILL');
-  await gone;
+  await exit;
 }
 
 test('grants outlive the manager that made them, and the next one knows them', async () => {
@@ -89,7 +89,7 @@ test('grants outlive the manager that made them, and the next one knows them', a
     assert.deepEqual([more.length, found.uid, found.alive, String(found.cpus)], [0, uid, true, String(cpus)]);
     assert.ok(!next.sharedPool().intersects(cpus));
     for (const mask of kernel.masks()) assert.deepEqual(mask, cpus.toArray());
-    // It is in the cgroup of its grant, and can have others all the same.
+    // It is in the cgroup of its grant, and may still get others.
     const other = await next.acquire({ cpu: 2, policy: 'single-numa-node' });
     assert.ok(!other.cpus.intersects(cpus));
     await other.release();
@@ -119,7 +119,7 @@ test('an owner that is killed leaves its CPUs to its child, and its child to oth
   }
 });
 
-test('an agent that starts again has its old CPUs, though others came first', async () => {
+test('an agent that starts again gets its old CPUs, though others came first', async () => {
   const options = await settings();
   const before = await startOwner(options, 'agent');
   const other = await startOwner(options, 'other');
@@ -159,7 +159,7 @@ test('a program that numalign run becomes is in the cgroup of its grant from its
   await until(() => readFileSync(`/proc/${run.pid}/comm`, 'utf8') === 'sleep\n');
   assert.deepEqual(kernel.masks(run.pid), [cpus]);
   await kill(run);
-  // Till somebody opens the state the CPUs are nobody's.
+  // Until a process opens the state, the CPUs have no owner.
   assert.deepEqual([status(options.stateDir).grants[0].alive, existsSync(grant.cgroup)], [false, true]);
   const manager = await openManager(options);
   try {
@@ -170,10 +170,10 @@ test('a program that numalign run becomes is in the cgroup of its grant from its
   }
 });
 
-test('numalign run that cannot become its program has left the cgroup of its grant, which is gone', async () => {
+test('numalign run that cannot become its program leaves the cgroup of its grant, which is removed', async () => {
   const { stateDir, cgroupRoot } = await settings();
   const file = `${stateDir}.program`;
-  // Found only when it is executed.
+  // The error appears only when it is executed.
   writeFileSync(file, '#!/no/such/interpreter\n', { mode: 0o700 });
   const line = ['run', '--cpus', '2', '--state-dir', stateDir, '--', file];
   const { status: code, stderr } = spawnSync(process.execPath, [CLI, ...line], { encoding: 'utf8' });

@@ -1,5 +1,5 @@
 // Managers with state folders of their own: closed and removed after the tests of a file. What a
-// test that failed has not released is released after it.
+// failed test has not released is released after it.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,8 +23,8 @@ after(() => {
 export const newStateDir = () => join(folder, `state-${folders++}`);
 
 /**
- * The process that tests is no shared member, and nothing is repaired behind its back: where its
- * threads are is what they are pinned to.
+ * The test process is no shared member, and nothing is repaired behind its back: its threads are
+ * exactly where they are pinned.
  */
 export async function open(options = {}) {
   const alone = { sharedMember: false, cpuManagerReconcilePeriod: 0 };

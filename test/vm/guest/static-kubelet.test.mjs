@@ -1,6 +1,6 @@
-// A process beside the pods of a kubelet with the static policy, in a machine with room for both. The
-// kubelet's file is written as it writes it, and its pod's CPUs are set by CRI. Run by node --test, as
-// root.
+// A process beside the pods of a kubelet with the static policy, in a machine with room for both.
+// The test writes the kubelet's file in its format, and sets the CPUs of its pod through CRI. Run
+// by node --test, as root.
 import assert from 'node:assert/strict';
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
   let agent;
   let chosen;
 
-  /** The kubelet gives CPUs to the pod's container: on file, and in the container's cpuset. */
+  /** The kubelet gives CPUs to the pod's container: in its file, and in the container's cpuset. */
   const give = async (cpus) => {
     const entries = new Map([[pod.uid, new Map([['main', cpus]])]]);
     const state = { policyName: 'static', defaultCpuSet: all.difference(cpus), entries };
@@ -49,7 +49,7 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
       ...{ manager, log: () => {}, nri: null, devicePlugin: null, publish: null },
       kubelet: { stateFolder, ...paths },
     });
-    // What it would have on a machine without a kubelet.
+    // The CPUs that it would get on a machine without a kubelet.
     const first = await manager.acquire({ cpu: CPUS });
     chosen = first.cpus;
     await first.release();
@@ -62,7 +62,7 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
     rmSync(stateFolder, { recursive: true });
   });
 
-  it('runs on others than the kubelet has given out', async () => {
+  it('runs on CPUs that the kubelet has not given out', async () => {
     await give(chosen);
     await agent.start();
     const grant = await manager.acquire({ cpu: CPUS });
@@ -73,7 +73,7 @@ describe('a process that is granted CPUs beside the pods of a static kubelet', (
     assert.equal(grant.cpus.intersects(chosen), false);
   });
 
-  it('leaves those that the kubelet gives out later, where it has asked to be moved', async () => {
+  it('leaves CPUs that the kubelet gives out later, if it consents to moves', async () => {
     await give(CpuSet.of(all.toArray().at(-1)));
     await agent.start();
     const grant = await manager.acquire({ cpu: CPUS, onTaken: 'move' });

@@ -1,6 +1,6 @@
-// Threads of a Node process on a machine with CPUs enough to place every kind apart, and with
-// isolated ones. For node --test in a virtual machine of 16 CPUs, as root; the isolated part where
-// its kernel was started with isolcpus=12-15.
+// Threads of a Node process on a machine with enough CPUs to place every kind separately, and with
+// isolated ones. For node --test in a virtual machine of 16 CPUs, as root; the isolated part needs
+// a kernel that was started with isolcpus=12-15.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ const MANAGED = cpus.difference(isolated);
 const WATCH_MS = 4_000;
 const OWN_CPUS = affinity();
 
-/** Every thread that has run since it was placed has only been where its kind belongs. */
+/** Every thread that ran since its placement was only where its kind belongs. */
 function checkPlaces({ placed, seen }, places) {
   const { kinds } = placed;
   const kindOf = new Map(Object.entries(kinds).flatMap(([kind, tids]) => tids.map((tid) => [tid, kind])));
@@ -46,7 +46,7 @@ function checkPlaces({ placed, seen }, places) {
 describe('a busy program on four CPUs of its own', { skip: MANAGED.size < 8 && 'too few CPUs' }, () => {
   const manager = { managedCPUs: String(MANAGED), reservedSystemCPUs: String(MANAGED.first) };
 
-  it('runs every kind of thread only where it was put', async () => {
+  it('runs every kind of thread only where it was placed', async () => {
     const probe = await openManager({ stateDir: stateDir(), ...manager });
     const grant = await probe.acquire({ cpu: 4 });
     const [a, b, c, d] = grant.cpus.toArray().map(String);
@@ -71,7 +71,7 @@ describe('a busy program on four CPUs of its own', { skip: MANAGED.size < 8 && '
     assert.deepEqual(run.ended.left, []);
   });
 
-  it('spreads over all of them where nothing is said, and over no other', async () => {
+  it('spreads over all of them without a placement, and over no other', async () => {
     const run = await runProgram({ stateDir: stateDir(), cpu: 4, manager }, WATCH_MS);
     const { grant } = run.placed;
     checkPlaces(run, { main: grant, workers: grant, pool: grant, v8: grant, others: grant });
@@ -142,6 +142,6 @@ it('limits allow a scheduling class without CAP_SYS_NICE up to their value', () 
       { limit: undefined, policy: 'other', priority: 0, nice: 4 },
     ],
   );
-  // Without rights the flag stays: it does nothing to an ordinary thread.
+  // Without the capability the flag stays: it has no effect on an ordinary thread.
   assert.deepEqual([afterwards.policy, afterwards.nice, afterwards.resetOnFork], ['other', 0, true]);
 });

@@ -1,5 +1,5 @@
-// What the kernel's own trace (sched_switch) says of granted CPUs: over many grants no task of
-// another user ran there. cgroup v2, root, 16 CPUs. Run by node --test.
+// The kernel's own trace (sched_switch) of granted CPUs: over many grants no task of another user
+// ran there. cgroup v2, root, 16 CPUs. Run by node --test.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,13 +11,13 @@ import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 
 const CYCLES = budget(1_000, 150);
-// By masks alone: so many that a task that is not moved is seen for certain.
+// With masks alone: enough cycles that a task that is not moved shows for certain.
 const MASK_CYCLES = 100;
 const GRANTED = [4, 5, 6, 7];
 const SCHED_SETAFFINITY = 203;
 
-// One wakes wherever the kernel likes, again and again; the other tries by force to run on each of
-// the granted CPUs.
+// One wakes on any CPU that the kernel chooses, again and again; the other tries by force to run on
+// each of the granted CPUs.
 const WANDERER = 'while (1) { select(undef, undef, undef, 0.01); for (my $i = 0; $i < 500; $i++) {} }';
 const INTRUDER = `my $i = 0; while (1) {
   my $mask = pack('Q', 1 << (4 + $i++ % 4));
@@ -39,7 +39,7 @@ after(async () => {
   }
 });
 
-/** Every task that was switched to or from, each time. */
+/** Every task that a CPU switched to or from, with repetitions. */
 const tasks = () => trace.switches().flatMap(({ from, to }) => [from, to]);
 
 /** Interrupts so far on the granted CPUs. */
@@ -64,7 +64,7 @@ function counted(names) {
 // A slow machine runs the others seldom.
 const MOST_LOOKS = 20;
 
-test('the trace sees others on these CPUs while they are nobody’s', async () => {
+test('the trace sees others on these CPUs while they are free', async () => {
   const isSeen = () => {
     const seen = new Set(tasks().map(([, tid]) => Number(tid)));
     return others.some(({ pid }) => seen.has(pid));
@@ -75,11 +75,11 @@ test('the trace sees others on these CPUs while they are nobody’s', async () =
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
   trace.pause();
-  assert.ok(isSeen(), 'nobody was there, so that a grant would show nothing');
+  assert.ok(isSeen(), 'no other task ran there, so that a grant would show nothing');
 });
 
 /**
- * Grants all of them again and again while the kernel records who runs there; answers how often
+ * Grants all of them again and again while the kernel records what runs there; returns how often
  * each task of another user did.
  */
 async function foreignTasks(t, manager, cycles, level) {
@@ -90,7 +90,7 @@ async function foreignTasks(t, manager, cycles, level) {
     const grant = await manager.acquire({ cpu: GRANTED.length, enforcement: level });
     levels.add(grant.enforcement);
     trace.record();
-    // Now and then used, and long enough for the others to wake.
+    // Sometimes used, and long enough for the others to wake.
     if (cycle % 20 === 0) {
       const begin = interrupts();
       grant.pin();
@@ -132,6 +132,6 @@ test('members are off the granted CPUs before they are granted, by their masks a
     found = await foreignTasks(t, manager, MASK_CYCLES, 'members');
     assert.ok(!wanderers.some(isFound), found);
   }
-  // Of the others only those that are no members: so that it is known that somebody could be there.
+  // Only others that are no members, as a control that tasks can be there.
   assert.ok(intruders.some(isFound), found);
 });

@@ -10,7 +10,7 @@ import { openManager } from '../../../dist/index.js';
 
 const CLI = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
 
-test('a persistent grant and one of a process that runs are on record on the disk', async () => {
+test('a persistent grant and one of a running process are on record on the disk', async () => {
   const stateDir = '/disk/state';
   const manager = await openManager({ stateDir, reservedSystemCPUs: '0' });
   await manager.acquire({

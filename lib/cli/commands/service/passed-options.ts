@@ -1,19 +1,19 @@
-// PassedOptions: options that a command takes for another one, word for word.
+// PassedOptions: the options of another command that a command accepts and passes on unchanged.
 import { resolve } from 'node:path';
 import { Command, type Option } from 'commander';
 
-// What is below a folder of the shell's is not below that of a unit.
+// Relative paths must become absolute: a unit has another working directory than the shell.
 const PATHS = ['--state-dir', '--devices'];
-// Each command has its own.
-const OWN = ['--output'];
+// Options that the command has itself.
+const COMMON = ['--output'];
 
-/** The words of a command line that were given for the other command, in their order. */
+/** The words on the command line for the other command, in their order. */
 export class PassedOptions {
   readonly #words: string[] = [];
 
   /**
    * @param add adds the other command to a program
-   * @param shown the options that are in the help; default: all
+   * @param shown the options in the help; all by default
    */
   constructor(
     command: Command,
@@ -24,7 +24,7 @@ export class PassedOptions {
     const program = new Command().enablePositionalOptions();
     add(program);
     for (const option of program.commands[0]!.options) {
-      if ([...OWN, ...except].includes(option.long!)) continue;
+      if ([...COMMON, ...except].includes(option.long!)) continue;
       command.addOption(option.hideHelp(shown?.includes(option.long!) === false));
       command.on(`option:${option.name()}`, (value: string | null) => this.#add(option, value));
     }

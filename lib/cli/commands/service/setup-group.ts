@@ -1,4 +1,4 @@
-// The machine's group and folder, as `numalign setup --remove` may or may not take them away.
+// The machine's group and folder: whether `numalign setup --remove` may remove them.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { GROUP } from '../../systemd/service-unit.js';
@@ -14,7 +14,10 @@ function readGroup(root: string) {
 
 export const hasGroup = (root: string) => readGroup(root) !== undefined;
 
-/** Who is in the group, as its members or by their own group; undefined where there is no group. */
+/**
+ * The users of the group: its members, and users with this primary group. Undefined without a
+ * group.
+ */
 export function membersOf(root: string): readonly string[] | undefined {
   const group = readGroup(root);
   if (group === undefined) return undefined;
@@ -22,7 +25,7 @@ export function membersOf(root: string): readonly string[] | undefined {
   return [...new Set([...group.members, ...users])];
 }
 
-/** True if a state is in the folder; undefined where there is no folder. */
+/** True if a state is in the folder, or it cannot be read; undefined without a folder. */
 export function hasState(folder: string): boolean | undefined {
   try {
     return readdirSync(folder).length > 0;

@@ -1,4 +1,4 @@
-// What `numalign setup` does to a machine.
+// Carries out `numalign setup` on a machine.
 import { spawnSync } from 'node:child_process';
 import { chownSync, rmdirSync, statSync } from 'node:fs';
 import { NumalignError } from '../../../base/errors.js';
@@ -8,7 +8,7 @@ import { formatJson } from '../../terminal/text.js';
 import { programPath } from './installed.js';
 import { change, checkChanges, type PlannedFile } from './machine-files.js';
 import { removalPlan, type SetupPlan, setupPlan } from './setup-plan.js';
-import { done, intended, shellWords } from './setup-text.js';
+import { dryRunLines, resultLines, shellWords } from './setup-text.js';
 
 export interface SetupFlags {
   remove?: boolean;
@@ -30,14 +30,14 @@ export function setup(
   }
   const plan = remove ? removalPlan(root) : setupPlan(root, settings);
   if (!dryRun) carryOut(plan);
-  // What was asked for is not there.
+  // The settings of the command line do not apply: the boot unit stays as a user has edited it.
   if (settings.length > 0 && plan.files.some(isEditedBootUnit)) process.exitCode = 1;
   if (output === 'json') {
     const { files, before, after, notes } = plan;
     print(formatJson({ root, dryRun, commands: [...before, ...after], notes, files }));
     return;
   }
-  print(`${(dryRun ? intended(plan) : done(plan)).join('\n')}\n`);
+  print(`${(dryRun ? dryRunLines(plan) : resultLines(plan)).join('\n')}\n`);
   plan.notes.forEach(tell);
 }
 
@@ -50,7 +50,7 @@ function carryOut(plan: SetupPlan): void {
   before.forEach(run);
   change(files);
   after.forEach(run);
-  // Where something else is, systemd-tmpfiles leaves it, and is content.
+  // If something else is at this path, systemd-tmpfiles leaves it and reports success.
   if (makes !== undefined && !isFolder(makes)) {
     throw new NumalignError(
       'ERR_COMMAND_FAILED',
@@ -61,7 +61,7 @@ function carryOut(plan: SetupPlan): void {
       },
     );
   }
-  // Its group is gone: the id of a group to come must not open it.
+  // The group is removed: a later group with its id must not get access.
   if (folder?.hasState) chownSync(folder.path, 0, 0);
   else if (folder) rmdirSync(folder.path);
 }
@@ -69,7 +69,7 @@ function carryOut(plan: SetupPlan): void {
 function checkPrograms(commands: SetupPlan['after']): void {
   const missing = commands.map(([name]) => name!).filter((name) => !programPath(name).startsWith('/'));
   if (missing.length === 0) return;
-  const text = `${[...new Set(missing)].join(', ')} cannot be found: this needs systemd; --dry-run shows what is to be made`;
+  const text = `${[...new Set(missing)].join(', ')} cannot be found: this needs systemd; --dry-run shows what setup would do`;
   throw new NumalignError('ERR_OPTIONAL_DEPENDENCY', text, {
     value: missing[0],
     valid: 'a system with systemd',
@@ -87,7 +87,7 @@ function run(command: readonly string[]): void {
   const why = error?.message ?? (stderr.trim() || `it ended with ${signal ?? status}`);
   throw new NumalignError(
     'ERR_COMMAND_FAILED',
-    `${shellWords(command)}: ${why}; when that is mended, call it again`,
+    `${shellWords(command)}: ${why}; correct this, then run setup again`,
     {
       value: command,
       exitCode: status,

@@ -1,8 +1,8 @@
-// SetupPlan: what `numalign setup` is to change, and what it leaves. Reads only.
+// SetupPlan: what `numalign setup` changes, and what it leaves. It only reads.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MACHINE_STATE_DIR } from '../../arguments/state-dir.js';
-import { unedited } from '../../systemd/kept-text.js';
+import { uneditedBody } from '../../systemd/kept-text.js';
 import { GROUP } from '../../systemd/service-unit.js';
 import {
   isForeignGroup,
@@ -17,26 +17,26 @@ import {
 import { BOOT_UNIT } from '../../systemd/unit-name.js';
 import { commandWord } from '../../systemd/unit-word.js';
 import { installedLauncher } from './installed.js';
-import { type PlannedFile, plannedFile, plannedRemoval, textOf } from './machine-files.js';
+import { type PlannedFile, planFile, planRemoval, textOf } from './machine-files.js';
 import { hasGroup, hasState, membersOf } from './setup-group.js';
 
 export interface SetupPlan {
   readonly files: readonly PlannedFile[];
-  /** Before the files are changed, and after. */
+  /** The commands to run before the files change, and after. */
   readonly before: readonly (readonly string[])[];
   readonly after: readonly (readonly string[])[];
-  /** The state's folder, which is there then; undefined where nothing makes it. */
+  /** The state folder that the commands make; undefined if they make none. */
   readonly makes: string | undefined;
-  /** The state's folder, where it is to be removed or, with a state in it, to be root's alone. */
+  /** The state folder to remove. With a state in it, it gets root as owner and group instead. */
   readonly folder: { readonly path: string; readonly hasState: boolean } | undefined;
-  /** What there is to say beside. */
+  /** Messages for the user. */
   readonly notes: readonly string[];
 }
 
-/** How the programs of systemd are called for a root. */
+/** The command lines of systemd's programs for a root. */
 function programs(root: string) {
   const ofRoot = root === '/' ? [] : [`--root=${root}`];
-  // A system that does not run takes its units from the disk when it starts.
+  // Another system reads its units when it starts.
   const isRunning = root === '/' && existsSync('/run/systemd/system');
   const offline = isRunning ? [] : [`--root=${root}`];
   return {
@@ -51,16 +51,16 @@ function programs(root: string) {
 
 const below = (root: string, path: string) => join(root, path);
 
-const bodyOf = (root: string, path: string) => unedited(textOf(below(root, path)) ?? '');
+const bodyOf = (root: string, path: string) => uneditedBody(textOf(below(root, path)) ?? '');
 
 function setupOf(root: string, words: readonly string[]): Setup {
   const bootUnit = textOf(below(root, `${UNITS}/${BOOT_UNIT}`));
   const sysusers = bodyOf(root, SYSUSERS);
-  // A unit that a user has edited stays as it is, so its settings do not count.
-  const kept = bootUnit === undefined ? undefined : (settingsOf(bootUnit) ?? '');
+  // The settings of an edited unit may be unreadable. That does not matter: setup keeps the file.
+  const current = bootUnit === undefined ? undefined : (settingsOf(bootUnit) ?? '');
   return {
     launcher: installedLauncher(),
-    settings: words.length > 0 ? words.map(commandWord).join(' ') : kept,
+    settings: words.length > 0 ? words.map(commandWord).join(' ') : current,
     stateDir: MACHINE_STATE_DIR,
     hasForeignGroup: sysusers === undefined ? hasGroup(root) : isForeignGroup(sysusers),
   };
@@ -69,7 +69,7 @@ function setupOf(root: string, words: readonly string[]): Setup {
 /** @param settings the options of `numalign configure` */
 export function setupPlan(root: string, settings: readonly string[]): SetupPlan {
   const files = setupFiles(setupOf(root, settings)).map(({ path, body }) =>
-    plannedFile({ path: below(root, path), body }),
+    planFile({ path: below(root, path), body }),
   );
   const { sysusers, tmpfiles, reload, systemctl, isRunning } = programs(root);
   const bootUnit = files.find(({ path }) => path.endsWith(BOOT_UNIT));
@@ -81,7 +81,7 @@ export function setupPlan(root: string, settings: readonly string[]): SetupPlan 
       tmpfiles,
       ...reload,
       ...(bootUnit ? [systemctl('enable')] : []),
-      // Without settings there is nothing to be done before the next boot.
+      // Without new settings the next boot is early enough.
       ...(isRunning && bootUnit?.action !== 'unchanged' && settings.length > 0 ? [systemctl('restart')] : []),
     ],
     makes: below(root, MACHINE_STATE_DIR),
@@ -102,21 +102,21 @@ function groupNote(root: string): string | undefined {
 
 export function removalPlan(root: string): SetupPlan {
   const paths = [`${UNITS}/${BOOT_UNIT}`, `${UNITS}/${SLICE}`, TMPFILES, SYSUSERS];
-  const files = paths.map((path) => plannedRemoval(below(root, path)));
+  const files = paths.map((path) => planRemoval(below(root, path)));
   const isRemoved = (path: string) => files[paths.indexOf(path)]!.action === 'remove';
   const { reload, groupdel, systemctl, isRunning } = programs(root);
   const note = groupNote(root);
-  const isGroupsEnd = isRemoved(SYSUSERS) && hasGroup(root) && note === undefined;
+  const removesGroup = isRemoved(SYSUSERS) && hasGroup(root) && note === undefined;
   const folder = isRemoved(TMPFILES) ? folderOf(root) : undefined;
   return {
     files,
     before: isRemoved(paths[0]!) ? [systemctl('disable', ...(isRunning ? ['--now'] : []))] : [],
     after: [
       ...(files.some(({ action }) => action === 'remove') ? reload : []),
-      ...(isGroupsEnd ? [groupdel] : []),
+      ...(removesGroup ? [groupdel] : []),
     ],
     makes: undefined,
-    folder: folder && (isGroupsEnd || !folder.hasState) ? folder : undefined,
+    folder: folder && (removesGroup || !folder.hasState) ? folder : undefined,
     notes: [
       ...(note === undefined ? [] : [note]),
       ...(folder?.hasState ? [`${folder.path} has a state in it, and stays until the next boot`] : []),

@@ -1,4 +1,4 @@
-// What `numalign setup` has done, or would do, in lines. Pure.
+// The lines that `numalign setup` prints about what it has done or would do. Pure.
 import { shellWord } from '../../../base/text/shell-word.js';
 import type { FileAction } from './machine-files.js';
 import type { SetupPlan } from './setup-plan.js';
@@ -10,8 +10,8 @@ const DONE: Readonly<Record<FileAction, string>> = {
   replace: 'replaced',
   unchanged: 'unchanged',
   remove: 'removed',
-  kept: 'left, for it was edited:',
-  absent: 'not there:',
+  kept: 'kept, because it was edited:',
+  absent: 'missing:',
 };
 
 const folderLines = ({ folder }: SetupPlan, removal: string) => {
@@ -19,7 +19,7 @@ const folderLines = ({ folder }: SetupPlan, removal: string) => {
   return [folder.hasState ? `chown root:root ${folder.path}` : `${removal} ${folder.path}`];
 };
 
-export function done(plan: SetupPlan): string[] {
+export function resultLines(plan: SetupPlan): string[] {
   const { files, before, after } = plan;
   return [
     ...before.map((command) => `ran ${shellWords(command)}`),
@@ -29,18 +29,18 @@ export function done(plan: SetupPlan): string[] {
   ];
 }
 
-const INTENDED: Readonly<Record<FileAction, string>> = {
+const DRY_RUN: Readonly<Record<FileAction, string>> = {
   write: 'make',
   replace: 'replace',
   unchanged: 'leave as it is',
   remove: 'remove',
-  kept: 'leave, for it was edited:',
-  absent: 'not there:',
+  kept: 'keep, because it was edited:',
+  absent: 'missing:',
 };
 
-export function intended(plan: SetupPlan): string[] {
+export function dryRunLines(plan: SetupPlan): string[] {
   const { files, before, after } = plan;
-  const indented = (text: string) =>
+  const indent = (text: string) =>
     text
       .trimEnd()
       .split('\n')
@@ -48,8 +48,8 @@ export function intended(plan: SetupPlan): string[] {
   return [
     ...before.map((command) => `run ${shellWords(command)}`),
     ...files.flatMap(({ path, action, text }) => [
-      `${INTENDED[action]} ${path}`,
-      ...(text !== undefined && ['write', 'replace'].includes(action) ? indented(text) : []),
+      `${DRY_RUN[action]} ${path}`,
+      ...(text !== undefined && ['write', 'replace'].includes(action) ? indent(text) : []),
     ]),
     ...after.map((command) => `run ${shellWords(command)}`),
     ...folderLines(plan, 'remove'),

@@ -1,4 +1,4 @@
-// numalign setup: what a machine with systemd needs for numalign, made once for every boot.
+// numalign setup: installs what numalign needs at each boot of a machine with systemd.
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { outputOption } from '../../arguments/arguments.js';

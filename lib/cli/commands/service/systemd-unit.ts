@@ -1,4 +1,4 @@
-// numalign systemd-unit: prints the unit of a program on CPUs of its own.
+// numalign systemd-unit: prints a unit that runs a program on exclusive CPUs.
 import { basename, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from '../../../base/errors.js';
@@ -30,7 +30,7 @@ interface UnitFlags {
   output: 'text' | 'json';
 }
 
-// Of the options of run: all of them would fill two screens.
+// The options of run in the help: all of them would fill two screens.
 const MOST_USED = ['--cpus', '--name', '--state-dir'];
 
 export function addSystemdUnit(program: Command): void {
@@ -59,7 +59,7 @@ export function addSystemdUnit(program: Command): void {
         return oneLine(resolve(text));
       }),
     );
-  const passed = new PassedOptions(command, addRun, [], MOST_USED);
+  const runOptions = new PassedOptions(command, addRun, [], MOST_USED);
   command
     .addOption(outputOption())
     .passThroughOptions()
@@ -79,14 +79,14 @@ Examples:
   $ numalign systemd-unit --cpus 2 --name gateway -- ./server > /etc/systemd/system/gateway.service`,
     )
     .action((executable: string, args: string[], flags: UnitFlags) => {
-      // As run does.
+      // The same check as in `run`.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       checkCpusOrRange(command, flags);
-      printUnit([executable, ...args], flags, passed);
+      printUnit([executable, ...args], flags, runOptions);
     });
 }
 
-// Dots are in names of directories of users. Of the numbers two mean "none".
+// User directories have names with dots. Two of the numbers stand for no user.
 function userName(text: string): string {
   const isNumber = /^(0|[1-9]\d*)$/.test(text);
   if (isNumber ? isUserId(Number(text)) : /^[A-Za-z_][\w.-]{0,30}$/.test(text)) return text;
@@ -120,13 +120,18 @@ function nameWords(flags: UnitFlags, name: string): UnitWord[] {
 }
 
 /** The options of `run`, with the name of the grant. */
-function runWords(flags: UnitFlags, name: string, passed: readonly string[]): UnitWord[] {
-  const at = passed.lastIndexOf('--name');
-  const words = isTemplate(name) && at >= 0 ? passed.filter((_, i) => i !== at && i !== at + 1) : passed;
+function runWords(flags: UnitFlags, name: string, runOptions: readonly string[]): UnitWord[] {
+  const at = runOptions.lastIndexOf('--name');
+  const words =
+    isTemplate(name) && at >= 0 ? runOptions.filter((_, i) => i !== at && i !== at + 1) : runOptions;
   return [...words, ...nameWords(flags, name)];
 }
 
-function printUnit([executable, ...args]: readonly string[], flags: UnitFlags, passed: PassedOptions): void {
+function printUnit(
+  [executable, ...args]: readonly string[],
+  flags: UnitFlags,
+  runOptions: PassedOptions,
+): void {
   const path = programPath(executable!);
   const { name = basename(path), type, restart, slice, user, stateDir } = flags;
   const unit = serviceName(name);
@@ -138,7 +143,7 @@ function printUnit([executable, ...args]: readonly string[], flags: UnitFlags, p
           ? `${literal(name).replace(/@$/, ' %i')} on its own CPUs`
           : literal(flags.description),
       workingDirectory: flags.workingDirectory ?? folderHere(),
-      options: runWords(flags, name, passed.words),
+      options: runWords(flags, name, runOptions.words),
       command: [path, ...args],
     },
     installedLauncher(),

@@ -1,18 +1,18 @@
-// Lines about grants, below their table. Pure.
+// Lines about grants below their table. Pure.
 import { nodesNamed } from '../../../base/text/cpus-named.js';
 import type { GrantStatus } from '../../../entries/diagnostics.js';
 import type { MemoryBinding } from '../../../index.js';
 import { printable } from '../../terminal/text.js';
 import { quietLines } from '../quiet-text.js';
-import { shownIdLength } from './grant-table.js';
+import { idLength } from './grant-table.js';
 
 function grantTitle({ uid, name }: GrantStatus, length: number): string {
   return name === uid ? uid.slice(0, length) : `${uid.slice(0, length)} ${name}`;
 }
 
-/** A line for each grant of which something does not hold any more. */
+/** A line for each grant with flags. */
 export function flagLines(grants: readonly GrantStatus[]): string[] {
-  const length = shownIdLength(grants.map((grant) => grant.uid));
+  const length = idLength(grants.map((grant) => grant.uid));
   return grants
     .filter(({ flags }) => flags.length > 0)
     .map((grant) =>
@@ -20,9 +20,9 @@ export function flagLines(grants: readonly GrantStatus[]): string[] {
     );
 }
 
-/** A line for each part of quiet that a grant has asked for and not wholly reached. */
+/** A line for each requested part of quiet that a grant has not fully reached. */
 export function quietGrantLines(grants: readonly GrantStatus[]): string[] {
-  const length = shownIdLength(grants.map((grant) => grant.uid));
+  const length = idLength(grants.map((grant) => grant.uid));
   return grants.flatMap((grant) =>
     quietLines(grant.quiet).map((line) => printable(`${grantTitle(grant, length)}: ${line}`)),
   );
@@ -30,7 +30,7 @@ export function quietGrantLines(grants: readonly GrantStatus[]): string[] {
 
 /** A line for each cgroup of a grant. */
 export function cgroupLines(grants: readonly GrantStatus[]): string[] {
-  const length = shownIdLength(grants.map((grant) => grant.uid));
+  const length = idLength(grants.map((grant) => grant.uid));
   return grants.flatMap((grant) =>
     grant.cgroups.map(({ container, path, isMade }) => {
       const binding = grant.memoryEnforcement.find(({ cgroup }) => cgroup === path);

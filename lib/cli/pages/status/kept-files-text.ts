@@ -1,4 +1,4 @@
-// What a state folder keeps beside the state, in lines. Pure.
+// The other files of a state folder in lines. Pure.
 import type { ArchivedState, LapsedGrant } from '../../../entries/diagnostics.js';
 import { printable } from '../../terminal/text.js';
 import { besideText, cpusText } from '../resource-text.js';
@@ -6,20 +6,20 @@ import { since } from './grant-table.js';
 
 export function lapsedText(lapsed: readonly LapsedGrant[]): string {
   const texts = lapsed.map(({ uid, name, cpus, memory, devices }) => {
-    const beside = besideText(memory, devices);
-    return `${name === uid ? uid : `${name} (${uid})`}: ${cpusText(cpus)}${beside === '' ? '' : `, ${beside}`}`;
+    const otherText = besideText(memory, devices);
+    return `${name === uid ? uid : `${name} (${uid})`}: ${cpusText(cpus)}${otherText === '' ? '' : `, ${otherText}`}`;
   });
   return printable(texts.join('; '));
 }
 
-// Of long ago, a number is enough.
+// For older files a number is enough.
 const SHOWN_FILES = 3;
 
 export function fileLines(title: string, files: readonly string[]): string[] {
   if (files.length === 0) return [];
   const more = files.length - SHOWN_FILES;
-  const shown = files.slice(0, SHOWN_FILES).map((file) => `  ${printable(file)}`);
-  return ['', title, ...shown, ...(more > 0 ? [`  and ${more} more`] : [])];
+  const lines = files.slice(0, SHOWN_FILES).map((file) => `  ${printable(file)}`);
+  return ['', title, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])];
 }
 
 export function archiveText({ file, writtenAt, lapsed }: ArchivedState): string {

@@ -9,8 +9,8 @@ export function processText({ pid, command }: { pid: number | null; command: str
 export const memberText = (member: MemberStatus) =>
   member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
 
-// A process on the exclusive CPUs of a grant, with which it is. Undefined of others, which are in
-// the shared pool.
+// A process that is attached to exclusive CPUs, with its grant; undefined for members in the shared
+// pool.
 export function attachedText(member: MemberStatus, grants: readonly GrantStatus[]): string | undefined {
   const grant = member.kind === 'process' ? grants.find(({ uid }) => uid === member.grant) : undefined;
   if (!grant || member.kind === 'cgroup') return undefined;
@@ -25,7 +25,7 @@ export function ownerText({ owner: { kind, pid, command }, survivors }: GrantSta
   const [first] = survivors;
   if (first) {
     const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
-    return printable(`pid ${pid} gone: ${first.pid} ${first.command}${more}`);
+    return printable(`pid ${pid} ended: ${first.pid} ${first.command}${more}`);
   }
   const parts = [
     kind === 'process' ? [] : [kind],

@@ -1,10 +1,10 @@
 // The page of `numalign status`. Pure.
 import type { KeptFiles, StateStatus } from '../../../entries/diagnostics.js';
 import type { Page } from '../../terminal/terminal.js';
-import { fitted, labelled, printable, shorten } from '../../terminal/text.js';
+import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
 import { warningLines } from '../pod-text.js';
-import { freeListed, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
+import { freeCpusText, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
 import { cgroupLines, flagLines, quietGrantLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
@@ -14,26 +14,28 @@ function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
 }
 
-/** The whole page, ending with a line feed. */
+/** The whole page, with a line feed at its end. */
 export function statusText(view: StateStatus, { archives, quarantine }: KeptFiles, page: Page): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
   const { warnings, settings, freeIsolated, sharedMembers, waiting, kubelet } = view;
-  const attached = sharedMembers.map((member) => attachedText(member, grants));
+  const attachments = sharedMembers.map((member) => attachedText(member, grants));
   const short = (text: string) => shorten(text, page.width - 2);
-  const head = labelled(
+  const head = labelRows(
     [
       ['state:', `${stateDir} (${scope}), generation ${generation}`],
       ...settingsRows(settings),
       ['shared:', sharedText(view)],
       ['free:', freeText(view)],
-      ...(settings.isolatedCPUs.isEmpty ? [] : [['free isolated:', freeListed(view, freeIsolated)] as const]),
+      ...(settings.isolatedCPUs.isEmpty
+        ? []
+        : [['free isolated:', freeCpusText(view, freeIsolated)] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted; may be in use)`],
     ],
     page.width,
   );
   const lines = [...head, ...warningLines(warnings), ''];
   if (damage !== null) {
-    const repair = 'This is what can be read of it, and what the next transaction writes.';
+    const repair = 'This page shows the readable part, which the next transaction writes.';
     lines.push(`The state file cannot be used: ${printable(damage)}.`, ...(refusal === null ? [repair] : []));
   }
   if (refusal !== null) lines.push(`Nothing is granted: ${printable(refusal.message)}.`);
@@ -48,10 +50,10 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
     ...section('flagged: kept until released', flagLines(grants)),
     ...section('not wholly quiet:', quietGrantLines(grants)),
     ...section('cgroups of grants, made when something is to run in them:', cgroupLines(grants)),
-    ...section('attached to grants:', attached.filter((text) => text !== undefined).map(short)),
+    ...section('attached to grants:', attachments.filter((text) => text !== undefined).map(short)),
     ...section(
       'shared members:',
-      sharedMembers.filter((_, i) => attached[i] === undefined).map((member) => short(memberText(member))),
+      sharedMembers.filter((_, i) => attachments[i] === undefined).map((member) => short(memberText(member))),
     ),
     ...section(
       'waiting for CPUs, the next first:',
@@ -63,5 +65,5 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
     ),
     ...fileLines('put aside as damaged:', [...quarantine].reverse()),
   );
-  return fitted(`${lines.join('\n')}\n`, page);
+  return fitPage(`${lines.join('\n')}\n`, page);
 }

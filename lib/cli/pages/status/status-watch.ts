@@ -1,13 +1,13 @@
-// numalign status --watch: what happens on the grants' CPUs, again and again until told to end.
-// Only looks.
+// numalign status --watch: shows what happens on the grants' CPUs until a signal ends it. It only
+// reads.
 import { setTimeout } from 'node:timers/promises';
 import { openManager } from '../../../index.js';
 import { print } from '../../terminal/output.js';
 import { Screen } from '../../terminal/screen.js';
-import { abortedByEnd } from '../../terminal/signals.js';
+import { abortAtEnd } from '../../terminal/signals.js';
 import { stdoutPage } from '../../terminal/terminal.js';
 import { jsonLine } from '../../terminal/text.js';
-import { type Watched, watchText } from './watch-text.js';
+import { type WatchLook, watchText } from './watch-text.js';
 
 export interface WatchOptions {
   readonly stateDir: string;
@@ -15,29 +15,29 @@ export interface WatchOptions {
   readonly output: 'text' | 'json';
 }
 
-/** Returns when a signal ends the process (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
+/** Returns when a signal ends the watch (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
 export async function watchStatus({ stateDir, seconds, output }: WatchOptions): Promise<void> {
-  const { signal, stop } = abortedByEnd();
+  const { signal, stop } = abortAtEnd();
   let screen: Screen | undefined;
   let close = () => {};
   try {
     const view = await openManager({ stateDir, readOnly: true });
     close = () => view.close();
-    const watched = async () => {
+    const look = async () => {
       const audits = await view.audits();
       return { stateDir, seconds, time: new Date(), status: view.status(), audits };
     };
-    const first = await watched();
+    const first = await look();
     if (output === 'text' && Screen.isThere()) screen = new Screen();
-    const show = (one: Watched) => {
+    const show = (one: WatchLook) => {
       if (screen) screen.show(() => pageOf(one));
       else if (output === 'json') printJson(one);
       else print(`${pageOf(one)}\n`);
     };
-    // Nothing has happened yet, but who is there can be seen.
+    // Shows the grants at once, before the first interval has passed.
     screen?.show(() => pageOf(first));
     while (await pause(seconds, signal)) {
-      show(await watched());
+      show(await look());
     }
   } finally {
     screen?.close();
@@ -46,7 +46,7 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
   }
 }
 
-// False where it was ended.
+// False if the signal aborts it.
 async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
   return setTimeout(seconds * 1000, true, { signal }).catch((error: unknown) => {
     if (signal.aborted) return false;
@@ -54,12 +54,12 @@ async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
   });
 }
 
-function pageOf(watched: Watched): string {
-  return watchText(watched, stdoutPage());
+function pageOf(look: WatchLook): string {
+  return watchText(look, stdoutPage());
 }
 
-// One document a line.
-function printJson({ stateDir, time, status, audits }: Watched): void {
+// One document on one line.
+function printJson({ stateDir, time, status, audits }: WatchLook): void {
   const grants = audits.flatMap((audit) => {
     const grant = status.grants.find(({ uid }) => uid === audit.grant);
     if (!grant) return [];

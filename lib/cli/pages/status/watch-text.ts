@@ -3,10 +3,10 @@ import type { ForeignTask, GrantAudit, StateStatus } from '../../../entries/diag
 import type { GrantInfo } from '../../../index.js';
 import { table } from '../../terminal/table.js';
 import type { Page } from '../../terminal/terminal.js';
-import { counted, fitted, printable } from '../../terminal/text.js';
+import { countText, fitPage, printable } from '../../terminal/text.js';
 import { cpusText } from '../resource-text.js';
-import { freeListed, sharedText } from '../settings-text.js';
-import { shownIdLength, since } from './grant-table.js';
+import { freeCpusText, sharedText } from '../settings-text.js';
+import { idLength, since } from './grant-table.js';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -23,10 +23,10 @@ const COLUMNS = [
 ];
 const SHOWN_TASKS = 5;
 
-// Unknown, or not watched for long enough.
+// Unknown, or without a first interval.
 const UNKNOWN = '-';
 
-/** How much of an amount there was in a second. */
+/** The amount per second. */
 function perSecond(amount: number | null, { elapsedMs }: GrantAudit): number | null {
   return amount === null || elapsedMs === 0 ? null : (amount / elapsedMs) * 1000;
 }
@@ -46,7 +46,7 @@ function delayText(audit: GrantAudit): string {
   return rate === null ? UNKNOWN : rate === 0 ? '0' : `${milliseconds(rate)}/s`;
 }
 
-// Of one CPU.
+// As a share of one CPU.
 function runText(audit: GrantAudit): string {
   const rate = perSecond(audit.totals.runTimeNs, audit);
   return rate === null ? UNKNOWN : `${Math.round(rate / 1e7)}%`;
@@ -59,7 +59,7 @@ function foreignText(audit: GrantAudit): string {
   const tasks = foreignOf(audit);
   const kernel = tasks.filter(({ kind }) => kind === 'kernel').length;
   const others = tasks.length - kernel;
-  // If processes may be hidden, seeing none does not mean that none is there.
+  // If processes are hidden, there may be more.
   return `${others}${audit.seesAllTasks ? '' : '+'}${kernel > 0 ? ` (${kernel} kernel)` : ''}`;
 }
 
@@ -89,18 +89,18 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
   return `${command} (${facts.join(', ')})`;
 }
 
-// Those of the kernel are only counted: users can do little about them.
+// Without tasks of the kernel, about which users can do little: the table has their number.
 function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];
   const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);
   const more = tasks.length - most.length;
-  const texts = [...most.map(taskText), ...(more > 0 ? [`and ${counted(more, 'task')} more`] : [])];
+  const texts = [...most.map(taskText), ...(more > 0 ? [`and ${countText(more, 'task')} more`] : [])];
   return [printable(`  ${name === uid ? uid.slice(0, length) : name}: ${texts.join(', ')}`)];
 }
 
-/** The whole page, ending with a line feed. */
-export function watchText({ stateDir, seconds, time, status, audits }: Watched, page: Page): string {
+/** The whole page, with a line feed at its end. */
+export function watchText({ stateDir, seconds, time, status, audits }: WatchLook, page: Page): string {
   const every = seconds === 1 ? 'every second' : `every ${seconds} s`;
   const title = `${stateDir}, ${since(time.toISOString())}, ${every}`;
   if (!status.exists) return `${title}\n\nNo state: nothing is granted.\n`;
@@ -108,10 +108,10 @@ export function watchText({ stateDir, seconds, time, status, audits }: Watched, 
     const grant = status.grants.find(({ uid }) => uid === audit.grant);
     return grant ? [{ audit, grant }] : [];
   });
-  const length = shownIdLength(rows.map(({ grant }) => grant.uid));
+  const length = idLength(rows.map(({ grant }) => grant.uid));
   const foreign = rows.flatMap(({ audit, grant }) => foreignLines(audit, grant, length));
   const lines = [
-    `${title}; generation ${status.generation}, shared: ${sharedText(status)}, free: ${freeListed(status, status.free)}`,
+    `${title}; generation ${status.generation}, shared: ${sharedText(status)}, free: ${freeCpusText(status, status.free)}`,
     '',
     ...(rows.length === 0
       ? ['No grants.']
@@ -122,15 +122,15 @@ export function watchText({ stateDir, seconds, time, status, audits }: Watched, 
         )),
     ...(foreign.length > 0 ? ['', 'foreign tasks on these CPUs:', ...foreign] : []),
   ];
-  return fitted(`${lines.join('\n')}\n`, page);
+  return fitPage(`${lines.join('\n')}\n`, page);
 }
 
-/** What is known at one moment. */
-export interface Watched {
+/** What one look has found. */
+export interface WatchLook {
   readonly stateDir: string;
   readonly seconds: number;
   readonly time: Date;
   readonly status: StateStatus;
-  /** Of the grants whose owners live: what has happened since the last look. */
+  /** What has happened since the last look, for each grant with a living owner. */
   readonly audits: readonly GrantAudit[];
 }

@@ -129,20 +129,20 @@ export class ApiServer {
     return signal ? AbortSignal.any([signal, this.#end.signal]) : this.#end.signal;
   }
 
-  async #object(wanted: HttpRequest, options: CallOptions): Promise<KubernetesObject> {
-    const answer = await this.#call(wanted, options);
+  async #object(request: HttpRequest, options: CallOptions): Promise<KubernetesObject> {
+    const answer = await this.#call(request, options);
     const { metadata } = answer as { metadata?: unknown };
     if (typeof metadata === 'object' && metadata !== null) return answer as KubernetesObject;
-    throw new ApiError('ERR_API_ANSWER', `${wanted.method} ${wanted.path}: the answer has no metadata`);
+    throw new ApiError('ERR_API_ANSWER', `${request.method} ${request.path}: the answer has no metadata`);
   }
 
-  async #call(wanted: HttpRequest, options: CallOptions): Promise<object> {
+  async #call(request: HttpRequest, options: CallOptions): Promise<object> {
     const signal = this.#signal(options);
     const backoff = new Backoff();
     const begin = performance.now();
     for (;;) {
       try {
-        return await this.#connection.ask({ ...wanted, signal });
+        return await this.#connection.ask({ ...request, signal });
       } catch (error) {
         if (!(error instanceof ApiError) || !error.isPassing || signal.aborted) throw error;
         const ms = backoff.next(error.retryAfterMs);

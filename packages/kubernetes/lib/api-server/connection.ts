@@ -40,11 +40,11 @@ export class Connection {
    * Sends a request, and returns the object in the answer.
    * @throws ApiError
    */
-  async ask(wanted: HttpRequest): Promise<object> {
-    return this.#authorized(wanted, async (token) => {
-      const { response, end } = await this.#send(wanted, token, this.#agent);
+  async ask(request: HttpRequest): Promise<object> {
+    return this.#authorized(request, async (token) => {
+      const { response, end } = await this.#send(request, token, this.#agent);
       try {
-        return await bodyOf(wanted, response);
+        return await bodyOf(request, response);
       } finally {
         end();
       }
@@ -56,22 +56,22 @@ export class Connection {
    * `longestMs` counts as hung.
    * @throws ApiError, also while it is read
    */
-  async *stream(wanted: HttpRequest, longestMs: number): AsyncGenerator<Uint8Array, void, undefined> {
-    const { response, end, fail } = await this.#authorized(wanted, async (token) => {
-      const sent = await this.#send(wanted, token, this.#streams);
-      if (sent.response.statusCode === 200) return sent;
+  async *stream(request: HttpRequest, longestMs: number): AsyncGenerator<Uint8Array, void, undefined> {
+    const { response, end, fail } = await this.#authorized(request, async (token) => {
+      const exchange = await this.#send(request, token, this.#streams);
+      if (exchange.response.statusCode === 200) return exchange;
       try {
-        throw await bodyOf(wanted, sent.response).then(() => unexpected(wanted, sent.response));
+        throw await bodyOf(request, exchange.response).then(() => unexpected(request, exchange.response));
       } finally {
-        sent.end();
+        exchange.end();
       }
     });
     response.socket.setKeepAlive(true, KEEPALIVE_MS);
-    const timer = setTimeout(() => fail(late(wanted, longestMs)), longestMs).unref();
+    const timer = setTimeout(() => fail(late(request, longestMs)), longestMs).unref();
     try {
       yield* response as AsyncIterable<Uint8Array>;
     } catch (error) {
-      throw error instanceof ApiError ? error : connectionError(nameOf(wanted), error as Error);
+      throw error instanceof ApiError ? error : connectionError(nameOf(request), error as Error);
     } finally {
       clearTimeout(timer);
       end();
@@ -85,49 +85,49 @@ export class Connection {
   }
 
   // The file may already have a token that was just rotated.
-  async #authorized<T>(wanted: HttpRequest, attempt: (token: string) => Promise<T>): Promise<T> {
+  async #authorized<T>(request: HttpRequest, attempt: (token: string) => Promise<T>): Promise<T> {
     const token = this.#token.read();
     try {
       return await attempt(token);
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'ERR_API_UNAUTHORIZED') throw error;
       const other = this.#token.readAgain();
-      if (other === token || wanted.signal?.aborted) throw error;
+      if (other === token || request.signal?.aborted) throw error;
       return attempt(other);
     }
   }
 
   // Resolves with the head of the answer. Call `end` once the body has been read, or is not needed.
-  #send(wanted: HttpRequest, token: string, agent: Agent): Promise<Sent> {
-    const { method, path, body, contentType = 'application/json', signal } = wanted;
+  #send(request: HttpRequest, token: string, agent: Agent): Promise<Sent> {
+    const { method, path, body, contentType = 'application/json', signal } = request;
     const text = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     const ca = this.#ca.read();
     return new Promise((resolve, reject) => {
-      const sent = this.#request(path, { method, agent, ca }, token, text, contentType);
+      const clientRequest = this.#request(path, { method, agent, ca }, token, text, contentType);
       let answer: IncomingMessage | undefined;
       // The reader of the answer must see this error, not that of the connection that it ends.
       const fail = (error: ApiError) => {
         answer?.destroy(error);
-        sent.destroy(error);
+        clientRequest.destroy(error);
       };
-      const abort = () => fail(new ApiError('ERR_API_UNREACHABLE', `${nameOf(wanted)}: it was aborted`));
-      const timer = setTimeout(() => fail(late(wanted, this.#deadlineMs)), this.#deadlineMs);
+      const abort = () => fail(new ApiError('ERR_API_UNREACHABLE', `${nameOf(request)}: it was aborted`));
+      const timer = setTimeout(() => fail(late(request, this.#deadlineMs)), this.#deadlineMs);
       const end = () => {
         clearTimeout(timer);
         signal?.removeEventListener('abort', abort);
       };
       signal?.addEventListener('abort', abort);
-      sent.on('error', (error) => {
+      clientRequest.on('error', (error) => {
         end();
-        reject(error instanceof ApiError ? error : connectionError(nameOf(wanted), error));
+        reject(error instanceof ApiError ? error : connectionError(nameOf(request), error));
       });
-      sent.on('response', (response) => {
+      clientRequest.on('response', (response) => {
         // A stream has its own deadline.
         if (agent === this.#streams) clearTimeout(timer);
         answer = response;
         resolve({ response, end, fail });
       });
-      sent.end(text);
+      clientRequest.end(text);
       if (signal?.aborted) abort();
     });
   }
@@ -169,37 +169,37 @@ interface Sent {
 
 const nameOf = ({ method, path }: HttpRequest) => `${method} ${path.split('?')[0]}`;
 
-const late = (wanted: HttpRequest, ms: number) =>
-  new ApiError('ERR_API_TIMEOUT', `${nameOf(wanted)}: no answer in ${ms} ms`, { value: ms });
+const late = (request: HttpRequest, ms: number) =>
+  new ApiError('ERR_API_TIMEOUT', `${nameOf(request)}: no answer in ${ms} ms`, { value: ms });
 
-const unexpected = (wanted: HttpRequest, { statusCode }: IncomingMessage) =>
-  new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: HTTP ${statusCode}`, { value: statusCode });
+const unexpected = (request: HttpRequest, { statusCode }: IncomingMessage) =>
+  new ApiError('ERR_API_ANSWER', `${nameOf(request)}: HTTP ${statusCode}`, { value: statusCode });
 
-async function bodyOf(wanted: HttpRequest, response: IncomingMessage): Promise<object> {
+async function bodyOf(request: HttpRequest, response: IncomingMessage): Promise<object> {
   const { statusCode: status = 0, headers } = response;
-  const text = await textOf(wanted, response);
+  const text = await textOf(request, response);
   const value = objectOf(text);
-  if (status < 200 || status > 299) throw statusError(nameOf(wanted), status, value, headers['retry-after']);
+  if (status < 200 || status > 299) throw statusError(nameOf(request), status, value, headers['retry-after']);
   if (value) return value;
-  throw new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: the answer is not a JSON object`, {
+  throw new ApiError('ERR_API_ANSWER', `${nameOf(request)}: the answer is not a JSON object`, {
     value: text.slice(0, 80),
   });
 }
 
-async function textOf(wanted: HttpRequest, response: IncomingMessage): Promise<string> {
+async function textOf(request: HttpRequest, response: IncomingMessage): Promise<string> {
   const parts: Buffer[] = [];
   let length = 0;
   try {
     for await (const part of response as AsyncIterable<Buffer>) {
       length += part.length;
       if (length > LARGEST_BODY)
-        throw new ApiError('ERR_API_ANSWER', `${nameOf(wanted)}: more than ${LARGEST_BODY} bytes`, {
+        throw new ApiError('ERR_API_ANSWER', `${nameOf(request)}: more than ${LARGEST_BODY} bytes`, {
           valid: LARGEST_BODY,
         });
       parts.push(part);
     }
   } catch (error) {
-    throw error instanceof ApiError ? error : connectionError(nameOf(wanted), error as Error);
+    throw error instanceof ApiError ? error : connectionError(nameOf(request), error as Error);
   }
   return Buffer.concat(parts).toString('utf8');
 }

@@ -92,8 +92,8 @@ async function* changes(
     resourceVersion: place.version,
     timeoutSeconds: String(seconds),
   });
-  const wanted = { method: 'GET', path: pathOf(resource) + query, signal: options.signal } as const;
-  const stream = connection.stream(wanted, seconds * 1000 + (options.graceMs ?? 30_000));
+  const request = { method: 'GET', path: pathOf(resource) + query, signal: options.signal } as const;
+  const stream = connection.stream(request, seconds * 1000 + (options.graceMs ?? 30_000));
   for await (const line of jsonLines(stream)) {
     const { type, object } = (line ?? {}) as { type?: unknown; object?: unknown };
     if (type === 'ERROR') {

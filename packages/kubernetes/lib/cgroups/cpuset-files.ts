@@ -99,8 +99,8 @@ export class CpusetFiles {
 function isEmptyFolder(folder: string): boolean {
   try {
     if (readFileSync(join(folder, 'cgroup.procs'), 'utf8') !== '') return false;
-    const below = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return below.every(({ name }) => isEmptyFolder(join(folder, name)));
+    const folders = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return folders.every(({ name }) => isEmptyFolder(join(folder, name)));
   } catch {
     // The cgroup is being removed, or is a threaded cgroup, which does not list its processes.
     return false;

@@ -81,10 +81,10 @@ export class ContainerHandlers implements NriHandlers {
       this.#inventory.clear();
       for (const pod of pods) this.#inventory.putPod(pod);
       this.#sandboxes.place(pods);
-      const known = entries.map((entry) => this.#put(entry));
+      const knownContainers = entries.map((entry) => this.#put(entry));
       // Nothing waits for this, and each may be a commit.
       void this.#granted.setOwners(
-        known.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
+        knownContainers.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
       );
       const exclusive = entries.filter(({ placement }) => placement?.cpus).length;
       this.#log('info', `${entries.length} containers run, ${exclusive} on exclusive CPUs`);
@@ -119,10 +119,10 @@ export class ContainerHandlers implements NriHandlers {
    * kernel reports processes in the cgroup. Nothing waits for that.
    */
   async startContainer(pod: PodSandbox, container: Container): Promise<void> {
-    const known = await this.#known(pod, container);
-    if (!known) return;
-    void this.#granted.setOwners([known]);
-    correctStartCpuset(known, this.#grants.pool, { cpusets: this.#cpusets, log: this.#log });
+    const entry = await this.#entryOf(pod, container);
+    if (!entry) return;
+    void this.#granted.setOwners([entry]);
+    correctStartCpuset(entry, this.#grants.pool, { cpusets: this.#cpusets, log: this.#log });
   }
 
   /** Another client changes a container: it keeps its place, and may get more or fewer CPUs. */
@@ -132,15 +132,15 @@ export class ContainerHandlers implements NriHandlers {
     resources: LinuxResources,
   ): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
-      const known = await this.#known(pod, container);
-      if (!known) return [];
+      const entry = await this.#entryOf(pod, container);
+      if (!entry) return [];
       const request = containerRequest(this.#prefix, pod, withResources(container, resources));
-      const placement = await this.#granted.resize(known, request);
-      const choice = isExclusive(known) ? null : (choiceOf(resources) ?? known.request.choice);
+      const placement = await this.#granted.resize(entry, request);
+      const choice = isExclusive(entry) ? null : (choiceOf(resources) ?? entry.request.choice);
       const { pool } = this.#grants;
       const cpus = placement?.cpus ?? sharedCpus(pool, choice);
-      this.#inventory.put({ ...known, request: { ...request, choice }, placement, cpus });
-      return [update(known.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, known.id)];
+      this.#inventory.put({ ...entry, request: { ...request, choice }, placement, cpus });
+      return [update(entry.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, entry.id)];
     });
   }
 
@@ -177,23 +177,23 @@ export class ContainerHandlers implements NriHandlers {
    * A container that the runtime names. One that was created while the plugin registered is in no
    * Synchronize, and is placed now.
    */
-  async #known(pod: PodSandbox, container: Container): Promise<KnownContainer | undefined> {
-    const known = this.#inventory.find(container.id);
-    if (known) return known;
+  async #entryOf(pod: PodSandbox, container: Container): Promise<KnownContainer | undefined> {
+    const found = this.#inventory.find(container.id);
+    if (found) return found;
     const [entry] = await this.#takeCensus([pod], [container]);
     return entry && this.#put(entry);
   }
 
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
-    const known: KnownContainer = {
+    const entry: KnownContainer = {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       ...{ request, placement, cpus },
     };
-    this.#inventory.put(known);
-    return known;
+    this.#inventory.put(entry);
+    return entry;
   }
 
   async #answer<T>(compose: () => Promise<T>): Promise<T> {

@@ -45,14 +45,14 @@ export class GrantedContainers {
    * The container's place, with the CPUs and memory of `request`.
    * @throws ERR_NOT_RESIZABLE if that is not a whole number of CPUs; like {@link Grants.resize}
    */
-  async resize(known: KnownContainer, wanted: ContainerRequest): Promise<Placement | null> {
-    const { placement, title, request } = known;
+  async resize(container: KnownContainer, target: ContainerRequest): Promise<Placement | null> {
+    const { placement, title, request } = container;
     if (!placement?.cpus || placement.isAllocation) return placement;
-    const isSame = wanted.exclusiveCpus === placement.cpus.size && wanted.memory === request.memory;
+    const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
-    if (wanted.exclusiveCpus > 0) return this.#grants.resize(placement, wanted);
+    if (target.exclusiveCpus > 0) return this.#grants.resize(placement, target);
     throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which must be a whole number`, {
-      value: wanted.pod,
+      value: target.pod,
       valid: 'a whole number of CPUs in a Guaranteed pod',
     });
   }
@@ -61,7 +61,8 @@ export class GrantedContainers {
    * Hands each grant to its container's cgroup. Never rejects because of a grant: that is logged.
    */
   async setOwners(containers: readonly KnownContainer[]): Promise<void> {
-    for (const known of containers) if (known.placement) await this.#setOwner(known, known.placement);
+    for (const container of containers)
+      if (container.placement) await this.#setOwner(container, container.placement);
   }
 
   async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {

@@ -114,8 +114,8 @@ export class Grants {
     const found = this.#findAllocation(allocation);
     if (found) return found;
     if (await this.#restoreAllocation?.(allocation, { podUid, name: container.name })) {
-      const restored = this.#findAllocation(allocation);
-      if (restored) return restored;
+      const earlierPlacement = this.#findAllocation(allocation);
+      if (earlierPlacement) return earlierPlacement;
     }
     const { uid, cpus } = allocation;
     const text = `container ${container.name} was allocated CPUs ${cpus} as ${uid}, which is not on record`;

@@ -69,8 +69,8 @@ export class Inventory {
    * sandbox: the pod may have a new one.
    */
   allocations(podId: string): readonly Placement[] {
-    const elsewhere = [...this.#allocations].filter(([id]) => id !== podId);
-    const uids = new Set(elsewhere.flatMap(([, placements]) => [...placements.keys()]));
+    const others = [...this.#allocations].filter(([id]) => id !== podId);
+    const uids = new Set(others.flatMap(([, placements]) => [...placements.keys()]));
     return [...(this.#allocations.get(podId)?.values() ?? [])].filter(({ uid }) => !uids.has(uid));
   }
 

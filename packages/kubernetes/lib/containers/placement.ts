@@ -28,7 +28,7 @@ export function placementOf(uid: string, { cpus, memory, devices }: PodContainer
     isAllocation: false,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
-    devices: Object.entries(devices).flatMap(([resource, held]) => held.map(({ id }) => `${resource}=${id}`)),
+    devices: Object.entries(devices).flatMap(([resource, ids]) => ids.map(({ id }) => `${resource}=${id}`)),
   };
 }
 
@@ -36,8 +36,8 @@ export function placementOf(uid: string, { cpus, memory, devices }: PodContainer
  * The CPUs of a container in the shared pool: those that its creator has chosen, if any are left.
  */
 export function sharedCpus(pool: CpuSet, choice: CpuSet | null): CpuSet {
-  const chosen = choice?.intersection(pool);
-  return chosen && !chosen.isEmpty ? chosen : pool;
+  const common = choice?.intersection(pool);
+  return common && !common.isEmpty ? common : pool;
 }
 
 const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({

@@ -13,13 +13,13 @@ export class CgroupWatch {
 
   /** Watches exactly these folders from now on. One that cannot be watched is left out. */
   set(paths: Iterable<string>): void {
-    const wanted = new Set(paths);
+    const pathSet = new Set(paths);
     for (const [path, watcher] of this.#watchers) {
-      if (wanted.has(path)) continue;
+      if (pathSet.has(path)) continue;
       watcher.close();
       this.#watchers.delete(path);
     }
-    for (const path of wanted) if (!this.#watchers.has(path)) this.#add(path);
+    for (const path of pathSet) if (!this.#watchers.has(path)) this.#add(path);
   }
 
   close(): void {

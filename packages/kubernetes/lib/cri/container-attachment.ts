@@ -80,16 +80,16 @@ export class ContainerAttachment {
   async start(): Promise<void> {
     const { runtime, signal } = this.#options;
     const container = await runtime.find(this.#options.container);
-    const held = await this.#hold(container);
+    const grant = await this.#hold(container);
     try {
       signal?.throwIfAborted();
-      const moves = (await this.#neighbours?.fit(container.id, held.cpus)) ?? [];
+      const moves = (await this.#neighbours?.fit(container.id, grant.cpus)) ?? [];
       signal?.throwIfAborted();
-      const cpuset = await runtime.setCpuset(container, choiceOf(held));
+      const cpuset = await runtime.setCpuset(container, choiceOf(grant));
       signal?.throwIfAborted();
-      this.#attached = { container, grant: held.uid, cpus: held.cpus, mems: held.mems, cpuset, moves };
+      this.#attached = { container, grant: grant.uid, cpus: grant.cpus, mems: grant.mems, cpuset, moves };
     } catch (error) {
-      await this.#undo(container, held);
+      await this.#undo(container, grant);
       throw error;
     }
   }
@@ -101,9 +101,9 @@ export class ContainerAttachment {
    */
   async reconcile(): Promise<boolean> {
     const { container, grant } = this.attached;
-    const held = this.#grantNow(grant);
-    const isRunning = held !== undefined && (await this.#repair(container, held));
-    if (held === undefined) await this.#restore(container);
+    const holder = this.#grantNow(grant);
+    const isRunning = holder !== undefined && (await this.#repair(container, holder));
+    if (holder === undefined) await this.#restore(container);
     if (!isRunning && this.#options.grant === undefined) await this.#release(grant);
     await this.#neighbours?.fit(isRunning ? container.id : '');
     return isRunning;
@@ -127,8 +127,8 @@ export class ContainerAttachment {
   }
 
   async #hold(container: RunningContainer): Promise<Held> {
-    const { manager, grant: wanted, signal } = this.#options;
-    if (wanted !== undefined) return this.#existing(wanted);
+    const { manager, grant: grantName, signal } = this.#options;
+    if (grantName !== undefined) return this.#existing(grantName);
     const existing = manager.grants().find((each) => each.alive && isGrantOf(each, container));
     if (existing) throw attached(container, existing);
     const [pod, options] = attachmentRequest(container, this.#options);
@@ -171,17 +171,17 @@ export class ContainerAttachment {
   }
 
   // Returns whether the container still runs.
-  async #repair(container: RunningContainer, held: Held): Promise<boolean> {
+  async #repair(container: RunningContainer, grant: Held): Promise<boolean> {
     const { runtime, log } = this.#options;
     try {
       const { cpuset } = await runtime.inspect(container);
       const isRight =
-        cpuset.effectiveCpus.equals(held.cpus) &&
-        (held.mems === null || cpuset.effectiveMems.equals(held.mems));
+        cpuset.effectiveCpus.equals(grant.cpus) &&
+        (grant.mems === null || cpuset.effectiveMems.equals(grant.mems));
       if (isRight) return true;
-      await runtime.setCpuset(container, choiceOf(held));
-      const message = `${describeContainer(container)} had CPUs ${cpuset.effectiveCpus}: it has CPUs ${held.cpus} again`;
-      log('warn', message, { container: container.id, cpus: `${held.cpus}` });
+      await runtime.setCpuset(container, choiceOf(grant));
+      const message = `${describeContainer(container)} had CPUs ${cpuset.effectiveCpus}: it has CPUs ${grant.cpus} again`;
+      log('warn', message, { container: container.id, cpus: `${grant.cpus}` });
       return true;
     } catch (error) {
       if (await runtime.isRunning(container)) throw error;

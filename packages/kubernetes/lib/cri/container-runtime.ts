@@ -118,8 +118,8 @@ export class ContainerRuntime {
    */
   async inspect(container: RuntimeContainer): Promise<RunningContainer> {
     const { id } = container;
-    const cached = this.#cpusetOf(id, this.#pids.get(id));
-    if (cached) return { ...container, ...cached };
+    const hit = this.#cpusetOf(id, this.#pids.get(id));
+    if (hit) return { ...container, ...hit };
     this.#pids.delete(id);
     const reportedPid = await this.#pidOf(id);
     const found = this.#cpusetOf(id, reportedPid) ?? this.#cpusetOf(id, findContainerProcess(id));

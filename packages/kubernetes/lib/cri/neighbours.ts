@@ -51,11 +51,11 @@ export class Neighbours {
   /**
    * Gives every running container without a grant the CPUs that it had, without those that are
    * granted now. Returns what has changed; writes nothing if nothing differs. `except`: the id of a
-   * container to leave alone. `cleared`: CPUs that all of them must leave.
+   * container to leave alone. `cpusToLeave`: CPUs that all of them must leave.
    * @throws ERR_CONTAINER_UNMOVABLE if a container has no other CPUs than those to be cleared,
    *   before anything changes; like {@link ContainerRuntime}
    */
-  async fit(except: string, cleared: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
+  async fit(except: string, cpusToLeave: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
     // A resize or a move that is announced takes its CPUs next; one that has begun leaves some later.
     const granted = union(
@@ -65,13 +65,13 @@ export class Neighbours {
         former ?? CpuSet.EMPTY,
       ]),
     );
-    const listed = await this.#runtime.containers();
-    this.#narrowed.keepOnly(new Set(listed.map(({ id }) => id)));
+    const containers = await this.#runtime.containers();
+    this.#narrowed.keepOnly(new Set(containers.map(({ id }) => id)));
     const isShared = (each: RuntimeContainer) =>
       each.id !== except && !grants.some((grant) => !grant.cpus.isEmpty && isGrantOf(grant, each));
     const moves: ContainerMove[] = [];
-    for (const container of await this.#inspect(listed.filter(isShared))) {
-      const move = this.#moveOf(container, granted, cleared);
+    for (const container of await this.#inspect(containers.filter(isShared))) {
+      const move = this.#moveOf(container, granted, cpusToLeave);
       if (move) moves.push(move);
     }
     for (const move of moves) await this.#unlessEnded(move.container, () => this.#carryOut(move));
@@ -86,7 +86,7 @@ export class Neighbours {
   }
 
   // The move of a container, if its CPUs must change.
-  #moveOf(container: RunningContainer, granted: CpuSet, cleared: CpuSet): ContainerMove | undefined {
+  #moveOf(container: RunningContainer, granted: CpuSet, cpusToLeave: CpuSet): ContainerMove | undefined {
     const { id, cpuset } = container;
     const now = cpuset.effectiveCpus;
     const narrowing = this.#narrowed.get(id);
@@ -98,7 +98,7 @@ export class Neighbours {
     }
     if (!after.isEmpty) return { container, before, after };
     const message = `${describeContainer(container)} only has CPUs ${now}, which are granted`;
-    if (now.intersects(cleared)) {
+    if (now.intersects(cpusToLeave)) {
       throw new NodeError('ERR_CONTAINER_UNMOVABLE', message, {
         value: id,
         valid: 'other containers with CPUs that are not to be granted',

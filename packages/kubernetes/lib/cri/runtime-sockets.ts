@@ -31,8 +31,8 @@ export function findRuntimeSocket(
   environment: Readonly<Record<string, string | undefined>> = process.env,
   sockets: readonly string[] = RUNTIME_SOCKETS,
 ): string {
-  const named = environment[ENDPOINT];
-  if (named) return named;
+  const path = environment[ENDPOINT];
+  if (path) return path;
   const found = sockets.find(isSocket);
   if (found !== undefined) return found;
   throw new NodeError('ERR_RUNTIME_UNREACHABLE', `no container runtime listens at ${sockets.join(', ')}`, {

@@ -90,7 +90,7 @@ export class Bookings {
    * Releases the bookings that no container has claimed and whose CPUs the kubelet has forgotten:
    * their pods have ended before they had containers.
    */
-  async releaseForgotten(remembered: CpuSet): Promise<void> {
+  async releaseForgotten(cpusInUse: CpuSet): Promise<void> {
     const latest = Date.now() - this.#graceMs;
     const allocations = this.#allocations();
     for (const uid of this.#answeredAt.keys()) {
@@ -98,7 +98,7 @@ export class Bookings {
     }
     for (const grant of allocations) {
       const at = Math.max(Date.parse(grant.admittedAt), this.#answeredAt.get(grant.uid) ?? 0);
-      const isForgotten = !isClaimed(grant) && !grant.cpus.intersects(remembered) && at <= latest;
+      const isForgotten = !isClaimed(grant) && !grant.cpus.intersects(cpusInUse) && at <= latest;
       if (isForgotten) await this.#manager.release(grant.uid);
     }
   }
@@ -175,10 +175,10 @@ export class Bookings {
 }
 
 function heldError(grants: readonly GrantInfo[], cpus: CpuSet): NodeError {
-  const taken = unionOf(grants).intersection(cpus);
+  const overlap = unionOf(grants).intersection(cpus);
   const names = grants.map(({ uid, name }) => `${name || 'a grant'} (${uid})`).join(', ');
-  return new NodeError('ERR_DEVICE_HELD', `CPUs ${taken} are held by ${names}`, {
-    value: taken.toString(),
+  return new NodeError('ERR_DEVICE_HELD', `CPUs ${overlap} are held by ${names}`, {
+    value: overlap.toString(),
     valid: 'CPUs that are not held',
   });
 }

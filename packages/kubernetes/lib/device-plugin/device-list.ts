@@ -21,15 +21,15 @@ function message(devices: readonly ListedDevice[]): Message {
 }
 
 export class DeviceList {
-  readonly #ended: () => void;
+  readonly #onEnd: () => void;
   // `busy`: the last list is being sent; `behind`: there is a newer one.
   readonly #streams = new Map<DeviceStream, 'ready' | 'busy' | 'behind'>();
   #devices: readonly ListedDevice[] = [];
   #text = '[]';
 
-  /** `ended` is called when the kubelet has ended its last stream. */
-  constructor(ended: () => void) {
-    this.#ended = ended;
+  /** `onEnd` is called when the kubelet has ended its last stream. */
+  constructor(onEnd: () => void) {
+    this.#onEnd = onEnd;
   }
 
   get devices(): readonly ListedDevice[] {
@@ -74,7 +74,7 @@ export class DeviceList {
   }
 
   #forget(stream: DeviceStream): void {
-    if (this.#streams.delete(stream) && !this.hasStreams) this.#ended();
+    if (this.#streams.delete(stream) && !this.hasStreams) this.#onEnd();
   }
 
   /** Ends all streams when the plugin ends. */

@@ -222,14 +222,14 @@ export class DevicePlugin {
     this.#server = await PluginServer.listen(this.#folder, prefix, this.#schema, this.#service);
   }
 
-  #later(ms: number, action: () => void): void {
+  #schedule(ms: number, action: () => void): void {
     clearTimeout(this.#timer);
     if (!this.#closing.signal.aborted) this.#timer = setTimeout(action, ms).unref();
   }
 
   #awaitCallBack(): void {
     if (this.#service.isListening) return;
-    this.#later(CALL_BACK_MS, () =>
+    this.#schedule(CALL_BACK_MS, () =>
       this.#log(
         'warn',
         `the kubelet has registered ${this.resource}, but does not ask for its devices: kubelets without Kubernetes' change 112597 send an :authority that Node refuses`,
@@ -240,7 +240,7 @@ export class DevicePlugin {
   // A kubelet that has ended returns with a new socket.
   #return(): void {
     if (this.#kubelet === undefined) return;
-    this.#later(this.#returnMs, () => {
+    this.#schedule(this.#returnMs, () => {
       this.#log('warn', `the kubelet has ended the stream of ${this.resource}: it registers again`);
       this.#kubelet = undefined;
       void this.#rounds.ask();

@@ -99,14 +99,14 @@ export class DeviceService implements PluginAnswers {
         valid: 'at least one, and what must be included is available',
       });
     }
-    const chosen = preferredDevices(manager.topology, {
+    const preference = preferredDevices(manager.topology, {
       unit,
       // A device that no longer exists is not preferred.
       available: [...available].flatMap((id) => this.#inventory.find(id) ?? []),
       mustInclude: [...mustInclude].map((id) => this.#find(id)),
       count,
     });
-    return { deviceIDs: chosen.map(({ id }) => id) };
+    return { deviceIDs: preference.map(({ id }) => id) };
   }
 
   /**
@@ -156,15 +156,15 @@ export class DeviceService implements PluginAnswers {
       (container) => container.uid === podUid && container.name === name,
     );
     if (!this.#cpusOf(containerDevices).equals(allocation.cpus)) return false;
-    const restored = this.#allocating.then(() => this.#bookings.restore(allocation));
-    this.#allocating = restored.catch(() => {});
-    await restored.finally(() => this.update());
+    const restoration = this.#allocating.then(() => this.#bookings.restore(allocation));
+    this.#allocating = restoration.catch(() => {});
+    await restoration.finally(() => this.update());
     return true;
   }
 
   #cpusOf(containers: readonly FiledContainer[]): CpuSet {
-    const held = containers.flatMap(({ devices }) => devices[this.#options.resource] ?? []);
-    return unionOf(held.flatMap(({ id }) => this.#inventory.find(id) ?? []));
+    const devices = containers.flatMap(({ devices }) => devices[this.#options.resource] ?? []);
+    return unionOf(devices.flatMap(({ id }) => this.#inventory.find(id) ?? []));
   }
 
   /**
@@ -173,9 +173,9 @@ export class DeviceService implements PluginAnswers {
    */
   forget(devices: readonly FiledContainer[]): void {
     const { resource, log } = this.#options;
-    const remembered = this.#cpusOf(devices);
+    const cpusInUse = this.#cpusOf(devices);
     this.#allocating = this.#allocating
-      .then(() => this.#bookings.releaseForgotten(remembered))
+      .then(() => this.#bookings.releaseForgotten(cpusInUse))
       .catch((error: Error) =>
         log('warn', `what the kubelet has forgotten of ${resource} is not released: ${error.message}`),
       );

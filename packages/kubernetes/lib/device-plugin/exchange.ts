@@ -28,8 +28,8 @@ export const unionOf = (all: readonly { readonly cpus: CpuSet }[]) =>
 export class Exchange {
   readonly #manager: DeviceManager;
   readonly #resource: string;
-  readonly #made: Booking[] = [];
-  readonly #released: Booking[] = [];
+  readonly #additions: Booking[] = [];
+  readonly #removals: Booking[] = [];
 
   private constructor(manager: DeviceManager, resource: string) {
     this.#manager = manager;
@@ -47,8 +47,8 @@ export class Exchange {
       return await body(exchange);
     } catch (error) {
       // The caller must see the first error.
-      for (const { uid } of exchange.#made) await manager.release(uid).catch(() => {});
-      for (const booking of exchange.#released) await exchange.#adopt(booking).catch(() => {});
+      for (const { uid } of exchange.#additions) await manager.release(uid).catch(() => {});
+      for (const booking of exchange.#removals) await exchange.#adopt(booking).catch(() => {});
       throw error;
     }
   }
@@ -56,18 +56,18 @@ export class Exchange {
   /** Records a booking. @throws like Manager.adopt */
   async adopt(booking: Booking): Promise<void> {
     await this.#adopt(booking);
-    this.#made.push(booking);
+    this.#additions.push(booking);
   }
 
   /** Replaces other bookings, and stands for them from then on. @throws like Manager.adopt */
   async replace(before: readonly Booking[], { uid, cpus }: Omit<Booking, 'uids'>): Promise<void> {
     for (const booking of before) {
       await this.#manager.release(booking.uid);
-      this.#released.push(booking);
+      this.#removals.push(booking);
     }
-    const earlier = new Set(before.flatMap(({ uids }) => uids));
-    earlier.delete(uid);
-    await this.adopt({ uid, uids: [...earlier, uid], cpus });
+    const uids = new Set(before.flatMap(({ uids }) => uids));
+    uids.delete(uid);
+    await this.adopt({ uid, uids: [...uids, uid], cpus });
   }
 
   async #adopt({ uid, uids, cpus }: Booking): Promise<void> {

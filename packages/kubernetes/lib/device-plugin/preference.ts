@@ -20,8 +20,8 @@ export function preferredDevices(topology: Topology, request: PreferenceRequest)
   const machine = unit === 'core' ? topology.withoutSmt() : topology;
   const idOf = ({ cpus }: CpuDevice) => cpus.first!;
   const byCpu = new Map(available.map((device) => [idOf(device), device]));
-  const chosen = machine.bestFit(CpuSet.from(byCpu.keys()), count, {
+  const fit = machine.bestFit(CpuSet.from(byCpu.keys()), count, {
     mustInclude: CpuSet.from(mustInclude.map(idOf)),
   });
-  return [...chosen].map((cpu) => byCpu.get(cpu)!);
+  return [...fit].map((cpu) => byCpu.get(cpu)!);
 }

@@ -53,13 +53,13 @@ export function holdingPods(pods: readonly PodHoldings[]): PodHoldings[] {
 
 /** The same without the devices of some resources. */
 export function withoutDevices(pods: readonly PodHoldings[], resources: ReadonlySet<string>): PodHoldings[] {
-  const kept = (container: ContainerHoldings) => ({
+  const holdingsOf = (container: ContainerHoldings) => ({
     ...container,
     devices: Object.fromEntries(
       Object.entries(container.devices).filter(([resource]) => !resources.has(resource)),
     ),
   });
-  return holdingPods(pods.map((pod) => ({ ...pod, containers: pod.containers.map(kept) })));
+  return holdingPods(pods.map((pod) => ({ ...pod, containers: pod.containers.map(holdingsOf) })));
 }
 
 /** Undefined for a file that does not exist. */
@@ -147,15 +147,15 @@ export function holdingsOfFiles({ cpu, memory, devices }: KubeletStates): PodHol
  * The kubelet's list, with the CPUs of its file. Kubelets before 1.21 also list the CPUs of the
  * shared pool, and none lists a pod's uid.
  */
-export function holdingsOfList(listed: readonly PodHoldings[], cpu: CpuManagerState): PodHoldings[] {
-  const filed = filedCpus(cpu).filter(({ cpus }) => !cpus.isEmpty);
-  const matched = new Set<FiledContainer>();
-  const pods = listed.map((pod) => {
+export function holdingsOfList(list: readonly PodHoldings[], cpu: CpuManagerState): PodHoldings[] {
+  const files = filedCpus(cpu).filter(({ cpus }) => !cpus.isEmpty);
+  const matches = new Set<FiledContainer>();
+  const pods = list.map((pod) => {
     const uids = new Set<string>();
     const containers = pod.containers.map((container) => {
-      const found = filed.find(({ name, cpus }) => name === container.name && cpus.equals(container.cpus));
+      const found = files.find(({ name, cpus }) => name === container.name && cpus.equals(container.cpus));
       if (!found) return { ...container, cpus: CpuSet.EMPTY };
-      matched.add(found);
+      matches.add(found);
       uids.add(found.uid);
       return container;
     });
@@ -164,15 +164,15 @@ export function holdingsOfList(listed: readonly PodHoldings[], cpu: CpuManagerSt
   });
   // CPUs of pods that are not listed yet or no longer, and what is booked for listed pods as a
   // whole.
-  const rest = grouped(filed.filter((each) => !matched.has(each)));
-  const named = new Map(pods.map((pod) => [pod.uid, pod]));
-  const completed = pods.map((pod) => {
+  const rest = grouped(files.filter((each) => !matches.has(each)));
+  const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
+  const fullPods = pods.map((pod) => {
     const more = pod.uid === undefined ? undefined : rest.get(pod.uid);
     return more ? { ...pod, containers: [...pod.containers, ...more.values()] } : pod;
   });
-  const others = [...rest].filter(([uid]) => !named.has(uid));
+  const others = [...rest].filter(([uid]) => !byUid.has(uid));
   return holdingPods([
-    ...completed,
+    ...fullPods,
     ...others.map(([uid, pod]) => ({ namespace: '', name: uid, uid, containers: [...pod.values()] })),
   ]);
 }

@@ -49,12 +49,12 @@ export class KubeletFollower {
     this.#options = options;
     this.#ownResources = new Set(ownResources);
     this.#podResources = new PodResources({ socket, stateFolder, deviceFolder });
-    const watched: readonly [folder: string, names: readonly string[]][] = [
+    const watches: readonly [folder: string, names: readonly string[]][] = [
       [stateFolder, [CPU_MANAGER_STATE, MEMORY_MANAGER_STATE]],
       [deviceFolder, [DEVICE_CHECKPOINT]],
       [dirname(socket), [basename(socket)]],
     ];
-    this.#watches = watched.map(
+    this.#watches = watches.map(
       ([folder, names]) =>
         new FolderWatch({
           folder,

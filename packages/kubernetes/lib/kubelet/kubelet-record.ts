@@ -13,7 +13,7 @@ export function recordOf({ namespace, name, uid, containers }: PodHoldings): Rec
     containers: containers.map((container) => ({
       ...{ name: container.name, cpus: container.cpus, memory: container.memory },
       devices: Object.fromEntries(
-        Object.entries(container.devices).map(([resource, held]) => [resource, held.map(({ id }) => id)]),
+        Object.entries(container.devices).map(([resource, list]) => [resource, list.map(({ id }) => id)]),
       ),
     })),
   };

@@ -152,20 +152,20 @@ export class PodResources {
    *   which are exclusive; ERR_KUBELET_STATE, ERR_SYSCALL for a file
    */
   async holdings(): Promise<PodHoldings[]> {
-    const listed = await this.#listed();
-    if (!listed) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
+    const list = await this.#list();
+    if (!list) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
     // Read after the list: a notice follows for assignments in between.
     const cpu = await readCpuState(this.#stateFolder);
-    if (cpu) return holdingsOfList(listed, cpu);
-    if (listed.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {
+    if (cpu) return holdingsOfList(list, cpu);
+    if (list.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {
       // A kubelet that knows this call only lists exclusive CPUs.
       await this.allocatableCpus();
     }
-    return holdingPods(listed);
+    return holdingPods(list);
   }
 
   // Undefined if there is no kubelet now.
-  async #listed(): Promise<PodHoldings[] | undefined> {
+  async #list(): Promise<PodHoldings[] | undefined> {
     if (fileIdentity(this.#socket) === undefined) return undefined;
     try {
       return await this.list();

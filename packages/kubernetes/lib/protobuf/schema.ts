@@ -50,8 +50,8 @@ export class Schema {
 
   // protobufjs walks the whole tree of names at each look-up.
   private typeOf(name: string): protobuf.Type {
-    const cached = this.types.get(name);
-    if (cached) return cached;
+    const hit = this.types.get(name);
+    if (hit) return hit;
     const type = this.root.lookupType(name);
     this.types.set(name, type);
     return type;

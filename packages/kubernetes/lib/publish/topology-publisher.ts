@@ -60,7 +60,7 @@ export class TopologyPublisher {
   readonly #versions = new PublishedVersions();
   #work: Promise<unknown>[] = [];
   // The last published object; stale if the server may have another one by now.
-  #published: NodeResourceTopology | undefined;
+  #lastObject: NodeResourceTopology | undefined;
   #isStale = false;
   // Null if the Node cannot be read, or does not exist.
   #owner: OwnerReference | null | undefined;
@@ -81,26 +81,26 @@ export class TopologyPublisher {
   /** Publishes, and watches from now on. Does not wait for the API server. */
   async start(): Promise<void> {
     const { manager } = this.#options;
-    manager.on('change', this.#changed);
+    manager.on('change', this.#onChange);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#work.push(this.#watch());
   }
 
   async close(): Promise<void> {
     const { manager, apiServer, nodeName, deletesAtClose } = this.#options;
-    manager.off('change', this.#changed);
+    manager.off('change', this.#onChange);
     unsubscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#end.abort();
     this.#wake.abort();
     await Promise.all(this.#work);
     if (deletesAtClose) {
       await apiServer.delete(TOPOLOGIES, nodeName).catch((error: ApiError) => {
-        if (error.code !== 'ERR_API_NOT_FOUND') this.#failed('published', error);
+        if (error.code !== 'ERR_API_NOT_FOUND') this.#reportFailure('published', error);
       });
     }
   }
 
-  readonly #changed = (): void => {
+  readonly #onChange = (): void => {
     this.#isDue = true;
     if (this.#isRunning || this.#end.signal.aborted) return;
     this.#isRunning = true;
@@ -114,7 +114,7 @@ export class TopologyPublisher {
   // No commit shows CPUs that went offline or devices that were registered again.
   readonly #reconciled = (message: unknown): void => {
     const { stateDir } = message as DiagnosticsMessages['reconcile'];
-    if (stateDir === this.#options.manager.stateDir) this.#changed();
+    if (stateDir === this.#options.manager.stateDir) this.#onChange();
   };
 
   // Runs until nothing is due.
@@ -134,7 +134,7 @@ export class TopologyPublisher {
         if (signal.aborted) return;
         this.#isDue = true;
         this.#isStale = true;
-        this.#failed('published', error as Error);
+        this.#reportFailure('published', error as Error);
         await this.#rest(this.#backoff.next((error as ApiError).retryAfterMs));
       }
     }
@@ -152,30 +152,30 @@ export class TopologyPublisher {
   async #publish(): Promise<void> {
     const { manager, nodeName, policy, scope } = this.#options;
     const { topologyManagerPolicy, topologyManagerScope } = manager.placement;
-    const wanted = nodeResourceTopology(
+    const target = nodeResourceTopology(
       nodeName,
       policy ?? topologyManagerPolicy,
       scope ?? topologyManagerScope,
       zonesOf(manager),
     );
-    if (!this.#isStale && isDeepStrictEqual(wanted, this.#published)) return;
+    if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;
     this.#isStale = false;
     const times = this.#isContested ? this.#contested.times : 0;
     this.#earliest = performance.now() + Math.min(LEAST_MS * 2 ** times, LONGEST_CONTESTED_MS);
     if (this.#owner === undefined) this.#owner = await this.#findOwner();
-    const answer = await this.#versions.during(wanted, () => this.#write(wanted));
+    const answer = await this.#versions.during(target, () => this.#write(target));
     this.#versions.add(answer);
-    this.#published = wanted;
+    this.#lastObject = target;
     if (this.#failures.delete('published'))
       this.#options.log('info', `the topology of ${nodeName} is published again`);
   }
 
   // A merge patch keeps what others have added. Without an object, one is created.
-  async #write(wanted: NodeResourceTopology): Promise<KubernetesObject> {
+  async #write(target: NodeResourceTopology): Promise<KubernetesObject> {
     const { apiServer, nodeName } = this.#options;
     const { signal } = this.#end;
     const metadata = { name: nodeName, ...(this.#owner && { ownerReferences: [this.#owner] }) };
-    const object = { ...wanted, metadata };
+    const object = { ...target, metadata };
     const patch = () => apiServer.patch(TOPOLOGIES, nodeName, object, { signal });
     try {
       return await patch();
@@ -200,7 +200,7 @@ export class TopologyPublisher {
         : { apiVersion: 'v1', kind: 'Node', name: nodeName, uid: metadata.uid };
     } catch (error) {
       if (!(error instanceof ApiError) || !WITHOUT_OWNER.has(error.code)) throw error;
-      if (this.#published === undefined)
+      if (this.#lastObject === undefined)
         log('info', `the topology of ${nodeName} has no owner: ${error.message}`, { code: error.code });
       return null;
     }
@@ -210,11 +210,11 @@ export class TopologyPublisher {
     const { apiServer, nodeName } = this.#options;
     // The first publication waits until it is known what exists, or that this cannot be known: a
     // list that is still on its way would otherwise look like a deletion.
-    const failed = (error: ApiError) => {
-      this.#failed('watched', error);
-      if (!this.#published) this.#changed();
+    const onError = (error: ApiError) => {
+      this.#reportFailure('watched', error);
+      if (!this.#lastObject) this.#onChange();
     };
-    const options = { name: nodeName, signal: this.#end.signal, failed };
+    const options = { name: nodeName, signal: this.#end.signal, failed: onError };
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
       if (event.type === 'LISTED') {
         this.#react(event.objects.find(({ metadata }) => metadata.name === nodeName));
@@ -223,7 +223,7 @@ export class TopologyPublisher {
         this.#owner ??= undefined;
         this.#wake.abort();
         this.#failures.delete('watched');
-        if (!this.#published) this.#changed();
+        if (!this.#lastObject) this.#onChange();
       } else if (event.object.metadata.name === nodeName) {
         this.#react(event.type === 'DELETED' ? undefined : event.object);
       }
@@ -233,9 +233,9 @@ export class TopologyPublisher {
   // Handles a version written by others, or possibly by this publisher.
   #react(object: KubernetesObject | undefined): void {
     const { nodeName, log } = this.#options;
-    const published = this.#published;
-    if (!published && !this.#versions.isWriting) return;
-    if (object && (this.#versions.has(object) || (published && isSame(object, published)))) return;
+    const lastObject = this.#lastObject;
+    if (!lastObject && !this.#versions.isWriting) return;
+    if (object && (this.#versions.has(object) || (lastObject && isSame(object, lastObject)))) return;
     this.#isStale = true;
     if (object) {
       this.#contested = { times: this.#isContested ? this.#contested.times + 1 : 1, at: performance.now() };
@@ -244,10 +244,10 @@ export class TopologyPublisher {
       'warn',
       `the topology of ${nodeName} was ${object ? 'changed' : 'deleted'} by others: published again`,
     );
-    this.#changed();
+    this.#onChange();
   }
 
-  #failed(what: 'published' | 'watched', error: Error): void {
+  #reportFailure(what: 'published' | 'watched', error: Error): void {
     const { nodeName, log } = this.#options;
     const code = (error as { code?: string }).code ?? 'ERR_INTERNAL';
     if (this.#failures.get(what) === code || this.#end.signal.aborted) return;

@@ -35,9 +35,9 @@ export class MessageBuffer {
     return part.subarray(count);
   }
 
-  private reserve(needed: number): void {
-    if (needed <= this.buffer.length) return;
-    const size = Math.min(this.length, Math.max(needed, INITIAL_SIZE, 2 * this.buffer.length));
+  private reserve(least: number): void {
+    if (least <= this.buffer.length) return;
+    const size = Math.min(this.length, Math.max(least, INITIAL_SIZE, 2 * this.buffer.length));
     const larger = Buffer.allocUnsafeSlow(size);
     this.buffer.copy(larger, 0, 0, this.size);
     this.buffer = larger;

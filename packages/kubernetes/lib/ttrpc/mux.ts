@@ -94,9 +94,9 @@ export class Mux {
     header.writeUInt32BE(part.length, 4);
     this.writes += 2;
     this.stall ??= setTimeout(() => this.stalled(), this.limits.stall).unref();
-    const written = () => this.written();
-    this.socket.write(header, written);
-    this.socket.write(part, written);
+    const onWritten = () => this.written();
+    this.socket.write(header, onWritten);
+    this.socket.write(part, onWritten);
   }
 
   private written(): void {

@@ -1,4 +1,4 @@
-// The client of the API server, against servers that answer as they like.
+// The client of the API server, with servers that misbehave.
 import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -64,7 +64,7 @@ describe('requests', () => {
     [410, 'ERR_API_GONE'],
     [422, 'ERR_API_INVALID'],
     [301, 'ERR_API_ANSWER'],
-  ])('that are answered by %i fail at once, as %s with the words of the server', async (status, code) => {
+  ])('that are answered by %i fail at once, as %s with the server’s message', async (status, code) => {
     const server = await FakeServer.open(pki, (_seen, answer) => refuse(answer, status, 'because of this'));
     const error = await errorOf(server.client().get(WIDGETS, 'a'));
     expect(error).toMatchObject({ code, details: { value: status } });
@@ -98,7 +98,7 @@ describe('requests', () => {
     expect(server.seen[1]!.at - server.seen[0]!.at).toBeGreaterThan(990);
   });
 
-  it('end with the last error once patience is at an end', async () => {
+  it('end with the last error after the time limit', async () => {
     const server = await FakeServer.open(pki, (_seen, answer) =>
       refuse(answer, 429, 'busy', { 'retry-after': '30' }),
     );
@@ -107,7 +107,7 @@ describe('requests', () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it('find a server again that was away', async () => {
+  it('find a server again that was absent', async () => {
     const server = await FakeServer.open(pki, (_seen, answer) => json(answer, OBJECT));
     const client = server.client();
     await client.get(WIDGETS, 'a');
@@ -140,7 +140,7 @@ describe('requests', () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  it('answered without an end are given up', async () => {
+  it('answered endlessly are given up', async () => {
     const server = await FakeServer.open(pki, (_seen, answer) => {
       const more = () => {
         while (!answer.destroyed && answer.write(Buffer.alloc(2 ** 16, ' ')));
@@ -223,7 +223,7 @@ describe('the token', () => {
     ]);
   });
 
-  it('that was rotated while a request was on its way is sent at once', async () => {
+  it('that was rotated during a request is sent at once', async () => {
     const server = await FakeServer.open(pki, ({ headers }, answer) => {
       if (headers.authorization === 'Bearer second') return json(answer, OBJECT);
       writeFileSync(server.tokenFile, 'second');

@@ -1,4 +1,4 @@
-// A server that answers as a test wants, over TLS with a throwaway CA.
+// A server that answers as a test decides, over TLS with a throwaway CA.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -139,7 +139,7 @@ export class FakeServer {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** As a server that is killed: connections break. */
+  /** Like a killed server: connections break. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
@@ -147,7 +147,7 @@ export class FakeServer {
     await closed;
   }
 
-  /** Once a condition holds, looked at after each request. */
+  /** Resolves once a condition holds, checked after each request. */
   async until(condition: () => boolean): Promise<void> {
     while (!condition()) await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
@@ -171,7 +171,7 @@ export function json(
   answer.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value));
 }
 
-/** Answers as Kubernetes refuses. */
+/** Answers with a refusal in Kubernetes' form. */
 export function refuse(
   answer: ServerResponse,
   code: number,

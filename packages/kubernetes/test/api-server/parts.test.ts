@@ -1,4 +1,4 @@
-// Where the API server is, how long to wait for it, and its lines.
+// The address of the API server, the waits for it, and its lines.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ describe('the configuration in a cluster', () => {
 });
 
 describe('backoff', () => {
-  it('doubles up to 30 s, at least half of it, never before what the server asks for', () => {
+  it('doubles up to 30 s, at least half of it, and never before the server’s own time', () => {
     const least = new Backoff(() => 0);
     const most = new Backoff(() => 1);
     expect(Array.from({ length: 8 }, () => least.next())).toEqual([

@@ -56,7 +56,7 @@ const watchesOf = ({ seen }: FakeServer) =>
   seen.filter(({ query }) => query.get('watch') === 'true').map(({ query }) => query.get('resourceVersion'));
 
 describe('a watch', () => {
-  it('begins with a list, and asks for what has changed since', async () => {
+  it('begins with a list, and requests later changes', async () => {
     const server = await serve((answer) => {
       answer.write(line('ADDED', object('b', '11')) + line('MODIFIED', object('b', '12')));
       answer.write(line('DELETED', object('b', '13')));
@@ -72,7 +72,7 @@ describe('a watch', () => {
     });
   });
 
-  it('goes on from a bookmark after the server has ended it, without a list', async () => {
+  it('continues from a bookmark after the server has ended it, without a list', async () => {
     const server = await serve(
       (answer) => answer.end(line('BOOKMARK', { metadata: { resourceVersion: '15' } })),
       (answer) => answer.write(line('ADDED', object('c', '16'))),
@@ -83,7 +83,7 @@ describe('a watch', () => {
     expect(errors).toEqual([]);
   });
 
-  it('goes on from the last event where the connection breaks, in the middle of a line too', async () => {
+  it('continues from the last event if the connection breaks, even in the middle of a line', async () => {
     const server = await serve(
       (answer) => {
         answer.write(line('ADDED', object('b', '11')) + '{"type":"ADDED","object":{"meta');
@@ -118,7 +118,7 @@ describe('a watch', () => {
     ['an object without a version', line('ADDED', { metadata: {} })],
     ['null', 'null\n'],
     ['a line without an end', 'x'.repeat(5 * 2 ** 20)],
-  ])('lists again after %s, and tells', async (_title, text) => {
+  ])('lists again after %s, and reports it', async (_title, text) => {
     const server = await serve(
       (answer) => answer.write(text),
       (answer) => answer.write(line('ADDED', object('c', '21'))),
@@ -140,7 +140,7 @@ describe('a watch', () => {
     expect(texts).toEqual(['LISTED a', 'ADDED 11', 'ADDED 12']);
   });
 
-  it('goes on after a server that hangs', async () => {
+  it('continues after a hanging server', async () => {
     const server = await serve(
       (answer) => answer.write(line('ADDED', object('b', '11'))),
       (answer) => answer.write(line('ADDED', object('c', '12'))),
@@ -151,7 +151,7 @@ describe('a watch', () => {
     expect(errors.map(({ code }) => code)).toEqual(['ERR_API_TIMEOUT']);
   });
 
-  it('tells that it is not allowed, and goes on once it is', async () => {
+  it('reports that it is not allowed, and continues once it is', async () => {
     let refusals = 1;
     const server = await FakeServer.open(pki, (_seen, answer) =>
       refusals-- > 0

@@ -32,7 +32,7 @@ function follow(folder: string): void {
 const seen = (name: string | null) => expect.poll(() => names).toContain(name);
 
 describe('A watch of a folder', () => {
-  it('tells the names of files that come and go', async () => {
+  it('reports the names of files that come and go', async () => {
     follow(root);
     writeFileSync(join(root, 'beside'), '');
     renameSync(join(root, 'beside'), join(root, 'file'));
@@ -52,7 +52,7 @@ describe('A watch of a folder', () => {
     await seen('file');
   });
 
-  it('goes on in a folder that takes the place of the one that was removed', async () => {
+  it('continues in a folder that replaces the removed one', async () => {
     const folder = join(root, 'a/b');
     mkdirSync(folder, { recursive: true });
     follow(folder);
@@ -65,7 +65,7 @@ describe('A watch of a folder', () => {
     await seen('file');
   });
 
-  it('tells nothing of what lies beside the folder it waits for', async () => {
+  it('reports no files beside the folder it waits for', async () => {
     const folder = join(root, 'a');
     follow(folder);
     writeFileSync(join(root, 'other'), '');
@@ -74,11 +74,11 @@ describe('A watch of a folder', () => {
     expect(names).toEqual([null]);
   });
 
-  it('tells nothing once it is closed', async () => {
+  it('reports nothing once it is closed', async () => {
     follow(root);
     watch!.close();
     writeFileSync(join(root, 'file'), '');
-    // What a second watch has heard, the first would have heard before.
+    // The first watch would have got the notices of a second one before.
     const second: (string | null)[] = [];
     const other = new FolderWatch({ folder: root, changed: (name) => second.push(name), failed: () => {} });
     other.start();

@@ -10,7 +10,7 @@ function withResolvers() {
 }
 
 describe('Rounds', () => {
-  it('are one more where they are asked for during one, however often', async () => {
+  it('run once more if requested during one, however often', async () => {
     let [begun, atOnce, most] = [0, 0, 0];
     const gate = withResolvers();
     const rounds = new Rounds(async () => {
@@ -28,7 +28,7 @@ describe('Rounds', () => {
     expect(most).toBe(1);
   });
 
-  it('begin again when they are asked for after the last', async () => {
+  it('begin again when requested after the last', async () => {
     let begun = 0;
     const rounds = new Rounds(async () => {
       begun++;
@@ -38,7 +38,7 @@ describe('Rounds', () => {
     expect(begun).toBe(2);
   });
 
-  it('are over once they are ended: the current one is waited for, and none begins', async () => {
+  it('are over once they are ended: the current one is awaited, and none begins', async () => {
     let [begun, ended] = [0, 0];
     const gate = withResolvers();
     const rounds = new Rounds(async () => {

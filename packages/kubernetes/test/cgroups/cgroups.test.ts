@@ -62,18 +62,18 @@ describe("A container's cpuset", () => {
     expect(textOf(proc)).toEqual(['0-3', '0-1', '0-2', '0']);
   });
 
-  it('is what is set where a kernel of cgroup v1 has no effective ones', () => {
+  it('is the configured one if a kernel of cgroup v1 has no effective one', () => {
     const { 'cpuset/k/a/cpuset.effective_cpus': _, 'cpuset/k/a/cpuset.effective_mems': __, ...older } = V1;
     expect(textOf(machineWith(older).proc)).toEqual(['0-3', '0-1', '0-3', '0-1']);
   });
 
-  it('is what the kernel has with cgroup v2, where nothing may be set', () => {
+  it('is the kernel’s with cgroup v2, even if nothing is set', () => {
     const { proc, folder } = machineWith(V2);
     expect(cpusetOfProcess(PID, proc).folder).toBe(join(folder, 'cgroup/k/a'));
     expect(textOf(proc)).toEqual(['', '1', '0-7', '1']);
   });
 
-  it('is that of the cgroup above where the controller ends there', () => {
+  it('is that of the cgroup above if the controller ends there', () => {
     const { proc, folder } = machineWith({
       ...V2,
       [`proc/${PID}/cgroup`]: '0::/k/a/b/c\n',
@@ -84,7 +84,7 @@ describe("A container's cpuset", () => {
     expect(textOf(proc)).toEqual(['', '', '0-7', '1']);
   });
 
-  it('is found where a part of the hierarchy is mounted', () => {
+  it('is found if only a part of the hierarchy is mounted', () => {
     const files = { ...V2, 'proc/self/mountinfo': mount('cgroup/k', 'cgroup2 cgroup2 rw', '/k') };
     const { proc, folder } = machineWith({ ...files, 'cgroup/k/cgroup.controllers': 'cpuset' });
     expect(cpusetOfProcess(PID, proc).folder).toBe(join(folder, 'cgroup/k/a'));
@@ -116,7 +116,7 @@ describe("A container's limits", () => {
     expect(limitsOfProcess(PID, machineWith(V2).proc)).toEqual({ cpu: 2, memory: 4096 });
   });
 
-  it('are none where the kernel has none', () => {
+  it('are none if the kernel has none', () => {
     const v1 = {
       ...V1,
       'cpu/k/c/cpu.cfs_quota_us': '-1',
@@ -145,7 +145,7 @@ describe('The path of a cgroup', () => {
     expect(cgroupPath(text)).toBe(path);
   });
 
-  it('is of a container where a part of it is called so', () => {
+  it('belongs to a container if a part of it has that name', () => {
     for (const path of [
       '/k/abc',
       '/k/abc/init',

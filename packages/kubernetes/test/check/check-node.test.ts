@@ -1,4 +1,4 @@
-// The facts of a node, read from folders and sockets that a test has made.
+// The facts of a node, read from folders and sockets of the test.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
@@ -48,7 +48,7 @@ function leaveBehind(path: string): void {
 }
 
 describe('a socket', () => {
-  it('listens, is left behind, is none, or is not there', async () => {
+  it('listens, is left behind, is no socket, or is missing', async () => {
     await listen(at('live.sock'));
     leaveBehind(at('left.sock'));
     writeFileSync(at('file'), '');
@@ -57,7 +57,7 @@ describe('a socket', () => {
     expect(states).toEqual(['listens', 'refused', 'no-socket', 'absent']);
   });
 
-  it('is not connected to where it listens, also below a symbolic link', async () => {
+  it('gets no connection if it listens, even below a symbolic link', async () => {
     mkdirSync(at('run'));
     symlinkSync('run', at('var'));
     const connections = await listen(at('run/live.sock'));
@@ -72,7 +72,7 @@ describe('a socket', () => {
 });
 
 describe('the facts', () => {
-  it('of an empty folder are that there is nothing', async () => {
+  it('of an empty folder say that everything is missing', async () => {
     expect(await readNodeFacts(options())).toMatchObject({
       nri: { state: 'absent' },
       runtime: { path: at('containerd.sock'), state: 'absent' },
@@ -123,7 +123,7 @@ describe('the facts', () => {
     expect(cgroups).toEqual({ version: 1, controllers: ['cpu', 'cpuacct', 'cpuset'] });
   });
 
-  it('of a damaged file of the kubelet say why, and of an empty one nothing', async () => {
+  it('of a damaged file of the kubelet have the reason, and of an empty one nothing', async () => {
     mkdirSync(at('kubelet'));
     writeFileSync(at('kubelet/cpu_manager_state'), '{"policyName":"static"');
     writeFileSync(at('kubelet/memory_manager_state'), '');
@@ -132,7 +132,7 @@ describe('the facts', () => {
     expect(kubelet.memoryPolicy).toBeNull();
   });
 
-  it('of a state folder that is a file are that it cannot be used', async () => {
+  it('of a state folder that is a file say that it is unusable', async () => {
     writeFileSync(at('numalign'), '');
     expect((await readNodeFacts(options())).stateFolder.refusal).toBe('it is not a folder');
   });
@@ -158,21 +158,21 @@ describe('publishing', () => {
     });
   });
 
-  it('is judged by what the API server allows and has', async () => {
+  it('is checked for rights and objects at the API server', async () => {
     const apiServer = {
       create: allowed,
       list: refusal('ERR_API_NOT_FOUND'),
       get: refusal('ERR_API_FORBIDDEN'),
     };
     const findings = await checkNode({ ...options(), publish: { apiServer, nodeName: 'worker-1' } });
-    const told = findings.filter(({ group }) => group === 'cluster');
-    expect(told.map(({ check, status }) => `${status} ${check}`)).toEqual([
+    const cluster = findings.filter(({ group }) => group === 'cluster');
+    expect(cluster.map(({ check, status }) => `${status} ${check}`)).toEqual([
       'ok api-server',
       'problem definition',
       'problem rights',
       'warning node',
     ]);
-    expect(told[2]!.found).toContain('patch noderesourcetopologies');
-    expect(told[2]!.found).not.toContain('create');
+    expect(cluster[2]!.found).toContain('patch noderesourcetopologies');
+    expect(cluster[2]!.found).not.toContain('create');
   });
 });

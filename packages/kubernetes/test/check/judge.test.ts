@@ -1,4 +1,4 @@
-// What is said of a node, by its facts.
+// The findings about a node, from its facts.
 import { describe, expect, it } from 'vitest';
 import { isNriDisabled } from '../../lib/check/containerd-configuration.js';
 import { judge } from '../../lib/check/judge.js';
@@ -47,7 +47,7 @@ const kubelet = (change: Partial<NodeFacts['kubelet']>) => ({ kubelet: { ...KUBE
 const cluster = (change: Partial<ClusterFacts>) => ({ cluster: { ...CLUSTER, ...change } });
 
 describe('a node', () => {
-  it('is well where everything is there, and nothing is to be changed', () => {
+  it('is good if everything is there, without advice', () => {
     const findings = judge(GOOD);
     expect(findings.filter(({ status, advice }) => status !== 'ok' || advice !== null)).toEqual([]);
     expect(findings.map(({ check }) => check)).toEqual([
@@ -65,7 +65,7 @@ describe('a node', () => {
     expect(judge({ ...GOOD, cluster: null }).map(({ group }) => group)).not.toContain('cluster');
   });
 
-  it('may have a kubelet that places containers, and no NRI, where they are left to it', () => {
+  it('may have a kubelet that places containers, and no NRI, if they are left to it', () => {
     const facts: NodeFacts = {
       ...{ ...GOOD, nri: null, runtimeVersion: { name: 'containerd', version: '1.6.20' } },
       ...kubelet({ cpuPolicy: 'static', memoryPolicy: 'Static' }),
@@ -179,22 +179,22 @@ describe('a node', () => {
     ],
     ['no Node of the name', cluster({ hasNode: false }), 'problem node', 'spec.nodeName'],
     ['a Node that may not be read', cluster({ hasNode: null }), 'warning node', 'get nodes'],
-  ])('with %s is told what to change', (_title, change, what, advice) => {
+  ])('with %s gets advice', (_title, change, what, advice) => {
     const finding = worse(change);
     expect(finding.what).toBe(what);
     expect(finding.advice).toContain(advice);
   });
 
-  it('whose kubelet cannot be looked at is not judged', () => {
+  it('with an unreadable kubelet is not judged', () => {
     expect(worse(kubelet({ cpuPolicy: { error: 'EACCES' } }))).toMatchObject({ what: 'unknown cpu-manager' });
     expect(worse(kubelet({ memoryPolicy: { error: 'EACCES' } })).found).toContain('EACCES');
   });
 
   it('without a kubelet needs none', () => {
-    const nobody = { exists: false, cpuPolicy: null, memoryPolicy: null };
+    const missing = { exists: false, cpuPolicy: null, memoryPolicy: null };
     const sockets = { devicePlugins: socket('absent'), podResources: socket('absent') };
     expect(
-      judge({ ...GOOD, ...kubelet({ ...nobody, ...sockets }) }).filter(({ status }) => status !== 'ok'),
+      judge({ ...GOOD, ...kubelet({ ...missing, ...sockets }) }).filter(({ status }) => status !== 'ok'),
     ).toEqual([]);
   });
 
@@ -203,7 +203,7 @@ describe('a node', () => {
     ['ERR_API_TLS', 'CA'],
     ['ERR_API_UNAUTHORIZED', 'token'],
     ['ERR_API_SERVER', 'log of the API server'],
-  ])('whose API server fails with %s is told so once', (code, advice) => {
+  ])('whose API server fails with %s has one finding about it', (code, advice) => {
     const findings = judge({ ...GOOD, ...cluster({ failure: { code, message: 'why' } }) });
     const [first, ...others] = findings.filter(({ group }) => group === 'cluster');
     expect(first).toMatchObject({
@@ -227,7 +227,7 @@ describe("containerd's configuration", () => {
     [`${table}\n[plugins."io.containerd.grpc.v1.cri"]\ndisable = true`, null],
     [`[ plugins . "io.containerd.nri.v1.nri" ]\ndisable = true`, true],
     [`${table}\ndisable_connections = true`, null],
-  ])('%j says of NRI that it is off: %s', (text, expected) => {
+  ])('%j says that NRI is off: %s', (text, expected) => {
     expect(isNriDisabled(text)).toBe(expected);
   });
 });

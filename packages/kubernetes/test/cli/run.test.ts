@@ -87,7 +87,7 @@ describe('numalign-node', () => {
     await end;
   });
 
-  it('says that containers are placed one by one where the scope is pod', async () => {
+  it('says that containers are placed one by one under scope pod', async () => {
     const { args, kubelet } = place();
     const file = join(kubelet, 'config.yaml');
     const kind = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
@@ -129,7 +129,7 @@ describe('numalign-node', () => {
     expect(stderr).toMatch(message);
   });
 
-  it('checks no socket of plugins where containers are left to the runtime and the kubelet', async () => {
+  it('checks no socket of plugins if containers are left to the runtime and the kubelet', async () => {
     const { kubelet, args } = place();
     giveOut(kubelet, new Map());
     const { stdout } = await numalignNode(...args, '--no-nri', '--check', '--json').end;
@@ -141,7 +141,7 @@ describe('numalign-node', () => {
   it.each([
     ['no kubelet is there', 'none', []],
     ['its kubelet is not to be followed', '', ['--no-kubelet']],
-  ])('says that it has nothing to do where containers are not its own and %s', async (_why, folder, more) => {
+  ])('says that it has nothing to do if containers are not its own and %s', async (_why, folder, more) => {
     const { kubelet, args } = place();
     const wrong = [...args, '--no-nri', '--kubelet-folder', join(kubelet, folder), ...more];
     const { code, stderr } = await numalignNode(...wrong).end;
@@ -149,7 +149,7 @@ describe('numalign-node', () => {
     expect(code).toBe(1);
   });
 
-  it('shows where the options are that it has without a command', async () => {
+  it('shows where to find the options without a command', async () => {
     expect((await numalignNode('--help').end).stdout).toContain('numalign-node run --help');
     expect((await numalignNode('run', '--help').end).stdout).toContain('--check');
   });

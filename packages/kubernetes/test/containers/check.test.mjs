@@ -1,4 +1,4 @@
-// What is said of a node with a real containerd.
+// The findings of the check on a node with a real containerd.
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -39,7 +39,7 @@ describe('check', () => {
       assert.ok(!/level=(warning|error)/.test(runtime.log.slice(before)), runtime.log.slice(before));
     }));
 
-  it('says where NRI is switched off, and how to switch it on', () =>
+  it('says that NRI is switched off, and how to switch it on', () =>
     withRuntime({ nri: false }, async (runtime) => {
       const { status, found, advice } = (await check(runtime))['nri-socket'];
       assert.equal(status, 'problem');

@@ -11,7 +11,7 @@ const [OLD, NEW] = ['bookworm', 'trixie'];
 // `libraries`: those of Debian 12 do for both.
 const PACKAGES = {
   containerd: `containerd/${NEW}`,
-  // The one without NRI.
+  // The release without NRI.
   'containerd-1.6': `containerd/${OLD}`,
   runc: `runc/${OLD}`,
   busybox: `busybox-static/${OLD}`,
@@ -37,7 +37,8 @@ function fetchPackages(folder) {
 
 /**
  * The programs' paths, and the path of the image.
- * @throws Error where they cannot be had
+ *
+ * @throws Error if they are out of reach
  */
 export function prepareComponents() {
   const folder = cacheFolder('numalign-containers');
@@ -65,8 +66,9 @@ const versionOf = (program, option = '--version') => versionIn(run(program, [opt
 export const containerdVersion = (folder) => versionOf(join(folder, 'containerd'));
 
 /**
- * What the components are, for people.
- * @throws Error where they do not run here
+ * The versions of the components, in readable form.
+ *
+ * @throws Error if they do not run here
  */
 export function describeComponents({ containerd, runc, busybox }) {
   const versions = [

@@ -23,7 +23,7 @@ const book = (manager: Manager, cpus: string) =>
   });
 
 describe('A container that is created', () => {
-  it('is put on CPUs of its own, and on the NUMA node of its memory', async () => {
+  it('is placed on its own CPUs, and on the NUMA node of its memory', async () => {
     const { handlers, manager } = await simulatedNode();
     const { adjust, updates } = await handlers.createContainer(POD, exclusive('a'));
     expect(adjust.linux?.resources?.cpu).toEqual({ cpus: '0-1', mems: '0' });
@@ -31,7 +31,7 @@ describe('A container that is created', () => {
     expect(manager.grants()).toMatchObject([{ uid: 'a', name: 'numalign:default/web/main' }]);
   });
 
-  it('is told its CPUs and its grant by its environment', async () => {
+  it('has its CPUs and its grant in its environment', async () => {
     const { handlers } = await simulatedNode();
     const { adjust } = await handlers.createContainer(POD, exclusive('a'));
     expect(adjust.env).toEqual([
@@ -40,7 +40,7 @@ describe('A container that is created', () => {
     ]);
   });
 
-  it('runs in the shared pool without exclusive CPUs, and has no environment of numalign', async () => {
+  it('runs in the shared pool without exclusive CPUs, and without variables of numalign', async () => {
     const { handlers, manager } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     const { adjust } = await handlers.createContainer(POD, shared('b'));
@@ -57,7 +57,7 @@ describe('A container that is created', () => {
     expect(cpusByContainer(updates)).toEqual({ a: '2-7', b: '2' });
   });
 
-  it('is refused with the explanation, and nothing is changed', async () => {
+  it('is refused with the explanation, and nothing changes', async () => {
     const { handlers, manager } = await simulatedNode({ topologyManagerPolicy: 'single-numa-node' });
     await handlers.createContainer(POD, shared('a'));
     const creation = handlers.createContainer(POD, exclusive('b', 5));
@@ -67,7 +67,7 @@ describe('A container that is created', () => {
     expect((await handlers.createContainer(POD, exclusive('c'))).updates).toHaveLength(1);
   });
 
-  it('keeps its place where the runtime asks again', async () => {
+  it('keeps its place if the runtime asks again', async () => {
     const { handlers, manager } = await simulatedNode();
     const answers = [];
     for (const _ of [1, 2]) answers.push(await handlers.createContainer(POD, exclusive('a')));
@@ -75,7 +75,7 @@ describe('A container that is created', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it('has what the device plugin has booked for it, by a look at this grant alone', async () => {
+  it('gets the device plugin’s booking for it, from this grant alone', async () => {
     const { handlers, manager } = await simulatedNode();
     const name = allocationName({ resource: 'numalign.io/cpu', uids: ['earlier', 'a1'] });
     await manager.adopt({ uid: 'a1', name, containers: [{ name: 'main', cpus: '6-7' }] });
@@ -94,7 +94,7 @@ describe('A container that is created', () => {
     await expect(creation).rejects.toMatchObject({ code: 'ERR_UNKNOWN_ALLOCATION' });
   });
 
-  it('has what the device plugin has booked for it', async () => {
+  it('gets the device plugin’s booking for it', async () => {
     const { handlers, manager } = await simulatedNode();
     await book(manager, '6-7');
     const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
@@ -103,7 +103,7 @@ describe('A container that is created', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it('is refused where what the device plugin has booked is not on record', async () => {
+  it('is refused if the device plugin’s booking is not on record', async () => {
     const { handlers } = await simulatedNode();
     const creation = handlers.createContainer(
       POD,
@@ -115,7 +115,7 @@ describe('A container that is created', () => {
     });
   });
 
-  it('gets what the device plugin had booked, where the device plugin puts that on record again', async () => {
+  it('gets the device plugin’s booking if the plugin puts it on record again', async () => {
     const asked: unknown[] = [];
     const { handlers, manager } = await simulatedNode({}, undefined, async ({ uid, cpus }, container) => {
       asked.push({ uid, cpus: `${cpus}` }, container);
@@ -131,7 +131,7 @@ describe('A container that is created', () => {
     ]);
   });
 
-  it('gets devices that its annotations ask for, by their CDI names', async () => {
+  it('gets the devices of its annotations, by their CDI names', async () => {
     const device = (id: string, node: number) => ({ id, numaNodes: [node] });
     const devices = { 'example.com/nic': [device('eth0', 0), device('eth1', 1)] };
     const { handlers } = await simulatedNode({ devices });
@@ -144,7 +144,7 @@ describe('A container that is created', () => {
 });
 
 describe('A container that starts and was created without an answer', () => {
-  it('is put on its CPUs and memory nodes by its cgroup', async () => {
+  it('is placed on its CPUs and memory nodes by its cgroup', async () => {
     const { handlers, makeCgroup, cpusOf, cgroups } = await simulatedNode();
     makeCgroup('/k/a', '0-7');
     await handlers.startContainer(POD, exclusive('a'));
@@ -152,7 +152,7 @@ describe('A container that starts and was created without an answer', () => {
     expect(readFileSync(join(cgroups, 'k/a/cpuset.mems'), 'utf8')).toBe('0');
   });
 
-  it('leaves the CPUs of others where it shares', async () => {
+  it('leaves the CPUs of others if it shares', async () => {
     const { handlers, makeCgroup, cpusOf, cgroups } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     makeCgroup('/k/b', '0-7');
@@ -172,7 +172,7 @@ describe('A container that ends', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('is given back with its pod where it was never started', async () => {
+  it('is given back with its pod if it never started', async () => {
     const { handlers, manager } = await simulatedNode();
     handlers.runPodSandbox(POD);
     await handlers.createContainer(POD, exclusive('a'));
@@ -181,7 +181,7 @@ describe('A container that ends', () => {
     expect(handlers.containers).toEqual([]);
   });
 
-  it('leaves what the device plugin has booked to the pod', async () => {
+  it('leaves the device plugin’s booking to the pod', async () => {
     const { handlers, manager } = await simulatedNode();
     await book(manager, '6-7');
     const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
@@ -196,7 +196,7 @@ describe('A container that ends', () => {
     expect(manager.grants()).toEqual([]);
   });
 
-  it('leaves what the device plugin has booked to its pod, which has got another sandbox', async () => {
+  it('leaves the device plugin’s booking to its pod, which has got another sandbox', async () => {
     const { handlers, manager } = await simulatedNode();
     await book(manager, '6-7');
     const env = ['NUMALIGN_ALLOCATION=booked', 'NUMALIGN_CPUS=6-7'];
@@ -216,7 +216,7 @@ describe('A container that ends', () => {
 });
 
 describe('A container that another client updates', () => {
-  // As containerd passes on what the kubelet's CPU manager sends.
+  // containerd passes on the updates of the kubelet's CPU manager like this.
   const cpusetAlone = (cpus: string) =>
     ({
       cpu: { shares: { value: 0 }, quota: { value: 0 }, period: { value: 0 }, cpus, mems: '' },
@@ -243,7 +243,7 @@ describe('A container that another client updates', () => {
     expect(cpusByContainer(await handlers.stopContainer(POD, exclusive('a')))).toEqual({ b: '0-3' });
   });
 
-  it('gets more exclusive CPUs where its quota grows, and others leave them', async () => {
+  it('gets more exclusive CPUs if its quota grows, and others leave them', async () => {
     const { handlers } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     await handlers.createContainer(POD, shared('b'));
@@ -255,7 +255,7 @@ describe('A container that another client updates', () => {
     expect(cpusByContainer(updates)).toEqual({ a: '0-2', b: '3-7' });
   });
 
-  it('has as much memory booked as its new limit says, or is refused it', async () => {
+  it('has its new limit of memory booked, or is refused', async () => {
     const { handlers, manager } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     const limit = (value: number) => ({
@@ -294,7 +294,7 @@ describe('A plugin that comes to containers that run', () => {
     },
   });
 
-  it('leaves those on record where they are', async () => {
+  it('leaves those on record in place', async () => {
     const { handlers, restart, manager } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     const updates = await restart().synchronize([POD], [running(exclusive('a'), '0-1')]);
@@ -302,7 +302,7 @@ describe('A plugin that comes to containers that run', () => {
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it('puts one on record back on its CPUs that has started without a plugin', async () => {
+  it('puts one on record back on its CPUs if it started without a plugin', async () => {
     const { handlers, restart } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     const updates = await restart().synchronize([POD], [running(exclusive('a'), '')]);
@@ -323,7 +323,7 @@ describe('A plugin that comes to containers that run', () => {
     expect(cpusByContainer(updates)).toEqual({ b: cpus });
   });
 
-  it('gives back what one has whose last process has ended, though the runtime says that it runs', async () => {
+  it('gives back the grant of one whose last process has ended, even if the runtime says that it runs', async () => {
     const { handlers, restart, manager, makeCgroup, cgroups } = await simulatedNode();
     await handlers.createContainer(POD, exclusive('a'));
     makeCgroup('/k/a', '0-1');
@@ -337,21 +337,21 @@ describe('A plugin that comes to containers that run', () => {
     await expect.poll(() => again.containers).toEqual([]);
   });
 
-  it('gives back nothing that it has not made', async () => {
+  it('gives back only grants that it has made', async () => {
     const { handlers, manager } = await simulatedNode();
     await manager.acquire({ cpu: 1, name: 'other:default/web/main', owner: 'persistent' });
     await handlers.synchronize([], []);
     expect(manager.grants()).toHaveLength(1);
   });
 
-  it('records one where it runs that has CPUs of its own by its cpuset', async () => {
+  it('records one with its own CPUs by its cpuset in place', async () => {
     const { handlers, manager } = await simulatedNode();
     const containers = [running(exclusive('a'), '5-6'), running(shared('b'), '')];
     expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ b: '0-4,7' });
     expect(manager.grants().map(({ uid, cpus }) => [uid, String(cpus)])).toEqual([['a', '5-6']]);
   });
 
-  it.each(['', '5-6'])('comes again where the state is locked, with containers on CPUs %j', async (cpus) => {
+  it.each(['', '5-6'])('tries again if the state is locked, with containers on CPUs %j', async (cpus) => {
     const { handlers, manager, lines } = await simulatedNode();
     const locked = new NumalignError('ERR_LOCK_TIMEOUT', 'process 1 holds the lock');
     const waits = (['admit', 'adopt'] as const).map((name) =>
@@ -365,7 +365,7 @@ describe('A plugin that comes to containers that run', () => {
     expect(lines.join()).not.toMatch(/warn|error/);
   });
 
-  it('books the memory of one where it runs on the NUMA nodes of its cpuset', async () => {
+  it('books the memory of one in place on the NUMA nodes of its cpuset', async () => {
     const { handlers, manager, lines } = await simulatedNode();
     const a = exclusive('a');
     expect(await handlers.synchronize([POD], [running(a, '5-6', '1')])).toEqual([]);
@@ -373,14 +373,14 @@ describe('A plugin that comes to containers that run', () => {
     expect(lines.join()).not.toMatch(/warn|error/);
   });
 
-  it('books no memory of one where it runs under the memory policy None', async () => {
+  it('books no memory of one in place under the memory policy None', async () => {
     const { handlers, manager, lines } = await simulatedNode({ memoryManagerPolicy: 'None' });
     await handlers.synchronize([POD], [running(exclusive('a'), '5-6', '1')]);
     expect(manager.grants()).toMatchObject([{ uid: 'a', memory: [] }]);
     expect(lines.join()).not.toMatch(/warn|error/);
   });
 
-  it('leaves one where it runs whose memory others have booked', async () => {
+  it('leaves one in place whose memory others have booked', async () => {
     const { handlers, manager, lines } = await simulatedNode();
     await manager.admit({
       ...{ qosClass: 'Guaranteed', containers: [{ name: 'm', limits: { cpu: '100m', memory: '14Gi' } }] },
@@ -390,7 +390,7 @@ describe('A plugin that comes to containers that run', () => {
     expect(lines.join('\n')).toMatch(/warn: the memory of numalign:.* is not booked on NUMA nodes 1/);
   });
 
-  it('moves one whose CPUs somebody else holds', async () => {
+  it('moves one whose CPUs another grant holds', async () => {
     const { handlers, manager, lines } = await simulatedNode();
     await manager.acquire({ cpu: 2 });
     const updates = await handlers.synchronize([POD], [running(exclusive('a'), '0-1')]);
@@ -401,20 +401,20 @@ describe('A plugin that comes to containers that run', () => {
   it.each([
     ['an annotation', { annotations: { 'numalign.io/cpu': 'two' } }],
     ['an environment', { env: ['NUMALIGN_ALLOCATION=a', 'NUMALIGN_ALLOCATION=b'] }],
-  ])('has one in the shared pool of which it cannot read %s, off the CPUs of others', async (_, fields) => {
+  ])('puts one with unreadable %s into the shared pool, off the CPUs of others', async (_, fields) => {
     const { handlers, lines } = await simulatedNode();
     const containers = [running(exclusive('a'), ''), running(shared('b', fields), '')];
     expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ a: '0-1', b: '2-7' });
     expect(lines.join('\n')).toMatch(/error: .*stays in the shared pool: .*(two|more than one)/);
   });
 
-  it('has one in the shared pool whose pod the runtime does not tell, off the CPUs of others', async () => {
+  it('puts one whose pod is unknown into the shared pool, off the CPUs of others', async () => {
     const { handlers } = await simulatedNode();
     const containers = [running(exclusive('a'), ''), running(shared('b', { pod_sandbox_id: 'p2' }), '')];
     expect(cpusByContainer(await handlers.synchronize([POD], containers))).toEqual({ a: '0-1', b: '2-7' });
   });
 
-  it('reports one that cannot have its place, and has it run in the shared pool', async () => {
+  it('reports one that cannot have its place, and lets it run in the shared pool', async () => {
     const { handlers, lines } = await simulatedNode();
     const containers = [running(exclusive('a', 6), '2-7'), running(exclusive('b', 4), '')];
     const updates = await handlers.synchronize([POD], containers);
@@ -426,7 +426,7 @@ describe('A plugin that comes to containers that run', () => {
 });
 
 describe('CPUs that a process outside of containers takes', () => {
-  it('are left by shared containers where the runtime is answered by an error meanwhile', async () => {
+  it('are left by shared containers even if the runtime gets an error meanwhile', async () => {
     const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode({}, undefined, async () => {
       const changed = once(manager, 'change');
       await manager.acquire({ cpu: 2 });
@@ -451,14 +451,14 @@ describe('CPUs that a process outside of containers takes', () => {
     await expect.poll(() => cpusOf('/k/a')).toBe('0-7');
   });
 
-  it('are left by a container that was told to go elsewhere meanwhile', async () => {
+  it('are left by a container that was sent elsewhere meanwhile', async () => {
     const { handlers, manager, makeCgroup, cpusOf } = await simulatedNode();
     makeCgroup('/k/a', '0-7');
     await handlers.createContainer(POD, shared('a'));
     await handlers.createContainer(POD, exclusive('b'));
     await manager.acquire({ cpu: 2 });
     await expect.poll(() => cpusOf('/k/a')).toBe('4-7');
-    // The runtime carries out what it was answered before.
+    // The runtime carries out the earlier answer first.
     makeCgroup('/k/a', '2-7');
     handlers.postCreateContainer();
     expect(cpusOf('/k/a')).toBe('4-7');

@@ -1,4 +1,4 @@
-// Containers that run already, on CPUs of their own: with both releases of containerd, NRI off.
+// Running containers that get their own CPUs: with both releases of containerd, NRI off.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const PERIOD = 100_000;
 const CPU_LIMIT = { cpu_period: 50_000, cpu_quota: 50_000, cpu_shares: 512, memory_limit_in_bytes: 64 << 20 };
 
-// What a container's cgroups say of all that is not its cpuset.
+// The values in a container's cgroups outside its cpuset.
 const FILES = {
   cpu: ['cpu.cfs_quota_us', 'cpu.cfs_period_us', 'cpu.shares', 'cpu.max', 'cpu.weight'],
   memory: ['memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', 'memory.max', 'memory.swap.max'],
@@ -103,13 +103,13 @@ for (const release of ['containerd', 'containerd-1.6']) {
       await assert.rejects(runtime.find(pod.containerId), { code: 'ERR_CONTAINER_UNKNOWN' });
     });
 
-    it('says which runtime it is', async () => {
+    it('reports the runtime', async () => {
       const { name, version, apiVersion } = await runtime.version();
       assert.deepEqual([name, apiVersion], ['containerd', 'v1']);
       assert.ok(version.includes(containerd.version));
     });
 
-    it('gets CPUs of its own, which the others leave, and keeps quota, shares and memory', async () => {
+    it('gets its own CPUs, which the others leave, and keeps quota, shares and memory', async () => {
       const pod = await pods.runPod('latency', { resources: CPU_LIMIT });
       const other = await pods.runPod('batch', { resources: CPU_LIMIT });
       const limits = limitsOf(await pod.pid());
@@ -144,7 +144,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       await keeper.close();
     });
 
-    it('gets them again where somebody else sets its cpuset by the runtime or by the kernel', async () => {
+    it('gets them again if another program sets its cpuset through the runtime or the kernel', async () => {
       const pod = await pods.runPod('latency');
       const attachment = await attach('latency/main');
       const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: PERIOD });
@@ -161,7 +161,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       assert.equal(await cpusOf(pod), `${all()}`);
     });
 
-    it('is alone on them also where another container starts meanwhile', async () => {
+    it('is alone on them even if another container starts meanwhile', async () => {
       await pods.runPod('latency');
       const attachment = await attach('latency/main');
       const keeper = new AttachmentKeeper({ attachment, manager, runtime, log, reconcilePeriodMs: PERIOD });
@@ -174,7 +174,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       await keeper.close();
     });
 
-    it('has what it had where its grant is given back by somebody', async () => {
+    it('gets its former CPUs if another process gives its grant back', async () => {
       const pod = await pods.runPod('latency');
       const other = await pods.runPod('batch');
       const attachment = await attach('latency/main');
@@ -186,7 +186,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       assert.equal(await cpusOf(other), `${all()}`);
     });
 
-    it('is as before, as are the others, once the attachment is released', async () => {
+    it('is restored, like the others, once the attachment is released', async () => {
       const pod = await pods.runPod('latency');
       const other = await pods.runPod('batch');
       const attachment = await attach('latency/main');
@@ -196,14 +196,14 @@ for (const release of ['containerd', 'containerd-1.6']) {
       assert.deepEqual(manager.grants(), []);
     });
 
-    it('leaves the others alone where that is asked for', async () => {
+    it('leaves the others alone on request', async () => {
       await pods.runPod('latency');
       const other = await pods.runPod('batch');
       await attach('latency/main', { only: true });
       assert.equal(await cpusOf(other), `${all()}`);
     });
 
-    it('has others come back to what they had, also by who comes after a crash', async () => {
+    it('moves others back to their former CPUs, even after a crash by the next process', async () => {
       const pod = await pods.runPod('latency');
       const other = await pods.runPod('batch');
       await attach('latency/main');
@@ -217,7 +217,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       assert.equal(await cpusOf(next), `${all()}`);
     });
 
-    it('is not attached where another container would have no CPU left, and nothing is changed', async () => {
+    it('is not attached if another container would have no CPU left, and nothing changes', async () => {
       const pod = await pods.runPod('latency');
       const plan = manager.plan({ containers: [{ name: 'main', limits: { cpu: 1, memory: 1 } }] });
       const cpu = `${plan.pod?.containers[0].cpus ?? all().first}`;
@@ -240,7 +240,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       });
     });
 
-    it('without a limit of whole CPUs needs to be told how many', async () => {
+    it('needs an explicit number without a limit of whole CPUs', async () => {
       await pods.runPod('half', { resources: { cpu_period: 100_000, cpu_quota: 50_000 } });
       await assert.rejects(attach('half/main', { cpu: undefined }), (error) => {
         assert.equal(error.code, 'ERR_NO_EXCLUSIVE_CPUS');
@@ -252,7 +252,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       assert.deepEqual(manager.grants(), []);
     });
 
-    it('is rejected in the words of numalign where there are not enough CPUs', async () => {
+    it('is rejected in the words of numalign if there are not enough CPUs', async () => {
       const pod = await pods.runPod('greedy');
       await assert.rejects(attach('greedy/main', { cpu: all().size + 1 }), { code: 'ERR_INSUFFICIENT_CPUS' });
       assert.equal(await cpusOf(pod), `${all()}`);
@@ -268,9 +268,9 @@ for (const release of ['containerd', 'containerd-1.6']) {
       await pod.stop();
       await keeper.ended;
       assert.equal(manager.grants().length, 1);
-      await assert.rejects(attach('latency/main', { grant: 'nobody' }), { code: 'ERR_CONTAINER_UNKNOWN' });
+      await assert.rejects(attach('latency/main', { grant: 'unknown' }), { code: 'ERR_CONTAINER_UNKNOWN' });
       await pods.runPod('other');
-      await assert.rejects(attach('other/main', { grant: 'nobody' }), { code: 'ERR_UNKNOWN_GRANT' });
+      await assert.rejects(attach('other/main', { grant: 'unknown' }), { code: 'ERR_UNKNOWN_GRANT' });
       const own = await manager.acquire({ cpu: 1, enforcement: 'members' }).catch((error) => error);
       if (own.uid)
         await assert.rejects(attach('other/main', { grant: own.uid }), { code: 'ERR_OWNER_ALIVE' });
@@ -294,7 +294,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       };
       const common = () => ['--runtime-endpoint', containerd.socketPath, '--state-dir', manager.stateDir];
 
-      it('is attached and told, as text and as JSON', async () => {
+      it('is attached and reported, as text and as JSON', async () => {
         const pod = await pods.runPod('latency');
         const other = await pods.runPod('batch');
         const json = await run('--container', 'latency/main', '--cpu', '1', '--json', ...common()).end;
@@ -321,7 +321,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
         assert.equal(await cpusOf(other), `${all()}`);
       });
 
-      it('stays as it is where a signal ends the command', async () => {
+      it('stays unchanged if a signal ends the command', async () => {
         const pod = await pods.runPod('latency');
         const { child, end } = run('--container', 'latency/main', '--cpu', '1', '--follow', ...common());
         await once(child.stdout, 'data');
@@ -331,11 +331,11 @@ for (const release of ['containerd', 'containerd-1.6']) {
       });
 
       it('is refused in one line with a code', async () => {
-        const { code, err } = await run('--container', 'nobody', ...common()).end;
+        const { code, err } = await run('--container', 'unknown', ...common()).end;
         assert.equal(code, 1);
         assert.match(
           err,
-          /^numalign-node: no running container is "nobody": .* \[ERR_CONTAINER_UNKNOWN\]\n$/,
+          /^numalign-node: no running container is "unknown": .* \[ERR_CONTAINER_UNKNOWN\]\n$/,
         );
         const absent = await run('--container', 'x', '--runtime-endpoint', '/nowhere.sock').end;
         assert.equal(absent.code, 1);

@@ -22,7 +22,7 @@ function grantsOn(manager: { grantInfo: () => unknown; release: () => Promise<vo
   return { grants: new Grants({ manager: manager as unknown as Manager, ...options }), lines };
 }
 
-it('What the state does not let be given back is given back as soon as it does', async () => {
+it('A grant that a locked state keeps from release is released as soon as possible', async () => {
   const grantInfo = vi.fn().mockReturnValue(persistent);
   const release = vi.fn().mockRejectedValueOnce(refusal).mockResolvedValue(undefined);
   const { grants, lines } = grantsOn({ grantInfo, release });
@@ -32,7 +32,7 @@ it('What the state does not let be given back is given back as soon as it does',
   expect(release.mock.calls).toEqual([['a'], ['a']]);
 });
 
-it('A state that cannot be read while it waits is reported, and read again', async () => {
+it('A state that cannot be read while a release waits is reported, and read again', async () => {
   const release = vi.fn().mockResolvedValue(undefined);
   const grantInfo = vi
     .fn()
@@ -48,7 +48,7 @@ it('A state that cannot be read while it waits is reported, and read again', asy
   expect(release.mock.calls).toEqual([['a']]);
 });
 
-it('Nothing is given back any more once it is closed, also while it waits for the state', async () => {
+it('Nothing is given back after the close, even if a release waits for the state', async () => {
   const release = vi.fn().mockRejectedValue(refusal);
   const { grants } = grantsOn({ grantInfo: () => persistent, release });
   const end = grants.end(PLACEMENT);

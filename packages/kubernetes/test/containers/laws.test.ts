@@ -9,7 +9,7 @@ import { type SimulatedNode, simulatedNode } from '../support/simulated-node.js'
 const POD = podOf();
 const GIB = 2 ** 30;
 
-/** A runtime that carries out what it is answered; cpusets are files that numalign may write too. */
+/** A runtime that carries out its answers; cpusets are files that numalign may write too. */
 class Runtime {
   readonly containers = new Map<string, Container>();
   #handlers: ContainerHandlers;

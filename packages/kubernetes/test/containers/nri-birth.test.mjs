@@ -1,4 +1,4 @@
-// A container on its CPUs from its first instruction, and those that were there.
+// A container on its CPUs from its first instruction, and containers that started before.
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CpuSet } from 'numalign';
@@ -49,7 +49,7 @@ describe('Containers are created on a node that runs numalign-node', () => {
       assert.equal(owner.cgroup, await pod.cpusetFolder());
     });
 
-    it('gives them back when it is stopped, and the others have them again then', async () => {
+    it('gives them back when it is stopped, and then the others have them again', async () => {
       const { manager } = await fixture.startNode();
       const shared = await fixture.pods.runPod('shared');
       const pod = await fixture.pods.runPod('exclusive', EXCLUSIVE);
@@ -59,7 +59,7 @@ describe('Containers are created on a node that runs numalign-node', () => {
       assert.deepEqual(manager.grants(), []);
     });
 
-    it('has none that are reserved', async () => {
+    it('has no reserved ones', async () => {
       const [reserved] = CpuSet.parse(ALL.cpus);
       await fixture.startNode({ reservedSystemCPUs: String(reserved) });
       const pod = await fixture.pods.runPod('exclusive', EXCLUSIVE);
@@ -84,7 +84,7 @@ describe('Containers are created on a node that runs numalign-node', () => {
       assert.equal((await pod.seen()).cpus, String(manager.grants()[0].cpus));
     });
 
-    it('hears what is wrong with its annotations', async () => {
+    it('gets an error about wrong annotations', async () => {
       const { manager } = await fixture.startNode();
       const annotations = { 'numalign.io/cpu': 'two' };
       await assert.rejects(fixture.pods.runPod('wrong', { annotations }), {
@@ -93,7 +93,7 @@ describe('Containers are created on a node that runs numalign-node', () => {
       assert.deepEqual(manager.grants(), []);
     });
 
-    it('has nothing on record where the runtime fails to create it', async () => {
+    it('has nothing on record if the runtime fails to create it', async () => {
       const { manager, node } = await fixture.startNode();
       const shared = await fixture.pods.runPod('shared');
       const mounts = [{ container_path: '/nowhere', host_path: '/proc/nowhere/at/all' }];

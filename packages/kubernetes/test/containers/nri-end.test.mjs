@@ -1,4 +1,4 @@
-// Containers and pods that end, or never begin, by other ways than a stop.
+// Containers and pods that end, or never start, in other ways than by a stop.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -23,25 +23,25 @@ describe('Exclusive CPUs are given back', () => {
     await until('the shared one is back', async () => (await shared.allowed()).cpus === ALL.cpus);
   }
 
-  it('where the container ends by itself', async () => {
+  it('if the container ends by itself', async () => {
     await fixture.pods.runPod('ending', { ...EXCLUSIVE, command: 'exit 3' });
     await assertGivenBack();
   });
 
-  it('where its process is killed', async () => {
+  it('if its process is killed', async () => {
     const pod = await fixture.pods.runPod('killed', EXCLUSIVE);
     assert.notEqual((await shared.allowed()).cpus, ALL.cpus);
     process.kill(await pod.pid(), 'SIGKILL');
     await assertGivenBack();
   });
 
-  it('where it is removed while it runs', async () => {
+  it('if it is removed while it runs', async () => {
     const pod = await fixture.pods.runPod('removed', EXCLUSIVE);
     await fixture.pods.call('RemoveContainer', { container_id: pod.containerId });
     await assertGivenBack();
   });
 
-  it('where it is removed and was never started', async () => {
+  it('if it is removed before it starts', async () => {
     const pod = await fixture.pods.createPod('waiting', EXCLUSIVE);
     assert.equal(manager.grants().length, 1);
     assert.notEqual((await shared.allowed()).cpus, ALL.cpus);
@@ -49,13 +49,13 @@ describe('Exclusive CPUs are given back', () => {
     await assertGivenBack();
   });
 
-  it('where the runtime cannot start it', async () => {
+  it('if the runtime cannot start it', async () => {
     const mounts = [{ container_path: '/proc/nowhere', host_path: fixture.runtime.folder }];
     await assert.rejects(fixture.pods.runPod('broken', { ...EXCLUSIVE, mounts }));
     await assertGivenBack();
   });
 
-  it('where its pod is removed with all that is in it', async () => {
+  it('if its pod is removed with all its containers', async () => {
     const pod = await fixture.pods.runPod('pod', EXCLUSIVE);
     await fixture.pods.call('RemovePodSandbox', { pod_sandbox_id: pod.sandboxId });
     await assertGivenBack();
@@ -72,7 +72,7 @@ describe("A pod's sandbox", () => {
   }
   const sandboxCpus = async (pod) => allowedOf(await sandboxPid(pod)).cpus;
 
-  it('runs on the reserved CPUs, one that was there before too', async () => {
+  it('runs on the reserved CPUs, even an earlier one', async () => {
     const before = await fixture.pods.runPod('before');
     assert.equal(await sandboxCpus(before), ALL.cpus);
     await fixture.startNode({ reservedSystemCPUs: String(RESERVED) });
@@ -82,15 +82,15 @@ describe("A pod's sandbox", () => {
     assert.equal((await later.allowed()).cpus, ALL.cpus);
   });
 
-  it('stays where it is without reserved CPUs, which is told once', async () => {
+  it('stays in place without reserved CPUs, which is reported once', async () => {
     await fixture.startNode();
     for (const name of ['one', 'two'])
       assert.equal(await sandboxCpus(await fixture.pods.runPod(name)), ALL.cpus);
-    const told = fixture.lines.filter((line) => line.startsWith('info: no CPUs are reserved: '));
-    assert.equal(told.length, 1);
+    const lines = fixture.lines.filter((line) => line.startsWith('info: no CPUs are reserved: '));
+    assert.equal(lines.length, 1);
   });
 
-  it('that has died leaves the containers of its pod, which have their place all the same', async () => {
+  it('that has died leaves the containers of its pod, which still have their place', async () => {
     const pod = await fixture.pods.runPod('orphan');
     process.kill(await sandboxPid(pod), 'SIGKILL');
     await until('the sandbox has ended', async () => {

@@ -1,4 +1,4 @@
-// numalign-node is killed in the middle of each call of the runtime's, and started again.
+// numalign-node is killed in the middle of each call of the runtime, and started again.
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import { CpuSet } from 'numalign';
@@ -17,7 +17,9 @@ describe('numalign-node is killed, and started again', () => {
   const hasCpus = (pod, cpus) =>
     until(`${pod.name} has CPUs ${cpus}`, async () => (await pod.allowed()).cpus === cpus);
 
-  /** One container has CPUs of its own, on record and in the kernel, and nobody else has them. */
+  /**
+   * One container has its own CPUs, on record and in the kernel, and no other container has them.
+   */
   async function assertPlaced(pod) {
     const manager = await fixture.openManager({ readOnly: true });
     const [grant, ...more] = manager.grants();
@@ -86,7 +88,7 @@ describe('numalign-node is killed, and started again', () => {
   }
 
   describe('while containers come and go', () => {
-    it('has found those that have ended, and places those that have come', async () => {
+    it('has found ended containers, and places new ones', async () => {
       const plugin = await fixture.startProcess();
       const first = await fixture.pods.runPod('first', EXCLUSIVE);
       await plugin.kill();
@@ -97,7 +99,7 @@ describe('numalign-node is killed, and started again', () => {
       await assertPlaced(second);
     });
 
-    it('tells of those that cannot have CPUs of their own', async () => {
+    it('reports those that cannot have their own CPUs', async () => {
       const pods = [];
       for (const name of ['one', 'two']) pods.push(await fixture.pods.runPod(name, EXCLUSIVE));
       const plugin = await fixture.startProcess();

@@ -1,4 +1,5 @@
-// numalign-node is late, or the runtime has gone: what starts meanwhile has its place afterwards.
+// numalign-node is late, or the runtime has ended: containers that start meanwhile get their place
+// afterwards.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -54,7 +55,7 @@ describe('A container is created', () => {
     await fixture.startNode();
     const shared = await fixture.pods.runPod('shared');
     await holdLock(async (pid) => {
-      // The sandbox is not what waits.
+      // The creation of the sandbox does not wait.
       await fixture.pods.runPod('another');
       const start = performance.now();
       await assert.rejects(fixture.pods.runPod('exclusive', EXCLUSIVE), {
@@ -98,7 +99,7 @@ describe('A container is created', () => {
     });
   }
 
-  // What the runtime tells then has the container nowhere: it is still about to create it.
+  // The runtime's list then lacks the container, which it is still about to create.
   for (const when of ['before', 'after']) {
     it(`while the plugin registers again, which has ended ${when} its answer`, async () => {
       const first = await fixture.startNode();

@@ -1,4 +1,4 @@
-// Others on the machine: processes outside of containers that take CPUs, and a second plugin.
+// Neighbours on the machine: processes outside of containers that take CPUs, and a second plugin.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -61,12 +61,12 @@ describe('CPUs of a process outside of containers', () => {
       t.diagnostic(
         `shared containers follow ${verb} within ${ms.map((each) => Math.max(each, 0)).join(', ')} ms`,
       );
-    // What the runtime knows is another thing: it is told with its next call.
+    // The runtime still has the old value, until its next call.
     await shared.update({ cpu_period: 100_000, cpu_quota: 50_000 });
     assert.equal((await shared.allowed()).cpus, ALL.cpus);
   });
 
-  it('are left by a container too that was created before, and starts afterwards', async () => {
+  it('are left even by a container that was created before, and starts afterwards', async () => {
     await fixture.startNode();
     const shared = await fixture.pods.createPod('waiting');
     const neighbour = startNeighbour();
@@ -76,7 +76,7 @@ describe('CPUs of a process outside of containers', () => {
     await neighbour.end();
   });
 
-  it('are not given to a container', async () => {
+  it('are not granted to a container', async () => {
     await fixture.startNode();
     const neighbour = startNeighbour();
     const taken = await neighbour.do('acquire');

@@ -1,4 +1,4 @@
-// Other clients of the runtime change containers, as a kubelet does at each of its reconciles.
+// Other clients of the runtime change containers, like a kubelet at each of its reconciliations.
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ describe('A CRI client updates a container', () => {
     return { manager, shared, exclusive, cpus };
   }
 
-  it('which keeps its exclusive CPUs, whichever CPUs are asked for', async () => {
+  it('which keeps its exclusive CPUs, whichever CPUs are requested', async () => {
     const { shared, exclusive, cpus } = await startBoth();
     for (const cpuset_cpus of [ALL.cpus, cpus.shared, cpus.exclusive]) {
       await exclusive.update({ cpuset_cpus });
@@ -40,7 +40,7 @@ describe('A CRI client updates a container', () => {
     }
   });
 
-  it('which stays in the shared pool, whichever CPUs are asked for', async () => {
+  it('which stays in the shared pool, whichever CPUs are requested', async () => {
     const { manager, shared, exclusive, cpus } = await startBoth();
     for (const cpuset_cpus of [ALL.cpus, cpus.exclusive, cpus.shared]) {
       await shared.update({ cpuset_cpus });
@@ -53,7 +53,7 @@ describe('A CRI client updates a container', () => {
     assert.equal((await shared.allowed()).cpus, ALL.cpus);
   });
 
-  it('which has the quota and the memory that are asked for', async () => {
+  it('which gets the requested quota and memory', async () => {
     const { manager, shared, exclusive, cpus } = await startBoth();
     await shared.update({ cpu_period: 100_000, cpu_quota: 25_000, memory_limit_in_bytes: 32 << 20 });
     assert.equal(await limitOf(shared, 'quota'), 25_000);
@@ -65,7 +65,7 @@ describe('A CRI client updates a container', () => {
     assert.equal(String(manager.grants()[0].cpus), cpus.exclusive);
   });
 
-  it('which asks for more exclusive CPUs than there are, and hears why it cannot have them', async () => {
+  it('which requests more exclusive CPUs than there are, and gets the reason', async () => {
     const { manager, shared, exclusive, cpus } = await startBoth();
     await assert.rejects(exclusive.update(guaranteed(64)), {
       message: /cpu: 64 asked for; free by NUMA node: /,

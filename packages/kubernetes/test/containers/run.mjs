@@ -1,5 +1,5 @@
-// npm run test:containers [-- --test NAME]… Runs *.test.mjs of this folder with a containerd and a
-// runc of their own, out of Debian's packages. Skipped where these cannot be had.
+// npm run test:containers [-- --test NAME]… Runs *.test.mjs of this folder with a separate
+// containerd and runc, out of Debian's packages. Skipped if these are out of reach.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A pod on each release of containerd, and what is left of it.
+// A pod on each release of containerd, and what remains of it.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,7 +36,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
       }
     });
 
-    it('which go on where it is killed, and are there when it is started again', async () => {
+    it('which continue if it is killed, and are there when it is started again', async () => {
       const runtime = await Containerd.start({ release });
       const pods = new Pods(runtime);
       try {
@@ -54,7 +54,7 @@ for (const release of ['containerd', 'containerd-1.6']) {
 }
 
 describe('A runtime of the tests leaves nothing behind', () => {
-  it('where it is closed while pods run', async () => {
+  it('if it is closed while pods run', async () => {
     const runtime = await Containerd.start();
     const pods = new Pods(runtime);
     const pid = await (await pods.runPod('running')).pid();
@@ -64,7 +64,7 @@ describe('A runtime of the tests leaves nothing behind', () => {
     assert.deepEqual(groupsOf(runtime.cgroupParent), []);
   });
 
-  it('where the process of the tests is killed', async () => {
+  it('if the process of the tests is killed', async () => {
     const program = `
       import { Containerd } from './support/containerd.mjs';
       import { Pods } from './support/pods.mjs';

@@ -34,25 +34,25 @@ describe('An attachment is looked at', () => {
     expect((await keep(() => true)).counts.looks).toBe(1);
   });
 
-  it.each(['cpuset.cpus', 'cpuset.mems'])('where somebody writes %s', async (file) => {
+  it.each(['cpuset.cpus', 'cpuset.mems'])('if another program writes %s', async (file) => {
     const { folder, counts } = await keep(() => true);
     writeFileSync(join(folder, file), '0');
     await expect.poll(() => counts.looks).toBeGreaterThan(1);
   });
 
-  it('where its folder is removed', async () => {
+  it('if its folder is removed', async () => {
     const { folder, counts } = await keep(() => true);
     rmdirSync(folder);
     await expect.poll(() => counts.looks).toBeGreaterThan(1);
   });
 
-  it('where grants change', async () => {
+  it('if grants change', async () => {
     const { manager, counts } = await keep(() => true);
     manager.emit('change');
     await expect.poll(() => counts.looks).toBe(2);
   });
 
-  it('again where a look has failed, which is told', async () => {
+  it('again if a check has failed, which is reported', async () => {
     const { manager, counts, logged } = await keep((looks) => {
       if (looks === 2) throw new Error('no runtime');
       return true;
@@ -62,7 +62,7 @@ describe('An attachment is looked at', () => {
     expect(logged).toEqual(["error: the container's cpuset could not be compared: no runtime"]);
   });
 
-  it('less and less often where each look is answered by another write', async () => {
+  it('less and less often if each check is followed by another write', async () => {
     const { folder, counts } = await keep(() => true);
     const end = Date.now() + 1500;
     while (Date.now() < end) {
@@ -73,7 +73,7 @@ describe('An attachment is looked at', () => {
     expect(counts.looks).toBeLessThan(9);
   });
 
-  it('at once where grants change, though somebody writes all the time', async () => {
+  it('at once if grants change, even if another program writes all the time', async () => {
     const { folder, manager, counts } = await keep(() => true);
     const writes = setInterval(() => writeFileSync(join(folder, 'cpuset.cpus'), '0'), 5);
     onTestFinished(() => clearInterval(writes));
@@ -84,7 +84,7 @@ describe('An attachment is looked at', () => {
     expect(performance.now() - began).toBeLessThan(640);
   });
 
-  it('no more once the container has ended', async () => {
+  it('no longer once the container has ended', async () => {
     const { keeper, folder, manager, counts } = await keep((looks) => looks < 2);
     writeFileSync(join(folder, 'cpuset.cpus'), '0');
     await keeper.ended;
@@ -93,7 +93,7 @@ describe('An attachment is looked at', () => {
     expect(counts.looks).toBe(2);
   });
 
-  it('to the end where it is closed meanwhile', async () => {
+  it('to the end if it is closed meanwhile', async () => {
     let finish = () => {};
     const { keeper, manager, counts } = await keep(async (looks) => {
       if (looks === 2)

@@ -24,7 +24,7 @@ async function nodeWith(count: number, options: ManagerOptions = {}) {
 }
 
 describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that cannot be made', () => {
-  it('leaves nothing changed where the runtime does not set the cpuset that it is told', async () => {
+  it('leaves nothing changed if the runtime does not set the requested cpuset', async () => {
     const { node, manager, attachmentOf, before, logged } = await nodeWith(3);
     const target = node.container(1);
     node.onUpdate = (container) => (container === target ? 'ignore' : undefined);
@@ -34,7 +34,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     expect(logged).toEqual([]);
   });
 
-  it('leaves nothing changed where the runtime sets another cpuset', async () => {
+  it('leaves nothing changed if the runtime sets another cpuset', async () => {
     const { node, manager, attachmentOf, before } = await nodeWith(2);
     const all = before[0]!;
     let isFirst = true;
@@ -50,7 +50,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     expect(manager.grants()).toEqual([]);
   });
 
-  it('leaves nothing changed where the runtime refuses in the middle', async () => {
+  it('leaves nothing changed if the runtime refuses in the middle', async () => {
     const { node, manager, attachmentOf, before } = await nodeWith(3);
     let count = 0;
     node.onUpdate = () => {
@@ -61,7 +61,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     expect(manager.grants()).toEqual([]);
   });
 
-  it('tells what it could not undo, and undoes the rest', async () => {
+  it('reports what it could not undo, and undoes the rest', async () => {
     const { node, manager, attachmentOf, logged } = await nodeWith(2);
     let count = 0;
     node.onUpdate = () => {
@@ -74,7 +74,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     ]);
   });
 
-  it.each([1, 2])('leaves nothing changed where it is given up at update %d', async (at) => {
+  it.each([1, 2])('leaves nothing changed if it is given up at update %d', async (at) => {
     const { node, manager, attachmentOf, before } = await nodeWith(2);
     const controller = new AbortController();
     let count = 0;
@@ -110,7 +110,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
     expect(node.cpus()).toEqual([`${manager.grants()[0]!.cpus}`]);
   });
 
-  it('leaves nothing changed where the container ends meanwhile', async () => {
+  it('leaves nothing changed if the container ends meanwhile', async () => {
     const { node, manager, attachmentOf, before } = await nodeWith(2);
     const target = node.container(0);
     node.onUpdate = async (container) => {
@@ -125,7 +125,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment that
 });
 
 describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', () => {
-  it('has the others leave before its container comes', async () => {
+  it('makes the others leave before its container comes', async () => {
     const { node, attachmentOf } = await nodeWith(3);
     const order: string[] = [];
     node.onUpdate = ({ id }) => {
@@ -146,7 +146,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', ()
     expect(node.cpus()).not.toEqual([reserved]);
   });
 
-  it('leaves the other thread of a core idle where siblings are held', async () => {
+  it('leaves the other thread of a core idle if siblings are held', async () => {
     const [first, second] = (await discover()).cpus;
     // Siblings that this machine need not have.
     const cpus = [first!, second!].flatMap((cpu) => [cpu, cpu + 512].map((each) => [each, cpu, 0, 0]));
@@ -163,7 +163,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', ()
     expect(node.updates).toBe(1);
   });
 
-  it('writes its CPUs again where they are different, and only then', async () => {
+  it('writes its CPUs again only if they are different', async () => {
     const { node, manager, attachmentOf } = await nodeWith(1);
     const attachment = attachmentOf(0);
     await attachment.start();
@@ -175,7 +175,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', ()
     expect(node.cpus()).toEqual([`${manager.grants()[0]!.cpus}`]);
   });
 
-  it('has ended with its container, also where no manager has seen that yet', async () => {
+  it('ends with its container, even before a manager has noticed', async () => {
     const { node, manager, attachmentOf, before } = await nodeWith(2);
     const attachment = attachmentOf(0);
     await attachment.start();
@@ -185,7 +185,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('An attachment', ()
     expect(manager.grants()).toEqual([]);
   });
 
-  it('tells nothing before it is made', async () => {
+  it('reports nothing before it is made', async () => {
     const { attachmentOf } = await nodeWith(1);
     expect(() => attachmentOf(0).attached).toThrow(TypeError);
   });

@@ -1,4 +1,4 @@
-// ContainerCgroup: a cgroup of this test's own with a process in it, as a container has one.
+// ContainerCgroup: the test's own cgroup with a process in it, like a container's.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { findHierarchy } from '../../lib/cgroups/hierarchies.js';
 
 const hierarchy = findHierarchy('cpuset');
 
-/** Whether this user can make cpusets here. */
+/** True if this user can make cpusets here. */
 export const canMakeCgroups = process.getuid?.() === 0 && hierarchy !== undefined;
 
 let count = 0;

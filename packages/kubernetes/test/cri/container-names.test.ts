@@ -23,13 +23,13 @@ describe('A container is meant by', () => {
     expect(chooseContainer(ALL, text).id).toBe(id);
   });
 
-  it('its id, where that is the name of another', () => {
+  it('its id, if that is the name of another', () => {
     expect(chooseContainer([container('x', 'y'), container('y', 'z')], 'y').id).toBe('y');
   });
 });
 
 describe('No container is meant', () => {
-  it.each(['nginx', 'web/nginx', 'aa', 'b'])('by %s, which may mean several', (text) => {
+  it.each(['nginx', 'web/nginx', 'aa', 'b'])('by %s, which is ambiguous', (text) => {
     const meant = ALL.filter(
       ({ id, name, pod }) => name === text || `${pod}/${name}` === text || id.startsWith(text),
     );
@@ -53,7 +53,7 @@ describe('No container is meant', () => {
     },
   );
 
-  it('where none runs', () => {
+  it('if none runs', () => {
     expect(() => chooseContainer([], 'nginx')).toThrow(/: none runs$/);
   });
 });
@@ -66,7 +66,7 @@ describe('Whatever containers there are', () => {
   });
   const texts = fc.array(word, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'));
 
-  it('one is chosen only where it is the only one that may be meant, or by its id', () => {
+  it('one is chosen only if it is the only match, or by its id', () => {
     fc.assert(
       fc.property(containers, texts, (all, text) => {
         const meant = all.filter(

@@ -40,7 +40,7 @@ describe('The first process of a container', () => {
     expect(findContainerProcess(ID, procWith({ 2: [cgroup, 1] }))).toBeUndefined();
   });
 
-  it('is found though processes end meanwhile', () => {
+  it('is found even if processes end meanwhile', () => {
     const proc = procWith({ 8: [`/${ID}`, 1] });
     mkdirSync(join(proc, '6'));
     expect(findContainerProcess(ID, proc)).toBe(8);

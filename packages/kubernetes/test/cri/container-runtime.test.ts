@@ -40,7 +40,7 @@ function makeCgroup(): ContainerCgroup {
 }
 
 describe('The containers of a runtime', () => {
-  it('are those that run, with the names of their pods', async () => {
+  it('are the running ones, with the names of their pods', async () => {
     const { runtime, fake } = await runtimeWith(answersFor(['a1']));
     expect(await runtime.containers({ labels: { app: 'web' } })).toEqual([
       {
@@ -52,7 +52,7 @@ describe('The containers of a runtime', () => {
     expect(filter).toMatchObject({ state: { state: 1 }, label_selector: { app: 'web' } });
   });
 
-  it('are there also where their pod is not listed, or has no names', async () => {
+  it('are listed even if their pod is not, or has no names', async () => {
     const items: Message[] = [{ id: 's2', state: 0 }];
     const answers = { ...answersFor(['a1']), ListPodSandbox: () => ({ items }) };
     const { runtime } = await runtimeWith(answers);
@@ -68,8 +68,8 @@ describe('The containers of a runtime', () => {
     ['a text for the pid', '{"pid":"1"}'],
     ['no possible pid', '{"pid":-1}'],
     ['the pid of a process that is not there', `{"pid":${2 ** 40}}`],
-    ["somebody else's process", `{"pid":${process.pid}}`],
-  ])('are not taken for processes that are not theirs where the runtime says %s', async (_, info) => {
+    ["another user's process", `{"pid":${process.pid}}`],
+  ])('have no foreign process if the runtime says %s', async (_, info) => {
     const { runtime } = await runtimeWith(answersFor(['a1'], () => info));
     await expect(runtime.find('a1')).rejects.toMatchObject({
       code: 'ERR_CONTAINER_ENDED',
@@ -82,8 +82,8 @@ describe.runIf(canMakeCgroups)('A container with a cgroup', () => {
   it.each([
     ['the runtime says its process', (pid: number) => JSON.stringify({ pid })],
     ['the runtime says nothing', () => ''],
-    ["the runtime says somebody else's process", () => `{"pid":${process.pid}}`],
-  ])('has its process and its cpuset where %s', async (_, info) => {
+    ['the runtime says another process', () => `{"pid":${process.pid}}`],
+  ])('has its process and its cpuset if %s', async (_, info) => {
     const cgroup = makeCgroup();
     const { runtime } = await runtimeWith(answersFor([cgroup.id], () => info(cgroup.pid)));
     const found = await runtime.find('shop/web/nginx');
@@ -91,7 +91,7 @@ describe.runIf(canMakeCgroups)('A container with a cgroup', () => {
     expect(found.cpuset.effectiveCpus.isEmpty).toBe(false);
   });
 
-  it('has ended when its process has, whatever the runtime says', async () => {
+  it('ends with its process, whatever the runtime says', async () => {
     const cgroup = makeCgroup();
     const { runtime } = await runtimeWith(answersFor([cgroup.id], () => JSON.stringify({ pid: cgroup.pid })));
     const container = await runtime.find('nginx');
@@ -101,7 +101,7 @@ describe.runIf(canMakeCgroups)('A container with a cgroup', () => {
     await expect(runtime.inspect(container)).rejects.toMatchObject({ code: 'ERR_CONTAINER_ENDED' });
   });
 
-  it('is sent nothing but its CPUs and memory nodes', async () => {
+  it('gets only its CPUs and memory nodes', async () => {
     const cgroup = makeCgroup();
     const answers = answersFor([cgroup.id]);
     const cpu = readCpuset(cgroup.folder).effectiveCpus.first!;
@@ -122,7 +122,7 @@ describe.runIf(canMakeCgroups)('A container with a cgroup', () => {
     ]);
   });
 
-  it('is told apart from what was asked for where the runtime has not done it', async () => {
+  it('is reported as it is if the runtime has not applied the request', async () => {
     const cgroup = makeCgroup();
     const { runtime } = await runtimeWith(answersFor([cgroup.id]));
     const container = await runtime.find('nginx');

@@ -1,4 +1,4 @@
-// FakeNode: containers that are cgroups of this test's own, and a runtime in this process that sets
+// FakeNode: containers that are the test's own cgroups, and a runtime in this process that sets
 // their cpusets.
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -13,7 +13,7 @@ const RUNNING = 1;
 export class FakeNode {
   readonly folder = temporaryFolder(onTestFinished);
   readonly runtime: ContainerRuntime;
-  /** Asked before a cpuset is set; what it throws is the runtime's refusal. */
+  /** Called before a cpuset is set; its error is the runtime's refusal. */
   onUpdate: (container: ContainerCgroup, cpus: string) => unknown = () => {};
   readonly #containers: ContainerCgroup[] = [];
   readonly #fake: FakeRuntime;
@@ -64,7 +64,7 @@ export class FakeNode {
     return this.#containers.map(({ folder }) => `${readCpuset(folder).effectiveCpus}`);
   }
 
-  /** How often a cpuset was set. */
+  /** The number of cpuset changes. */
   get updates(): number {
     return this.#fake.requests.filter(([name]) => name === 'UpdateContainerResources').length;
   }

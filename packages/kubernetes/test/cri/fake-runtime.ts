@@ -1,4 +1,4 @@
-// FakeRuntime: a runtime in this process, with the answers that a test gives it.
+// FakeRuntime: a runtime in this process, with answers from the test.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ export type Answers = Record<string, (request: Message) => Message | Promise<Mes
 
 const service = serviceDefinition(new Schema('cri'), 'runtime.v1.RuntimeService');
 
-/** A folder that is gone when the test ends. */
+/** A folder that is removed when the test ends. */
 export function temporaryFolder(onTestFinished: (end: () => void) => void): string {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-cri-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -9,7 +9,7 @@ const NARROWING = { before: CpuSet.parse('0-3'), after: CpuSet.parse('1,3') };
 const folderOf = () => join(temporaryFolder(onTestFinished), 'a/b');
 
 describe('What shared containers had before', () => {
-  it('is there for who comes later', () => {
+  it('is readable for later processes', () => {
     const folder = folderOf();
     new NarrowedContainers(folder).set('x1', NARROWING);
     const found = new NarrowedContainers(folder).get('x1')!;
@@ -29,7 +29,7 @@ describe('What shared containers had before', () => {
   });
 
   it.each(['', '{}', '{"before":"0-3"}', '{"before":"3-0","after":"1"}', 'null', '{"before":1,"after":2}'])(
-    'counts for nothing where its file is %j',
+    'is ignored if its file is %j',
     (text) => {
       const folder = folderOf();
       const narrowed = new NarrowedContainers(folder);

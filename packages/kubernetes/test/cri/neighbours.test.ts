@@ -36,7 +36,7 @@ async function nodeWith(count: number) {
 }
 
 describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () => {
-  it('leave what is granted and come back, each to what it had', async () => {
+  it('leave granted CPUs and come back, each to its former ones', async () => {
     const { node, grant, grants, shared, records, all } = await nodeWith(3);
     const [first, ...rest] = CpuSet.parse(all);
     node.container(1).write('cpuset.cpus', `${rest[0]}`);
@@ -64,7 +64,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect(node.cpus()).toEqual([CpuSet.from(rest).toString()]);
   });
 
-  it('come back by another process too', async () => {
+  it('come back through another process too', async () => {
     const { node, grant, grants, shared, make, all } = await nodeWith(1);
     grant(`${CpuSet.parse(all).first}`);
     await shared.fit('');
@@ -84,7 +84,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     ['id', (node: FakeNode) => ({ uid: node.container(0).id })],
     ["pod's uid", () => ({ uid: 'u0' })],
     ['name', () => ({ name: 'default/p0/c0' })],
-  ])('are none that hold a grant by their %s', async (_, names) => {
+  ])('do not include those that hold a grant by their %s', async (_, names) => {
     const { node, grant, shared, all } = await nodeWith(2);
     const { first } = CpuSet.parse(all);
     grant(`${first}`, names(node));
@@ -92,7 +92,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect(node.cpus()).toEqual([all, `${CpuSet.parse(all).difference(CpuSet.of(first!))}`]);
   });
 
-  it('are those of a pod whose grant has no CPUs', async () => {
+  it('include those of a pod whose grant has no CPUs', async () => {
     const { node, grant, shared, all } = await nodeWith(1);
     grant(`${CpuSet.parse(all).first}`);
     grant('', { uid: 'u0' });
@@ -100,7 +100,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect(node.cpus()).not.toEqual([all]);
   });
 
-  it('are left alone where that is asked for', async () => {
+  it('are left alone on request', async () => {
     const { node, grant, shared, all } = await nodeWith(2);
     grant(`${CpuSet.parse(all).first}`);
     await shared.fit(node.container(1).id);
@@ -108,7 +108,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect(node.cpus()[0]).not.toBe(all);
   });
 
-  it('with no other CPUs have nothing changed where these are to be cleared, and else are told of', async () => {
+  it('without other CPUs block a required clearing, and are reported otherwise', async () => {
     const { node, grant, shared, logged, all } = await nodeWith(2);
     const first = CpuSet.of(CpuSet.parse(all).first!);
     node.container(1).write('cpuset.cpus', `${first}`);
@@ -124,7 +124,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect(logged).toEqual([expect.stringMatching(/^warn: default\/p1\/c1 .* only has CPUs /)]);
   });
 
-  it('keep what somebody else gives them meanwhile, as far as it is free', async () => {
+  it('keep CPUs that another program gives them meanwhile, as far as they are free', async () => {
     const { node, grant, grants, shared, all } = await nodeWith(1);
     const [first, second] = CpuSet.parse(all);
     grant(`${first}`);
@@ -152,7 +152,7 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     expect((await node.runtime.find(staying.id)).cpuset.effectiveCpus.equals(CpuSet.parse(all))).toBe(false);
   });
 
-  it('that the runtime does not move are an error, and not on record', async () => {
+  it('that the runtime does not move cause an error, and are not on record', async () => {
     const { node, grant, shared, records, all } = await nodeWith(1);
     grant(`${CpuSet.parse(all).first}`);
     node.onUpdate = () => {

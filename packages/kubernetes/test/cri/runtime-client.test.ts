@@ -52,7 +52,7 @@ describe('A call to a runtime', () => {
     expect(await client.call('Version')).toMatchObject(VERSION);
   });
 
-  it('takes the socket with unix:// before it', async () => {
+  it('accepts a socket with the prefix unix://', async () => {
     const socket = await serve({ Version: () => VERSION });
     for (const prefix of ['unix://', 'unix:'])
       expect(await clientOf(prefix + socket).call('Version')).toMatchObject(VERSION);
@@ -71,7 +71,7 @@ describe('A call to a runtime', () => {
     expect(make).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }));
   });
 
-  it('says that there is no socket, or no socket but a file', async () => {
+  it('says that there is no socket, or a file in its place', async () => {
     const socketPath = socketIn();
     await expect(clientOf(socketPath).call('Version')).rejects.toMatchObject({
       code: 'ERR_RUNTIME_UNREACHABLE',
@@ -84,7 +84,7 @@ describe('A call to a runtime', () => {
     });
   });
 
-  it('says that nobody listens on the socket of a runtime that was killed', async () => {
+  it('says that the socket of a killed runtime has no listener', async () => {
     const socketPath = socketIn();
     const program = `require('net').createServer().listen(${JSON.stringify(socketPath)}, () => process.kill(process.pid, 'SIGKILL'))`;
     spawnSync(process.execPath, ['-e', program]);
@@ -121,7 +121,7 @@ describe('A call to a runtime', () => {
     expect(performance.now() - began).toBeGreaterThanOrEqual(140);
   });
 
-  it('ends after its time where who listens says nothing', async () => {
+  it('ends after its time if the listener says nothing', async () => {
     const socket = await serveBytes(() => {});
     await expect(clientOf(socket, 150).call('Version')).rejects.toMatchObject({
       code: 'ERR_RUNTIME_TIMEOUT',
@@ -132,14 +132,14 @@ describe('A call to a runtime', () => {
     ['hangs up', (socket) => socket.destroy()],
     ['talks HTTP/1', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')],
     ['talks nonsense', (socket) => socket.write(Buffer.alloc(1 << 16, 0xff))],
-  ])('fails where who listens %s', async (_, onConnection) => {
+  ])('fails if the listener %s', async (_, onConnection) => {
     const socket = await serveBytes(onConnection);
     await expect(clientOf(socket, 3000).call('Version')).rejects.toMatchObject({
       code: expect.stringMatching(/^ERR_RUNTIME_(UNREACHABLE|TIMEOUT)$/),
     });
   });
 
-  it('says which version of the protocol is there instead', async () => {
+  it('names the available version of the protocol', async () => {
     const v1 = serviceDefinition(new Schema('cri'), 'runtime.v1.RuntimeService');
     const former = Object.fromEntries(
       Object.entries(v1).map(([name, method]) => [
@@ -167,7 +167,7 @@ describe('A call to a runtime', () => {
     [status.NOT_FOUND, 'ERR_RUNTIME_NOT_FOUND'],
     [status.INTERNAL, 'ERR_RUNTIME'],
     [status.UNKNOWN, 'ERR_RUNTIME'],
-  ])("tells the runtime's refusal %d", async (code, expected) => {
+  ])("reports the runtime's refusal %d", async (code, expected) => {
     const socket = await serve({ ContainerStatus: () => Promise.reject({ code, details: 'cannot' }) });
     await expect(clientOf(socket).call('ContainerStatus', { container_id: 'x' })).rejects.toMatchObject({
       code: expected,
@@ -175,7 +175,7 @@ describe('A call to a runtime', () => {
     });
   });
 
-  it('fails where the answer is no message of the protocol', async () => {
+  it('fails if the answer is no message of the protocol', async () => {
     const v1 = serviceDefinition(new Schema('cri'), 'runtime.v1.RuntimeService');
     const broken = { ...v1.Version!, responseSerialize: () => Buffer.from([0x0a, 0xff, 0xff, 0xff, 0x0f]) };
     const socket = await serve({ Version: () => VERSION }, socketIn(), { ...v1, Version: broken } as never);
@@ -188,7 +188,7 @@ describe('A call to a runtime', () => {
     expect((await clientOf(socket).call('Version')).runtime_name).toHaveLength(8 << 20);
   });
 
-  it('fails where the runtime ends meanwhile, and reaches the one that comes after', async () => {
+  it('fails if the runtime ends meanwhile, and reaches its successor', async () => {
     const socketPath = socketIn();
     const first = new FakeRuntime({ Version: never });
     await first.listen(socketPath);

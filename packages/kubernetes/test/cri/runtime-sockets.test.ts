@@ -5,7 +5,7 @@ import { findRuntimeSocket } from '../../lib/cri/runtime-sockets.js';
 import { FakeRuntime, temporaryFolder } from './fake-runtime.js';
 
 describe('The socket of the runtime', () => {
-  it('is the first that is there, and a socket', async () => {
+  it('is the first that exists and is a socket', async () => {
     const folder = temporaryFolder(onTestFinished);
     const [absent, file, socket] = ['absent', 'file', 'socket'].map((name) => join(folder, name)) as [
       string,
@@ -22,7 +22,7 @@ describe('The socket of the runtime', () => {
     );
   });
 
-  it('is the one that the environment names', () => {
+  it('is the one of the environment', () => {
     expect(findRuntimeSocket({ CONTAINER_RUNTIME_ENDPOINT: 'unix:///x.sock' }, [])).toBe('unix:///x.sock');
   });
 });

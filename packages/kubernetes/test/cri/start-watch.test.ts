@@ -36,7 +36,7 @@ const socketIn = () => join(temporaryFolder(onTestFinished), 'runtime.sock');
 const START = { namespace: 'k8s.io', topic: '/tasks/start' };
 
 describe('That a container starts', () => {
-  it('is told by containerd, which is asked for nothing else', async () => {
+  it('is reported by containerd, without any other request', async () => {
     const socket = socketIn();
     const { streams } = await listen(socket);
     const { watch, counts } = watchAt(socket);
@@ -51,7 +51,7 @@ describe('That a container starts', () => {
     await expect.poll(() => streams[0]!.cancelled).toBe(true);
   });
 
-  it('is told again once it is opened again after the runtime was away', async () => {
+  it('is reported again after the runtime was absent and is opened again', async () => {
     const socket = socketIn();
     const first = await listen(socket);
     const { watch, counts } = watchAt(socket);
@@ -69,7 +69,7 @@ describe('That a container starts', () => {
     await expect.poll(() => counts.starts).toBe(1);
   });
 
-  it('is not told by another runtime, nor where there is none', async () => {
+  it('is reported neither by another runtime, nor without one', async () => {
     const socket = socketIn();
     const other = new FakeRuntime({});
     onTestFinished(() => other.close());

@@ -58,7 +58,7 @@ describe('An allocation', () => {
     expect(held()).toEqual(['2', '4-5']);
   });
 
-  it('stays where the plugin is started again, and nobody else gets its CPUs', async () => {
+  it('survives a restart of the plugin, and no other grant gets its CPUs', async () => {
     await start();
     const { NUMALIGN_ALLOCATION } = await machine.kubelet.allocate('cpu2');
     await machine.plugin.close();
@@ -71,14 +71,14 @@ describe('An allocation', () => {
     expect(grants[0]!.cpus.has(2)).toBe(false);
   });
 
-  it('of the same devices is the same, where no container has claimed it', async () => {
+  it('of the same devices is the same, if no container has claimed it', async () => {
     await start();
     const first = await machine.kubelet.allocate('cpu2', 'cpu3');
     expect(await machine.kubelet.allocate('cpu3', 'cpu2')).toEqual(first);
     expect(held()).toEqual(['2-3']);
   });
 
-  it('takes over what an init container leaves, which finds its allocation all the same', async () => {
+  it('takes over the CPUs of an init container, which still finds its allocation', async () => {
     await start();
     const init = await machine.kubelet.allocate('cpu2', 'cpu3');
     const app = await machine.kubelet.allocate('cpu3', 'cpu4');
@@ -91,7 +91,7 @@ describe('An allocation', () => {
     expect(cpusOf(app)).toBe('3-4');
   });
 
-  it('is refused where a CPU is another grant’s, and says whose', async () => {
+  it('is refused if a CPU belongs to another grant, and names it', async () => {
     await start();
     const grant = await machine.manager.acquire({ name: 'job', cpu: 2 });
     const [cpu] = grant.cpus;
@@ -102,7 +102,7 @@ describe('An allocation', () => {
     expect(own()).toEqual([]);
   });
 
-  it('is refused where there is no such device, none, or one twice', async () => {
+  it('is refused for unknown, missing and duplicate devices', async () => {
     await start();
     const refused = async (ids: string[], code: status, text: string) => {
       const error = await machine.kubelet.allocate(...ids).catch((error) => error);
@@ -116,7 +116,7 @@ describe('An allocation', () => {
     expect(own()).toEqual([]);
   });
 
-  it('is refused where a CPU is not managed any more', async () => {
+  it('is refused if a CPU is no longer managed', async () => {
     await start();
     await machine.manager.configure({ managedCPUs: '0-5' });
     await expect(machine.kubelet.allocate('cpu5', 'cpu6')).rejects.toMatchObject({
@@ -126,8 +126,8 @@ describe('An allocation', () => {
     expect(own()).toEqual([]);
   });
 
-  it('of all containers is refused where one’s is, and what was on record before is there again', async () => {
-    // Without reserved CPUs the last is left to share.
+  it('of all containers is refused if one is refused, and the earlier record is restored', async () => {
+    // Without reserved CPUs the last one must stay shared.
     await start('package:1 core:4 pu:1', { machine: { reservedSystemCPUs: '' } });
     const before = await machine.kubelet.allocate('cpu1', 'cpu2');
     await expect(
@@ -165,7 +165,7 @@ describe.runIf(hierarchy)('An allocation that a pod has claimed', () => {
     const next = machine.kubelet.allocate('cpu3').finally(() => {
       isOver = true;
     });
-    // An allocation after it waits as well; what this process answers meanwhile, it answers at once.
+    // A later allocation waits as well; the process answers what it can meanwhile.
     expect(await machine.kubelet.prefer(['cpu4'], 1)).toEqual(['cpu4']);
     expect(isOver).toBe(false);
     await end(pause);
@@ -184,7 +184,7 @@ describe.runIf(hierarchy)('An allocation that a pod has claimed', () => {
     expect(own().map(({ uid }) => uid)).toEqual([NUMALIGN_ALLOCATION]);
   });
 
-  it('stays the pod’s where the kubelet has forgotten it', async () => {
+  it('stays the pod’s if the kubelet has forgotten it', async () => {
     await start(TWO_NODES, { graceMs: 0 });
     const group = makeCgroup(hierarchy![1]);
     populate(group);
@@ -205,7 +205,7 @@ describe('An allocation that no container has claimed', () => {
     await expect.poll(held).toEqual(['2-3']);
   });
 
-  it('stays for a while: the kubelet writes what it gives out after it has asked', async () => {
+  it('stays for a while: the kubelet writes its file only after the call', async () => {
     await start(TWO_NODES, { graceMs: 60_000 });
     await machine.kubelet.allocate('cpu1');
     remember({});
@@ -214,7 +214,7 @@ describe('An allocation that no container has claimed', () => {
     expect(held()).toEqual(['1', '2']);
   });
 
-  it('stays where the file cannot be used', async () => {
+  it('stays if the file is unusable', async () => {
     await start(TWO_NODES, { graceMs: 0 });
     await machine.kubelet.allocate('cpu1');
     writeFileSync(join(machine.kubelet.folder, 'kubelet_internal_checkpoint'), 'nonsense');
@@ -228,19 +228,19 @@ describe('An allocation that has ended though its pod goes on', () => {
   const main = { podUid: 'u', name: 'main' };
   const given = (uid: string, cpus: string) => ({ uid, cpus: CpuSet.parse(cpus) });
 
-  it('is put on record again where the kubelet says so', async () => {
+  it('is recorded again if the kubelet lists it', async () => {
     await start();
     const { NUMALIGN_ALLOCATION: uid } = await machine.kubelet.allocate('cpu2', 'cpu3');
     await machine.manager.release(uid!);
     remember({ main: ['cpu2', 'cpu3'] });
     expect(await machine.plugin.restore(given(uid!, '2-3'), main)).toBe(true);
     expect(own().map((grant) => [grant.uid, `${grant.cpus}`])).toEqual([[uid, '2-3']]);
-    // Once more, it is as it was.
+    // Again it is unchanged.
     expect(await machine.plugin.restore(given(uid!, '2-3'), main)).toBe(true);
     expect(held()).toEqual(['2-3']);
   });
 
-  it('is not where the kubelet says otherwise: a pod sets any environment', async () => {
+  it('is not recorded if the kubelet lists another: a pod can set any environment', async () => {
     await start();
     const restored = (cpus: string, container = main) => machine.plugin.restore(given('x', cpus), container);
     expect(await restored('2')).toBe(false);
@@ -250,7 +250,7 @@ describe('An allocation that has ended though its pod goes on', () => {
     expect(own()).toEqual([]);
   });
 
-  it('is refused where another grant has its CPUs by now', async () => {
+  it('is refused if another grant has its CPUs by now', async () => {
     await start();
     const grant = await machine.manager.acquire({ cpu: 2 });
     remember({ main: [...grant.cpus].map((cpu) => `cpu${cpu}`) });
@@ -260,7 +260,7 @@ describe('An allocation that has ended though its pod goes on', () => {
     expect(own()).toEqual([]);
   });
 
-  it('is one with those of the pod’s other containers that have the same CPUs', async () => {
+  it('is shared with those of the pod’s other containers with the same CPUs', async () => {
     await start();
     remember({ init: ['cpu2', 'cpu3'], main: ['cpu3', 'cpu4'] });
     expect(await machine.plugin.restore(given('i', '2-3'), { podUid: 'u', name: 'init' })).toBe(true);
@@ -271,7 +271,7 @@ describe('An allocation that has ended though its pod goes on', () => {
 });
 
 describe('What is preferred', () => {
-  it('is what best fit chooses: a core, then a NUMA node', async () => {
+  it('follows best fit: a core, then a NUMA node', async () => {
     await start();
     const all = machine.kubelet.healthy!;
     expect(await machine.kubelet.prefer(all, 1)).toEqual(['cpu1']);
@@ -279,24 +279,24 @@ describe('What is preferred', () => {
     expect(await machine.kubelet.prefer(all, 4)).toEqual(['cpu4', 'cpu5', 'cpu6', 'cpu7']);
   });
 
-  it('is near what must be included', async () => {
+  it('is near the devices that must be included', async () => {
     await start();
     const all = machine.kubelet.healthy!;
     expect(await machine.kubelet.prefer(all, 2, ['cpu6'])).toEqual(['cpu6', 'cpu7']);
     expect(await machine.kubelet.prefer(all, 3, ['cpu6'])).toEqual(['cpu4', 'cpu5', 'cpu6']);
   });
 
-  it('is whole cores of one NUMA node', async () => {
+  it('consists of whole cores of one NUMA node', async () => {
     await start(TWO_NODES, { unit: 'core' });
     expect(await machine.kubelet.prefer(['core2', 'core4', 'core6'], 2)).toEqual(['core4', 'core6']);
   });
 
-  it('is nothing where too few are available', async () => {
+  it('is empty if too few are available', async () => {
     await start();
     expect(await machine.kubelet.prefer(['cpu1', 'cpu99'], 2)).toEqual([]);
   });
 
-  it('is refused where the question makes no sense', async () => {
+  it('is refused for an invalid question', async () => {
     await start();
     for (const [size, must] of [
       [0, []],
@@ -310,7 +310,7 @@ describe('What is preferred', () => {
     }
   });
 
-  it('has what must be included, each device once, and only available ones', async () => {
+  it('includes the required devices, each device once, and only available ones', async () => {
     await start('package:2 numa:2 core:3 pu:2');
     const all = machine.kubelet.healthy!;
     await fc.assert(
@@ -328,7 +328,7 @@ describe('What is preferred', () => {
 });
 
 describe('Whatever is allocated, released and granted to others', () => {
-  // What a command does: the kubelet allocates CPUs, a pod of its ends, another takes or gives back.
+  // Commands: the kubelet allocates CPUs, one of its pods ends, another grant takes or gives back.
   const commands = fc.array(
     fc.oneof(
       fc.record({
@@ -360,7 +360,7 @@ describe('Whatever is allocated, released and granted to others', () => {
               .catch((error) => error);
             expect(answer instanceof Error).toBe(!isRight);
             if (isRight) expect(answer.NUMALIGN_CPUS).toBe(`${wish}`);
-            // What the kubelet has given out stays given out.
+            // The kubelet's allocations stay.
             expect(before.isSubsetOf(own().reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY))).toBe(
               true,
             );
@@ -370,7 +370,7 @@ describe('Whatever is allocated, released and granted to others', () => {
           const union = grants.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
           expect(union.size).toBe(grants.reduce((sum, { cpus }) => sum + cpus.size, 0));
           const good = own(grants).reduce((all, { cpus }) => all.union(cpus), manager.freeCpus());
-          // At any question it looks again: of many commits managers tell but once a second.
+          // Each question makes it check again: managers report many commits only once a second.
           await kubelet.prefer(['cpu1'], 1);
           await expect
             .poll(() => kubelet.healthy, { interval: 1 })

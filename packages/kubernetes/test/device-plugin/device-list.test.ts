@@ -32,7 +32,7 @@ const devices = (count: number, isHealthy = true): ListedDevice[] =>
   Array.from({ length: count }, (_, i) => ({ id: `cpu${i}`, cpus: CpuSet.of(i), nodes: [0], isHealthy }));
 
 describe('A list of devices', () => {
-  it('is told to a slow kubelet once it has read the last, in its newest form only', () => {
+  it('is sent to a slow kubelet once it has read the last, only in its newest form', () => {
     const list = new DeviceList(() => {});
     const stream = new SlowStream();
     list.publish(devices(1));
@@ -46,7 +46,7 @@ describe('A list of devices', () => {
     expect(stream.written).toEqual([1, 4, 5]);
   });
 
-  it('is told again only where it differs', () => {
+  it('is sent again only if it differs', () => {
     const list = new DeviceList(() => {});
     const stream = new SlowStream();
     list.serve(stream.asStream);
@@ -58,7 +58,7 @@ describe('A list of devices', () => {
     expect(stream.written).toEqual([0, 2, 2]);
   });
 
-  it('says when the last of its streams has ended, once, and writes to none of them', () => {
+  it('reports the end of its last stream, once, and writes to none of them', () => {
     let ends = 0;
     const list = new DeviceList(() => ends++);
     const [first, second] = [new SlowStream(), new SlowStream()];

@@ -37,7 +37,7 @@ describe('A device plugin', () => {
     });
   });
 
-  it('offers the CPUs that are managed and not reserved, with their NUMA nodes', async () => {
+  it('offers managed, unreserved CPUs with their NUMA nodes', async () => {
     await start(TWO_NODES, { machine: { managedCPUs: '0-6' } });
     expect(Object.fromEntries([...machine.kubelet.devices!].map(([id, { nodes }]) => [id, nodes]))).toEqual({
       ...{ cpu1: [0], cpu2: [0], cpu3: [0], cpu4: [1], cpu5: [1], cpu6: [1] },
@@ -58,7 +58,7 @@ describe('A device plugin', () => {
     expect(healthy()).toBe('cpu1 cpu2 cpu3 cpu4 cpu5');
   });
 
-  it('waits for a kubelet that comes later', async () => {
+  it('waits for a later kubelet', async () => {
     machine = await PluggedMachine.open(TWO_NODES);
     await machine.plugin.start();
     await machine.kubelet.start();
@@ -76,7 +76,7 @@ describe('A device plugin', () => {
     expect(readdirSync(machine.kubelet.folder).length).toBe(2);
   });
 
-  it('registers again where its folder was removed and is made again', async () => {
+  it('registers again if its folder was removed and is made again', async () => {
     await start();
     machine.kubelet.kill();
     rmSync(machine.kubelet.folder, { recursive: true });
@@ -84,7 +84,7 @@ describe('A device plugin', () => {
     await expect.poll(healthy).toContain('cpu7');
   });
 
-  it('serves on another socket where its own was removed', async () => {
+  it('serves on another socket if its own was removed', async () => {
     await start();
     const [{ endpoint }] = machine.kubelet.registrations as [{ endpoint: string }];
     rmSync(join(machine.kubelet.folder, endpoint));
@@ -93,7 +93,7 @@ describe('A device plugin', () => {
     expect(machine.kubelet.registrations[1]!.endpoint).not.toBe(endpoint);
   });
 
-  it('registers again, after a while, with a kubelet that has ended the stream and runs on', async () => {
+  it('registers again, after a while, with a kubelet that ends the stream and keeps running', async () => {
     await start(TWO_NODES, { returnMs: 10 });
     machine.kubelet.forget();
     await expect.poll(healthy).toContain('cpu7');
@@ -114,7 +114,7 @@ describe('A device plugin', () => {
     await expect.poll(healthy).toContain('cpu7');
   });
 
-  it('says why, where a kubelet has registered it and never asks for devices', async () => {
+  it('gives the reason if a kubelet has registered it and never asks for devices', async () => {
     machine = await PluggedMachine.open(TWO_NODES);
     machine.kubelet.isReading = false;
     await machine.kubelet.start();
@@ -144,7 +144,7 @@ describe('A device plugin', () => {
     expect((await machine.kubelet.allocate('cpu1')).NUMALIGN_CPUS).toBe('1');
   });
 
-  it('serves on where a peer writes what it likes', async () => {
+  it('keeps serving if a peer writes garbage', async () => {
     await start();
     const [{ endpoint }] = machine.kubelet.registrations as [{ endpoint: string }];
     const path = join(machine.kubelet.folder, endpoint);
@@ -175,7 +175,7 @@ describe('A device plugin', () => {
     expect(readdirSync(machine.kubelet.folder)).toEqual(['kubelet.sock']);
   });
 
-  it('warns where the last shared CPU is among the devices', async () => {
+  it('warns if the last shared CPU is among the devices', async () => {
     machine = await PluggedMachine.open(TWO_NODES, { machine: { reservedSystemCPUs: '' } });
     await machine.plugin.start();
     expect(machine.messages.join()).toContain('set reservedSystemCPUs');
@@ -193,7 +193,7 @@ describe('A device plugin', () => {
     expect(machine.manager.listenerCount('change')).toBe(0);
   });
 
-  it('removes sockets that its ended processes have left, and no other', async () => {
+  it('removes sockets of its ended processes, and no others', async () => {
     machine = await PluggedMachine.open(TWO_NODES);
     await machine.kubelet.start();
     const { folder } = machine.kubelet;
@@ -214,7 +214,7 @@ describe('A device plugin', () => {
     other.close();
   });
 
-  it('refuses options that cannot be', async () => {
+  it('refuses invalid options', async () => {
     machine = await PluggedMachine.open(TWO_NODES);
     const make = (options: object) => () => machine.plug(options);
     const [before] = [machine.plugin];
@@ -242,7 +242,7 @@ describe('A device plugin', () => {
 });
 
 describe('The list of devices', () => {
-  it('has a CPU unhealthy while another process’s grant has it', async () => {
+  it('marks a CPU as unhealthy while another process’s grant has it', async () => {
     await start();
     const grant = await machine.manager.acquire({ cpu: 2 });
     await expect.poll(() => machine.kubelet.healthy?.length).toBe(5);
@@ -253,7 +253,7 @@ describe('The list of devices', () => {
     await expect.poll(() => machine.kubelet.healthy?.length).toBe(7);
   });
 
-  it('has a CPU healthy that the kubelet has given out', async () => {
+  it('marks a CPU that the kubelet has allocated as healthy', async () => {
     await start();
     await machine.kubelet.allocate('cpu1', 'cpu2');
     await machine.manager.acquire({ cpu: 1 });
@@ -261,7 +261,7 @@ describe('The list of devices', () => {
     expect(healthy()).toContain('cpu1 cpu2');
   });
 
-  it('is not sent where nothing in it has changed', async () => {
+  it('is not sent without a change', async () => {
     await start();
     await machine.kubelet.allocate('cpu1');
     await machine.kubelet.allocate('cpu2');
@@ -271,7 +271,7 @@ describe('The list of devices', () => {
     expect(machine.kubelet.lists).toBeLessThanOrEqual(4);
   });
 
-  it('keeps a CPU that has been taken out of the managed ones, unhealthy', async () => {
+  it('keeps a CPU that is no longer managed, as unhealthy', async () => {
     await start();
     await machine.manager.configure({ managedCPUs: '0-5' });
     await expect.poll(healthy).toBe('cpu1 cpu2 cpu3 cpu4 cpu5');

@@ -1,4 +1,4 @@
-// A kubelet's side of the device plugin API, of the tests' own.
+// The kubelet's side of the device plugin API, for tests.
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -23,11 +23,11 @@ export class FakeKubelet {
   readonly registrations: Message[] = [];
   /** Answers a registration before anything else: throws to refuse it. */
   admit: (request: Message) => void | Promise<void> = () => {};
-  /** Whether it reads the devices of what registers. */
+  /** True if it reads the devices of registered plugins. */
   isReading = true;
-  /** Devices by id, and their health, of the last list; undefined: none has come. */
+  /** Devices by id, and their health, from the last list; undefined: there was none. */
   devices: ReadonlyMap<string, { health: string; nodes: number[] }> | undefined;
-  /** How many lists have come. */
+  /** The number of lists. */
   lists = 0;
   #server: Server | undefined;
   #client: (Client & Record<string, any>) | undefined;
@@ -37,7 +37,7 @@ export class FakeKubelet {
     this.folder = folder;
   }
 
-  /** Empties the folder, as a kubelet that starts, and takes registrations. */
+  /** Empties the folder, like a starting kubelet, and takes registrations. */
   async start(): Promise<void> {
     mkdirSync(this.folder, { recursive: true });
     for (const name of readdirSync(this.folder)) rmSync(join(this.folder, name));
@@ -88,7 +88,7 @@ export class FakeKubelet {
     );
   }
 
-  /** The environment of one container that is given these devices. */
+  /** The environment of one container with these devices. */
   async allocate(...devicesIDs: string[]): Promise<Record<string, string>> {
     const { container_responses } = await this.call('Allocate', { container_requests: [{ devicesIDs }] });
     return container_responses[0].envs;
@@ -111,7 +111,7 @@ export class FakeKubelet {
     this.devices = undefined;
   }
 
-  /** Ends as by a signal. */
+  /** Ends like by a signal. */
   kill(): void {
     this.forget();
     this.#server?.forceShutdown();

@@ -1,4 +1,4 @@
-// The manifests of examples/kubernetes, held against each other and against the code.
+// The manifests of examples/kubernetes, compared with each other and with the code.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { MACHINE_STATE_DIR, openManager } from 'numalign';
@@ -46,7 +46,7 @@ const POD = AGENT.spec.template.spec;
 const [CONTAINER] = POD.containers;
 
 describe('the manifests', () => {
-  it('are YAML without errors or warnings, each of them an object of a name', () => {
+  it('are YAML without errors or warnings, each an object with a name', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     for (const { apiVersion, kind, metadata } of manifests) {
       expect([typeof apiVersion, typeof kind, typeof metadata.name]).toEqual(['string', 'string', 'string']);
@@ -55,7 +55,7 @@ describe('the manifests', () => {
     expect(new Set(names).size).toBe(names.length);
   });
 
-  it('bind roles that there are to accounts that there are', () => {
+  it('bind existing roles to existing accounts', () => {
     const bindings = manifests.filter(({ kind }) => kind.endsWith('RoleBinding'));
     expect(bindings.length).toBeGreaterThan(1);
     for (const { roleRef, subjects } of bindings) {
@@ -66,7 +66,7 @@ describe('the manifests', () => {
     }
   });
 
-  it('select their own pods, run as accounts and mount ConfigMaps that there are', () => {
+  it('select their own pods, and use existing accounts and ConfigMaps', () => {
     const workloads = manifests.filter(({ spec }) => spec?.template);
     expect(workloads.map(({ kind }) => kind)).toEqual(['DaemonSet', 'Deployment']);
     for (const { spec, metadata } of workloads) {
@@ -78,7 +78,7 @@ describe('the manifests', () => {
         if (configMap) find('ConfigMap', configMap.name, metadata.namespace);
       const mounts = pod.containers.flatMap((each: any) => each.volumeMounts.map((mount: any) => mount.name));
       expect(mounts.toSorted()).toEqual(volumes.map(({ name }) => name).toSorted());
-      // The file that is named on the command line is a key of the ConfigMap that is mounted there.
+      // The file on the command line is a key of the mounted ConfigMap.
       const [container] = pod.containers;
       const words: string[] = [...(container.command ?? []), ...(container.args ?? [])];
       const file = words.flatMap(
@@ -93,7 +93,7 @@ describe('the manifests', () => {
 });
 
 describe('the agent', () => {
-  it('may do what publishing needs, and nothing else', () => {
+  it('has exactly the rights that publishing needs', () => {
     const { rules } = find('ClusterRole', 'numalign-node');
     const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
       expect(others).toEqual({});
@@ -102,7 +102,7 @@ describe('the agent', () => {
     expect(allowed.toSorted()).toEqual([...NEEDED].toSorted());
   });
 
-  it('sees the sockets, files and folders that it looks for, where the machine has them', () => {
+  it('sees the sockets, files and folders that it needs, at their places on the machine', () => {
     const { state, ...places } = { state: MACHINE_STATE_DIR, ...DEFAULT_PLACES };
     const paths = [state, ...Object.values(places)];
     const hosts = new Map(POD.volumes.map(({ name, hostPath }: any) => [name, hostPath?.path]));
@@ -113,12 +113,12 @@ describe('the agent', () => {
     expect(paths.filter((path) => !isSeen(path))).toEqual([]);
   });
 
-  it('starts where the runtime has no NRI yet, so that its check can say so', () => {
+  it('starts even if the runtime has no NRI yet, so that its check can say so', () => {
     const nri = POD.volumes.find(({ hostPath }: any) => hostPath?.path === dirname(DEFAULT_PLACES.nriSocket));
     expect(nri.hostPath.type).toBe('DirectoryOrCreate');
   });
 
-  it('is started by options that the command has', () => {
+  it('is started with valid options of the command', () => {
     const run = createProgram().commands.find((each) => each.name() === 'run')!;
     const known = run.options.map(({ long }) => long);
     const given = CONTAINER.args.map((word: string) => word.split('=')[0]);
@@ -152,7 +152,10 @@ describe('the agent', () => {
   });
 });
 
-/** What of a value a schema does not describe, or asks for in vain: the API server drops or refuses it. */
+/**
+ * Values that a schema does not describe, or requires in vain: the API server drops or refuses
+ * them.
+ */
 function flaws(value: unknown, schema: any, at = ''): string[] {
   if (schema['x-kubernetes-int-or-string']) return ['string', 'number'].includes(typeof value) ? [] : [at];
   if (schema.type === 'array')
@@ -173,7 +176,7 @@ function flaws(value: unknown, schema: any, at = ''): string[] {
 describe('the definition', () => {
   const definition = find('CustomResourceDefinition', `${PLURAL}.${GROUP}`);
 
-  it('is of the resource that is published', () => {
+  it('is for the published resource', () => {
     const { group, names, scope, versions } = definition.spec;
     expect([group, names.plural, names.kind, scope]).toEqual([GROUP, PLURAL, KIND, 'Cluster']);
     expect(versions.map(({ name, served, storage }: any) => [name, served, storage])).toEqual([
@@ -181,7 +184,7 @@ describe('the definition', () => {
     ]);
   });
 
-  it('describes all of an object that is published', async () => {
+  it('describes a published object completely', async () => {
     const cpus = [0, 1, 2, 3].map((cpu) => [cpu, cpu, cpu >> 1, cpu >> 1]);
     const nodes = [0, 1].map((id) => ({
       ...{ id, memory: 2 ** 32, distances: [10, 21] },
@@ -201,7 +204,7 @@ describe('the definition', () => {
 });
 
 describe('the scheduler', () => {
-  it('goes by what is published, for the pods that name it', () => {
+  it('uses the published objects, for the pods that name it', () => {
     const { data } = find('ConfigMap', 'topology-scheduler', 'kube-system');
     const { profiles } = parseYaml(data['scheduler.yaml']);
     const [{ schedulerName, plugins, pluginConfig }] = profiles;
@@ -213,7 +216,7 @@ describe('the scheduler', () => {
     expect(rules).toEqual([{ apiGroups: [GROUP], resources: [PLURAL], verbs: ['get', 'list', 'watch'] }]);
   });
 
-  it('has an example of a pod that gets CPUs of its own', async () => {
+  it('has an example of a pod that gets its own CPUs', async () => {
     const topology = await discover({ synthetic: 'numa:2(memory=1GB) core:4 pu:1' });
     using manager = await openManager({ topology });
     expect(manager.whyShared(find('Pod', 'gateway'))).toEqual([null]);
@@ -237,7 +240,7 @@ describe('the image', () => {
     expect(lines.find((line) => line.startsWith('RUN'))).toContain(`./${pattern}`);
   });
 
-  it('runs the command of the package, with a Node that this allows', () => {
+  it('runs the command of the package, with a supported Node', () => {
     const { bin, engines } = packageOf('packages/kubernetes/');
     const command = JSON.parse(
       lines.find((line) => line.startsWith('ENTRYPOINT'))!.slice('ENTRYPOINT '.length),

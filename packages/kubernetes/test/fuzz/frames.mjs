@@ -1,4 +1,4 @@
-// Frames of a runtime, good ones to begin with and what a hostile one makes of them.
+// Frames of a runtime: good ones, and their hostile variants.
 import { Schema } from '../../dist/protobuf/schema.js';
 
 const nri = new Schema('nri');
@@ -73,7 +73,7 @@ const container = (random) => ({
 
 const several = (random, make, most) => Array.from({ length: random.below(most) }, () => make(random));
 
-/** Calls of a runtime, by method: what it sends. */
+/** Calls of a runtime, by method, with their payloads. */
 const CALLS = {
   Configure: (random) =>
     encode('ConfigureRequest', { runtime_name: name(random), request_timeout: random.pick(amounts) }),
@@ -103,7 +103,7 @@ const CALLS = {
 export const METHODS = Object.keys(CALLS);
 export const payloadOf = (random, method) => CALLS[method](random);
 
-/** The bytes with some of them changed, left out, doubled or strange ones put between. */
+/** The bytes with some of them changed, removed, doubled, or foreign ones inserted. */
 export function mutate(random, bytes) {
   let result = Buffer.from(bytes);
   for (let times = 1 + random.below(4); times > 0; times -= 1) {

@@ -1,4 +1,4 @@
-// A hostile runtime on one connection with a plugin. What it does is decided by a seed.
+// A hostile runtime on one connection with a plugin. A seed decides what it does.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bomb, encode, frame, METHODS, mutate, mux, payloadOf, request, response } from './frames.mjs';
 
@@ -21,7 +21,7 @@ export const WAYS = {
 };
 
 export class HostileRuntime {
-  /** Whether every frame so far was whole, so that a good request after it must have an answer. */
+  /** True if every frame so far was whole, so that a good request after it must have an answer. */
   isFramed = true;
   /** The code of the error for which the plugin must close the connection, of its own accord. */
   illegal = undefined;
@@ -38,7 +38,7 @@ export class HostileRuntime {
     this.closed = new Promise((resolve) => socket.on('close', resolve));
   }
 
-  /** Does its worst, and returns once it is done or the plugin has gone. */
+  /** Does its worst, and returns once it is done or the plugin has ended. */
   async run(way) {
     const { random } = this;
     if (way === 'flood') return this.#flood();
@@ -50,7 +50,7 @@ export class HostileRuntime {
     }
   }
 
-  /** A call that is as it should be: its answer's message, or undefined where the plugin has gone. */
+  /** A correct call: the message of its answer, or undefined if the plugin has ended. */
   async probe() {
     // Whatever streams were used: streams must rise.
     const stream = 0xffffffff;
@@ -145,7 +145,7 @@ export class HostileRuntime {
     return mux(1, frame({ stream: this.#stream, type: REQUEST, message, length }));
   }
 
-  /** Requests without end, and no answer is read. */
+  /** Requests without end, without a read of any answer. */
   async #flood() {
     const { random, socket } = this;
     socket.pause();

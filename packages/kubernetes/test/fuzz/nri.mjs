@@ -35,14 +35,10 @@ const folder = mkdtempSync(join(tmpdir(), 'fuzz-nri-'));
 const counts = {};
 const flaws = [];
 const fail = (text) => flaws.push(text);
-process.on('unhandledRejection', (error) =>
-  fail(`a rejection that nobody handles: ${error?.stack ?? error}`),
-);
-process.on('uncaughtException', (error) =>
-  fail(`an exception that nobody catches: ${error?.stack ?? error}`),
-);
+process.on('unhandledRejection', (error) => fail(`an unhandled rejection: ${error?.stack ?? error}`));
+process.on('uncaughtException', (error) => fail(`an uncaught exception: ${error?.stack ?? error}`));
 
-/** Handlers as slow, as wrong and as talkative as the seed says. */
+/** Handlers that are as slow, wrong and talkative as the seed decides. */
 function handlersOf(random, session) {
   const update = () => ({
     container_id: 'x'.repeat(random.below(100)),
@@ -77,7 +73,7 @@ async function pair(path) {
 
 const isCoded = (error) => error?.name === 'NodeError' && /^ERR_(TTRPC|NRI)_[A-Z_]+$/.test(error.code);
 
-/** What is wrong with the end of a session. */
+/** The problem with the end of a session. */
 function flawOf(runtime, answer, reason) {
   if (!isCoded(reason)) return 'ended without a code';
   // A Configure or Synchronize that fails ends a session.
@@ -121,7 +117,7 @@ async function fuzzSession(number) {
   await started;
   await pending;
   far.destroy();
-  // What handlers still have to say is dropped.
+  // Pending messages of handlers are dropped.
   await sleep(15);
   const key = `${way}: ${answer ? 'works' : reason?.code}`;
   counts[key] = (counts[key] ?? 0) + 1;
@@ -149,7 +145,7 @@ const handles = () =>
 const watchdog = startWatchdog(LOOP_LIMIT, `--seed ${options.seed}`);
 let number = 0;
 
-/** Sessions beside each other, as long as there shall be more. */
+/** Parallel sessions, as long as there is time. */
 async function inParallel(more) {
   const workers = Array.from({ length: PARALLEL }, async () => {
     while (more()) await bounded(number++);

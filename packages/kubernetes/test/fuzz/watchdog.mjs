@@ -1,4 +1,4 @@
-// A watchdog beside the event loop: it ends the process where the loop stands still.
+// A watchdog beside the event loop: it ends the process if the loop stands still.
 import { writeSync } from 'node:fs';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 

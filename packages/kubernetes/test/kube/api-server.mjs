@@ -43,7 +43,7 @@ function makePki(folder) {
   openssl('ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', at('accounts.key'));
 }
 
-/** A program that runs until it is told to end; its output is in FOLDER/NAME.log. */
+/** A program that runs until it is ended; its output is in FOLDER/NAME.log. */
 class Program {
   #child;
   #ended;
@@ -95,9 +95,9 @@ export class KubeApiServer {
   #server;
   #pki;
   #isPrepared = false;
-  // Of tokens; the server reads them as it starts.
+  // Tokens; the server reads them as it starts.
   #admin = randomUUID();
-  #nobody = randomUUID();
+  #powerless = randomUUID();
 
   /** `programs`: the paths of `etcd` and `apiServer`. `folder`: an empty one. */
   constructor(programs, folder) {
@@ -110,9 +110,9 @@ export class KubeApiServer {
     return join(this.#pki, 'ca.crt');
   }
 
-  /** The token of an account that may do everything, and of one that may do nothing. */
+  /** The token of an account with all rights, and of one without any. */
   get tokens() {
-    return { admin: this.#admin, nobody: this.#nobody };
+    return { admin: this.#admin, powerless: this.#powerless };
   }
 
   async start() {
@@ -151,7 +151,10 @@ export class KubeApiServer {
     mkdirSync(this.#pki, { recursive: true, mode: 0o700 });
     makePki(this.#pki);
     const at = (name) => join(this.#pki, name);
-    writeFileSync(at('tokens.csv'), `${this.#admin},admin,1,system:masters\n${this.#nobody},nobody,2\n`);
+    writeFileSync(
+      at('tokens.csv'),
+      `${this.#admin},admin,1,system:masters\n${this.#powerless},powerless,2\n`,
+    );
     const [port, client, peer] = await freePorts(3);
     [this.url, this.etcdUrl] = [`https://127.0.0.1:${port}`, `http://127.0.0.1:${client}`];
     const peerUrl = `http://127.0.0.1:${peer}`;

@@ -1,5 +1,5 @@
-// kubelet and kube-apiserver, built from Debian's source package with Debian's Go: there are no
-// packages of them. Once for all clones; nothing is installed.
+// kubelet and kube-apiserver, built from Debian's source package with Debian's Go, since there are
+// no packages of them. Built once for all clones; nothing is installed.
 import { spawnSync } from 'node:child_process';
 import {
   cpSync,
@@ -17,7 +17,7 @@ import { cacheFolder } from '../../../../scripts/cache-folder.mjs';
 import { debianMirror, run, sourceOptions, unpackPackages } from '../../../../test/vm/debian-packages.mjs';
 
 export const KUBERNETES_VERSION = '1.20.2';
-// Another one has the programs built again.
+// A change of this rebuilds the programs.
 const RECIPE = `${KUBERNETES_VERSION}, mended 1`;
 const SUITE = 'bookworm';
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
@@ -166,9 +166,10 @@ const BUILDS = {
 };
 
 /**
- * The paths of these programs (`kubelet`, `kube-apiserver`), in this order. What is not there yet is
- * built: some minutes of all CPUs and 2 GB of disk meanwhile.
- * @throws Error where that cannot be
+ * The paths of these programs (`kubelet`, `kube-apiserver`), in this order. Missing ones are built:
+ * that takes all CPUs for some minutes, and 2 GB of disk.
+ *
+ * @throws Error if that fails
  */
 export function preparePrograms(names) {
   const folder = cache();

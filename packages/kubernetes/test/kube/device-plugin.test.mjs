@@ -10,8 +10,8 @@ import { discover } from 'numalign/topology';
 import { Containerd } from '../containers/support/containerd.mjs';
 import { Kubelet, until } from './kubelet.mjs';
 
-// One NUMA node of four cores with two threads each, as simulated as what runs on it: no process is
-// pinned without an NRI plugin.
+// One NUMA node of four cores with two threads each. Both the machine and what runs on it are
+// simulated: without an NRI plugin no process is pinned.
 const MACHINE = 'package:1 core:4 pu:2';
 const RESOURCE = 'numalign.io/cpu';
 
@@ -76,12 +76,12 @@ describe('A kubelet', () => {
     await remove('pair');
   });
 
-  it('that is started again has the devices again, and its pod what it had', async () => {
+  it('that is started again has the devices again, and its pod keeps its CPUs', async () => {
     kubelet.addPod('lasting', { [RESOURCE]: 3 });
     const environment = await kubelet.environmentOf('lasting');
     const pid = await kubelet.pidOf('lasting');
     await kubelet.kill();
-    // Nothing but its files can tell.
+    // Only its files show that.
     const podResources = new PodResources({
       ...{ socket: kubelet.podResourcesSocket, stateFolder: kubelet.folder },
       deviceFolder: kubelet.devicePlugins,
@@ -103,7 +103,7 @@ describe('A kubelet', () => {
       manager.grants().map(({ uid }) => uid),
       [environment.NUMALIGN_ALLOCATION],
     );
-    // What it gives out then is something else.
+    // Its next allocation is another one.
     kubelet.addPod('later', { [RESOURCE]: 4 });
     const later = await kubelet.environmentOf('later');
     const sets = manager.grants().map(({ cpus }) => cpus);
@@ -114,7 +114,7 @@ describe('A kubelet', () => {
     await remove('later');
   });
 
-  it('gives out nothing twice where the plugin has been started again', async () => {
+  it('allocates nothing twice after a restart of the plugin', async () => {
     kubelet.addPod('first', { [RESOURCE]: 4 });
     await kubelet.environmentOf('first');
     await plugin.close();
@@ -128,7 +128,7 @@ describe('A kubelet', () => {
     await remove('second');
   });
 
-  it('gives a container what an init container leaves; both are on record', async () => {
+  it('gives a container the CPUs of an init container; both are on record', async () => {
     kubelet.addPod('chain', { [RESOURCE]: 1 }, { init: { [RESOURCE]: 3 } });
     const app = await kubelet.environmentOf('chain');
     const init = kubelet.initEnvironmentOf('chain');

@@ -9,7 +9,8 @@ const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
  * The path of the program.
- * @throws Error where it cannot be had
+ *
+ * @throws Error if it is out of reach
  */
 export function prepareEtcd() {
   const folder = cacheFolder('numalign-kubernetes');

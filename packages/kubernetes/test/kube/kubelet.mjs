@@ -1,5 +1,5 @@
-// Kubelet: a kubelet of the tests' own without an API server, on a containerd of theirs, which takes
-// it away with all it has.
+// Kubelet: a test kubelet without an API server, on a test containerd, which removes it with all
+// its files.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -35,7 +35,7 @@ const SYSCTLS = {
   'kernel/keys/root_maxbytes': 25_000_000,
 };
 
-/** Asks again and again until the answer is neither undefined nor false. */
+/** Polls until the result is neither undefined nor false. */
 export async function until(what, ask, patienceMs = PATIENCE_MS) {
   for (const deadline = Date.now() + patienceMs; ; ) {
     const answer = await ask();
@@ -137,7 +137,7 @@ export class Kubelet {
     }
   }
 
-  /** Starts it, with what it had before; returns once it serves. */
+  /** Starts it with its earlier state; returns once it serves. */
   async start() {
     const { folder, socketPath, cgroupParent } = this.#runtime;
     const config = join(folder, 'kubelet.json');
@@ -165,7 +165,7 @@ export class Kubelet {
     });
   }
 
-  /** Ends it; its pods go on. */
+  /** Ends it; its pods continue. */
   async kill(signal = 'SIGKILL') {
     const child = this.#child;
     this.#child = undefined;
@@ -176,8 +176,9 @@ export class Kubelet {
   }
 
   /**
-   * Has it run a pod of one container, which waits. `resources`: its requests and its limits;
-   * `init`: those of an init container, which prints its environment; `env`: what the pod sets itself.
+   * Makes it run a pod of one container, which waits. `resources`: its requests and limits; `init`:
+   * those of an init container, which prints its environment; `env`: variables that the pod sets
+   * itself.
    */
   addPod(name, resources, { init, env = {} } = {}) {
     const container = (name, resources, command) => ({
@@ -193,14 +194,14 @@ export class Kubelet {
         containers: [container('main', resources, ['sleep', 'infinity'])],
       },
     };
-    // Beside, then renamed: it reads what is half written.
+    // Beside, then renamed: it reads half-written files.
     const beside = join(this.#runtime.folder, `${name}.json`);
     writeFileSync(beside, JSON.stringify(pod));
     renameSync(beside, join(this.#manifests, `${name}.json`));
   }
 
   /**
-   * Has it end a pod, once it has nothing left to do for it: it starts a removed pod again where an
+   * Makes it end a pod, once it has nothing left to do for it: it starts a removed pod again if an
    * update of the pod still waits for the next look at the containers, and may refuse the next pod
    * the devices that it gives to this one meanwhile.
    */
@@ -224,7 +225,7 @@ export class Kubelet {
     return readdirSync(this.#manifests).map((file) => file.slice(0, -'.json'.length));
   }
 
-  /** The pid of the pod's container that runs; undefined where none does. */
+  /** The pid of the pod's running container; undefined if there is none. */
   async pidOf(name) {
     const client = new RuntimeClient({ socketPath: this.#runtime.socketPath, timeoutMs: 10_000 });
     try {
@@ -241,7 +242,7 @@ export class Kubelet {
     }
   }
 
-  /** What it has on file of devices: `{ devices, time }`, ids by resource and when that was written. */
+  /** Its file of devices: `{ devices, time }`, ids by resource and the time of the file. */
   deviceFile() {
     const file = join(this.devicePlugins, 'kubelet_internal_checkpoint');
     try {
@@ -264,7 +265,7 @@ export class Kubelet {
     });
   }
 
-  /** Ends the pod's sandbox, behind the kubelet's back. */
+  /** Ends the pod's sandbox without the kubelet. */
   async stopSandbox(name) {
     const client = new RuntimeClient({ socketPath: this.#runtime.socketPath, timeoutMs: 10_000 });
     try {

@@ -1,5 +1,5 @@
-// A node agent with its NRI plugin and its device plugin: real pods of a kubelet without managers are
-// pinned. CPU 0 is reserved: where there are two, CPU 1 is what can be had.
+// A node agent with its NRI plugin and its device plugin: it pins real pods of a kubelet without
+// managers. CPU 0 is reserved: with two CPUs, CPU 1 can be granted.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -60,7 +60,7 @@ describe('A pod of a kubelet beside a node agent', () => {
     await startAgent();
   });
   afterEach(async () => {
-    // What a test that has failed leaves would have the CPUs of the next.
+    // The pods of a failed test would have the CPUs of the next.
     await remove(...kubelet.podNames);
     await stopAgent();
   });
@@ -74,7 +74,7 @@ describe('A pod of a kubelet beside a node agent', () => {
     }
   };
 
-  it('is pinned to the CPUs that it was allocated as devices, and others leave them', async () => {
+  it('is pinned to the CPUs of its devices, and others leave them', async () => {
     kubelet.addPod('shared', MEMORY);
     const wide = await cpusOf('shared');
     kubelet.addPod('device', { ...MEMORY, [RESOURCE]: 1 });
@@ -105,11 +105,11 @@ describe('A pod of a kubelet beside a node agent', () => {
     await until('its grant has ended', () => manager.grants().length === 0);
   });
 
-  it('has its CPUs again in another sandbox, and where its grant is lost', async () => {
+  it('has its CPUs again in another sandbox, and after the loss of its grant', async () => {
     kubelet.addPod('moved', { ...MEMORY, [RESOURCE]: 1 });
     const before = await kubelet.environmentOf('moved');
     const pid = await pidOf('moved');
-    // As after a start of the machine, which ends all grants.
+    // Like after a start of the machine, which ends all grants.
     await manager.release(before.NUMALIGN_ALLOCATION);
     await kubelet.stopSandbox('moved');
     await until('it runs again', async () => {
@@ -126,7 +126,7 @@ describe('A pod of a kubelet beside a node agent', () => {
     await until('its grant has ended', () => manager.grants().length === 0);
   });
 
-  it('is refused where it says of itself that it has CPUs', async () => {
+  it('is refused if it claims itself to have CPUs', async () => {
     kubelet.addPod('liar', MEMORY, { env: { NUMALIGN_ALLOCATION: 'mine', NUMALIGN_CPUS: '1' } });
     await until('the runtime has its refusal', () => runtime.log.includes('allocated CPUs 1 as mine'));
     assert.deepEqual(manager.grants(), []);
@@ -149,7 +149,7 @@ describe('A pod of a kubelet beside a node agent', () => {
     await until('its grant has ended', () => manager.grants().length === 0);
   });
 
-  it('is pinned where it is Guaranteed and asks for whole CPUs', async () => {
+  it('is pinned if it is Guaranteed and requests whole CPUs', async () => {
     kubelet.addPod('guaranteed', { ...MEMORY, cpu: '1' });
     const cpus = await cpusOf('guaranteed');
     const [grant] = manager.grants();

@@ -1,4 +1,4 @@
-// What a kubelet with the static CPU policy has given out.
+// The allocations of a kubelet with the static CPU policy.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ const plain = (pods) =>
     containers: containers.map((container) => ({ ...container, cpus: `${container.cpus}` })),
   }));
 
-/** A process outside of pods, as one that shares CPUs with others. */
+/** A process outside of pods, like one that shares CPUs with others. */
 async function startMember(stateDir) {
   const program = `
     import { openManager } from 'numalign';
@@ -75,7 +75,7 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
     assert.deepEqual(pod, { namespace: 'default', name: 'own-node', uid: pod.uid, containers: [container] });
   });
 
-  it('are heard of without asking', async () => {
+  it('are reported without polling', async () => {
     await until('they are recorded', () => records.at(-1)?.[0]?.uid !== undefined);
     const [pod] = plain(await podResources.holdings());
     await until('with their names', () => records.at(-1)[0].name === pod.name);
@@ -114,7 +114,7 @@ describe('The holdings of a kubelet with the static CPU policy', () => {
     }
   });
 
-  it('are the same by its files, once it has been killed', async () => {
+  it('are read from its files once it has been killed', async () => {
     const [{ uid }] = await podResources.holdings();
     await kubelet.kill();
     assert.deepEqual(plain(await podResources.holdings()), [

@@ -108,7 +108,7 @@ async function stored() {
   return status === 200 ? object : undefined;
 }
 
-/** Whether plan admits a Guaranteed pod to a NUMA node that asks for this. */
+/** True if plan admits a Guaranteed pod with this request to a NUMA node. */
 function fits(manager, node, resources) {
   const limits = { cpu: '100m', memory: 1, [`test.numalign.io/node-${node}`]: 1, ...resources };
   return manager.plan({ containers: [{ name: 'main', limits }] }, { policy: 'single-numa-node' }).admitted;
@@ -116,7 +116,7 @@ function fits(manager, node, resources) {
 
 const UNITS = { memory: 1, 'hugepages-2Mi': 2 ** 21 };
 
-/** What is stored, held against plan: what is available fits, and one more unit does not. */
+/** The stored object, compared with plan: the available amount fits, and one more unit does not. */
 function assertPlanned(manager, object) {
   for (const [node, { name, resources }] of object.zones.entries()) {
     assert.equal(name, `node-${node}`);
@@ -202,7 +202,7 @@ test('a watcher sees each change, within 100 ms of its commit', async () => {
   assert.ok(delays[5] < 100, delays.join());
 });
 
-test('a deleted object and a changed one are published again, and what others have labelled stays', async () => {
+test('a deleted object and a changed one are published again, and labels of others stay', async () => {
   const manager = await machine();
   await publish(manager, await account());
   await current(manager);
@@ -218,7 +218,7 @@ test('a deleted object and a changed one are published again, and what others ha
   assertPlanned(manager, object);
 });
 
-test('a rotated token is used, and one that has ended is an error until it is replaced', async () => {
+test('a rotated token is used, and an expired one is an error until it is replaced', async () => {
   const manager = await machine();
   const tokenFile = join(folder, 'rotating');
   const token = await account();
@@ -235,16 +235,16 @@ test('a rotated token is used, and one that has ended is an error until it is re
 test('an account without rights gets a literal error, and nothing is written', async () => {
   await clientOf(server.tokens.admin).delete(TOPOLOGIES, NODE);
   const manager = await machine();
-  const lines = await publish(manager, server.tokens.nobody);
-  const told = await until(
+  const lines = await publish(manager, server.tokens.powerless);
+  const refusal = await until(
     () => lines.find(({ message }) => message.includes('cannot be published')),
     'the error',
   );
-  assert.equal(told.code, 'ERR_API_FORBIDDEN');
+  assert.equal(refusal.code, 'ERR_API_FORBIDDEN');
   assert.equal(await stored(), undefined);
 });
 
-test('check says what an account may do, and what the cluster lacks', async () => {
+test('check reports the rights of an account, and what the cluster lacks', async () => {
   const check = async (token, nodeName) => {
     const findings = await checkNode({ publish: { apiServer: clientOf(token), nodeName } });
     return findings
@@ -253,7 +253,7 @@ test('check says what an account may do, and what the cluster lacks', async () =
   };
   const good = ['ok api-server', 'ok definition', 'ok rights', 'ok node'];
   assert.deepEqual(await check(await account(), NODE), good);
-  assert.deepEqual(await check(await account(), 'nobody'), [...good.slice(0, 3), 'problem node']);
+  assert.deepEqual(await check(await account(), 'missing'), [...good.slice(0, 3), 'problem node']);
   const nothing = ['ok api-server', 'ok definition', 'problem rights', 'warning node'];
-  assert.deepEqual(await check(server.tokens.nobody, NODE), nothing);
+  assert.deepEqual(await check(server.tokens.powerless, NODE), nothing);
 });

@@ -1,5 +1,6 @@
-// npm run test:kube [-- --test NAME]… Runs *.test.mjs of this folder with a kubelet and an API server
-// that are built from Debian's source, minutes at first. Skipped where these cannot be had.
+// npm run test:kube [-- --test NAME]… Runs *.test.mjs of this folder with a kubelet and an API
+// server that are built from Debian's source, which takes minutes at first. Skipped if these are
+// out of reach.
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

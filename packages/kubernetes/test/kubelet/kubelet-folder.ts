@@ -1,4 +1,4 @@
-// A kubelet's folder with its sockets and files, of the tests' own.
+// A kubelet's folder with its sockets and files, for tests.
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ export class KubeletFolder {
   readonly path = mkdtempSync(join(tmpdir(), 'numalign-kubelet-'));
   readonly deviceFolder = join(this.path, 'device-plugins');
   readonly socket = join(this.path, 'pod-resources/kubelet.sock');
-  /** How often the kubelet was asked for its list. */
+  /** The number of requests for its list. */
   lists = 0;
   #server: Server | undefined;
 
@@ -49,14 +49,14 @@ export class KubeletFolder {
     return this.answer({ List: () => ({ pod_resources: pods }), ...more });
   }
 
-  /** The socket's file stays where the kubelet is killed. */
+  /** The socket's file stays if the kubelet is killed. */
   kill(): void {
     this.#server?.forceShutdown();
     this.#server = undefined;
     writeFileSync(this.socket, '');
   }
 
-  /** Writes a file as the kubelet does. */
+  /** Writes a file like the kubelet. */
   write(name: string, text: string, folder = this.path): void {
     writeFileSync(join(folder, `.${name}123`), text);
     renameSync(join(folder, `.${name}123`), join(folder, name));

@@ -45,13 +45,13 @@ const checkpoint = (ids: string[]) =>
   });
 
 describe('Who follows the kubelet', () => {
-  it('has on record what it has given out before', async () => {
+  it('records its earlier allocations', async () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     await follow();
     expect(last()).toEqual(['u1: 1']);
   });
 
-  it('hears of each change of its file', async () => {
+  it('notices each change of its file', async () => {
     kubelet.writeCpus('0-3', {});
     await follow();
     expect(last()).toEqual([]);
@@ -61,7 +61,7 @@ describe('Who follows the kubelet', () => {
     await expect.poll(last).toEqual([]);
   });
 
-  it('asks nothing where other files change', async () => {
+  it('asks nothing if other files change', async () => {
     await kubelet.list([]);
     await follow();
     // Once and, for pods that a kubelet lists later, three times in its first seconds.
@@ -74,7 +74,7 @@ describe('Who follows the kubelet', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('asks a kubelet again that lists its pods some time after it has started', async () => {
+  it('asks a kubelet again that lists its pods some time after its start', async () => {
     let pods: object[] = [];
     await follow();
     await kubelet.answer({
@@ -86,7 +86,7 @@ describe('Who follows the kubelet', () => {
     await expect.poll(() => records.at(-1)?.[0]?.name).toBe('a');
   });
 
-  it('asks a kubelet that has come', async () => {
+  it('asks a new kubelet', async () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     await follow();
     expect(records.at(-1)![0]!.namespace).toBe('');
@@ -94,7 +94,7 @@ describe('Who follows the kubelet', () => {
     await expect.poll(() => records.at(-1)?.[0]?.namespace).toBe('default');
   });
 
-  it('hears of devices, and leaves those of its own plugins out', async () => {
+  it('records devices, except those of its own plugins', async () => {
     await follow({ ownResources: ['numalign.io/cpu'] });
     kubelet.write('kubelet_internal_checkpoint', checkpoint(['x']), kubelet.deviceFolder);
     await expect
@@ -102,7 +102,7 @@ describe('Who follows the kubelet', () => {
       .toEqual({ 'vendor.com/nic': [{ id: 'x', nodes: [0] }] });
   });
 
-  it('tries again where it cannot be recorded, and says so', async () => {
+  it('tries again if the record fails, and says so', async () => {
     let refusals = 2;
     kubelet.writeCpus('0', { u1: { main: '1' } });
     await follow({
@@ -116,7 +116,7 @@ describe('Who follows the kubelet', () => {
     expect(messages).toHaveLength(2);
   });
 
-  it('keeps what is on record where the kubelet’s file is damaged, and goes on with the next', async () => {
+  it('keeps the record if the kubelet’s file is damaged, and continues with the next', async () => {
     await follow();
     const before = records.length;
     kubelet.write('cpu_manager_state', 'nonsense');
@@ -126,7 +126,7 @@ describe('Who follows the kubelet', () => {
     await expect.poll(last).toEqual(['u1: 1']);
   });
 
-  it('hears nothing once it is closed', async () => {
+  it('notices nothing once it is closed', async () => {
     await follow();
     await follower.close();
     const before = records.length;

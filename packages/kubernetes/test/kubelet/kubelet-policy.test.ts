@@ -12,14 +12,14 @@ function folderOf(policyName: string) {
   return [kubelet.path, kubelet.deviceFolder] as const;
 }
 
-it('A kubelet with the policy static gives out CPUs itself, and is refused', async () => {
+it('A kubelet with the policy static allocates CPUs itself, and is refused', async () => {
   const folders = folderOf('static');
   expect(await staticPolicies(...folders)).toEqual(['cpuManagerPolicy: static']);
   const error = { code: 'ERR_KUBELET_STATIC', details: { value: ['cpuManagerPolicy: static'] } };
   await expect(refuseStaticKubelet(...folders)).rejects.toMatchObject(error);
 });
 
-it('A kubelet with the policy none gives out nothing, as one that is not there', async () => {
+it('A kubelet with the policy none allocates nothing, like a missing one', async () => {
   for (const folders of [folderOf('none'), ['/none', '/none/device-plugins'] as const]) {
     expect(await staticPolicies(...folders)).toEqual([]);
     await expect(refuseStaticKubelet(...folders)).resolves.toBeUndefined();

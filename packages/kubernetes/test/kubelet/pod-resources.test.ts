@@ -26,7 +26,7 @@ const plain = (pods: readonly PodHoldings[]) =>
 const held = (name: string, cpus: string) => ({ name, cpus, memory: [], devices: {} });
 
 describe('What the kubelet has given out', () => {
-  it('is what it lists: CPUs, memory and devices with their NUMA nodes', async () => {
+  it('is its list: CPUs, memory and devices with their NUMA nodes', async () => {
     kubelet.writeCpus('0', { u1: { main: '2-3' } });
     const topology = { nodes: [{ ID: 0 }, { ID: 1 }] };
     await kubelet.list([
@@ -61,7 +61,7 @@ describe('What the kubelet has given out', () => {
     ]);
   });
 
-  it('has no pods and containers that hold nothing', async () => {
+  it('omits pods and containers that hold nothing', async () => {
     kubelet.writeCpus('0-3', {});
     await kubelet.list([pod('shared', container('main')), pod('none')]);
     expect(await ask().holdings()).toEqual([]);
@@ -78,7 +78,7 @@ describe('What the kubelet has given out', () => {
     ]);
   });
 
-  it('has what the file has and the list has not yet', async () => {
+  it('includes entries of the file that the list lacks', async () => {
     kubelet.writeCpus('0', { u1: { main: '1' }, u2: { main: '2' } });
     await kubelet.list([pod('a', container('main', [1]))]);
     expect(plain(await ask().holdings())).toEqual([
@@ -87,7 +87,7 @@ describe('What the kubelet has given out', () => {
     ]);
   });
 
-  it('is what a newer kubelet lists where its file cannot be seen', async () => {
+  it('is the list of a newer kubelet if its file is unreadable', async () => {
     await kubelet.list([pod('a', container('main', [1]))], {
       GetAllocatableResources: () => ({ cpu_ids: [1, 2] }),
     });
@@ -96,7 +96,7 @@ describe('What the kubelet has given out', () => {
     ]);
   });
 
-  it('is not guessed where an older kubelet lists CPUs and its file cannot be seen', async () => {
+  it('is unknown if an older kubelet lists CPUs and its file is unreadable', async () => {
     await kubelet.list([pod('a', container('main', [1]))]);
     await expect(ask().holdings()).rejects.toMatchObject({
       code: 'ERR_POD_RESOURCES',
@@ -104,7 +104,7 @@ describe('What the kubelet has given out', () => {
     });
   });
 
-  it('is in its files where it does not listen', async () => {
+  it('is read from its files if it does not listen', async () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     kubelet.write(
       'memory_manager_state',
@@ -146,11 +146,11 @@ describe('What the kubelet has given out', () => {
     ]);
   });
 
-  it('is nothing where no kubelet has ever run', async () => {
+  it('is empty if no kubelet has ever run', async () => {
     expect(await ask().holdings()).toEqual([]);
   });
 
-  it('is not known where a file is damaged', async () => {
+  it('is unknown if a file is damaged', async () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     kubelet.write('cpu_manager_state', '{"policyName":"static","defaultCpuSet":"0-9","checksum":1}');
     await expect(ask().holdings()).rejects.toMatchObject({ code: 'ERR_KUBELET_STATE' });
@@ -170,7 +170,7 @@ describe('What the kubelet has given out', () => {
     });
   });
 
-  it('is refused where the kubelet lists CPUs that cannot be', async () => {
+  it('is refused if the kubelet lists impossible CPUs', async () => {
     await kubelet.list([pod('a', container('main', [70_000]))]);
     await expect(ask().holdings()).rejects.toMatchObject({
       code: 'ERR_POD_RESOURCES',
@@ -210,7 +210,7 @@ describe('What the kubelet has given out', () => {
     );
   });
 
-  it('has the rest of what is booked for a pod as a whole', () => {
+  it('includes the rest of a pod-level booking', () => {
     const cpu = {
       ...{ policyName: 'static', defaultCpuSet: CpuSet.of(0) },
       entries: new Map([['u1', new Map([['main', CpuSet.of(1)]])]]),
@@ -224,7 +224,7 @@ describe('What the kubelet has given out', () => {
 });
 
 describe('One pod', () => {
-  it('is told by newer kubelets, and refused by older ones', async () => {
+  it('is reported by newer kubelets, and refused by older ones', async () => {
     await kubelet.answer({
       Get: ({ pod_name }) => ({ pod_resources: pod(pod_name, container('main', [1])) }),
     });

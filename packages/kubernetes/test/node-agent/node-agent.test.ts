@@ -7,7 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { NodeAgent } from '../../lib/node-agent.js';
 import { socketFolder } from '../support/socket-folder.js';
 
-/** A manager that takes what the kubelet has given out only once `finish` is called. */
+/** A manager that records the kubelet's allocations only once `finish` is called. */
 async function slowManager() {
   const topology = await discover({ synthetic: 'numa:2 core:4 pu:1' });
   const manager = await openManager({ topology, reservedSystemCPUs: '0' });

@@ -43,7 +43,7 @@ test('CreateContainer is answered with an adjustment and updates of others', asy
   expect(cpusOf(updates)).toEqual([['other', '0-1']]);
 });
 
-test('UpdateContainer has the resources that are asked for, and is answered with updates', async () => {
+test('UpdateContainer has the requested resources, and is answered with updates', async () => {
   handlers.updateContainer = async (_pod, { id }, resources) => [updateOf(id, `${resources.cpu?.cpus}+`)];
   const { peer } = await pair.synchronize(handlers);
   const answer = await peer.updateContainer(POD, CONTAINER, { cpu: { cpus: '0-7' } });
@@ -121,7 +121,7 @@ test.each([
   await peer.synchronize([], []);
 });
 
-test('an answer that is no message is an error, and the session goes on', async () => {
+test('an answer that is no message is an error, and the session continues', async () => {
   handlers.stopContainer = async () => [{ container_id: 7 } as never];
   const { peer } = await pair.synchronize(handlers);
   await expect(peer.stopContainer(POD, CONTAINER)).rejects.toMatchObject({
@@ -139,7 +139,7 @@ test('a request without its pod or container is refused', async () => {
   await expect(create({ pod: POD })).rejects.toMatchObject({ status: 3 });
 });
 
-test('what needs the state of the runtime is refused before it is known', async () => {
+test('calls that need the state of the runtime are refused before it is known', async () => {
   const { runtime: with_ } = await pair.connect(handlers);
   const peer = await with_.plugin();
   await peer.configure();

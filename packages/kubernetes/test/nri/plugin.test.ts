@@ -76,7 +76,7 @@ test('start resolves at the first Synchronize, and the session can be used', asy
   expect(await plugin.updateContainers([])).toEqual([]);
 });
 
-test('a socket that is not there yet is waited for', async () => {
+test('a missing socket is awaited', async () => {
   const started = makePlugin().start();
   await expect
     .poll(() => lines)
@@ -85,7 +85,7 @@ test('a socket that is not there yet is waited for', async () => {
   await started;
 });
 
-test('a folder that is not there yet is waited for, and the folders on its way', async () => {
+test('a missing folder is awaited, together with its parents', async () => {
   const folder = join(place.folder, 'run', 'nri');
   const started = makePlugin({ socketPath: join(folder, 'nri.sock') }).start();
   await expect.poll(() => lines.length).toBe(1);
@@ -96,7 +96,7 @@ test('a folder that is not there yet is waited for, and the folders on its way',
   expect(lines.length).toBe(2);
 });
 
-test('a folder that is made anew is watched anew', async () => {
+test('a folder that is made again is watched again', async () => {
   const folder = join(place.folder, 'nri');
   mkdirSync(folder);
   const started = makePlugin({ socketPath: join(folder, 'nri.sock') }).start();
@@ -108,7 +108,7 @@ test('a folder that is made anew is watched anew', async () => {
   await started;
 });
 
-test('other files that come beside the socket are not it', async () => {
+test('other new files beside the socket are ignored', async () => {
   const started = makePlugin().start();
   await expect.poll(() => lines.length).toBe(1);
   for (let i = 0; i < 20; i += 1) writeFileSync(join(place.folder, `file-${i}`), '');
@@ -140,8 +140,8 @@ test('a runtime that starts again is found by its new socket', async () => {
   await expect.poll(() => plugin.session).toBeDefined();
 });
 
-test('a socket that nobody listens on is tried again', async () => {
-  // What a runtime leaves that was killed: its socket file.
+test('a socket without a listener is tried again', async () => {
+  // A killed runtime leaves its socket file.
   const other = join(place.folder, 'other');
   const dead = await FakeRuntime.listen(other);
   renameSync(other, place.socketPath);
@@ -156,7 +156,7 @@ test('a socket that nobody listens on is tried again', async () => {
   await started;
 });
 
-test('a runtime that refuses every session is asked at once, and then more and more seldom', async () => {
+test('a runtime that refuses every session is asked at once, and then less and less often', async () => {
   const times: number[] = [];
   await listen(place.socketPath, {
     registration: { error: 'not now' },
@@ -171,7 +171,7 @@ test('a runtime that refuses every session is asked at once, and then more and m
   for (const [i, least] of [0, 99, 199, 399].entries()) expect(gaps[i]).toBeGreaterThanOrEqual(least);
 });
 
-test('a refusal is logged once, and the plugin goes on trying', async () => {
+test('a refusal is logged once, and the plugin keeps trying', async () => {
   let registrations = 0;
   const refusing = await listen(place.socketPath, {
     registration: { error: 'not now' },
@@ -185,7 +185,7 @@ test('a refusal is logged once, and the plugin goes on trying', async () => {
   await started;
 });
 
-test('a handler that misses a file of its own does not keep the plugin from registering again', async () => {
+test('a handler that lacks a file of its own does not keep the plugin from registering again', async () => {
   let synchronizations = 0;
   const synchronize = async () => {
     synchronizations += 1;
@@ -231,7 +231,7 @@ test('close ends the session and leaves nothing behind, and can be repeated', as
     .toEqual([]);
 });
 
-test('a plugin that is closed does not start', async () => {
+test('a closed plugin does not start', async () => {
   await listen();
   makePlugin();
   await plugin.close();

@@ -28,7 +28,7 @@ test('the largest unsigned number of 64 bits stays', () => {
   expect(bytesOf('OptionalUInt64', limit)).toEqual(value(UINT64_MAX));
 });
 
-test('what is beyond a field of 64 bits is its end', () => {
+test('a value beyond a field of 64 bits becomes its limit', () => {
   expect(bytesOf('OptionalInt64', { value: 1e300 })).toEqual(value(INT64_MAX));
   expect(bytesOf('OptionalInt64', { value: -1e300 })).toEqual(value(INT64_MIN));
   expect(bytesOf('OptionalUInt64', { value: 1e300 })).toEqual(value(UINT64_MAX));
@@ -48,12 +48,12 @@ test('whole numbers up to 2^53 are exact, and larger ones are the nearest double
   );
 });
 
-test('what is no whole number is refused', () => {
+test('a value that is no whole number is refused', () => {
   expect(() => encode('OptionalInt64', { value: 0.5 })).toThrow(TypeError);
   expect(() => encode('OptionalInt64', { value: Number.NaN })).toThrow(TypeError);
 });
 
-test('resources that were read can be sent as they are', () => {
+test('resources that were read can be sent unchanged', () => {
   const resources = {
     memory: { limit: { value: 2 ** 63 } },
     cpu: { shares: { value: 2 }, quota: { value: -1 }, cpus: '0-3', mems: '0' },
@@ -64,7 +64,7 @@ test('resources that were read can be sent as they are', () => {
   expect(bytesOf('LinuxResources', decode('LinuxResources', bytes))).toEqual(bytes);
 });
 
-test('what a runtime leaves out is empty, and null for a message', () => {
+test('missing fields are empty, and missing messages null', () => {
   expect(decode('Container', Buffer.alloc(0))).toEqual({
     id: '',
     pod_sandbox_id: '',

@@ -16,7 +16,7 @@ beforeEach(() => {
 
 afterEach(() => pair.close());
 
-test('a session registers with its name and index, and subscribes to what it has handlers for', async () => {
+test('a session registers with its name and index, and subscribes to the events of its handlers', async () => {
   handlers.removeContainer = () => {};
   const { peer } = await pair.synchronize(handlers);
   expect(peer.registration).toEqual({ plugin_name: 'numalign', plugin_idx: '10' });
@@ -29,7 +29,7 @@ test.each(['early', 'late'] as const)('the answer to a registration may come %s'
   await started;
 });
 
-test('a session is told of the runtime before it is synchronized', async () => {
+test('a session gets the runtime’s name before it is synchronized', async () => {
   const calls: (Runtime | string)[] = [];
   handlers.configure = (about) => void calls.push(about);
   handlers.synchronize = async () => {
@@ -62,7 +62,7 @@ test('a session is told of the runtime before it is synchronized', async () => {
   expect(made.runtime).toEqual(about);
 });
 
-test('what an old runtime does not say of itself is undefined', async () => {
+test('fields that an old runtime does not send are undefined', async () => {
   const { session: made } = await pair.synchronize(handlers);
   expect(made.runtime).toMatchObject({
     nriVersion: undefined,
@@ -153,7 +153,7 @@ test('updates and calls may cross', async () => {
     failed = made.updateContainers([updateOf('a', '0')]);
     return {};
   };
-  // As containerd: no update while a call waits for its answer.
+  // Like containerd: no update while a call waits for its answer.
   let isAnswered = false;
   peer.onUpdate = async () => {
     await expect.poll(() => isAnswered).toBe(true);
@@ -164,13 +164,13 @@ test('updates and calls may cross', async () => {
   expect(await failed).toEqual([]);
 });
 
-test('a runtime that shuts down has its answer, and the session ends', async () => {
+test('a runtime that shuts down gets its answer, and the session ends', async () => {
   const { session: made, peer } = await pair.synchronize(handlers);
   await peer.shutdown();
   expect(await made.closed).toMatchObject({ code: 'ERR_NRI_SHUTDOWN' });
 });
 
-test('a runtime that goes ends the session and what waits for it', async () => {
+test('the end of the runtime ends the session and its pending calls', async () => {
   const { session: made, peer } = await pair.synchronize(handlers);
   let signal: AbortSignal | undefined;
   handlers.createContainer = (_pod, _container, call) => {

@@ -14,7 +14,7 @@ import {
 const resources = fc.constantFrom('numalign.io/cpu', 'numalign.io/core', 'a.b/c.d_e');
 
 describe('The name of an allocation’s grant', () => {
-  it('says its resource, and the allocations that it stands for', () => {
+  it('has its resource, and the allocations that it stands for', () => {
     fc.assert(
       fc.property(resources, fc.array(fc.uuid(), { minLength: 1, maxLength: 9 }), (resource, uids) => {
         const name = allocationName({ resource, uids });
@@ -25,12 +25,12 @@ describe('The name of an allocation’s grant', () => {
     );
   });
 
-  it('keeps the newest where there are very many', () => {
+  it('keeps the newest if there are very many', () => {
     const uids = Array.from({ length: 100 }, (_, i) => `u${i}`);
     expect(parseAllocationName(allocationName({ resource: 'a/b', uids }))!.uids).toEqual(uids.slice(36));
   });
 
-  it('is no other grant’s', () => {
+  it('belongs to no other grant', () => {
     for (const name of [
       '',
       'job',
@@ -58,7 +58,7 @@ describe('A container’s environment', () => {
     expect(allocationIn(['PATH=/bin', 'NUMALIGN_CPUS=1', 'MY_NUMALIGN_ALLOCATION=u'])).toBeUndefined();
   });
 
-  it('is refused where it contradicts itself', () => {
+  it('is refused if it contradicts itself', () => {
     for (const environment of [
       ['NUMALIGN_ALLOCATION=u', 'NUMALIGN_ALLOCATION=v', 'NUMALIGN_CPUS=1'],
       ['NUMALIGN_ALLOCATION=u', 'NUMALIGN_CPUS=1', 'NUMALIGN_CPUS=2'],

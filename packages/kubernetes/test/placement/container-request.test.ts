@@ -8,7 +8,7 @@ const ask = (container: Parameters<typeof containerOf>[0] = {}, pod: Parameters<
   containerRequest('numalign', podOf(pod), containerOf(container));
 
 describe('A container', () => {
-  it('asks for exclusive CPUs where its quota is whole CPUs, its request the same, and its memory limited', () => {
+  it('requests exclusive CPUs if its quota is whole CPUs, its request the same, and its memory limited', () => {
     const { pod, exclusiveCpus } = ask(GUARANTEED);
     expect(exclusiveCpus).toBe(2);
     expect(pod).toEqual({
@@ -19,7 +19,7 @@ describe('A container', () => {
     });
   });
 
-  it('asks for memory alone where its CPUs are no whole number', () => {
+  it('requests only memory if its CPUs are no whole number', () => {
     const { pod, exclusiveCpus } = ask({ cpus: 1.5, memory: 2 ** 30 });
     expect(exclusiveCpus).toBe(0);
     expect(pod).toMatchObject({ containers: [{ limits: { cpu: 1.5, memory: 2 ** 30 } }] });
@@ -35,18 +35,18 @@ describe('A container', () => {
   });
 
   it.each(['/kubepods/burstable/pod1', 'kubepods-burstable-pod1.slice', 'kubepods-besteffort.slice'])(
-    'runs in the shared pool where the kubelet has its pod in %s',
+    'runs in the shared pool if the kubelet has its pod in %s',
     (cgroupParent) => {
       expect(ask(GUARANTEED, { cgroupParent }).pod).toBeNull();
     },
   );
 
-  it('is taken at its shares where the kubelet of a Guaranteed pod enforces no quota', () => {
+  it('counts by its shares if the kubelet of a Guaranteed pod enforces no quota', () => {
     const { exclusiveCpus } = ask({ shares: 3072, memory: 2 ** 30 }, { cgroupParent: '/kubepods/pod1' });
     expect(exclusiveCpus).toBe(3);
   });
 
-  it('books hugepages of a Guaranteed pod by their sizes, as Kubernetes names them', () => {
+  it('books hugepages of a Guaranteed pod by their sizes, with Kubernetes’ names', () => {
     const hugepages = { '2MB': 2 ** 22, '1GB': 0, '64KB': 2 ** 20 };
     expect(ask({ ...GUARANTEED, hugepages }).pod).toMatchObject({
       containers: [{ limits: { 'hugepages-2Mi': 2 ** 22, 'hugepages-64Ki': 2 ** 20 } }],
@@ -72,7 +72,7 @@ describe('A container', () => {
 });
 
 describe('Annotations', () => {
-  it('ask for exclusive CPUs and memory of a container without limits', () => {
+  it('request exclusive CPUs and memory for a container without limits', () => {
     const annotations = { 'numalign.io/cpu': '2', 'numalign.io/memory': '1Gi' };
     expect(ask({}, { annotations })).toMatchObject({
       exclusiveCpus: 2,
@@ -84,14 +84,14 @@ describe('Annotations', () => {
     expect(ask(GUARANTEED, { annotations: { 'numalign.io/cpu': '0' } }).pod).toBeNull();
   });
 
-  it('of a container go before those of its pod, and those for it before those for all', () => {
+  it('of a container take precedence over those of its pod, and specific ones over general ones', () => {
     const annotations = { 'numalign.io/cpu': '2', 'numalign.io/cpu.main': '3', 'numalign.io/cpu.other': '4' };
     expect(ask({}, { annotations }).exclusiveCpus).toBe(3);
     expect(ask({ name: 'third' }, { annotations }).exclusiveCpus).toBe(2);
     expect(ask({ annotations: { 'numalign.io/cpu': '5' } }, { annotations }).exclusiveCpus).toBe(5);
   });
 
-  it('ask for devices, also of a container in the shared pool', () => {
+  it('request devices, also for a container in the shared pool', () => {
     const annotations = {
       'numalign.io/resources': 'example.com/nic=1, example.com/gpu=2',
       'numalign.io/cdi': 'true',
@@ -117,7 +117,7 @@ describe('Annotations', () => {
     ['resources', 'example.com/nic=1=2'],
     ['resources', 'example.com/nic=1,example.com/nic=1'],
     ['resources', ''],
-  ])('are refused where %s is "%s"', (key, value) => {
+  ])('are refused if %s is "%s"', (key, value) => {
     const error = thrownBy(() => ask({}, { annotations: { [`numalign.io/${key}`]: value } }));
     expect(error).toMatchObject({ code: 'ERR_INVALID_ANNOTATION', details: { value } });
     expect((error as Error).message).toContain(`numalign.io/${key}`);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { encode } from '../../lib/nri/protocol.js';
 import { countFields } from '../../lib/protobuf/fields.js';
 
-test('fields are counted one by one, whatever is in them', () => {
+test('fields are counted one by one, whatever their content', () => {
   fc.assert(
     fc.property(fc.array(fc.string()), fc.array(fc.string()), (pods, containers) => {
       const lists = {

@@ -1,4 +1,4 @@
-// What a node agent publishes of its manager's scope.
+// The scope that a node agent publishes for its manager.
 import { rmSync } from 'node:fs';
 import { openManager } from 'numalign';
 import { discover } from 'numalign/topology';
@@ -11,7 +11,7 @@ import { Topologies } from './topologies.js';
 it.each([
   ['container, where it places containers one by one', true, 'container'],
   ["its manager's, where it places none", false, 'pod'],
-])('The scope that is published is %s', async (_, isPlugin, scope) => {
+])('The published scope is %s', async (_, isPlugin, scope) => {
   const pki = makePki();
   const { socketPath, remove } = socketFolder();
   onTestFinished(() => {

@@ -1,4 +1,4 @@
-// An API server that keeps NodeResourceTopologies and Nodes, as Kubernetes' does.
+// An API server that stores NodeResourceTopologies and Nodes, like Kubernetes'.
 import type { ServerResponse } from 'node:http';
 import { FakeServer, json, type Pki, refuse, type Seen } from '../api-server/fake-server.js';
 
@@ -6,7 +6,7 @@ const PATH = '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies';
 
 export type Stored = { metadata: Record<string, unknown>; [field: string]: any };
 
-/** Each version of the object that was written, and who watches. */
+/** Each written version of the object, and the watchers. */
 export class Topologies {
   readonly versions: Stored[] = [];
   /** Milliseconds of `performance.now` by version. */
@@ -29,13 +29,13 @@ export class Topologies {
     return topologies;
   }
 
-  /** As somebody writes who is not the publisher. */
+  /** A write by another client than the publisher. */
   write(object: Stored | undefined): void {
     const type = object === undefined ? 'DELETED' : this.object ? 'MODIFIED' : 'ADDED';
-    const told = object ?? this.object!;
+    const written = object ?? this.object!;
     this.object = object;
-    told.metadata.resourceVersion = String(++this.#version);
-    for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: told })}\n`);
+    written.metadata.resourceVersion = String(++this.#version);
+    for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: written })}\n`);
   }
 
   get watches(): number {

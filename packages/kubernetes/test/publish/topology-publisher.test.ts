@@ -1,4 +1,4 @@
-// The publisher, against a server that keeps what it is given.
+// The publisher, with a server that stores its objects.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -54,7 +54,7 @@ const published = async ({ versions }: Topologies, count: number) =>
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('the object', () => {
-  it('says what the machine has, its policy and scope, and ends with the Node', async () => {
+  it('describes the machine, its policy and scope, and ends with the Node', async () => {
     const topologies = await Topologies.open(pki);
     topologies.node = { metadata: { name: 'worker-1', uid: 'u-1' } };
     const { manager } = await publish({ scope: 'pod' }, topologies);
@@ -91,7 +91,7 @@ describe('the object', () => {
   it.each([
     [404, 'is not there'],
     [403, 'may not be read'],
-  ])('has no owner where the Node (%i) %s', async (status) => {
+  ])('has no owner if the Node (%i) %s', async (status) => {
     const topologies = await Topologies.open(pki);
     topologies.refusal = ({ path }) => (path.startsWith('/api/v1/nodes') ? [status, 'no'] : undefined);
     await publish({}, topologies);
@@ -99,7 +99,7 @@ describe('the object', () => {
     expect(topologies.object!.metadata.ownerReferences).toBeUndefined();
   });
 
-  it('keeps the labels that others have given it', async () => {
+  it('keeps labels of others', async () => {
     const topologies = await Topologies.open(pki);
     topologies.write({ metadata: { name: 'worker-1', labels: { kept: 'yes' } }, zones: [] });
     const { manager } = await publish({}, topologies);
@@ -131,7 +131,7 @@ describe('a publication', () => {
     expect(late).toBeLessThan(100);
   });
 
-  it('follows a round of the manager, which looks for what no commit tells', async () => {
+  it('follows a round of the manager, which finds changes without a commit', async () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
     manager.registerDevices('example.com/nic', [{ id: 'a', numaNodes: [1] }]);
@@ -142,10 +142,10 @@ describe('a publication', () => {
     });
   });
 
-  it('comes at most twice a second, and the last one says how it is', async () => {
+  it('is made at most twice a second, and the last one is current', async () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
-    // What is the same by chance when its time has come is not published.
+    // A state that is the same again by then is not published.
     while (topologies.times.length < 3) {
       const grant = await manager.acquire({ cpu: 2 });
       await pause(10);
@@ -155,11 +155,11 @@ describe('a publication', () => {
     await expect.poll(() => topologies.object!.zones, { interval: 5 }).toEqual(zonesOf(manager));
     const gaps = topologies.times.slice(1).map((time, i) => time - topologies.times[i]!);
     expect(gaps.length).toBeGreaterThanOrEqual(2);
-    // Both ends are seen by the server, which may be late at the first.
+    // The server observes both ends, and may be late at the first.
     for (const gap of gaps) expect(gap).toBeGreaterThan(450);
   });
 
-  it('is not made where nothing has changed that it says', async () => {
+  it('is not made without a change of its content', async () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
     await manager.admit({ containers: [{ name: 'shared', limits: { cpu: '500m' } }] });
@@ -173,7 +173,7 @@ describe('a publication', () => {
     expect(seen.slice(requests)).toEqual([]);
   });
 
-  it('is made again after the object was deleted', async () => {
+  it('is made again after a deletion of the object', async () => {
     const { topologies, manager, lines } = await publish();
     await published(topologies, 1);
     await expect.poll(() => topologies.watches).toBe(1);
@@ -185,7 +185,7 @@ describe('a publication', () => {
     ]);
   });
 
-  it('is made again after others have changed what it says, not after they labelled it', async () => {
+  it('is made again after others changed its content, not after they labelled it', async () => {
     const { topologies, manager, lines } = await publish();
     await published(topologies, 1);
     await expect.poll(() => topologies.watches).toBe(1);
@@ -212,7 +212,7 @@ describe('a publication', () => {
     expect(gaps[2]!).toBeGreaterThan(1900);
   });
 
-  it('does not take its own versions for those of others', async () => {
+  it('does not mistake its own versions for those of others', async () => {
     const { topologies, manager, lines } = await publish();
     for (let i = 1; i <= 3; i++) {
       await published(topologies, i);
@@ -222,7 +222,7 @@ describe('a publication', () => {
     expect(lines.filter((line) => line.startsWith('warn'))).toEqual([]);
   });
 
-  it('is made up for once a server that was away is back', async () => {
+  it('is made up for once an absent server is back', async () => {
     const { topologies, manager, lines } = await publish();
     await published(topologies, 1);
     await topologies.server.stop();
@@ -236,7 +236,7 @@ describe('a publication', () => {
     await expect.poll(() => lines.at(-1)).toBe('info the topology of worker-1 is published again');
   });
 
-  it('that is refused is told once, and tried until it is allowed', async () => {
+  it('that is refused is reported once, and tried until it is allowed', async () => {
     const topologies = await Topologies.open(pki);
     let isAllowed = false;
     topologies.refusal = ({ method }) => (isAllowed || method === 'GET' ? undefined : [403, 'is forbidden']);
@@ -253,7 +253,7 @@ describe('a publication', () => {
 });
 
 describe('what it asks of the server', () => {
-  it('is what check looks for, and the examples allow', async () => {
+  it('is allowed by the examples, as check verifies', async () => {
     const topologies = await Topologies.open(pki);
     topologies.node = { metadata: { name: 'worker-1', uid: 'u-1' } };
     await publish({}, topologies);
@@ -271,7 +271,7 @@ describe('what it asks of the server', () => {
 });
 
 describe('the end', () => {
-  it('leaves the object, and neither listener nor connection', async () => {
+  it('leaves the object, but neither listener nor connection', async () => {
     const { topologies, publisher, manager } = await publish();
     await published(topologies, 1);
     await publisher.close();
@@ -283,7 +283,7 @@ describe('the end', () => {
     expect(topologies.versions).toHaveLength(1);
   });
 
-  it('takes the object away where that is wanted', async () => {
+  it('removes the object on request', async () => {
     const { topologies, publisher } = await publish({ deletesAtClose: true });
     await published(topologies, 1);
     await publisher.close();

@@ -1,4 +1,4 @@
-// What is published equals what plan would say: on simulated machines, after anything was admitted.
+// The published figures equal the answers of plan: on simulated machines, after any admissions.
 import fc from 'fast-check';
 import {
   type AdmitOptions,
@@ -31,7 +31,7 @@ async function open(json: MachineJson, options: Omit<ManagerOptions, 'readOnly' 
 
 const isAnchor = (name: string) => name.startsWith('test.numalign.io/');
 
-/** Whether plan admits a Guaranteed pod that asks for this, to this NUMA node and nothing else. */
+/** True if plan admits a Guaranteed pod with this request, to exactly this NUMA node. */
 function fits(manager: Manager, node: number, resources: Record<string, number | string>): boolean {
   const limits = { cpu: '100m', memory: 1, [anchor(node)]: 1, ...resources };
   const pod = { name: 'asked', containers: [{ name: 'main', limits }] };
@@ -45,7 +45,7 @@ const UNITS: Record<string, number> = { memory: 1, 'hugepages-2Mi': PAGE };
 const amountIn = (zone: Zone, name: string) =>
   Number(zone.resources.find((resource) => resource.name === name)?.available ?? 0);
 
-/** The law. What a Guaranteed pod needs beside the resource, some memory, must be there. */
+/** The law. A Guaranteed pod also needs some memory besides the resource, which must be there. */
 function check(manager: Manager, wholeCores: boolean): void {
   const zones = zonesOf(manager);
   expect(zones.map(({ name }) => name)).toEqual(manager.topology.numaNodes.map((id) => `node-${id}`));
@@ -71,7 +71,7 @@ function check(manager: Manager, wholeCores: boolean): void {
 
 const policies = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node' as const);
 
-/** What a kubelet has given out, by numbers of what the machine has. */
+/** Allocations of a kubelet, by indexes of the machine's resources. */
 const kubelets = fc.option(
   fc.record({
     cpus: fc.array(fc.nat(20), { maxLength: 3 }),
@@ -96,7 +96,7 @@ async function record(manager: Manager, given: Given): Promise<void> {
   await manager.recordKubelet([{ uid: null, namespace: 'default', name: 'web', containers: [container] }]);
 }
 
-/** Something that comes, or a pod that goes. */
+/** A new grant, or a pod that ends. */
 const steps = fc.array(
   fc.record({
     cpu: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constant('500m')),
@@ -202,7 +202,7 @@ function optionsOf({ cpus }: MachineJson, chosen: Chosen): Omit<ManagerOptions, 
 }
 
 describe('what is published of a machine', () => {
-  it('equals what plan would say, on machines with memory, hugepages and devices', async () => {
+  it('equals the answers of plan, on machines with memory, hugepages and devices', async () => {
     await fc.assert(
       fc.asyncProperty(
         machines,
@@ -225,7 +225,7 @@ describe('what is published of a machine', () => {
     );
   });
 
-  it('equals what plan would say, on machines of uneven cores with holes in their numbers', async () => {
+  it('equals the answers of plan, on machines of uneven cores with holes in their numbers', async () => {
     await fc.assert(
       fc.asyncProperty(irregularMachines, settings, steps, kubelets, async (json, chosen, list, given) => {
         const manager = await open(json, { ...optionsOf(json, chosen), reservedMemory: [] }).catch(

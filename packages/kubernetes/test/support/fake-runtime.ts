@@ -36,7 +36,7 @@ export interface FakeRuntimeOptions {
   readonly onRegister?: (request: Message) => void;
 }
 
-/** Listens on a socket and takes plugins; what happens with each of them is the test's. */
+/** Listens on a socket and takes plugins; the test decides what happens with each. */
 export class FakeRuntime {
   private readonly server: Server;
   private readonly plugins: FakePlugin[] = [];
@@ -69,7 +69,7 @@ export class FakeRuntime {
     return plugin;
   }
 
-  /** Takes the socket away, and every connection with it, as a runtime that ends. */
+  /** Removes the socket and every connection, like a runtime that ends. */
   async close(): Promise<void> {
     for (const socket of this.sockets) socket.destroy();
     await new Promise((resolve) => this.server.close(resolve));
@@ -86,7 +86,7 @@ export class FakeRuntime {
   }
 }
 
-/** A plugin as a runtime has it. */
+/** A plugin, from the runtime's side. */
 export class FakePlugin {
   /** Resolves when the plugin, or the test, has ended the connection. */
   readonly closed: Promise<unknown>;
@@ -139,7 +139,7 @@ export class FakePlugin {
       const more = part < parts - 1;
       const request = { pods: share(pods, part), containers: share(containers, part), more };
       answer = await this.call('Synchronize', 'SynchronizeRequest', request, 'SynchronizeResponse');
-      // As containerd: a plugin that does not collect is no plugin for so many.
+      // Like containerd: a plugin that does not collect updates cannot take so many.
       if (answer.more !== more || (more && answer.update.length > 0))
         throw new Error('no split synchronization');
     }
@@ -195,7 +195,7 @@ export class FakePlugin {
     return this.client.call(PLUGIN, method, payload, { timeout });
   }
 
-  /** As a runtime drops a plugin. */
+  /** Like a runtime that drops a plugin. */
   disconnect(): void {
     this.mux.close();
   }

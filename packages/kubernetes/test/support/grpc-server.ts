@@ -1,9 +1,9 @@
-// A gRPC server of the tests on a Unix socket.
+// A gRPC server for tests, on a Unix socket.
 import { Server, ServerCredentials, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { serviceDefinition } from '../../lib/grpc/service.js';
 import type { Schema } from '../../lib/protobuf/schema.js';
 
-/** Serves one service; what is not implemented is refused as UNIMPLEMENTED. */
+/** Serves one service; other methods are refused as UNIMPLEMENTED. */
 export async function serve(
   path: string,
   schema: Schema,

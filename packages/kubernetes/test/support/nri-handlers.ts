@@ -1,4 +1,4 @@
-// Handlers of NRI that say what they were called with.
+// Handlers of NRI that record their calls.
 import type { NriHandlers } from '../../lib/nri/handlers.js';
 import type { ContainerUpdate } from '../../lib/nri/messages.js';
 import type { Message } from '../../lib/protobuf/schema.js';

@@ -1,4 +1,4 @@
-// Pods and containers as a runtime tells of them.
+// Pods and containers in the runtime's form.
 import { type Container, ContainerState, type PodSandbox } from '../../lib/nri/messages.js';
 
 const POD = {

@@ -1,4 +1,4 @@
-// A peer that writes what it likes: frames of ttrpc in frames of the mux, byte by byte.
+// A peer that writes any bytes: frames of ttrpc in frames of the mux.
 import type { Socket } from 'node:net';
 import protobuf from 'protobufjs';
 
@@ -75,7 +75,7 @@ export function split(bytes: Buffer, size: number, offset: number): { frames: Bu
   return { frames, rest };
 }
 
-/** Reads only when it is asked to. */
+/** Reads only on request. */
 export class RawPeer {
   /** Sizes of the mux frames that came, by the payload. */
   readonly muxFrames: number[] = [];

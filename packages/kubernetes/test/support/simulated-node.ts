@@ -19,7 +19,7 @@ export interface SimulatedNode {
   readonly cgroups: string;
   /** What was logged, as `level: message`. */
   readonly lines: string[];
-  /** Another plugin on the same machine, as after a restart. */
+  /** Another plugin on the same machine, like after a restart. */
   restart(): ContainerHandlers;
   /** Makes the cgroup of a container. */
   makeCgroup(cgroupsPath: string, cpus: string): void;
@@ -67,6 +67,6 @@ export async function simulatedNode(
   };
 }
 
-/** CPUs by container, as an answer has them. */
+/** CPUs by container, from an answer. */
 export const cpusByContainer = (updates: readonly ContainerUpdate[]) =>
   Object.fromEntries(updates.map(({ container_id, linux }) => [container_id, linux.resources.cpu?.cpus]));

@@ -60,7 +60,7 @@ test('an error of the peer is thrown with its status and message', async () => {
   await expect(answer).rejects.toMatchObject({ code: 'ERR_TTRPC_STATUS', status: 5, message: 'not here' });
 });
 
-test('what answers no call is skipped: unknown, even and used streams, requests, unknown types', async () => {
+test('frames that answer no call are skipped: unknown, even and used streams, requests, unknown types', async () => {
   const first = call('a');
   const { stream } = await peer.next();
   for (const other of [0, 2, 3, 2 ** 32 - 1]) peer.send(2, other, RESPONSE, response(Buffer.from('wrong')));
@@ -94,7 +94,7 @@ test('a signal ends a call with its reason, before it is sent or after', async (
   await expect(pending).rejects.toBe(reason);
 });
 
-test('an answer that cannot be read ends its call alone', async () => {
+test('an unreadable answer ends only its own call', async () => {
   const [first, second] = [call('a'), call('b')];
   const [{ stream }, other] = [await peer.next(), await peer.next()];
   peer.send(2, stream, RESPONSE, Buffer.from([0x0a, 0xff]));
@@ -103,7 +103,7 @@ test('an answer that cannot be read ends its call alone', async () => {
   expect(String(await second)).toBe('good');
 });
 
-test('an answer of more than 4 MiB ends its call alone', async () => {
+test('an answer of more than 4 MiB ends only its own call', async () => {
   const first = call('a');
   peer.send(2, (await peer.next()).stream, RESPONSE, response(Buffer.alloc(4 << 20)));
   await expect(first).rejects.toMatchObject({

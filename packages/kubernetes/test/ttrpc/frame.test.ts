@@ -4,7 +4,7 @@ import { type Frame, FrameReader, frameHeader, MESSAGE_LIMIT } from '../../lib/t
 import { MessageBuffer } from '../../lib/ttrpc/message-buffer.js';
 import { frame } from '../support/raw-peer.js';
 
-/** What a reader makes of the parts. */
+/** A reader's result for these parts. */
 function framesOf(parts: Buffer[]): { frames: Frame[]; reader: FrameReader } {
   const frames: Frame[] = [];
   const reader = new FrameReader((each) =>
@@ -57,7 +57,7 @@ test('a message of 4 MiB is read', () => {
   expect(frames[0]!.message!.equals(message)).toBe(true);
 });
 
-test('a larger message is skipped, and what comes after it is read', () => {
+test('a larger message is skipped, and the next one is read', () => {
   const large = frame(1, 1, Buffer.alloc(MESSAGE_LIMIT + 1));
   const { frames } = framesOf([large.subarray(0, 1000), large.subarray(1000), frame(3, 1, Buffer.from('x'))]);
   expect(frames).toEqual([
@@ -81,7 +81,7 @@ test('a reader says whether a frame has begun', () => {
   expect(framesOf([frame(1, 1, Buffer.alloc(5)).subarray(0, 12)]).reader.isWithinFrame).toBe(true);
 });
 
-test('a message in single bytes is moved a few times, and never reserves more than twice of what came', () => {
+test('a message in single bytes is moved a few times, and never reserves more than twice the received bytes', () => {
   const message = new MessageBuffer(MESSAGE_LIMIT);
   const byte = Buffer.from([1]);
   const buffers = new Set<Buffer>();

@@ -48,7 +48,7 @@ test('a payload of 16 MiB is taken, and one byte more is not', () => {
   );
 });
 
-test('a part goes on before its frame is whole', () => {
+test('a part is passed on before its frame is whole', () => {
   const stream = mux(1, Buffer.from('abcdef'));
   expect(connectionsOf([stream.subarray(0, 11)]).bytes.get(1)).toEqual(Buffer.from('abc'));
 });

@@ -25,7 +25,7 @@ async function readAll(): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-test('a message begins in a frame of at most 4096 bytes, and the rest comes in one: as containerd reads', async () => {
+test('a message begins in a frame of at most 4096 bytes, and the rest comes in one, as containerd reads', async () => {
   const mux = new Mux(near);
   mux.send(2, Buffer.alloc(4096, 1));
   mux.send(1, Buffer.alloc(100_000, 2));
@@ -49,7 +49,7 @@ test('a message that is larger than a frame goes in several', async () => {
   expect(peer.muxFrames).toEqual([4096, 4 << 20, 4 << 20, (2 << 20) - 4096]);
 });
 
-test('frames of connections that nobody listens on are skipped', async () => {
+test('frames of connections without a listener are skipped', async () => {
   const mux = new Mux(near);
   const received = new Promise<Buffer>((resolve) => mux.listen(1, resolve));
   for (const id of [0, 2, 3, 2 ** 32 - 1]) far.write(muxFrame(id, Buffer.from('other')));
@@ -76,7 +76,7 @@ test('a listener that throws closes the connection with the reason', async () =>
   });
 });
 
-test('a peer that closes is told of, and whether it was in the middle of a frame', async () => {
+test('the close of a peer is reported, and if it was in the middle of a frame', async () => {
   const mux = new Mux(near);
   far.end(muxFrame(1, Buffer.from('whole')));
   expect(await mux.closed).toMatchObject({
@@ -92,7 +92,7 @@ test('a peer that closes is told of, and whether it was in the middle of a frame
   });
 });
 
-test('a write to a peer that has gone says that it closed', async () => {
+test('a write to a closed peer says so', async () => {
   const mux = new Mux(near);
   far.destroy();
   mux.send(1, Buffer.alloc(10));
@@ -106,7 +106,7 @@ test('an error of the socket has its cause', async () => {
   expect(await mux.closed).toMatchObject({ code: 'ERR_TTRPC_SOCKET', details: { cause } });
 });
 
-test('close has no reason but the one it is given, and only the first counts', async () => {
+test('close has only its given reason, and only the first counts', async () => {
   const mux = new Mux(near);
   mux.close();
   mux.close(new Error('late') as never);
@@ -115,7 +115,7 @@ test('close has no reason but the one it is given, and only the first counts', a
   expect(near.destroyed).toBe(true);
 });
 
-test('a peer that reads nothing is left after the deadline', async () => {
+test('a peer that reads nothing is dropped after the deadline', async () => {
   const mux = new Mux(near, { stall: 50 });
   mux.send(1, Buffer.alloc(1 << 20));
   expect(await mux.closed).toMatchObject({
@@ -124,7 +124,7 @@ test('a peer that reads nothing is left after the deadline', async () => {
   });
 });
 
-test('a peer that leaves more unread than the queue holds is left at once', async () => {
+test('a peer that leaves more unread than the queue holds is dropped at once', async () => {
   const mux = new Mux(near, { queue: 1 << 20 });
   for (let i = 0; i < 4; i += 1) mux.send(1, Buffer.alloc(512 << 10));
   expect(await mux.closed).toMatchObject({
@@ -153,7 +153,7 @@ test('a peer that reads late, but within the deadline each time, is kept', async
   expect(await mux.closed).toBeUndefined();
 });
 
-test('nothing more is read while what is sent waits, and all of it once the peer reads', async () => {
+test('reading stops while sent bytes wait, and resumes once the peer reads', async () => {
   const mux = new Mux(near);
   let received = 0;
   mux.listen(1, (bytes) => {

@@ -132,7 +132,7 @@ test.each([
   expect(status).toEqual({ code: 12, message: `${service}/${method} is not served` });
 });
 
-test('a stream that is even, used or lower than one before is refused, and the others are served', async () => {
+test('a stream that is even, used or lower than an earlier one is refused, and the others are served', async () => {
   handlers.One = echo;
   expect((await answer(5, one())).status).toBeUndefined();
   for (const stream of [0, 6, 5, 3]) expect((await answer(stream, one())).status?.code).toBe(3);
@@ -154,7 +154,7 @@ test('responses and frames of unknown types are skipped', async () => {
   expect((await answer(1, one('right'))).payload.toString()).toBe('right');
 });
 
-test('a request that cannot be read is refused', async () => {
+test('an unreadable request is refused', async () => {
   const { status } = await answer(1, Buffer.from([0x0a, 0xff]));
   expect(status).toMatchObject({ code: 3, message: expect.stringContaining('cannot be read') });
 });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const MOUNTS = '/sys/fs/cgroup';
 /** Of the group's children the one in which the runtime and its shims run. */
 export const RUNTIME_GROUP = 'runtime';
-// A dead process leaves its cgroup a moment after it is dead.
+// A dead process leaves its cgroup a moment later.
 const PATIENCE_MS = 5000;
 
 /** Each hierarchy's root: one of version 2, or those of version 1. */
@@ -18,7 +18,7 @@ export function hierarchyRoots() {
     .filter((root) => existsSync(join(root, 'cgroup.procs')));
 }
 
-/** Why no container's cpuset can be set here; undefined where it can. */
+/** Why no container's cpuset can be set here; undefined if it can. */
 export function whyNoCpusets() {
   try {
     const isV2 = existsSync(join(MOUNTS, 'cgroup.controllers'));
@@ -32,7 +32,7 @@ export function whyNoCpusets() {
   return undefined;
 }
 
-/** Makes the group `parent`, such as `/name`, and answers the folders of its runtime group. */
+/** Makes the group `parent`, such as `/name`, and returns the folders of its runtime group. */
 export function makeGroups(parent) {
   return hierarchyRoots().map((root) => {
     const folder = join(root, parent);
@@ -71,7 +71,7 @@ export const processesBelow = (parent) => [
   ...new Set(hierarchyRoots().flatMap((root) => foldersBelow(join(root, parent)).flatMap(processesIn))),
 ];
 
-/** Kills all that runs in the groups of `parent`, and removes them. Answers what is left of them. */
+/** Kills everything that runs in the groups of `parent`, and removes them. Returns what is left. */
 export async function removeGroups(parent) {
   const deadline = Date.now() + PATIENCE_MS;
   const folders = () =>

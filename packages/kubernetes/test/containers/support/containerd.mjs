@@ -54,10 +54,10 @@ ${nri === undefined ? '' : nriPlugin}
 }
 
 export class Containerd {
-  /** The folder of all that it has, also for what tests mount into containers. */
+  /** The folder of all its files, also for files that tests mount into containers. */
   folder;
   socketPath;
-  /** Undefined where NRI is off. */
+  /** Undefined if NRI is off. */
   nriSocketPath;
   /** For `cgroup_parent` of pods: the group in each hierarchy that ends with the runtime. */
   cgroupParent;
@@ -114,12 +114,12 @@ export class Containerd {
     return this.#child?.pid;
   }
 
-  /** The process that takes all away at the end. */
+  /** The process that removes everything at the end. */
   get keeperPid() {
     return this.#keeper?.pid;
   }
 
-  /** Starts it, with what it had before; answers when it does. */
+  /** Starts it with its earlier state; returns when it answers. */
   async start() {
     const log = openSync(join(this.folder, 'containerd.log'), 'a');
     const [program, args] = this.#inside('containerd', ['-c', join(this.folder, 'containerd.toml')]);
@@ -134,7 +134,7 @@ export class Containerd {
     await this.#answer();
   }
 
-  /** Ends it and waits for that. Its containers go on. */
+  /** Ends it and waits for its end. Its containers continue. */
   async kill(signal = 'SIGKILL') {
     const child = this.#child;
     this.#child = undefined;
@@ -149,7 +149,7 @@ export class Containerd {
     await this.start();
   }
 
-  /** Ends it and its containers, and removes all that they had. */
+  /** Ends it and its containers, and removes all their files. */
   async close() {
     const keeper = this.#keeper;
     if (keeper === undefined) return;

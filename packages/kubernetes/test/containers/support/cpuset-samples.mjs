@@ -1,5 +1,5 @@
-// CpusetSamples: looks, over and over, at the cpusets that the kernel has for containers, and holds
-// them against the record: no CPU is in two containers of which one has it for itself.
+// CpusetSamples: reads the cpusets of containers in the kernel, over and over, and compares them
+// with the record: no CPU is in two containers if one of them has it exclusively.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,13 +8,13 @@ import { CpuSet } from 'numalign';
 const PAUSE_MS = 3;
 
 export class CpusetSamples {
-  /** How many looks there were, and in how many a container had CPUs of its own. */
+  /** The number of samples, and of those in which a container had its own CPUs. */
   count = 0;
   exclusiveCount = 0;
   /** What was wrong. */
   flaws = new Set();
   #manager;
-  // By id: those whose creation has returned, and that nobody has begun to end.
+  // By id: containers whose creation has returned, and whose end has not begun.
   #containers = new Map();
   #loop;
   #isOver = false;
@@ -24,7 +24,7 @@ export class CpusetSamples {
     this.#loop = this.#run();
   }
 
-  /** `pod`: created. `isExclusive`: it is to be on record until {@link remove}. */
+  /** `pod`: created. `isExclusive`: it must be on record until {@link remove}. */
   add(pod, isExclusive) {
     this.#containers.set(pod.containerId, { name: pod.name, isExclusive, folder: undefined });
   }
@@ -53,7 +53,7 @@ export class CpusetSamples {
   }
 
   look() {
-    // What is on record before and after was so in between.
+    // Records that are equal before and after held in between.
     const before = this.#granted();
     const found = [...this.#containers].map(([id, each]) => ({ id, ...each, cpus: read(each.folder) }));
     const after = this.#granted();

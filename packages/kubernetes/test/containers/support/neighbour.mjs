@@ -1,6 +1,6 @@
 // neighbour.mjs FOLDER: another process of the machine that takes CPUs and gives them back, outside
 // of all containers. Each line of its input is `acquire` or `release`; each line of its output is
-// JSON: { at, cpus }, when it was done, in milliseconds of the epoch, and its CPUs.
+// JSON: { at, cpus }: the time in milliseconds of the epoch, and its CPUs.
 import { createInterface } from 'node:readline';
 import { openManager } from 'numalign';
 

@@ -1,5 +1,5 @@
-// A runtime with a numalign-node beside it, for the tests of one file; what each test starts ends
-// with it.
+// A runtime with a numalign-node beside it, for the tests of one file; everything that a test
+// starts ends with it.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,10 +23,10 @@ export const guaranteed = (cpus, memoryMB = 64) => ({
   memory_limit_in_bytes: memoryMB * MB,
 });
 
-/** What a container needs to have CPUs of its own. */
+/** The resources with which a container gets its own CPUs. */
 export const EXCLUSIVE = { resources: guaranteed(1) };
 
-/** What a process of the tests may use: the whole machine's. */
+/** The CPUs of the test processes: the whole machine's. */
 export const ALL = allowedOf(process.pid);
 
 /** The machine's CPUs without these, as a list. */
@@ -34,7 +34,7 @@ export const allCpusBut = (cpus) => String(CpuSet.parse(ALL.cpus).difference(Cpu
 
 const PATIENCE_MS = 15_000;
 
-/** Waits for what nothing tells of, such as a cgroup's file. Answers what the look has found. */
+/** Polls a value that causes no event, such as a cgroup's file. Returns the first true result. */
 export async function until(what, look, patienceMs = PATIENCE_MS) {
   const deadline = performance.now() + patienceMs;
   for (;;) {
@@ -45,7 +45,9 @@ export async function until(what, look, patienceMs = PATIENCE_MS) {
   }
 }
 
-/** What a test needs of the whole machine: no kubelet's files, no member, short waits. */
+/**
+ * The options that a test needs on the whole machine: no kubelet's files, no member, short waits.
+ */
 export const managerOptions = (stateDir, options) => ({
   stateDir,
   lockTimeoutMs: 1000,
@@ -61,7 +63,7 @@ export class NodeFixture {
   /** Those of all tests. */
   lastingPods;
   stateDir;
-  /** What numalign-node has logged in this test: `level: message`. */
+  /** The log of numalign-node in this test: `level: message`. */
   lines = [];
   #closing = [];
 
@@ -120,7 +122,7 @@ export class NodeFixture {
   }
 }
 
-/** The fixture of the suite in which this is called. `options`: of Containerd.start. */
+/** The fixture of the current suite. `options`: of Containerd.start. */
 export function useNodeFixture(options) {
   const fixture = new NodeFixture();
   before(() => fixture.open(options));

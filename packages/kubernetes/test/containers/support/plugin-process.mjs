@@ -1,4 +1,4 @@
-// PluginProcess: plugin.mjs from the outside.
+// PluginProcess: controls plugin.mjs.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -9,7 +9,7 @@ const PROGRAM = fileURLToPath(new URL('plugin.mjs', import.meta.url));
 const PATIENCE_MS = 120_000;
 
 export class PluginProcess {
-  /** What it has said so far. */
+  /** Its output so far. */
   lines = [];
   /** Resolves with the signal or exit code that ended it. */
   ended;

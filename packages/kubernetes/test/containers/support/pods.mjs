@@ -1,4 +1,4 @@
-// Pods: pods of one container, run by a container runtime as the kubelet has it do that.
+// Pods: pods of one container, run by a container runtime like by the kubelet.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { RuntimeClient } from '@numalign/kubernetes';
@@ -8,7 +8,7 @@ import { allowedIn, allowedOf, cpusetFolderOf } from './process-view.mjs';
 // There are no network plugins: the node's network.
 const namespace_options = { network: 2, pid: 1, ipc: 2 };
 const SEEN = '/seen';
-// The first that the shell does is to keep what it sees; the last file says that all are whole.
+// The shell first records what it sees; the last file shows that all are complete.
 const KEEP = `cat /proc/$$/status > ${SEEN}/status; env > ${SEEN}/env; : > ${SEEN}/done`;
 const WAIT = 'trap exit TERM; sleep infinity & wait';
 const SEEN_MS = 60_000;
@@ -51,9 +51,9 @@ export class Pods {
   }
 
   /**
-   * A pod with one container, which runs. `resources`: the container's, as CRI has them. `command`:
-   * a line for the shell, once it has kept what its first instruction saw. `sandboxResources`: of
-   * the whole pod. Where the container cannot run the pod is removed.
+   * A running pod with one container. `resources`: the container's, in the form of CRI. `command`:
+   * a line for the shell, after it has recorded what its first instruction saw. `sandboxResources`:
+   * of the whole pod. If the container cannot run, the pod is removed.
    */
   async runPod(name, options = {}) {
     const pod = await this.createPod(name, options);
@@ -66,7 +66,7 @@ export class Pods {
     return pod;
   }
 
-  /** As {@link runPod}, before the container is started. */
+  /** Like {@link runPod}, before the container starts. */
   async createPod(name, options = {}) {
     const { namespace = 'default', uid = `${name}-${process.pid}-${++count}` } = options;
     const { annotations, labels, sandboxResources } = options;
@@ -134,7 +134,7 @@ export class Pod {
     this.#onRemove = onRemove;
   }
 
-  /** The pod's container, or the one after what has been removed; see {@link Pods.runPod}. */
+  /** The pod's container, or its successor after a removal; see {@link Pods.runPod}. */
   async createContainer({ containerName = 'main', resources = { cpu_shares: 1024 }, ...options }) {
     const { command = WAIT, envs = {}, mounts = [], containerAnnotations, containerLabels } = options;
     this.containerName = containerName;
@@ -194,7 +194,7 @@ export class Pod {
     return cpusetFolderOf(await this.pid());
   }
 
-  /** What a kubelet sends: `linux` as CRI's LinuxContainerResources. */
+  /** An update like the kubelet's: `linux` is CRI's LinuxContainerResources. */
   async update(linux) {
     await this.#pods.call('UpdateContainerResources', { container_id: this.containerId, linux });
   }

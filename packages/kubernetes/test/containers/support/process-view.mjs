@@ -1,4 +1,4 @@
-// What the kernel says of a process, read without numalign.
+// The kernel's view of a process, read without numalign.
 import { readFileSync } from 'node:fs';
 
 const LISTS = { cpus: 'Cpus_allowed_list', mems: 'Mems_allowed_list' };
@@ -9,7 +9,7 @@ export function allowedIn(status) {
   return Object.fromEntries(Object.entries(LISTS).map(([key, name]) => [key, listOf(name)]));
 }
 
-/** What the process may use now. */
+/** The CPUs and memory nodes that the process may use now. */
 export const allowedOf = (pid) => allowedIn(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
 /** The folder of the process's cpuset, of either version. */
@@ -21,7 +21,7 @@ export function cpusetFolderOf(pid) {
   return `/sys/fs/cgroup${lines.find((line) => line.startsWith('0::')).slice('0::'.length)}`;
 }
 
-/** Whether it runs. One that has ended may wait for its parent. */
+/** True if it runs. An ended process may wait for its parent. */
 export function isRunning(pid) {
   try {
     return !/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

@@ -1,0 +1,110 @@
+// TypeTexts: types and signatures as their declarations write them. What a reader cannot look up in
+// the reference is written out.
+import ts from '@tsd/typescript';
+import { root } from '../steps.mjs';
+
+export const LIB = `${root}lib/`;
+
+export const isOfLib = (node) => node.getSourceFile().fileName.startsWith(LIB);
+
+const WRITTEN_OUT =
+  ts.TypeFormatFlags.NoTruncation |
+  ts.TypeFormatFlags.InTypeAlias |
+  ts.TypeFormatFlags.UseSingleQuotesForStringLiteralType |
+  ts.TypeFormatFlags.UseAliasDefinedOutsideCurrentScope;
+
+export const textOf = (node) =>
+  node
+    .getText()
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/\s+/g, ' ')
+    .replace(/;? \}/g, ' }')
+    .replace(/^\| /, '');
+
+export class TypeTexts {
+  #checker;
+  #exported = new Set();
+
+  constructor(checker) {
+    this.#checker = checker;
+  }
+
+  /** Names that the reference describes. */
+  markExported(symbols) {
+    for (const symbol of symbols) this.#exported.add(symbol);
+  }
+
+  /** The text of a type. */
+  of(node) {
+    if (isPointer(node)) return this.#written(this.#checker.getTypeFromTypeNode(node));
+    let text = textOf(node);
+    for (const { typeName } of referencesIn(node)) {
+      const alias = this.#hiddenAlias(typeName);
+      if (!alias) continue;
+      const inner = this.of(alias);
+      const isOperand = new RegExp(`\\b${typeName.text}\\[|readonly ${typeName.text}`).test(text);
+      const shown = isOperand && inner.includes(' | ') ? `(${inner})` : inner;
+      text = text.replace(new RegExp(`\\b${typeName.text}\\b`, 'g'), () => shown);
+    }
+    return text;
+  }
+
+  /** The type of a member or a constant. */
+  ofSymbol(symbol, nodes) {
+    const typed = nodes.find(({ type }) => type);
+    return typed ? this.of(typed.type) : this.#written(this.#checker.getTypeOfSymbol(symbol));
+  }
+
+  signature(name, node) {
+    const parameters = node.parameters.map((parameter) => {
+      const isOptional = parameter.initializer || parameter.questionToken;
+      const dots = parameter.dotDotDotToken ? '...' : '';
+      return `${dots}${parameterName(parameter)}${isOptional ? '?' : ''}: ${this.#parameterType(parameter)}`;
+    });
+    const generics = node.typeParameters ? `<${node.typeParameters.map(textOf).join(', ')}>` : '';
+    return `${name}${generics}(${parameters.join(', ')}): ${this.#returnOf(node)}`;
+  }
+
+  #parameterType(node) {
+    return node.type ? this.of(node.type) : this.#written(this.#checker.getTypeAtLocation(node));
+  }
+
+  // The shape of an inferred object is in the text of its members.
+  #returnOf(node) {
+    if (node.type) return this.of(node.type);
+    const signature = this.#checker.getSignatureFromDeclaration(node);
+    const text = this.#written(this.#checker.getReturnTypeOfSignature(signature));
+    return text.startsWith('{') ? 'object' : text;
+  }
+
+  #written(type) {
+    return this.#checker.typeToString(type, undefined, WRITTEN_OUT);
+  }
+
+  #hiddenAlias(name) {
+    const found = this.#checker.getSymbolAtLocation(name);
+    if (!found) return undefined;
+    const symbol = found.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(found) : found;
+    const [alias] = symbol.declarations ?? [];
+    if (this.#exported.has(symbol) || !alias || !ts.isTypeAliasDeclaration(alias)) return undefined;
+    return isOfLib(alias) && !alias.typeParameters ? alias.type : undefined;
+  }
+}
+
+// `(typeof LEVELS)[number]` and `Task['kind']` say nothing by themselves.
+function isPointer(node) {
+  if (ts.isTypeQueryNode(node) || node.operator === ts.SyntaxKind.KeyOfKeyword) return true;
+  if (ts.isIndexedAccessTypeNode(node) && ts.isLiteralTypeNode(node.indexType)) return true;
+  return ts.forEachChild(node, (child) => isPointer(child) || undefined) ?? false;
+}
+
+function referencesIn(node) {
+  const found = ts.isTypeReferenceNode(node) ? [node] : [];
+  ts.forEachChild(node, (child) => void found.push(...referencesIn(child)));
+  return found;
+}
+
+// A parameter that is taken apart has no name: it is named by its type.
+function parameterName({ name }) {
+  return ts.isIdentifier(name) ? name.text : 'options';
+}
