@@ -39,7 +39,7 @@ type Attempt = 'grown' | 'failed' | undefined;
 class Adjuster {
   readonly #store: Store;
   #site: Site | undefined;
-  // Those of the last time that it was told of them.
+  // As of the last call of `follow`.
   #online: CpuSet | undefined;
   #stop: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
