@@ -10,7 +10,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
   tests('children', 'program-variables,thread-counts'),
-  tests('admission', 'admit,admit-all,adopt,pod-level,proposals,rejections,topology-manager'),
+  tests('admission', 'admit,admit-all,adopt,excluded-nodes,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('pools', 'balance,pool-options'),

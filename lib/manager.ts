@@ -1,5 +1,6 @@
 // Manager: grants parts of a machine, on the state that processes share.
 import { type Admission, admit } from './admission/admit.js';
+import { checkExcluded } from './admission/excluded-nodes.js';
 import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
@@ -36,6 +37,7 @@ import {
   type DefragmentOptions,
   defragment,
   parseDefragment,
+  planDefragmentation,
 } from './repacking/defragment.js';
 import { requestRoom } from './repacking/request-room.js';
 
@@ -108,6 +110,7 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const request = parseAcquire(options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
+    checkExcluded(site, request);
     checkParts(request, this.topology);
     checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
     const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
@@ -131,6 +134,7 @@ export class Manager extends MachineManager {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#parts.config.placement);
     checkPlacement(request.placement, this.topology);
+    checkExcluded(site, request);
     const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
     return new Pod(site, await this.#admitted(site, request, signal));
   }
@@ -145,7 +149,10 @@ export class Manager extends MachineManager {
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
     const site = this.#site;
     const batch = parseBatch(pods, options, this.#parts.config.placement);
-    for (const { placement } of batch.requests) checkPlacement(placement, this.topology);
+    for (const request of batch.requests) {
+      checkPlacement(request.placement, this.topology);
+      checkExcluded(site, request);
+    }
     if (batch.requests.length === 0) return [];
     const admissions = await this.#admittedAll(site, batch, options.signal);
     return admissions.map((admission) => new Pod(site, admission));
@@ -244,8 +251,11 @@ export class Manager extends MachineManager {
    * @throws ERR_INVALID_OPTION, ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason: moves that are
    *   done stay
    */
-  async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
-    return defragment(this.#site, this.#parts.config.placement, parseDefragment(options));
+  override async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
+    const site = this.#site;
+    const { dryRun, signal } = parseDefragment(options);
+    const run = dryRun ? planDefragmentation : defragment;
+    return run(site, this.#parts.config.placement, signal);
   }
 
   /**

@@ -1,4 +1,5 @@
 // GrantInfo: the public facts of a grant on record.
+import { formerCpus, upcomingCpus } from '../account/moves/move-steps.js';
 import type {
   Elasticity,
   EnforcementLevel,
@@ -52,8 +53,13 @@ export interface GrantInfo extends Holding {
   readonly alive: boolean;
   /** The terms on which it may move to make room for other requests; null if it never moves. */
   readonly movable: MoveConsent | null;
-  /** The CPUs that it will have, while a resize or a move is announced; else null. */
+  /**
+   * The CPUs that it will have, while a resize or a move is under way; else null. A move that has
+   * begun has them in `cpus` too: threads and memory are on their way there.
+   */
   readonly upcoming: CpuSet | null;
+  /** The CPUs that it keeps from others until a move that has begun is done; else null. */
+  readonly former: CpuSet | null;
   /** What does not hold any more, see {@link Flag}. */
   readonly flags: readonly Flag[];
   /** When it was admitted, in ISO 8601. */
@@ -98,7 +104,8 @@ export function grantInfo(
     owner: { kind, pid, command, cgroup: cgroup?.path ?? null },
     alive,
     movable: pod.movable ?? null,
-    upcoming: pod.upcoming?.cpus ?? null,
+    upcoming: upcomingCpus(pod),
+    former: formerCpus(pod),
     flags,
     admittedAt: pod.admittedAt,
   };

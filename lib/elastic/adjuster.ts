@@ -18,12 +18,13 @@ import {
   isSettled,
 } from '../decision/elastic-grants/elastic-view.js';
 import { growthOf, growthRequest } from '../decision/elastic-grants/growth.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import { onlineCpus } from '../machine/online-cpus.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { moveGrant } from '../moves/move-grant.js';
 import type { Store } from '../state/store.js';
 import { groundOf, livingState } from './elastic-ground.js';
-import { Laggards } from './laggards.js';
-import { Refusals } from './refusals.js';
+import { Patience } from './patience.js';
 import { shrinkGrants } from './shrink-grants.js';
 
 const GROWTH_DELAY_MS = 200;
@@ -38,25 +39,30 @@ type Attempt = 'grown' | 'failed' | undefined;
 class Adjuster {
   readonly #store: Store;
   #site: Site | undefined;
+  // As of the last call of `follow`.
+  #online: CpuSet | undefined;
   #stop: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   // When the timer is due.
   #due = 0;
   #isAtWork = false;
-  // When the round of attempts began. The same refusals and laggards count for the whole round.
-  #now = 0;
   // The number of failed rounds in a row, and the end of the pause after them.
   #failures = 0;
   #pauseEnd = 0;
-  readonly #refusals = new Refusals();
-  readonly #laggards = new Laggards();
+  readonly #patience = new Patience();
 
   constructor(store: Store) {
     this.#store = store;
   }
 
+  /** Looks where CPUs have come online, or gone offline, since the last call. */
+  followCpus(site: Site): void {
+    if (!this.#online?.equals(onlineCpus(site.topology))) this.follow(site);
+  }
+
   follow(site: Site): void {
     this.#site = site;
+    this.#online = onlineCpus(site.topology);
     // The watch does not keep the process alive, because the grant ends with the process.
     this.#stop ??= this.#store.watch(() => this.#look(), { isQuiet: true });
     this.#look();
@@ -119,7 +125,7 @@ class Adjuster {
 
   async #adjust(): Promise<void> {
     const before = this.#generation();
-    this.#now = performance.now();
+    this.#patience.beginRound();
     this.#isAtWork = true;
     const end = this.#store.use();
     const attempts: Attempt[] = [];
@@ -133,10 +139,8 @@ class Adjuster {
         performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
     // #look ignores commits while a round is at work.
     if (hasFailed || this.#generation() !== before) this.#look();
-    const next = [this.#refusals.next(this.#now), this.#laggards.next(this.#now)].filter(
-      (time) => time !== undefined,
-    );
-    if (this.#stop && next.length > 0) this.#adjustAt(Math.max(Math.min(...next), this.#pauseEnd));
+    const next = this.#patience.endRound();
+    if (this.#stop && next !== undefined) this.#adjustAt(Math.max(next, this.#pauseEnd));
   }
 
   // An error of one grant must not keep the others from growing.
@@ -157,13 +161,13 @@ class Adjuster {
     const pod = find(state);
     if (!pod) return undefined;
     const ground = groundOf(site, state);
-    const grown = growthOf(ground, pod, (each) => this.#laggards.isAwaited(each, this.#now));
+    const grown = growthOf(ground, pod, (each) => this.#patience.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
-    const growth = growthRequest(ground, pod, (each) => !this.#refusals.has(each.uid, this.#now));
+    const growth = growthRequest(ground, pod, (each) => this.#patience.isOpen(each));
     if (!growth) return undefined;
     const request = randomUUID();
     try {
-      this.#refusals.add(await shrinkGrants(site, growth.shrinks, { for: request }));
+      this.#patience.addRefusals(await shrinkGrants(site, growth.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(site), request);
       const now = find(open);
       const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, growth.cpus) : undefined;
@@ -186,8 +190,15 @@ class Adjuster {
 
 const newAdjuster = (store: Store) => new Adjuster(store);
 
+const growsHere = ({ ledger }: Site, { elastic, owner }: PodAssignment): boolean =>
+  elastic !== undefined && owner.kind === 'process' && ledger.owners.isOwn(owner);
+
 /** Makes a grant grow by itself from now on, if it is elastic and belongs to this environment. */
-export function followGrowth(site: Site, { elastic, owner }: PodAssignment): void {
-  if (elastic === undefined || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
-  site.ledger.registry.of(newAdjuster).follow(site);
+export function followGrowth(site: Site, pod: PodAssignment): void {
+  if (growsHere(site, pod)) site.ledger.registry.of(newAdjuster).follow(site);
+}
+
+/** The machine may have other CPUs than before, where grants of this environment may grow. */
+export function followCpus(site: Site, pods: readonly PodAssignment[]): void {
+  if (pods.some((pod) => growsHere(site, pod))) site.ledger.registry.of(newAdjuster).followCpus(site);
 }

@@ -17,7 +17,7 @@ export class Laggards {
    * True if the free CPUs that a grant should take are still left to it. The wait begins again when
    * the grant's size changes.
    */
-  isAwaited(pod: ElasticPod, now = performance.now()): boolean {
+  isAwaited(pod: ElasticPod, now: number): boolean {
     const { uid, cpus } = elasticGrant(pod);
     const before = this.#last.get(uid);
     const laggard = before?.cpus === cpus ? before : { cpus, end: now + PATIENCE_MS };
@@ -29,7 +29,7 @@ export class Laggards {
    * Forgets grants that were not passed to `isAwaited` since the last call. Returns the time at
    * which the next wait ends; undefined if no grant is awaited.
    */
-  next(now = performance.now()): number | undefined {
+  next(now: number): number | undefined {
     this.#last = this.#now;
     this.#now = new Map();
     const ends = [...this.#last.values()].map(({ end }) => end).filter((end) => end > now);

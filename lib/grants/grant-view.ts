@@ -2,6 +2,7 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
+import { upcomingCpus } from '../account/moves/move-steps.js';
 import type {
   DeviceAssignment,
   Elasticity,
@@ -113,9 +114,12 @@ export class GrantView {
     return this.#record.look().movable ?? null;
   }
 
-  /** The CPUs that the grant will have, while a resize or a move is announced; else null. */
+  /**
+   * The CPUs that the grant will have, while a resize or a move is under way; else null. A move that
+   * has begun has them in `cpus` too.
+   */
   get upcoming(): CpuSet | null {
-    return this.#record.look().upcoming?.cpus ?? null;
+    return upcomingCpus(this.#record.look());
   }
 
   /**

@@ -19,7 +19,7 @@ export interface MovableOptions {
    */
   readonly notice?: number | string;
   /**
-   * NUMA nodes to which the grant never moves, such as `'1'`, `[0, 1]` or a NodeSet.
+   * NUMA nodes of the machine to which the grant never moves, such as `'1'`, `[0, 1]` or a NodeSet.
    * @default none
    */
   readonly exclude?: NodeSet | string | Iterable<number>;

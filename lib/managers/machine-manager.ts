@@ -11,6 +11,7 @@ import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
 import { checkOptions } from '../base/check-options.js';
+import { unlessRefused } from '../base/errors.js';
 import {
   checkPreferredAllocation,
   type DeviceResource,
@@ -18,6 +19,7 @@ import {
 } from '../decision/devices/device-resources.js';
 import type { HintProvider } from '../decision/hints/hint-provider.js';
 import type { Settings } from '../decision/machine-settings.js';
+import { followCpus } from '../elastic/adjuster.js';
 import type { ReconcileReport } from '../enforcement/drift.js';
 import type { Config } from '../input/config.js';
 import { type DeviceSelection, parseDevices } from '../input/devices.js';
@@ -83,7 +85,10 @@ export class MachineManager extends ManagerView {
     this.#parts = parts;
     this.#reconciling = {
       ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
-      looked: () => lookAgain(this),
+      looked: () => {
+        lookAgain(this);
+        lookForRoom(site);
+      },
       drifted: (drift) => this.emit('drift', drift),
       hotplugged: (hotplug) => this.emit('hotplug', hotplug),
       failed: (error) => {
@@ -206,6 +211,12 @@ export class MachineManager extends ManagerView {
   async reconcile(): Promise<ReconcileReport> {
     return Reconciler.of(this.#site.ledger).reconcile(this.#reconciling);
   }
+}
+
+// What grows by itself is loaded only where there is such a grant.
+function lookForRoom(site: Site): void {
+  const pods = unlessRefused(() => site.ledger.read()?.assignments.pods) ?? [];
+  if (pods.some(({ elastic }) => elastic !== undefined)) followCpus(site, pods);
 }
 
 // Tries again later what fails now.

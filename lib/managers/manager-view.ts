@@ -15,6 +15,7 @@ import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/audit-options.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
+import { invalidOption } from '../base/check-options.js';
 import type { NumalignError } from '../base/errors.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
@@ -30,6 +31,12 @@ import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-sta
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { refreshSite } from '../machine/topology-refresh.js';
+import {
+  type Defragmentation,
+  type DefragmentOptions,
+  parseDefragment,
+  planDefragmentation,
+} from '../repacking/defragment.js';
 import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
 import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
@@ -191,6 +198,16 @@ export class ManagerView extends ManagerEmitter {
   /** Plans several pods on top of each other. @throws ERR_STATE_CORRUPT as {@link sharedPool} */
   planner(): Planner {
     return new Planner(this.#site, this.#parts.placement);
+  }
+
+  /**
+   * Returns what {@link Manager.defragment} would move now, without a lock or a change.
+   * @throws ERR_INVALID_OPTION without `dryRun: true`; ERR_STATE_*; the signal's reason
+   */
+  async defragment(options: DefragmentOptions & { dryRun: true }): Promise<Defragmentation> {
+    const { dryRun, signal } = parseDefragment(options);
+    if (!dryRun) invalidOption('dryRun', dryRun, 'true: this manager only reads');
+    return planDefragmentation(this.#site, this.#parts.placement, signal);
   }
 
   /**

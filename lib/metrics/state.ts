@@ -113,7 +113,11 @@ function readSnapshot(manager: ManagerView) {
   const grants = manager.grants();
   const kubelet = manager.kubelet();
   const exclusiveCpus = grants.reduce(
-    (cpus, { cpus: own, upcoming }) => cpus.union(own).union(upcoming ?? CpuSet.EMPTY),
+    (cpus, { cpus: own, upcoming, former }) =>
+      cpus
+        .union(own)
+        .union(upcoming ?? CpuSet.EMPTY)
+        .union(former ?? CpuSet.EMPTY),
     CpuSet.EMPTY,
   );
   return {

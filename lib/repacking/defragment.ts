@@ -2,9 +2,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
 import { planningGround } from '../admission/planning/planning-ground.js';
-import type { Site } from '../admission/site.js';
+import type { ReadOnlySite, Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
 import { NEVER, type Question } from '../decision/question.js';
@@ -15,6 +16,7 @@ import {
   largerBy,
   largestByNode,
 } from '../decision/repacking/largest-request.js';
+import type { Repacking } from '../decision/repacking/repacking.js';
 import {
   type ProposedMove,
   proposedMove,
@@ -79,16 +81,72 @@ export function parseDefragment(options: DefragmentOptions): Defragmenting {
 // Each round makes the largest request larger, or finds a grant that does not move.
 const MOST_ROUNDS = 32;
 
+/** Has the moves made, or only notes them. */
+interface Mover extends Pick<Defragmentation, 'dryRun' | 'unmoved'> {
+  isCandidate(pod: PodAssignment): boolean;
+  /** The moves that were made, and the state after them. */
+  make(found: Repacking): Promise<{ readonly moves: readonly ProposedMove[]; readonly state: Assignments }>;
+}
+
 /** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
 export async function defragment(
   site: Site,
   placement: Placement,
-  { dryRun, signal }: Defragmenting,
+  signal: AbortSignal | undefined,
 ): Promise<Defragmentation> {
   const asked = new AskedGrants();
-  const moves: ProposedMove[] = [];
-  const moved = new Set<string>();
   const request = `defragment/${randomUUID()}`;
+  const mover: Mover = {
+    dryRun: false,
+    get unmoved() {
+      return asked.unmoved;
+    },
+    isCandidate: (pod) => asked.isOpen(pod),
+    make: async (found) => {
+      const moves: ProposedMove[] = [];
+      try {
+        for (const move of found.moves) {
+          if (!(await asked.ask(site, move, { for: request, signal }))) break;
+          moves.push(proposedMove(site.topology, move));
+        }
+      } finally {
+        await giveBackRoom(site, request);
+      }
+      return { moves, state: planningGround(site).state };
+    },
+  };
+  return inRounds(site, placement, signal, mover);
+}
+
+/** What {@link defragment} would do. It only reads. @throws ERR_STATE_*; the signal's reason */
+export async function planDefragmentation(
+  site: ReadOnlySite,
+  placement: Placement,
+  signal: AbortSignal | undefined,
+): Promise<Defragmentation> {
+  const moved = new Set<string>();
+  const mover: Mover = {
+    dryRun: true,
+    unmoved: [],
+    isCandidate: ({ uid }) => !moved.has(uid),
+    make: async (found) => {
+      for (const { uid } of found.moves) moved.add(uid);
+      return {
+        moves: found.moves.map((move) => proposedMove(site.topology, move)),
+        state: afterMoves(found),
+      };
+    },
+  };
+  return inRounds(site, placement, signal, mover);
+}
+
+async function inRounds(
+  site: ReadOnlySite,
+  placement: Placement,
+  signal: AbortSignal | undefined,
+  mover: Mover,
+): Promise<Defragmentation> {
+  const moves: ProposedMove[] = [];
   let isBounded = false;
   let { state } = planningGround(site);
   const before = largestByNode(askerIn(site, placement, state));
@@ -97,28 +155,25 @@ export async function defragment(
     const askFor = askerIn(site, placement, state);
     const largest = Math.max(0, ...largestByNode(askFor).values());
     const better = largerBy(askFor, largest, (question) => {
-      const answer = searchMoves(question, moveTime(), (pod) => asked.isOpen(pod) && !moved.has(pod.uid));
+      const answer = searchMoves(question, moveTime(), (pod) => mover.isCandidate(pod));
       isBounded ||= answer.isBounded;
       return answer.isFound ? answer : undefined;
     });
     if (!better) break;
-    try {
-      for (const move of better.moves) {
-        if (!dryRun && !(await asked.ask(site, move, { for: request, signal }))) break;
-        moved.add(move.uid);
-        moves.push(proposedMove(site.topology, move));
-      }
-    } finally {
-      await giveBackRoom(site, request);
-    }
-    state = dryRun ? afterMoves(better) : planningGround(site).state;
+    const made = await mover.make(better);
+    moves.push(...made.moves);
+    state = made.state;
   }
   const after = largestByNode(askerIn(site, placement, state));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
-  return { dryRun, nodes, moves, unmoved: asked.unmoved, isBounded };
+  return { dryRun: mover.dryRun, nodes, moves, unmoved: mover.unmoved, isBounded };
 }
 
-function askerIn({ topology, resources, providers }: Site, placement: Placement, state: Assignments): AskFor {
+function askerIn(
+  { topology, resources, providers }: ReadOnlySite,
+  placement: Placement,
+  state: Assignments,
+): AskFor {
   const uid = randomUUID();
   const base: Omit<Question, 'request'> = {
     ...{ topology, present: cpusNow(topology, state.pods), state, resources, providers: providers.list },

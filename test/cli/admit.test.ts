@@ -118,8 +118,8 @@ describe('numalign admit', () => {
     [
       'on the terms of the command line',
       '"true"',
-      ['--movable', 'notice=1s,exclude=1'],
-      { maxPerHour: null, noticeMs: 1000, exclude: [1] },
+      ['--movable', 'notice=1s,exclude=0'],
+      { maxPerHour: null, noticeMs: 1000, exclude: [0] },
     ],
     ['or does not', '"false"', [], null],
   ])('consents to moves %s', async (_, annotation, args, movable) => {

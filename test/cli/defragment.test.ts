@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { linesOf } from '../../lib/cli/commands/defragment.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
@@ -16,6 +18,13 @@ describe('numalign defragment', () => {
     const { nodes, ...rest } = JSON.parse(stdout);
     expect(rest).toEqual({ dryRun: true, moves: [], unmoved: [], isBounded: false });
     expect(nodes[0]).toMatchObject({ node: 0, before: nodes[0].after });
+  });
+
+  it('makes no state folder in a dry run', async () => {
+    const stateDir = join(newFolder(), 'state');
+    const { code } = await numalign(['defragment', '--dry-run', '--state-dir', stateDir]);
+    expect(code).toBe(0);
+    expect(existsSync(stateDir)).toBe(false);
   });
 
   it('lists the grants that moved, would move, and did not move', () => {

@@ -14,7 +14,9 @@ import { describe, expect, it } from 'vitest';
 import { formatCpuManagerState } from '../../lib/entries/kubelet.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, openManager } from '../../lib/index.js';
+import { abandonMove, siteOf } from '../support/moves.mjs';
 import { makeNewer } from '../support/newer-state.js';
+import { simulate } from '../support/simulated.js';
 import { decodeMembers, encodeMembers } from '../torture/state-file.mjs';
 import { newFolder, numalign } from './numalign.js';
 
@@ -99,6 +101,14 @@ describe('numalign state show', () => {
     expect(stdout).toContain('- growing');
     expect(stdout).not.toContain('lasting');
     expect((await shown(stateDir, '--last', '0')).code).toBe(2);
+  });
+
+  it('says what a grant leaves in a move that has begun', async () => {
+    const manager = await simulate('core:8 pu:1');
+    const { uid } = await manager.acquire({ cpu: 2, name: 'mover' });
+    await abandonMove(siteOf(manager), uid, '6-7', true);
+    const { stdout } = await shown(manager.stateDir);
+    expect(stdout).toContain('CPUs 6-7, to leave 0-1');
   });
 
   it('shows the good lines of a damaged file and marks the others, and ends with 1', async () => {

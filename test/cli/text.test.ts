@@ -148,6 +148,7 @@ describe('the table of grants', () => {
       booking: null,
       movable: null,
       upcoming: null,
+      former: null,
       flags: [],
       admittedAt: '2026-01-02T03:04:05.678Z',
       survivors: [],

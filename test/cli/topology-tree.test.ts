@@ -64,6 +64,7 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
     booking: null,
     movable: null,
     upcoming: null,
+    former: null,
     flags: [],
     admittedAt: '2026-01-02T03:04:05.678Z',
     survivors: [],

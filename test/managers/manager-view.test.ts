@@ -7,6 +7,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, Manager, type ManagerView, openManager, type StateChange } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
+import { fragment, openTwoNodes } from '../support/fragmented.js';
 import { simulate, view } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
@@ -71,6 +72,21 @@ describe('a read-only manager', () => {
       admitted: false,
       code: 'ERR_INSUFFICIENT_CPUS',
     });
+  });
+
+  it('says what a manager would defragment', async () => {
+    const manager = await openTwoNodes({});
+    await fragment(manager);
+    const looking = await view(manager.topology, manager.stateDir);
+    const planned = await looking.defragment({ dryRun: true });
+    expect(planned).toMatchObject({ dryRun: true, moves: [{ name: 'mover' }] });
+    expect(planned).toEqual(await manager.defragment({ dryRun: true }));
+  });
+
+  it('refuses to defragment', async () => {
+    const looking = await view(SYNTHETIC, makeStateDir());
+    const error = await errorOf(() => looking.defragment({} as { dryRun: true }));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { option: 'dryRun', value: false } });
   });
 
   it('has no method that changes anything', async () => {

@@ -11,6 +11,7 @@ import { collect, collected, MACHINE, openReal } from '../support/collected.js';
 import { read } from '../support/documents.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
+import { abandonMove, siteOf } from '../support/moves.mjs';
 import { makeNewer } from '../support/newer-state.js';
 import type { Scrape } from '../support/scrape.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -350,6 +351,14 @@ describe('collectMetrics', () => {
     expect(await perNuma()).toEqual([8, 2]);
     await grant.release();
     expect(await perNuma()).toEqual([0, 0]);
+  });
+
+  it('counts the CPUs that a grant has not left yet in a move', async () => {
+    const { manager, scrape } = await collected();
+    const { uid } = await manager.acquire({ cpu: 2 });
+    await abandonMove(siteOf(manager), uid, '14-15', true);
+    const page = await scrape();
+    expect(page.value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(4);
   });
 
   it('counts whole cores if only they are granted', async () => {

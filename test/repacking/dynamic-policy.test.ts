@@ -219,6 +219,19 @@ describe('a request for which one of several grants may move', () => {
     expect(manager.memory().map(({ reserved }) => reserved / GI)).toEqual([0, 2]);
   });
 
+  it('does not ask the second where the first refuses', async () => {
+    const manager = await openTwoNodes(DYNAMIC, 5);
+    const asked: string[] = [];
+    for (const mover of await fragmentByTwo(manager)) {
+      mover.on('move', ({ uid }) => {
+        asked.push(uid);
+        throw new Error('never');
+      });
+    }
+    await errorOf(() => askForThree(manager, { cpu: 5 }));
+    expect(asked).toHaveLength(1);
+  });
+
   it('gets nothing of the first if the second refuses', async () => {
     const manager = await openTwoNodes(DYNAMIC, 5);
     let asked = 0;

@@ -4,16 +4,19 @@ import { discover, type Topology } from '../../lib/entries/topology.js';
 import { type Manager, type ManagerOptions, type ManagerView, openManager } from '../../lib/index.js';
 import { makeStateDir } from './state-dir.js';
 
+const topologyOf = async (machine: string | Topology) =>
+  typeof machine === 'string' ? await discover({ synthetic: machine }) : machine;
+
 export async function simulate(machine: string | Topology, options: ManagerOptions = {}): Promise<Manager> {
-  const topology = typeof machine === 'string' ? await discover({ synthetic: machine }) : machine;
+  const topology = await topologyOf(machine);
   const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
   onTestFinished(() => manager.close());
   return manager;
 }
 
 /** To look only. */
-export async function view(machine: string, stateDir: string): Promise<ManagerView> {
-  const topology = await discover({ synthetic: machine });
+export async function view(machine: string | Topology, stateDir: string): Promise<ManagerView> {
+  const topology = await topologyOf(machine);
   const manager = await openManager({ topology, stateDir, readOnly: true });
   onTestFinished(() => manager.close());
   return manager;

@@ -44,11 +44,14 @@ await manager.admit({
 
 if (withMoves) {
   const moves = await openMoves(folder, new Random(8), options.reservedSystemCPUs);
-  const movable = { maxPerHour: 20, notice: 3_600_000, exclude: [7] };
+  const terms = { maxPerHour: 20, notice: 3_600_000 };
   await manager.acquire({ cpu: 1.5, mixed: true, name: 'mixed', owner: 'persistent' });
   const movers = [];
-  for (const owner of ['process', 'persistent', 'persistent'])
+  for (const owner of ['process', 'persistent', 'persistent']) {
+    // The first goes to any node.
+    const movable = owner === 'process' ? terms : { ...terms, exclude: [1] };
     movers.push(await manager.acquire({ cpu: 1, memory: '1Gi', policy: 'single-numa-node', movable, owner }));
+  }
   await moves.move(manager, movers[0].uid);
   await moves.announce(manager, movers[1].uid);
   await moves.begin(manager, movers[2].uid);

@@ -1,4 +1,5 @@
 // The steps of a move, each from one state on record to the next. Pure.
+import type { CpuSet } from '../../machine/cpu-set.js';
 import { type Assignments, findPod } from '../assignments.js';
 import {
   type BookedMemory,
@@ -34,6 +35,17 @@ export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
 export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
+
+/** From its beginning to its end, a move has the pod on record where it goes. */
+const hasBegun = (pod: PodAssignment): boolean => isMoving(pod) && pod.upcoming.move.target === null;
+
+/** The CPUs that a pod is about to have; null: it keeps those that it has. */
+export const upcomingCpus = (pod: PodAssignment): CpuSet | null =>
+  hasBegun(pod) ? runningCpus(pod) : (pod.upcoming?.cpus ?? null);
+
+/** The CPUs that a pod is about to leave in a move that has begun; else null. */
+export const formerCpus = (pod: PodAssignment): CpuSet | null =>
+  hasBegun(pod) ? pod.upcoming!.cpus.union(pod.upcoming!.held) : null;
 
 /** True if the pod grows or shrinks in place, instead of moving elsewhere. Holds in both steps. */
 export const changesSize = (pod: MovingPod): boolean => pod.upcoming.cpus.size !== runningCpus(pod).size;

@@ -14,6 +14,7 @@ import type { PodSpec } from '../../input/pods/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../../input/request.js';
 import { option } from '../../input/values/option-values.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import { checkExcluded } from '../excluded-nodes.js';
 import { managedPod } from '../on-record.js';
 import { placedOrOld } from '../placed-pod.js';
 import type { ReadOnlySite } from '../site.js';
@@ -136,13 +137,14 @@ function without(ground: PlanningGround, pod: PodAssignment | undefined): Planni
 
 /** The checked request for a pod. @throws as {@link Manager.plan} */
 export function requestFor(
-  { topology }: ReadOnlySite,
+  site: ReadOnlySite,
   placement: Placement,
   pod: PodSpec,
   options: AdmitOptions,
 ): AdmissionRequest {
   const request = parseAdmit(pod, options, placement);
-  checkPlacement(request.placement, topology);
+  checkPlacement(request.placement, site.topology);
+  checkExcluded(site, request);
   return request;
 }
 

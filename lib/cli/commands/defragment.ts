@@ -2,10 +2,10 @@
 import type { Command } from 'commander';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { Defragmentation } from '../../entries/diagnostics.js';
-import { discover } from '../../entries/topology.js';
 import { openManager } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { withView } from '../arguments/view.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
@@ -43,12 +43,17 @@ async function defragment({
   stateDir = MACHINE_STATE_DIR,
   output,
 }: DefragmentFlags): Promise<void> {
-  const topology = await discover();
+  const result = dryRun
+    ? await withView({ stateDir }, (view) => view.defragment({ dryRun: true }))
+    : await makeMoves(stateDir);
+  print(output === 'json' ? formatJson(result) : `${linesOf(result).join('\n')}\n`);
+}
+
+async function makeMoves(stateDir: string): Promise<Defragmentation> {
   // This command grants nothing.
-  const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });
+  const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   try {
-    const result = await manager.defragment({ dryRun });
-    print(output === 'json' ? formatJson(result) : `${linesOf(result).join('\n')}\n`);
+    return await manager.defragment();
   } finally {
     manager.close();
   }

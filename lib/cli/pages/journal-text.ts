@@ -55,8 +55,14 @@ function holdingText(pod: unknown): string {
     }),
     ...devices,
     ...(quiet ? ['quiet'] : []),
-    ...(upcoming ? [`to have ${textOf(fieldsOf(upcoming).cpus)}`] : []),
+    ...(upcoming ? [changeText(fieldsOf(upcoming))] : []),
   ].join(', ');
+}
+
+// A move that has begun has the grant where it goes.
+function changeText({ cpus, move }: Readonly<Record<string, unknown>>): string {
+  const hasBegun = move !== undefined && fieldsOf(move).target === null;
+  return `to ${hasBegun ? 'leave' : 'have'} ${textOf(cpus)}`;
 }
 
 const grantText = (pod: unknown) => `${grantTitle(pod)}: ${holdingText(pod)}`;

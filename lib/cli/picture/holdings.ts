@@ -28,9 +28,9 @@ export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
 export function holdingsOf({ grants, settings, memory, kubelet }: StateStatus): Holdings {
   const length = idLength(grants.map(({ uid }) => uid));
   const holders = grants.map(
-    ({ uid, name, cpus, upcoming, memory: blocks, devices, alive }): Holder => ({
+    ({ uid, name, cpus, upcoming, former, memory: blocks, devices, alive }): Holder => ({
       name: name === uid ? uid.slice(0, length) : name,
-      cpus: upcoming === null ? cpus : cpus.union(upcoming),
+      cpus: cpus.union(upcoming ?? CpuSet.EMPTY).union(former ?? CpuSet.EMPTY),
       memory: blocks,
       devices,
       ...(alive ? {} : { note: 'dead: taken back at the next transaction' }),

@@ -12,11 +12,13 @@ import {
   beginMove,
   callOffMove,
   finishMove,
+  formerCpus,
   isAt,
   type MoveAsker,
   type MovingPod,
   placeOf,
   undoMove,
+  upcomingCpus,
   withoutAim,
   withoutPlaceholder,
 } from '../../../lib/account/moves/move-steps.js';
@@ -128,6 +130,38 @@ describe('the steps of a move', () => {
         const left = checked(withoutPlaceholder(done, 'room'));
         expect(cpusOf(mover(left)).equals(move.place.containers[0]!.cpus)).toBe(true);
         expect(sum(left)).toBe(sum(move.state));
+      }),
+    );
+  });
+
+  it('say where it goes until it is done', () => {
+    fc.assert(
+      fc.property(moves, (move) => {
+        const first = announced(move);
+        const begun = beginMove(first, mover(first), 'b0');
+        const done = finishMove(begun, mover(begun), TIME);
+        const to = String(move.place.containers[0]!.cpus);
+        expect([first, begun, done].map((state) => String(upcomingCpus(mover(state))))).toEqual([
+          to,
+          to,
+          'null',
+        ]);
+      }),
+    );
+  });
+
+  it('say what it leaves from its beginning until it is done', () => {
+    fc.assert(
+      fc.property(moves, (move) => {
+        const first = announced(move);
+        const begun = beginMove(first, mover(first), 'b0');
+        const done = finishMove(begun, mover(begun), TIME);
+        const from = String(cpusOf(move.pod));
+        expect([first, begun, done].map((state) => String(formerCpus(mover(state))))).toEqual([
+          'null',
+          from,
+          'null',
+        ]);
       }),
     );
   });

@@ -130,12 +130,27 @@ describe('the picture of holders', () => {
 
   it('names grants without a name by as much of their ids as distinguishes them', async () => {
     const topology = await discover({ synthetic: OF_8_CPUS });
-    const of = (id: string) => ({ uid: id, name: id, cpus: CpuSet.EMPTY, upcoming: null, alive: true });
+    const of = (id: string) => ({
+      uid: id,
+      name: id,
+      cpus: CpuSet.EMPTY,
+      upcoming: null,
+      former: null,
+      alive: true,
+    });
     const view = {
       ...holdingsOn(topology),
       grants: [of('12345678-a'), of('12345678-b')],
     } as unknown as StateStatus;
     expect(holdingsOf(view).holders.map(({ name }) => name)).toEqual(['12345678-a', '12345678-b']);
+  });
+
+  it('has a grant on all CPUs that it keeps from others while it moves', async () => {
+    const topology = await discover({ synthetic: OF_8_CPUS });
+    const [cpus, former] = [CpuSet.parse('4-5'), CpuSet.parse('0-1')];
+    const grant = { uid: 'u', name: 'job', cpus, upcoming: cpus, former, alive: true };
+    const view = { ...holdingsOn(topology), grants: [grant] } as unknown as StateStatus;
+    expect(holdingsOf(view).holders.map((each) => String(each.cpus))).toEqual(['0-1,4-5']);
   });
 
   it('has a colour for each of 40 holders, by day and by night', async () => {

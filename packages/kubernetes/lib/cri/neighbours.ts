@@ -57,8 +57,14 @@ export class Neighbours {
    */
   async fit(except: string, cpusToLeave: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
-    // An announced resize takes its CPUs next.
-    const granted = union(grants.flatMap(({ cpus, upcoming }) => (upcoming ? [cpus, upcoming] : [cpus])));
+    // A resize or a move that is announced takes its CPUs next; one that has begun leaves some later.
+    const granted = union(
+      grants.flatMap(({ cpus, upcoming, former }) => [
+        cpus,
+        upcoming ?? CpuSet.EMPTY,
+        former ?? CpuSet.EMPTY,
+      ]),
+    );
     const containers = await this.#runtime.containers();
     this.#narrowed.keepOnly(new Set(containers.map(({ id }) => id)));
     const isShared = (each: RuntimeContainer) =>

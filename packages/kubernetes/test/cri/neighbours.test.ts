@@ -13,6 +13,7 @@ interface FakeGrant {
   name: string;
   cpus: string;
   alive?: boolean;
+  former?: CpuSet;
 }
 
 async function nodeWith(count: number) {
@@ -53,6 +54,14 @@ describe.runIf(canMakeCgroups && availableParallelism() > 1)('Neighbours', () =>
     await shared.fit('');
     expect(node.cpus()).toEqual([all, `${rest[0]}`, all]);
     expect(records()).toEqual([]);
+  });
+
+  it('leave what a grant that moves has not left yet', async () => {
+    const { node, grant, shared, all } = await nodeWith(1);
+    const [first, ...rest] = CpuSet.parse(all);
+    grant('', { former: CpuSet.of(first!) });
+    await shared.fit('');
+    expect(node.cpus()).toEqual([CpuSet.from(rest).toString()]);
   });
 
   it('come back through another process too', async () => {

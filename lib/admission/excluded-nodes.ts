@@ -1,0 +1,21 @@
+// Excluded nodes: the NUMA nodes that a grant never moves to must be nodes of the machine.
+import { findPod } from '../account/assignments.js';
+import { invalidOption } from '../base/check-options.js';
+import type { AdmissionRequest } from '../input/request.js';
+import { NodeSet } from '../machine/cpu-set.js';
+import { assignmentsOf } from './on-record.js';
+import type { ReadOnlySite } from './site.js';
+
+/**
+ * A pod on record keeps its terms: the machine may have lost a node since.
+ * @throws ERR_INVALID_OPTION
+ */
+export function checkExcluded(site: ReadOnlySite, { movable, pod }: AdmissionRequest): void {
+  const { numaNodes } = site.topology;
+  const [unknown] = movable?.exclude.difference(NodeSet.from(numaNodes)) ?? [];
+  if (unknown === undefined) return;
+  const isOnRecord =
+    pod.uid !== undefined && findPod(assignmentsOf(site, site.ledger.read()), pod.uid) !== undefined;
+  if (!isOnRecord)
+    invalidOption('movable.exclude', unknown, `NUMA nodes of the machine, which are ${numaNodes.join(', ')}`);
+}
