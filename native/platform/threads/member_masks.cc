@@ -26,9 +26,10 @@ class Confiner {
     if (!mask.ok() || mask.value().empty()) return;
     // A thread born of a confined one has its mask and no entry.
     const MemberThread* entry = known_.find(tid, mask.value());
+    const bool was_reset = entry && is_reset(*entry, mask.value());
     if (!entry) entry = known_.parent_of(tid, mask.value());
-    if (known_.is_in_grant(mask.value())) {
-      if (entry) restore_place(*entry, mask.value());
+    const bool has_place = was_reset && restore_place(*entry);
+    if (has_place || known_.is_in_grant(mask.value())) {
       // The mask applied then shows if the mask before the pin was the thread's own choice.
       if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
       return;
@@ -60,7 +61,9 @@ class Confiner {
     }
     const bool is_stuck = now.intersects(request_.taken);
     if (is_stuck) result_.stuck.push_back({tid, refused, now});
-    if (request_.dry_run && (is_stuck || !has_it)) add_place(mask.value());
+    if (request_.dry_run && (is_stuck || !has_it)) {
+      add_place(was_reset ? entry->place : mask.value());
+    }
     remember({tid, chosen, now, to_be}, now);
   }
 
@@ -81,11 +84,19 @@ class Confiner {
   }
 
  private:
-  // Puts it back on its CPUs in the grant, if known; the kernel may have reset its mask.
-  void restore_place(const MemberThread& thread, const CpuSet& now) {
+  // Before Linux 6.2, a change of its cpuset gives a thread all CPUs of that.
+  bool is_reset(const MemberThread& thread, const CpuSet& now) const {
     const CpuSet& place = thread.place;
-    if (place == now || place.empty() || !place.is_subset_of(now) || !known_.is_unpinned(thread.tid)) return;
-    if (request_.dry_run || set_affinity(thread.tid, place).ok()) result_.moved++;
+    return known_.is_unpinned(thread.tid) && !place.empty() && place != now && place.is_subset_of(now);
+  }
+
+  // Puts a thread whose mask the kernel has reset back on its CPUs in a grant.
+  bool restore_place(const MemberThread& thread) {
+    if (!known_.is_in_grant(thread.place)) return false;
+    const bool can_move =
+        request_.dry_run ? refusal(thread.tid) == 0 : set_affinity(thread.tid, thread.place).ok();
+    if (can_move) result_.moved++;
+    return can_move;
   }
 
   // What the kernel leaves of a mask: the part in the cpuset, or the pool if there is none.

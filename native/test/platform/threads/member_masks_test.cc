@@ -117,6 +117,15 @@ class MemberMasksTest : public testing::Test {
     EXPECT_EQ(mask(other.tid()), chosen);
   }
 
+  // The thread ran on the first CPU, and a change of its cpuset gave it all. Before its grant it had
+  // `applied`.
+  ConfinementRequest off_after_reset(const Other& thread, const CpuSet& applied) const {
+    ConfinementRequest request = off(first_);
+    request.known = {{thread.tid(), all_, applied, applied, first_}};
+    request.unpinned = {thread.tid()};
+    return request;
+  }
+
   CpuSet all_ = get_affinity(0).value();
   CpuSet first_{all_.first()};
   CpuSet second_{all_.next(all_.first() + 1)};
@@ -242,6 +251,37 @@ TEST_F(MemberMasksTest, TellsInADryRunWhatItWouldDo) {
   EXPECT_EQ(mask(other.tid()), all_);
   request.dry_run = false;
   EXPECT_EQ(confine_member(request).value().threads, plan.threads);
+}
+
+TEST_F(MemberMasksTest, PutsAThreadBackOnItsGrantAfterTheKernelHasResetItsMask) {
+  Other other(all_);
+  ConfinementRequest request = off_after_reset(other, second_);
+  request.grants = {first_};
+  Confinement done = confine(request);
+  EXPECT_EQ(mask(other.tid()), first_);
+  EXPECT_TRUE(done.stuck.empty());
+  EXPECT_EQ(known_of(other.tid())->chosen, all_);
+}
+
+TEST_F(MemberMasksTest, TakesOtherThreadsWithTheSameMaskOffTheGrantOfAThreadWhoseMaskWasReset) {
+  Other other(all_);
+  ConfinementRequest request = off_after_reset(other, all_);
+  request.grants = {first_};
+  confine(request);
+  EXPECT_EQ(mask(self_), all_ - first_);
+}
+
+TEST_F(MemberMasksTest, TakesAThreadWhoseMaskWasResetOffTheGrantOfAnother) {
+  Other other(all_);
+  confine(off_after_reset(other, second_));
+  EXPECT_EQ(mask(other.tid()), all_ - first_);
+}
+
+TEST_F(MemberMasksTest, ReportsInADryRunWhereThreadsWereBeforeTheKernelResetTheirMasks) {
+  Other other(all_);
+  ConfinementRequest request = off_after_reset(other, second_);
+  request.dry_run = true;
+  EXPECT_EQ(confine_member(request).value().places, (std::vector<CpuSet>{all_, first_}));
 }
 
 TEST_F(MemberMasksTest, TellsInADryRunWhereThreadsAreThatItWouldMove) {
