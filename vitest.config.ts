@@ -32,6 +32,8 @@ const VISITS = [
   'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading,without-addon'),
   tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
+  tests('moves', 'move-{failures,grant,listeners}'),
+  'test/repacking/*.test.ts',
   tests('state', 'newer-format'),
 ];
 
@@ -52,6 +54,8 @@ const PROCESSES = [
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
+  tests('elastic', 'elastic-{crashes,patience,processes}'),
+  tests('moves', 'move-crashes'),
   tests('processes', 'program-name'),
   tests('state', 'delayed-notices,file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),

@@ -182,7 +182,7 @@ describe('numalign status --watch', () => {
     (await openManager({ topology, stateDir })).close();
     const simulated = await numalign(['status', '--watch', '--state-dir', stateDir]);
     expect(simulated).toMatchObject({ code: 1, stdout: '' });
-    expect(simulated.stderr).toContain('is of a simulated machine');
+    expect(simulated.stderr).toContain('belongs to a simulated machine');
     for (const wrong of [
       ['--interval', '1'],
       ['--watch', '--interval', '0'],

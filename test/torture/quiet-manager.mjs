@@ -51,7 +51,7 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
       () => [],
     );
     const found = Object.freeze(await prepare(site, config));
-    return new Manager({ config, site, resources, lifetime: new Lifetime(), found });
+    return new Manager({ config, site, resources, lifetime: new Lifetime(), openingWarnings: found });
   } finally {
     end();
   }

@@ -84,7 +84,7 @@ class Confiner {
   }
 
  private:
-  // Before Linux 6.2, a change of its cpuset gives a thread all CPUs of that.
+  // Before Linux 6.2, a change of its cpuset gives a thread all CPUs in it.
   bool is_reset(const MemberThread& thread, const CpuSet& now) const {
     const CpuSet& place = thread.place;
     return known_.is_unpinned(thread.tid) && !place.empty() && place != now && place.is_subset_of(now);

@@ -455,6 +455,20 @@ describe('masks', () => {
     assert.equal(maskOf(member), '0-7');
   });
 
+  it('keep threads on their grant while partitions of other processes come and go', async () => {
+    const options = own();
+    const [owner, other] = [await opened(options), await opened(options)];
+    const { cpus: list } = await owner.acquire({ cpu: 2, enforcement: 'members' });
+    await owner.grant('pin');
+    // It cannot put itself back.
+    process.kill(owner.pid, 'SIGSTOP');
+    await other.acquire({ cpu: 2 });
+    assertMask(owner.pid, list);
+    await other.grant('release');
+    assertMask(owner.pid, list);
+    process.kill(owner.pid, 'SIGCONT');
+  });
+
   it('of members are restored after a partition came, grew, shrank and went', async () => {
     const options = own();
     const actor = await opened(options);
