@@ -32,8 +32,6 @@ const VISITS = [
   'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading,without-addon'),
   tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
-  tests('moves', 'move-{failures,grant,listeners}'),
-  'test/repacking/*.test.ts',
   tests('state', 'newer-format'),
 ];
 
@@ -43,6 +41,9 @@ const STATES = [
   tests('processes', 'kubelet-record,named-processes'),
   tests('base', 'layered-map,registry,steps'),
   tests('cli', 'agent,run'),
+  tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
+  tests('moves', 'move-{failures,grant,listeners}'),
+  'test/repacking/*.test.ts',
   tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
 ];
 

@@ -11,7 +11,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const SIMULATE = 'package:2 core:4 pu:1';
 const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
 // Some hundred milliseconds each.
-const STRIDE = budget(1, 7);
+const STRIDE = budget(1, 10);
 
 async function open(stateDir: string): Promise<Manager> {
   const topology = await discover({ synthetic: SIMULATE });

@@ -16,7 +16,7 @@ const MOVER = {
   movable: { notice: 10_000 },
 } as const;
 // Some hundred milliseconds each.
-const STRIDE = budget(1, 6);
+const STRIDE = budget(1, 10);
 
 async function open(stateDir: string): Promise<Manager> {
   const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));

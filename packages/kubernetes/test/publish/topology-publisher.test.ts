@@ -146,9 +146,9 @@ describe('a publication', () => {
     const { topologies, manager } = await publish();
     await published(topologies, 1);
     // A state that is the same again by then is not published.
-    while (topologies.times.length < 3) {
-      const grant = await manager.acquire({ cpu: 2 });
-      await pause(10);
+    for (let cpu = 2; topologies.times.length < 3; cpu = 6 - cpu) {
+      const grant = await manager.acquire({ cpu });
+      await pause(100);
       await grant.release();
     }
     await manager.acquire({ cpu: 6 });
