@@ -184,8 +184,8 @@ const BUGS = [
   {
     name: 'settings of the kernel are restored after the commit that ends a grant',
     file: 'lib/quiet/machine-quieter.ts',
-    before: ['if (kept !== former) {'],
-    after: 'if (kept !== former && former.length < 0) {',
+    before: ['if (lasting !== former) {'],
+    after: 'if (lasting !== former && former.length < 0) {',
     find: 'torture.mjs',
     options: ['--quiet'],
   },
@@ -216,8 +216,8 @@ const BUGS = [
   {
     name: 'room that its request does not get is not given back',
     file: 'lib/moves/kept-room.ts',
-    before: ['if (withoutPlaceholder(state, request) !== state) await'],
-    after: 'if (withoutPlaceholder(state, request) === undefined) await',
+    before: ['withoutPlaceholder(state, request) === state || releaseRoom(site, request);'],
+    after: 'withoutPlaceholder(state, request) !== undefined;',
     find: 'torture.mjs',
     options: ['--moves', '--pause', '0'],
     seconds: 120,

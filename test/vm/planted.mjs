@@ -45,8 +45,8 @@ const BUGS = [
   {
     name: 'the record keeps an outdated problem',
     file: 'lib/reconcile/repair.ts',
-    before: ['  if (changed.length === 0) return [];'],
-    after: '  if (changed.length >= 0) return [];',
+    before: ['  if (changes.length === 0) return [];'],
+    after: '  if (changes.length >= 0) return [];',
     test: 'drift',
     find: 'a setting that another program changes again and again is left to it, and the record says so',
   },
