@@ -56,22 +56,26 @@ export function copyPackage(folder, ...more) {
 }
 
 /**
- * `before`: texts, exactly one of which occurs in the file, once; `after` replaces it. Builds what
- * is needed.
+ * The text with `after` in place of the one of the texts `before` that occurs in it; undefined
+ * unless exactly one does, once.
  */
-export function plant(folder, { file, before, after }) {
-  const path = join(folder, file);
-  const text = readFileSync(path, 'utf8');
+export function applyEdit(text, { before, after }) {
   const found = before.filter((each) => text.includes(each));
-  if (found.length !== 1 || text.split(found[0]).length !== 2) {
+  if (found.length !== 1 || text.split(found[0]).length !== 2) return undefined;
+  return text.replace(found[0], () => after);
+}
+
+/** Edits a file, and builds what is needed. */
+export function plant(folder, edit) {
+  const { file, before } = edit;
+  const path = join(folder, file);
+  const text = applyEdit(readFileSync(path, 'utf8'), edit);
+  if (text === undefined) {
     fail(
       `${file} has not exactly one\n${before.join('\nor\n')}\nThe source has changed: plant the bug in what it is now.`,
     );
   }
-  writeFileSync(
-    path,
-    text.replace(found[0], () => after),
-  );
+  writeFileSync(path, text);
   const [, [command, ...args]] = Object.entries(BUILDS).find(([start]) => file.startsWith(start));
   must(run(command, args, { cwd: folder }), [command, ...args].join(' '));
 }

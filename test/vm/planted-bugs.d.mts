@@ -1,0 +1,3 @@
+import type { Edit } from '../support/planting.mjs';
+
+export const BUGS: readonly (Edit & { readonly name: string })[];
