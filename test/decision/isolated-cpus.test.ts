@@ -104,7 +104,9 @@ describe('a request', () => {
   it('that requires them without any is refused with that reason', async () => {
     const manager = await simulate(MACHINE);
     const error = await errorOf(() => manager.acquire({ cpu: 1, isolation: 'require', policy: 'none' }));
-    expect(error.message).toContain('1 isolated CPU requested: the settings leave no isolated CPU that can be granted');
+    expect(error.message).toContain(
+      '1 isolated CPU requested: the settings leave no isolated CPU that can be granted',
+    );
     expect(error.details).toMatchObject({ valid: 'none now' });
     expect(
       manager.plan({ containers: [guaranteed('app', { cpu: 1 })] }, { isolation: 'require' }),

@@ -90,7 +90,7 @@ Examples:
 function userName(text: string): string {
   const isNumber = /^(0|[1-9]\d*)$/.test(text);
   if (isNumber ? isUserId(Number(text)) : /^[A-Za-z_][\w.-]{0,30}$/.test(text)) return text;
-  throw new InvalidArgumentError(`"${text}" is no name of a user.`);
+  throw new InvalidArgumentError(`"${text}" is not the name of a user.`);
 }
 
 const isUserId = (id: number) => id < 2 ** 32 - 1 && id !== 2 ** 16 - 1;
