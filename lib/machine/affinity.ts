@@ -192,7 +192,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
  * Returns the CPUs that a thread may run on, by default the calling one, as sched_getaffinity(2)
  * reports them.
  * @throws ERR_SYSCALL (ESRCH: no such thread); ERR_INVALID_OPTION for a `tid` that is not a thread
- * id
+ *   id
  */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');
