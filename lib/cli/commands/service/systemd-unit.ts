@@ -43,7 +43,7 @@ export function addSystemdUnit(program: Command): void {
     .addOption(new Option('--user <user>', 'the user of the process (default: root)').argParser(userName))
     .addOption(new Option('--description <text>', 'of the unit (default: from its name)').argParser(oneLine))
     .addOption(
-      new Option('--type <type>', 'ready once it has started, or when it calls sd_notify')
+      new Option('--type <type>', 'when it is ready: once it has started, or when it calls sd_notify')
         .choices(['exec', 'notify'])
         .default('exec'),
     )
