@@ -129,7 +129,7 @@ export class EmptyGrant implements Same {
 
   /**
    * Returns a part without CPUs, whose pins move no thread.
-   * @throws ERR_UNKNOWN_PART for one that was not asked for
+   * @throws ERR_UNKNOWN_PART for one that was not requested
    */
   part(name: string): EmptyPart {
     return new EmptyPart(this.reason, this.parts, name);

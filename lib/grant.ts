@@ -135,7 +135,7 @@ export class Grant extends GrantPools {
    * Hands the grant to another process without a gap: that process calls {@link Manager.takeOver}
    * with the token. When it has the grant, the threads of this process leave, and then its call
    * returns.
-   * @throws ERR_INVALID_ARGUMENT if the owner is no process; ERR_CHILD_ALIVE, ERR_GRANT_RELEASED,
+   * @throws ERR_INVALID_ARGUMENT if the owner is not a process; ERR_CHILD_ALIVE, ERR_GRANT_RELEASED,
    *   ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async transfer(): Promise<Transfer> {

@@ -175,7 +175,7 @@ export class Manager extends MachineManager {
    * recorded. Shared members leave the CPUs first. A pod that is on record with the same holdings
    * stays as it is. See docs/admission.md.
    * @throws ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_LIST; ERR_INVALID_OPTION, also for
-   *   an owner that is no cgroup or an empty one; ERR_ADOPTION for contradictions, which
+   *   an owner that is not a cgroup or is empty; ERR_ADOPTION for contradictions, which
    *   `details.value` lists; ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; ERR_LOCK_TIMEOUT, ERR_STATE_*,
    *   ERR_SYSCALL; the signal's reason
    */

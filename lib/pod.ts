@@ -140,7 +140,7 @@ export class Pod {
     await releaseGrant(this.#site, this.#pod);
   }
 
-  /** As {@link release}; a second release is no error here. */
+  /** As {@link release}; a second release is not an error here. */
   async [Symbol.asyncDispose](): Promise<void> {
     try {
       await this.release();

@@ -51,7 +51,7 @@ function namesNow(before: Rows, now: Rows, column: Column): (id: number) => numb
   };
 }
 
-// Translates rows on record to ids of now.
+// Translates rows on record to current ids.
 function translation(before: Rows, now: Rows) {
   const [core, socket, node] = ([1, 2, 3] as const).map((column) => namesNow(before, now, column));
   return (row: CpuIdentity, pod: PodAssignment): CpuIdentity => [
@@ -65,7 +65,7 @@ function translation(before: Rows, now: Rows) {
 const isSame = (a: CpuIdentity | undefined, b: CpuIdentity) =>
   a !== undefined && a[0] === b[0] && a[1] === b[1] && a[2] === b[2] && a[3] === b[3];
 
-// Caches the equal list of CPUs of now for a list on record.
+// Caches the equal list of current CPUs for a list on record.
 const sameRows = new WeakMap<readonly CpuIdentity[], readonly CpuIdentity[]>();
 
 function areSame(recorded: readonly CpuIdentity[], now: readonly CpuIdentity[]): boolean {
@@ -76,8 +76,8 @@ function areSame(recorded: readonly CpuIdentity[], now: readonly CpuIdentity[]):
 }
 
 /**
- * Adds the machine's CPUs of now to the next state. A CPU that the same grant held before keeps its
- * old row, even while offline. Returns the recorded list if nothing has changed.
+ * Adds the current CPUs of the machine to the next state. A CPU that the same grant held before
+ * keeps its old row, even while offline. Returns the recorded list if nothing has changed.
  */
 export function withIdentities(next: Assignments, recorded: Assignments, topology: Topology): Assignments {
   const identities = identitiesOf(topology);

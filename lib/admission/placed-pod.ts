@@ -40,7 +40,7 @@ interface PodOnRecord {
 }
 
 /**
- * As {@link placedPod}; with `replace` a pod that asks for something else now is no conflict.
+ * As {@link placedPod}; with `replace` a pod that asks for something else now is not a conflict.
  * @throws ERR_POD_CONFLICT, as {@link placedPod}
  */
 export function placedOrOld(state: Assignments, pod: PodRequest, replace: boolean): PodOnRecord {

@@ -23,7 +23,7 @@ export interface ErrorDetails extends Record<string, unknown> {
  * After an error no grant is made, changed or lost, with two exceptions. If a hint provider fails
  * at a release (ERR_HINT_PROVIDER), the grant is released all the same. If `takeOver` is aborted
  * before the former owner has left (ERR_OWNER_ALIVE), the grant belongs to this process. A change
- * of the machine is no error: see docs/changes.md.
+ * of the machine is not an error: see docs/changes.md.
  *
  * A `TypeError` means that a call breaks the TypeScript types. An aborted call throws the reason of
  * its `signal` unchanged, by default an `AbortError`.

@@ -245,7 +245,7 @@ export interface Native {
    * gets `all`. `known`: the masks of these threads that numalign has set.
    */
   learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
-  /** The known choices of threads that are pinned for no grant, with the mask last asked for. */
+  /** The known choices of threads that are pinned for no grant, with the mask last requested. */
   choices(): NativeMemberThread[];
   /** The choices of the threads of a process; none if it has ended. */
   memberChoices(call: MemberChoicesCall): NativeMemberChoice[];

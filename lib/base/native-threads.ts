@@ -56,7 +56,7 @@ export interface NativeMemberThread {
   chosen: Words;
   /** The mask that it has instead. */
   applied: Words;
-  /** The mask that numalign asked for: the kernel removes CPUs outside of the thread's cpuset. */
+  /** The mask that numalign requested: the kernel removes CPUs outside of the thread's cpuset. */
   asked: Words;
   /** The mask that it had on the CPUs of a grant, before the kernel may have reset it. */
   place?: Words;

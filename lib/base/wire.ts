@@ -48,7 +48,7 @@ export interface WiredFunctions {
   withoutPreferred(words: number, masks: number): Answer;
   /**
    * Returns [number of moved threads, number of unmovable threads; for each moved thread, which has
-   * the mask asked for: tid, length of its mask before, this mask; for each unmovable one: tid,
+   * the requested mask: tid, length of its mask before, this mask; for each unmovable one: tid,
    * errno, lengths of its masks before and now, these masks].
    */
   pin(tid: number, cpus: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
@@ -77,7 +77,7 @@ const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
 const MOVED_HEADER = 2;
 const UNMOVABLE_HEADER = 4;
 
-// `cpus`: the mask that the caller asked for. All moved threads share it, as sets never change.
+// `cpus`: the mask that the caller requested. All moved threads share it, as sets never change.
 function outcomeOf(words: Words, cpus: Words): NativePinOutcome {
   const moved: NativeMove[] = [];
   const unmovable: NativeMove[] = [];

@@ -110,6 +110,8 @@ export interface RejectionFacts {
   readonly draft: Draft;
   readonly reason: AdmissionReason;
   readonly message: string;
+  /** The number of CPUs that `message` names, if it is about CPUs. */
+  readonly stated?: unknown;
   readonly container: string | null;
   readonly offered: readonly OfferedHints[];
   /** The amounts that custom providers report for their resources. */
@@ -277,23 +279,31 @@ function hintsText(hints: HintFamily | null): string[] {
       ({ nodes, preferred }) => `${nodes === null ? 'any' : `{${nodes}}`}${preferred ? ' preferred' : ''}`,
     );
   if (shown.length > HINTS_IN_TEXT) shown[HINTS_IN_TEXT] = '…';
-  return [`  hints offered: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
+  return [`  hints: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
 }
 
-function resourceText(explanation: ResourceExplanation): string[] {
+// `stated`: the number of CPUs that the message of the rejection names already.
+function resourceText(explanation: ResourceExplanation, stated: unknown): string[] {
   const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
   const amount = (number: number) =>
     provider === null && isMemoryType(resource) ? formatBytes(number) : number;
   const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
-  const why = resource === 'cpu' ? 'outside the cpuset of this process' : 'unhealthy';
-  return [
-    `${resource}: ${amount(asked)} asked for`,
-    ...(isNowhere ? ['  no NUMA node has any'] : []),
+  const isCpu = resource === 'cpu' && provider === null;
+  const isStated = isCpu && asked === stated;
+  const most = nodes.reduce((sum, { possible }) => sum + possible, 0);
+  const facts = [
+    ...(isStated ? [] : [`${amount(asked)} requested`]),
+    ...(isCpu && !isStated && asked > most ? [`at most ${most} can ever be granted`] : []),
+    ...(isNowhere ? ['no NUMA node has any'] : []),
     ...(nodes.length === 0
       ? []
       : [
-          `  free by NUMA node: ${nodes.map((n) => `${n.node}: ${amount(n.free)} of ${amount(n.possible)}`).join(', ')}`,
+          `free by NUMA node: ${nodes.map((n) => `${n.node}: ${amount(n.free)} of ${amount(n.possible)}`).join(', ')}`,
         ]),
+  ];
+  const why = isCpu ? 'outside the cpuset of this process' : 'unhealthy';
+  return [
+    `${resource}: ${facts.join('; ')}`,
     ...hintsText(hints),
     ...(reserved === null ? [] : [`  reserved: ${reserved}`]),
     ...(isolated === null ? [] : [`  isolated: ${isolated}, only for requests for isolated CPUs`]),
@@ -306,7 +316,7 @@ function resourceText(explanation: ResourceExplanation): string[] {
 
 /** Explains a rejection. */
 export function explain(facts: RejectionFacts): Explanation {
-  const { draft, reason, message, container, admittedUnder } = facts;
+  const { draft, reason, message, stated, container, admittedUnder } = facts;
   const { topologyPolicy } = draft.placement;
   const cpu = cpuExplanation(facts);
   const resources = [
@@ -318,10 +328,10 @@ export function explain(facts: RejectionFacts): Explanation {
   const [strictest] = admittedUnder;
   const text = [
     `${reason}: ${container === null ? 'the pod' : `container ${container}`}: ${message}`,
-    ...resources.flatMap(resourceText),
+    ...resources.flatMap((resource) => resourceText(resource, stated)),
     strictest === undefined
-      ? 'no policy would admit it at present'
-      : `${strictest} would admit it at present, ${topologyPolicy} does not`,
+      ? 'no policy would admit it now'
+      : `${strictest} would admit it now, ${topologyPolicy} does not`,
   ]
     // Names and ids come from outside and may contain newlines.
     .map(printable)

@@ -21,7 +21,7 @@ interface Unbalanced {
 export interface GrantInfo extends Holding {
   /** Identifies the grant: {@link Manager.release} and {@link Manager.grant} take it. */
   readonly uid: string;
-  /** The name that was asked for, else the uid; of a pod its name. */
+  /** The name that was requested, else the uid; of a pod its name. */
   readonly name: string;
   /** What is booked for the pod as a whole; null if its containers are booked one by one. */
   readonly booking: PodBooking | null;

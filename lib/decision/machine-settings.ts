@@ -18,6 +18,7 @@ import {
   type FeatureGates,
   type KubeletVersion,
 } from '../base/kubelet-features.js';
+import { cpusNamed } from '../base/text/cpus-named.js';
 import type { Config } from '../input/config.js';
 import type { GivenSettings, RequiredSettings } from '../input/machine-options.js';
 import { type Placement, placementUnder } from '../input/placement.js';
@@ -156,7 +157,7 @@ export function checkKnown(
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      `${name} names CPUs ${beyond}, which this machine does not have`,
+      `${name} names ${cpusNamed(beyond)}, which this machine does not have`,
       {
         option: name,
         value: required[name]?.toString(),

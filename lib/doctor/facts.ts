@@ -17,7 +17,7 @@ export interface StateFolderFacts {
   readonly fileSystem: string | null;
   /** Why it cannot be used, or nothing can be granted in it; undefined if it can be used. */
   readonly refusal: string | undefined;
-  /** What in the machine's folder does not belong to the group that should share it. */
+  /** The first path in the machine's folder that does not belong to the group numalign. */
   readonly notTheGroups: string | undefined;
 }
 

@@ -249,7 +249,7 @@ export class Clearing {
 
 const SHARED_CPUS = 'containers of a pod that is booked as a whole share CPUs: they cannot be isolated';
 
-// The level to expect: without cgroups no more than a record. A process that is no member may leave
-// enforcement to others.
+// The level to expect: without cgroups no more than a record. A process that is not a member may
+// leave enforcement to others.
 const usualLevel = ({ cgroupRoot }: MachineSettings): EnforcementLevel =>
   cgroupRoot === null ? 'recorded' : 'cpuset';

@@ -116,7 +116,7 @@ export class MachineEnforcer implements Enforcer {
     }
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
     this.#confiner.settleChoices(state, false);
-    // Each notified member does the same, so only CPUs that were given back are worth a notice.
+    // Each notified member does the same, so numalign announces only CPUs that were given back.
     if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
     return { failed: failures, stuck };
   }

@@ -13,7 +13,7 @@ export type { Replacement, RestartOptions } from '../cluster/rolling-restart.js'
 export const cluster = clusterOf(process.getBuiltinModule('node:cluster') as unknown as NodeCluster);
 
 export default cluster;
-// As node:cluster's, as they are when it is loaded.
+// The same as those of node:cluster when it was loaded.
 export const {
   disconnect,
   fork,

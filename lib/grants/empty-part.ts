@@ -8,7 +8,7 @@ import { type GrantPart, unknownPart } from './grant-part.js';
 /** No thread was moved, whichever was meant. */
 export const NOT_MOVED = Object.freeze({ moved: [], unmovable: [], guaranteed: false } as const);
 
-/** A pin that moves nothing, and tells the code of `reason` where memory was asked for. */
+/** A pin that moves nothing, and returns the code of `reason` if memory was requested. */
 export function notPinned({ code }: NumalignError, { mode }: PinRequest): GrantPinResult {
   const memory = { mode: null, nodes: NodeSet.EMPTY, applied: false, reason: code, migrated: null };
   return { ...NOT_MOVED, memory: mode === 'none' ? null : memory };

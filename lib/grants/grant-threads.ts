@@ -218,10 +218,10 @@ export class GrantThreads extends GrantProcesses {
     const { enforcement } = this;
     return new NumalignError(
       'ERR_ENFORCEMENT',
-      `memory: 'strict' is cpuset.mems of the grant's cgroup, and grant ${this.uid}, enforced by the level ${enforcement}, has none`,
+      `memory: 'strict' sets cpuset.mems of the grant's cgroup, but grant ${this.uid} has no cgroup at the level ${enforcement}`,
       {
         value: enforcement,
-        valid: "memory: 'bind', or a grant that is enforced by the level cpuset or a stronger one",
+        valid: "memory: 'bind', or a grant at the level cpuset or a stronger one",
       },
     );
   }

@@ -25,7 +25,7 @@ import type { QuietOutcome } from '../quiet/outcome.js';
 export class GrantView {
   /** Identifies the grant: {@link Manager.release} and {@link Manager.grant} take it. */
   readonly uid: string;
-  /** The name that was asked for, else the uid. */
+  /** The name that was requested, else the uid. */
   readonly name: string;
   /**
    * With `placement: 'joint'`, why the grant is on its NUMA nodes, in words; else, and for a grant

@@ -122,7 +122,7 @@ function alternatives(texts: DeviceTexts): readonly string[] {
   return typeof texts === 'string' ? [texts] : texts;
 }
 
-/** @throws ERR_INVALID_OPTION if a value is no pattern, or has no field */
+/** @throws ERR_INVALID_OPTION if a value is not a pattern, or has no field */
 export function checkDevicePattern(value: unknown, name: string): DevicePattern {
   const pattern = checkOptions(value, PATTERN_FIELDS, name);
   const fields = PATTERN_FIELDS.filter((field) => pattern[field] !== undefined);

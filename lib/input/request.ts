@@ -320,7 +320,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   if (common.placement.cpuPolicy === 'none') {
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      'acquire takes exclusive CPUs, which the CPU policy none never grants',
+      'acquire needs exclusive CPUs, and the CPU policy none grants none',
       {
         option: 'cpuManagerPolicy',
         value: 'none',

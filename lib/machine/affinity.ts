@@ -159,7 +159,7 @@ export function pinThread(cpus: CpuSet | string, tid?: number): PinResult {
 
 /**
  * Moves every thread of any process off CPUs by its mask, and reads the masks back. A thread with
- * no other CPU goes to `pool`. A process that has ended is no error.
+ * no other CPU goes to `pool`. A process that has ended is not an error.
  * @throws ERR_SYSCALL if a thread stays
  */
 export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
@@ -191,7 +191,8 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
 /**
  * Returns the CPUs that a thread may run on, by default the calling one, as sched_getaffinity(2)
  * reports them.
- * @throws ERR_SYSCALL (ESRCH: no such thread); ERR_INVALID_OPTION for a `tid` that is no thread id
+ * @throws ERR_SYSCALL (ESRCH: no such thread); ERR_INVALID_OPTION for a `tid` that is not a thread
+ *   id
  */
 export function affinity(tid?: number): CpuSet {
   if (tid !== undefined && typeof tid !== 'number') invalidOption('tid', tid, 'a thread id');

@@ -210,8 +210,8 @@ export interface BestFitOptions {
    */
   preferAlignByUncoreCache?: boolean;
   /**
-   * The kubelet version whose choice to make. v1.36 aligns by L3 also requests that are no multiple of
-   * the threads of a core.
+   * The kubelet version whose choice to make. v1.36 aligns by L3 also requests that are not a
+   * multiple of the threads of a core.
    * @default `v1.36`
    */
   kubeletVersion?: KubeletVersion;
@@ -261,7 +261,7 @@ export interface CpuHintsOptions {
    */
   alignBySocket?: boolean;
   /**
-   * Counts whole cores only, unless the request is no multiple of the threads of a core, as
+   * Counts whole cores only, unless the request is not a multiple of the threads of a core, as
    * `full-pcpus-only`.
    * @default `false`
    */

@@ -99,7 +99,7 @@ export class Topology {
    * that fragment least. It takes CPUs of `nodes` first. It includes `mustInclude`, and chooses the
    * rest as for a grant that grows.
    * @throws ERR_INSUFFICIENT_CPUS if fewer are available; ERR_INVALID_ARGUMENT for a count or group
-   *   size that is no whole number, or a `mustInclude` that is larger or not available
+   *   size that is not a whole number, or a `mustInclude` that is larger or not available
    */
   bestFit(available: CpuSet | string, count: number, options: BestFitOptions = {}): CpuSet {
     return bestFit(this, CpuSet.coerce(available), count, options);
@@ -114,7 +114,7 @@ export class Topology {
    * Returns the topology hints of a request for CPUs, as the kubelet's static CPU policy gives them
    * to the Topology Manager (KEP-693): every set of NUMA nodes that has enough CPUs, preferred if
    * no smaller set could ever be enough.
-   * @throws ERR_INVALID_ARGUMENT for a request that is no whole number from 1, or on a machine of
+   * @throws ERR_INVALID_ARGUMENT for a request that is not a whole number from 1, or on a machine of
    *   more than 64 NUMA nodes
    */
   cpuHints(options: CpuHintsOptions): HintFamily {

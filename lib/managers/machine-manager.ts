@@ -157,7 +157,7 @@ export class MachineManager extends ManagerView {
   /**
    * Adds your own resource to the admissions of this manager, after numalign's resources and in the
    * order of the calls. See docs/admission.md.
-   * @throws ERR_INVALID_OPTION for an object that is no provider, or for a name that is taken
+   * @throws ERR_INVALID_OPTION for an object that is not a provider, or for a name that is taken
    */
   addHintProvider(provider: HintProvider): void {
     this.#site.providers.add(provider);

@@ -212,7 +212,7 @@ export class ManagerView extends ManagerEmitter {
 
   /**
    * Says for each container of a pod why it gets no exclusive CPUs even on an empty machine: the
-   * CPU policy, the QoS class, or a request that is no whole number of CPUs; null for one that gets
+   * CPU policy, the QoS class, or a request that is not a whole number of CPUs; null for one that gets
    * some.
    * @throws as {@link plan}
    */

@@ -73,10 +73,11 @@ function steps(metrics: MetricSet): Handlers {
     'kind',
     'repaired',
   ]);
-  const errors = metrics.counter('errors_total', 'Failed steps of this manager. A rejection is no error.', [
-    'step',
-    'code',
-  ]);
+  const errors = metrics.counter(
+    'errors_total',
+    'Failed steps of this manager. A rejection is not an error.',
+    ['step', 'code'],
+  );
   return {
     reconcile: (message) => {
       reconciles.observe(message.durationMs / 1000);

@@ -50,7 +50,7 @@ function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDe
 
 const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
 
-// The settings of all parts that are asked for or on record. Adds failures to `unread`.
+// The settings of all parts that are requested or on record. Adds failures to `unread`.
 function* settingsOf(
   ground: QuietGround,
   unread: UnreadSetting[],

@@ -67,8 +67,8 @@ export class MachineQuieter implements Quieter {
       : this.#follow(before, next, record, review?.isGivenUp);
   }
 
-  // Works in two steps. What is no longer asked for is restored while its grants are still on
-  // record. What is asked for from now on is written once its grants are on record.
+  // Works in two steps. What is no longer requested is restored while its grants are still on
+  // record. What is newly requested is written once its grants are on record.
   async #follow(
     before: Assignments,
     next: Assignments,
@@ -89,7 +89,7 @@ export class MachineQuieter implements Quieter {
       settings = settingsAfter(plan, refusals);
       foreign.push(...plan.foreign);
     }
-    // If nothing more is asked for, nothing more is to be done.
+    // If nothing more is requested, nothing is left to do.
     const isSettled = lasting !== former && demandsAmong(demands, lasting) === demands;
     const plan = isSettled
       ? { restorations: [], changes: [], foreign: [], settings }
@@ -139,7 +139,7 @@ export class MachineQuieter implements Quieter {
   }
 }
 
-/** Whether settings on record are asked for by no grant, and can only be restored later. */
+/** Whether settings are on record that no grant requests, and that can only be restored later. */
 function isWaiting(state: Assignments): boolean {
   const demands = quietDemands(state);
   return (state.quiet?.settings ?? []).some(

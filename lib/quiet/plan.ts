@@ -18,7 +18,7 @@ export interface QuietPlan {
   readonly restorations: readonly Change[];
   readonly changes: readonly Change[];
   /**
-   * Settings on record that are no longer asked for, and that another program has changed. They
+   * Settings on record that are no longer requested, and that another program has changed. They
    * keep their values.
    */
   readonly foreign: readonly FoundSetting[];

@@ -44,7 +44,7 @@ export interface Reconciling {
 // Keeps processes that started together from running rounds together.
 const JITTER = 0.1;
 // The process that gives CPUs back opens them to others after the commit, in a separate step. Until
-// then this is no drift.
+// then this is not a drift.
 const FRESH_MS = 1000;
 // Many commits in a row, or many CPUs that go offline, cause only one round.
 const AFTER_COMMIT_MS = FRESH_MS;

@@ -15,7 +15,7 @@ import { quietKey } from '../quiet/quieter.js';
 import type { Fights } from './fights.js';
 
 // A repair may reveal more differences, which are repaired in the same round. What it mends along
-// the way is no separate drift.
+// the way is not a separate drift.
 const PASSES = 4;
 const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
 

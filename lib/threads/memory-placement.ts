@@ -35,7 +35,7 @@ function bytesOf(buffer: ArrayBufferView | ArrayBufferLike): Uint8Array {
  * Says on which NUMA nodes memory is, as the kernel reports it: of a buffer (move_pages(2), else
  * /proc/self/numa_maps), or of the whole process (numa_maps, where memory that is mapped twice
  * counts twice). The time grows with the memory.
- * @throws ERR_INVALID_OPTION for a value that is no buffer
+ * @throws ERR_INVALID_OPTION for a value that is not a buffer
  */
 export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
   const { byNode, absent, unknown, source, errno } = native.memoryPlacement(

@@ -247,12 +247,11 @@ describe('a rejection', () => {
     expect(cpu!.hints?.toJSON()).toEqual([{ nodes: '0-1', preferred: true }]);
     expect(explanation.text.split('\n')).toEqual([
       'TopologyAffinityError: container main: the resources cannot be aligned as single-numa-node asks',
-      'cpu: 9 asked for',
-      '  free by NUMA node: 0: 1 of 6, 1: 8 of 8',
-      '  hints offered: {0-1} preferred',
+      'cpu: 9 requested; free by NUMA node: 0: 1 of 6, 1: 8 of 8',
+      '  hints: {0-1} preferred',
       '  reserved: 0-1',
       expect.stringMatching(/^ {2}held by "database" of process \d+: /),
-      'restricted would admit it at present, single-numa-node does not',
+      'restricted would admit it now, single-numa-node does not',
     ]);
     expect(error.message).not.toContain('\n');
     expect(error.message).toContain('held by "database"');
@@ -262,12 +261,11 @@ describe('a rejection', () => {
     const manager = await simulate('package:1 core:2 pu:1');
     const error = await errorOf(() => manager.acquire({ cpu: 2 }));
     expect(error.message.split('; ')).toEqual([
-      '2 exclusive CPUs asked for',
-      '1 can be granted: one of the CPUs 0-1 must stay shared',
-      'cpu: 2 asked for',
-      'free by NUMA node: 0: 2 of 2',
-      'hints offered: {0} preferred',
-      'no policy would admit it at present',
+      '2 exclusive CPUs requested: one of the CPUs 0-1 must stay shared',
+      'at most 1 can be granted now',
+      'cpu: free by NUMA node: 0: 2 of 2',
+      'hints: {0} preferred',
+      'no policy would admit it now',
     ]);
     expect(error).toMatchObject({
       code: 'ERR_INSUFFICIENT_CPUS',
@@ -275,8 +273,10 @@ describe('a rejection', () => {
     });
     await manager.acquire({ cpu: 1 });
     const last = await errorOf(() => manager.acquire({ cpu: 1 }));
-    expect(last.message).toMatch(/^1 exclusive CPU asked for; none can be granted: CPU 1 must stay shared; /);
-    expect(last.details.valid).toBe('none at present');
+    expect(last.message).toMatch(
+      /^1 exclusive CPU requested: CPU 1 must stay shared; none can be granted now; /,
+    );
+    expect(last.details.valid).toBe('none now');
   });
 
   it.each([
@@ -338,7 +338,7 @@ describe('a rejection', () => {
       explanation: Explanation;
     };
     expect(explanation.admittedUnder).toEqual([]);
-    expect(explanation.text).toMatch(/no policy would admit it at present$/);
+    expect(explanation.text).toMatch(/no policy would admit it now$/);
   });
 });
 
@@ -352,7 +352,7 @@ describe('a rejection on a machine of many nodes', () => {
     const time = cpuTimeOf(() => {
       const plan = manager.plan(pod(cpu));
       expect(plan.reason).toBe('TopologyAffinityError');
-      expect(plan.explanation?.text).toContain('hints offered: {');
+      expect(plan.explanation?.text).toContain('hints: {');
       expect(JSON.stringify(plan).length).toBeGreaterThan(100);
       expect(JSON.stringify(manager.plan(pod(2), { policy: 'none' })).length).toBeGreaterThan(100);
     });

@@ -240,7 +240,7 @@ describe('another numbering', () => {
     expect(after.grants()[0]!.flags).toMatchObject([
       {
         code: 'CPU_MOVED',
-        message: 'CPUs 0,8 are not where granted (CPU 0: NUMA node 0, now 1)',
+        message: 'CPUs 0,8 are not where they were granted (CPU 0: NUMA node 0, now 1)',
         moves: [
           { cpu: 0, before: { core: 0, package: 0, node: 0 }, now: { core: 0, package: 0, node: 1 } },
           { cpu: 8 },
@@ -266,7 +266,7 @@ describe('CPUs at other places', () => {
         {
           code: 'CPU_MOVED',
           cpus: CpuSet.parse('3,11'),
-          message: 'CPUs 3,11 are not where granted (CPU 3: package 0, now 1; NUMA node 0, now 1)',
+          message: 'CPUs 3,11 are not where they were granted (CPU 3: package 0, now 1; NUMA node 0, now 1)',
         },
       ]);
       expect(flagsIn(after)).toEqual({ package: ['CPU_MOVED'], beside: [] });
@@ -292,7 +292,7 @@ describe('CPUs at other places', () => {
       const after = await openAt(stateDir, { smt: !smt });
       await commitAnything(after);
       const [was, is] = smt ? [0, 8] : [8, 0];
-      const message = `CPUs 8-11 are not where granted (CPU 8: core ${was}, now ${is})`;
+      const message = `CPUs 8-11 are not where they were granted (CPU 8: core ${was}, now ${is})`;
       expect(after.grants()[0]!.flags).toMatchObject([
         { code: 'CPU_MOVED', cpus: CpuSet.parse('8-11'), message },
       ]);

@@ -68,7 +68,7 @@ describe('a rejection', () => {
 
   it('is inspected and cloned like any error', async () => {
     const error = await rejected({ cpu: 11 });
-    expect(inspect(error)).toMatch(/^AdmissionError: exclusive CPUs asked for: 11/);
+    expect(inspect(error)).toMatch(/^AdmissionError: 11 exclusive CPUs requested/);
     expect(structuredClone(error).message).toBe(error.message);
   });
 });

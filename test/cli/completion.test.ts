@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Argument, Command, Option } from 'commander';
 import { describe, expect, it } from 'vitest';
@@ -148,6 +148,22 @@ describe('in bash', () => {
     expect(offered(withIt, 'release', '')).toEqual([id, 'gateway', 'pod.of-kubernetes']);
     expect(offered(withIt, 'attach', '3f')).toEqual([id]);
     expect(readdirSync(folder)).not.toContain('expanded');
+  });
+
+  it.each([
+    ['--state-dir', '/srv/a state'],
+    ['--state-dir', '=', '/srv/a state'],
+  ])('ids are those of the state folder in %s %s', (...words) => {
+    const folder = newFolder();
+    writeFileSync(
+      join(folder, 'numalign'),
+      `#!/bin/sh\necho '      "uid": "seen",'; echo "$*" >> ${folder}/calls\n`,
+      { mode: 0o755 },
+    );
+    expect(offered(`PATH=${folder}:$PATH\n${script}`, 'release', ...words, '')).toEqual(['seen']);
+    expect(readFileSync(join(folder, 'calls'), 'utf8')).toBe(
+      'status --output json --state-dir /srv/a state\n',
+    );
   });
 
   it('programs are offered to run, then files, and no more options', () => {

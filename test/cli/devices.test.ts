@@ -29,10 +29,10 @@ describe('--device', () => {
 
   it.each([
     ['example.com/nic', 'such as example.com/nic=class:0200'],
-    ['example.com/nic=', '"" is no field and value such as class:0200; the fields are id, class'],
-    ['example.com/nic=0200', '"0200" is no field and value'],
-    ['example.com/nic=class:', '"class:" is no field and value'],
-    ['example.com/nic=class:0200,', '"" is no field and value'],
+    ['example.com/nic=', '"" is not a field and value such as class:0200; the fields are id, class'],
+    ['example.com/nic=0200', '"0200" is not a field and value'],
+    ['example.com/nic=class:', '"class:" is not a field and value'],
+    ['example.com/nic=class:0200,', '"" is not a field and value'],
     ['example.com/nic=class:0200,class:0207', '"class" is given twice; alternatives are joined by +'],
     ['example.com/nic=clas:0200', 'did you mean "class"?'],
     ['example.com/nic=class:0200+', "not ''"],

@@ -53,7 +53,7 @@ describe('numalign plan of a workload', () => {
     expect(lines.find((line) => line.startsWith('web-6 '))).toMatch(/^web-6 +12-13 +1 /);
     const why = lines.findIndex((line) => line.startsWith('rejected: '));
     expect(lines[why]).toMatch(
-      /^rejected: web-7 and 2 more: UnexpectedAdmissionError: .*one of the CPUs 14-15 must stay shared$/,
+      /^rejected: web-7 and 2 more: UnexpectedAdmissionError: .*one of the CPUs 14-15 must stay shared; at most 1 can be granted now$/,
     );
     expect(lines.slice(why)).toContain('  held by "web-6": 12-13');
   });

@@ -90,7 +90,7 @@ describe('--require-quiet', () => {
 
   it('refuses unknown parts, and names the valid ones', () => {
     expect(refusal(() => partNames('interrupts,idle=20'))).toBe(
-      '"idle=20" is no part of quiet: interrupts, workqueues, packets, idle, frequency, cache.',
+      '"idle=20" is not a part of quiet: interrupts, workqueues, packets, idle, frequency, cache.',
     );
   });
 });

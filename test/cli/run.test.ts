@@ -279,7 +279,7 @@ describe('numalign run', () => {
     expect(second.code).toBe(1);
     // On several lines, like in plan and admit.
     expect(second.stderr).toMatch(
-      /^numalign: exclusive CPUs asked for: 1, free: 0\ncpu: 1 asked for\n {2}free by NUMA node: .* \[ERR_INSUFFICIENT_CPUS\]\n$/s,
+      /^numalign: 1 exclusive CPU requested: none is free\ncpu: free by NUMA node: .* \[ERR_INSUFFICIENT_CPUS\]\n$/s,
     );
     expect(second.stderr).toContain(`\n  held by "first" of process ${first.process.pid}: 1\n`);
     first.process.kill('SIGTERM');

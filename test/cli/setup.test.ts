@@ -254,11 +254,11 @@ describe.runIf(hasSystemd && isRoot)('numalign setup changes nothing, and says w
     expect(filesOf(root)).toEqual(before);
   });
 
-  it('the root is no folder', async () => {
+  it('the root is not a folder', async () => {
     const { code, stderr } = await setup('/nowhere/at/all');
     expect([code, stderr]).toEqual([
       1,
-      expect.stringMatching(/\/nowhere\/at\/all is no folder \[ERR_INVALID_ARGUMENT\]/),
+      expect.stringMatching(/\/nowhere\/at\/all is not a folder \[ERR_INVALID_ARGUMENT\]/),
     ]);
   });
 

@@ -46,7 +46,7 @@ describe('devices', () => {
     expect(await errorOf(() => idsOf(manager, { [GPU]: 1 }, { policy: 'none' }))).toMatchObject({
       code: 'ERR_INSUFFICIENT_DEVICES',
       message: expect.not.stringContaining('unhealthy'),
-      details: { reason: 'UnexpectedAdmissionError', value: 1, valid: 'none at present' },
+      details: { reason: 'UnexpectedAdmissionError', value: 1, valid: 'none now' },
     });
     await pod.release();
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu1']);
@@ -277,7 +277,7 @@ describe('the preferred allocation', () => {
     const container = (name: string, count: number) => ({ name, limits: { [GPU]: count } });
     const spec = { initContainers: [container('first', 2)], containers: [container('main', 4)] };
     const { message } = await errorOf(() => manager.admit(spec));
-    expect(message).toContain(`devices of ${GPU} asked for: 4, free: 3`);
+    expect(message).toContain(`4 devices of ${GPU} requested: 3 free`);
   });
 
   it('may choose any available devices, and no others', async () => {

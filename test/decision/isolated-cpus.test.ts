@@ -71,7 +71,7 @@ describe('the isolated CPUs of a machine', () => {
 
   it('must leave a shared CPU, and must be CPUs of the machine', async () => {
     expect((await errorOf(() => isolated('0-15'))).code).toBe('ERR_CONFIG_CONFLICT');
-    expect((await errorOf(() => isolated('15-16'))).message).toContain('isolatedCPUs names CPUs 16');
+    expect((await errorOf(() => isolated('15-16'))).message).toContain('isolatedCPUs names CPU 16');
     const manager = await isolated('0-7');
     const error = await errorOf(() => manager.configure({ isolatedCPUs: '0-15' }));
     expect(error.code).toBe('ERR_CONFIG_CONFLICT');
@@ -93,7 +93,7 @@ describe('a request', () => {
       code: 'ERR_INSUFFICIENT_CPUS',
       details: { valid: '1 to 4', explanation: { resources: [{ isolated: '4-7,12-15' }] } },
     });
-    expect(error.message).toContain('isolated CPUs asked for: 5, free: 4 (12-15)');
+    expect(error.message).toContain('5 isolated CPUs requested: 4 are free (12-15)');
     expect(error.message).toContain('free by NUMA node: 0: 0 of 4, 1: 4 of 4');
     // None of them is left to share: that does not matter.
     await manager.acquire({ cpu: 4, isolation: 'require' });
@@ -104,8 +104,10 @@ describe('a request', () => {
   it('that requires them without any is refused with that reason', async () => {
     const manager = await simulate(MACHINE);
     const error = await errorOf(() => manager.acquire({ cpu: 1, isolation: 'require', policy: 'none' }));
-    expect(error.message).toContain('isolated CPUs asked for: 1, free: 0');
-    expect(error.details).toMatchObject({ valid: 'none at present' });
+    expect(error.message).toContain(
+      '1 isolated CPU requested: the settings leave no isolated CPU that can be granted',
+    );
+    expect(error.details).toMatchObject({ valid: 'none now' });
     expect(
       manager.plan({ containers: [guaranteed('app', { cpu: 1 })] }, { isolation: 'require' }),
     ).toMatchObject({
@@ -126,7 +128,7 @@ describe('a request', () => {
     expect(manager.plan(pod, { isolation: 'prefer' }).admitted).toBe(true);
     const error = await errorOf(() => manager.acquire({ cpu: 8, isolation: 'prefer', policy: 'none' }));
     expect(error.message).toMatch(
-      /^8 exclusive CPUs asked for; 6 can be granted: one of the CPUs [-,0-9]+ must stay shared; /,
+      /^8 exclusive CPUs requested: one of the CPUs [-,0-9]+ must stay shared; at most 6 can be granted now; /,
     );
     expect(manager.grants().map(({ isIsolated }) => isIsolated)).toEqual([false, true]);
   });
@@ -156,7 +158,7 @@ describe('a request', () => {
     const error = await errorOf(() =>
       manager.acquire({ cpu: 1, smt: 'hold-sibling', isolation: 'require', policy: 'none' }),
     );
-    expect(error.message).toContain('whole cores of isolated CPUs asked for: 1, free: 0');
+    expect(error.message).toContain('1 whole core of isolated CPUs requested: none is free');
     expect(String(manager.freeIsolatedCpus())).toBe('5');
   });
 

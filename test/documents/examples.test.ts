@@ -195,7 +195,7 @@ spec:
     writeFileSync(file, `${pod('whale', 4096)}---\n${pod('minnow', 1)}`);
     const { status, stderr, stdout } = run('pod-agent.mjs', stateDir, [file]);
     expect(status).toBe(1);
-    expect(stderr).toContain('cpu: 4096 asked for');
+    expect(stderr).toContain('cpu: 4096 requested');
     expect(stdout).not.toContain('whale/');
     expect(stdout).toMatch(/minnow\/main: ended with 0\n.*minnow\/proxy: ended with SIGTERM\n/s);
   });

@@ -46,9 +46,19 @@ describe('an error', () => {
     const manager = await open();
     const message = async (cpu: number) => (await errorOf(() => manager.acquire({ cpu }))).message;
     expect(await message(65)).toMatch(
-      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted: .*; at most 64 can ever be granted/,
+      /^65 exclusive CPUs requested: this machine has 64 CPUs, and one of .*; at most 63 can be granted now; cpu: free/,
     );
-    expect(await message(64)).not.toContain('never');
+    expect(await message(64)).not.toMatch(/this machine|ever/);
+    expect((await errorOf(() => manager.acquire({ cpu: 65, policy: 'single-numa-node' }))).message).toContain(
+      'cpu: 65 requested; at most 64 can ever be granted; free by NUMA node: ',
+    );
+    await manager.configure({ reservedSystemCPUs: '0-31' });
+    expect(await message(40)).toMatch(/^40 exclusive CPUs requested: 32 are free \(32-63\); cpu: free/);
+    const grant = await manager.acquire({ cpu: 2 });
+    expect(await message(40)).toMatch(
+      /^40 exclusive CPUs requested: at most 32 can ever be granted \(of CPUs 32-63\), and 30 are free /,
+    );
+    await grant.release();
     await manager.configure({ reservedSystemCPUs: '0-63' });
     expect(await message(1)).toContain('the settings leave no CPU that can be granted');
   });
@@ -57,7 +67,7 @@ describe('an error', () => {
     const grant = await (await open()).acquire({ cpu: 2 });
     const error = await errorOf(() => grant.resize({ cpu: 65 }));
     expect(error.message).toMatch(
-      /^this machine has 64 CPUs: 65 exclusive CPUs asked for; 63 can be granted/,
+      /^65 exclusive CPUs requested: this machine has 64 CPUs, and .*; at most 63 can be granted now/,
     );
   });
 

@@ -55,7 +55,7 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       `${numalign} doctor | grep state-folder`,
     );
     expect(printed).toContain(
-      'members of the group numalign may use it, but /run/numalign belongs to another group: as root `chgrp -R numalign /run/numalign && chmod 2770 /run/numalign`',
+      'members of the group numalign may use it, but /run/numalign belongs to another group: as root run `chgrp -R numalign /run/numalign && chmod 2770 /run/numalign`',
     );
     expect(printed).toMatch(/warning +state-folder[^`]*not by members of its\s+group[^`]*`chgrp -R numalign/);
     expect(printed).toContain(`root:${GROUP} 2770 /run/numalign\n`);
@@ -87,10 +87,10 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       /not yet\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
     );
     expect(printed).toMatch(
-      /stranger\n.*--state-dir DIR.*\n.*members of the group numalign may use it, and user bob is not one: as root `usermod -aG numalign bob`, then log in again/,
+      /stranger\n.*--state-dir DIR.*\n.*members of the group numalign may use it, and user bob is not one: as root run `usermod -aG numalign bob`, then log in again/,
     );
     expect(printed).toMatch(
-      /member\n.*the grants cannot be read: .*lock belongs to another group: as root `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
+      /member\n.*the grants cannot be read: .*lock belongs to another group: as root run `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
     );
     expect(printed).toMatch(/doctor\n.*problem +state-folder[^`]*`chgrp -R numalign/);
     expect(printed).toContain('bob ran\n');
@@ -135,15 +135,15 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       `printf '#!/bin/sh\\nsed s/^numalign:.*/numalign:x:${GROUP}:$3/ /etc/group > /run/group; cat /run/group > /etc/group\\n' > /run/bin/usermod`,
       'chmod +x /run/bin/*; PATH=/run/bin:$PATH',
       `${asBob('none')} ${numalign} ${run} 2> /run/report; cat /run/report`,
-      "command=$(sed -n 's/.*as root `\\(.*\\)`.*/\\1/p' /run/report)",
+      "command=$(sed -n 's/.*as root run `\\(.*\\)`.*/\\1/p' /run/report)",
       'eval "$command" && echo mended',
       `${asBob('none')} ${numalign} ${run}`,
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
     expect(printed).toMatch(
-      /^numalign: use --state-dir DIR, .*\n.* cannot be used: as root `groupadd -rf numalign && usermod -aG numalign bob && install -d/,
+      /^numalign: use --state-dir DIR, .*\n.* cannot be used: as root run `groupadd -rf numalign && usermod -aG numalign bob && install -d/,
     );
-    expect(printed).toMatch(/`, then log in again: .*\[ERR_STATE_FOLDER\]\n/);
+    expect(printed).toMatch(/`, then log in again .*\[ERR_STATE_FOLDER\]\n/);
     expect(printed).toMatch(
       /mended\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
     );

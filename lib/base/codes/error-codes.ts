@@ -30,7 +30,7 @@ export interface ErrorCodes extends RejectionCodes {
    * controller, the path or name is impossible, a systemd unit is not delegated, a partition reads
    * back as invalid (`details.text`), or the kernel refused (`errno`, `errnoName`, `syscall`,
    * `details.path`). The changes of the operation are undone. Memory nodes that a container's group
-   * cannot have are no error: `memoryEnforcement` reports them, see docs/memory.md.
+   * cannot have are not errors: `memoryEnforcement` reports them, see docs/memory.md.
    * @remedy Follow the message; `details.valid` has what would work.
    */
   ERR_CGROUP: unknown;
@@ -80,7 +80,7 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_INVALID_ARGUMENT: unknown;
   /**
-   * A text is no list of ids such as `0-3,8`. The message quotes the wrong part.
+   * A text is not a list of ids such as `0-3,8`. The message quotes the wrong part.
    * @remedy Write ascending ids and ranges, separated by commas, without spaces.
    */
   ERR_INVALID_LIST: unknown;
@@ -97,7 +97,7 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_INVALID_POD: unknown;
   /**
-   * An amount (`details.field`) is no Kubernetes quantity, or too large.
+   * An amount (`details.field`) is not a Kubernetes quantity, or is too large.
    * @remedy Use amounts such as `2`, `"500m"` or `"1.5Gi"`, up to 2^53-1.
    */
   ERR_INVALID_QUANTITY: unknown;
@@ -127,8 +127,8 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_KUBELET_IMPORT: unknown;
   /**
-   * A state file of the kubelet (`details.file`) is damaged, belongs to another policy, is no state
-   * file, has no checksum, or has `podEntries` that would be lost.
+   * A state file of the kubelet (`details.file`) is damaged, belongs to another policy, is not a
+   * state file, has no checksum, or has `podEntries` that would be lost.
    * @remedy Use another copy. For a file without a checksum use `allowUnverified`; for one with
    *   `podEntries` the feature gate PodLevelResourceManagers.
    */

@@ -54,7 +54,7 @@ export interface RejectionCodes {
    */
   ERR_SHARED_POOL_FULL: unknown;
   /**
-   * Under `full-pcpus-only` the request is no multiple of the threads of a core, or too few whole
+   * Under `full-pcpus-only` the request is not a multiple of the threads of a core, or too few whole
    * cores are free. The kubelet's `reason` is `SMTAlignmentError`.
    * @remedy Ask for whole cores, or for fewer.
    */

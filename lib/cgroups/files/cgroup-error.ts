@@ -239,7 +239,7 @@ export function attempt<T>(
   }
 }
 
-/** Runs a step about a process or thread. It is no error if that has ended. */
+/** Runs a step about a process or thread. It is not an error if that has ended. */
 export function unlessEnded(step: () => void): void {
   try {
     step();

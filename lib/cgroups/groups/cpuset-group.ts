@@ -93,7 +93,7 @@ export interface CpusetGroup {
    */
   moveBack(pid: number, to: string): void;
   /**
-   * Removes it and the cgroups below it. A missing cgroup is no error.
+   * Removes it and the cgroups below it. A missing cgroup is not an error.
    * @param leftoversTo the folder of the cgroup that processes inside move to first; a process
    *   moves as a whole if all its threads are inside
    * @throws ERR_CGROUP if numalign did not make all of them (`not-made`), or processes are inside

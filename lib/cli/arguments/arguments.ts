@@ -72,7 +72,7 @@ const MAX_PID = 1 << 22;
 export function processId(value: string): number {
   const pid = Number(value);
   if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID)
-    throw new InvalidArgumentError(`"${value}" is no process id.`);
+    throw new InvalidArgumentError(`"${value}" is not a process id.`);
   return pid;
 }
 

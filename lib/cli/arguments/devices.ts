@@ -24,7 +24,7 @@ function parsePattern(text: string): DevicePattern {
     const [, field, value] = /^([^:]*):(.*)$/s.exec(part) ?? [];
     if (!field || !value) {
       throw new InvalidArgumentError(
-        `"${part}" is no field and value such as class:0200; the fields are ${PATTERN_FIELDS.join(', ')}.`,
+        `"${part}" is not a field and value such as class:0200; the fields are ${PATTERN_FIELDS.join(', ')}.`,
       );
     }
     if (pattern.has(field)) {

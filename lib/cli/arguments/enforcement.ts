@@ -23,10 +23,10 @@ export function enforcementOptions(): Option[] {
     new Option('--require <level>', 'weakest enforcement level to accept (default: recorded)').choices(
       ENFORCEMENT_LEVELS,
     ),
-    new Option('--unmovable-members <what>', 'shared members that cannot be moved (default: fail)').choices([
-      'fail',
-      'report',
-    ]),
+    new Option(
+      '--unmovable-members <what>',
+      'what to do if a shared member cannot be moved (default: fail)',
+    ).choices(['fail', 'report']),
     ...quietOptions(),
   ];
 }

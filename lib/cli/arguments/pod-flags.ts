@@ -70,7 +70,7 @@ export function checkCpusOrRange(command: Command, { cpus, weight, supervise, ..
 export function replicasOption(): Option {
   return new Option(
     '--replicas <n>',
-    'pods of each workload, in place of the number in its manifest; copies of a pod',
+    'how many pods of each workload, instead of the number in its manifest; of a pod, how many copies',
   ).argParser((value) => {
     const count = Number(value);
     if (/^\d+$/.test(value) && count >= 1 && count <= MAX_REPLICAS) return count;

@@ -47,7 +47,7 @@ export function quietParts(value: string): QuietOptions {
 export function partNames(value: string): readonly QuietPart[] {
   return value.split(',').map((name) => {
     if (isPart(name)) return name;
-    throw new InvalidArgumentError(`"${name}" is no part of quiet: ${QUIET_PARTS.join(', ')}.`);
+    throw new InvalidArgumentError(`"${name}" is not a part of quiet: ${QUIET_PARTS.join(', ')}.`);
   });
 }
 

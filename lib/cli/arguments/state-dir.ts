@@ -16,5 +16,5 @@ export function stateDirOption(): Option {
 }
 
 export function besideKubeletOption(): Option {
-  return new Option('--beside-kubelet', 'also if a kubelet may give the same CPUs to others');
+  return new Option('--beside-kubelet', 'go on even if a kubelet may give the same CPUs to others');
 }

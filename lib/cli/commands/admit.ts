@@ -54,7 +54,7 @@ export function addAdmit(program: Command): void {
   for (const option of [...placementOptions(), ...enforcementOptions(), ...deviceOptions()])
     command.addOption(option);
   command
-    .option('--replace', 'replace admitted pods that ask for something else now')
+    .option('--replace', 'replace admitted pods that now request something else')
     .addOption(mixedOption())
     .addOption(movableOption())
     .addOption(stateDirOption())

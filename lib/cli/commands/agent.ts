@@ -57,7 +57,7 @@ export function addAgent(program: Command): void {
     .addOption(
       new Option(
         '--max-grants <count>',
-        'how many grants have metrics each; the others are summed (default: 100)',
+        'how many grants get metrics of their own; the others are summed (default: 100)',
       ).argParser(grantsOf),
     )
     .addOption(

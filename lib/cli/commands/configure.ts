@@ -64,7 +64,7 @@ export function addConfigure(program: Command): void {
         'memory that is never granted, may be repeated; "none": none',
       ).argParser(reservedMemory),
     )
-    .addOption(cgroupRootOption('. As long as CPUs are exclusive it stays'))
+    .addOption(cgroupRootOption('; cannot change while CPUs are exclusive'))
     .addOption(kubeletVersionOption())
     .addOption(featureGatesOption())
     .addOption(stateDirOption())

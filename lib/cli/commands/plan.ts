@@ -65,7 +65,7 @@ export function addPlan(program: Command): void {
   for (const option of [...request, ...placementOptions(), ...deviceOptions(), ...machineOptions()])
     command.addOption(option);
   command
-    .option('--replace', 'plan an admitted pod that asks for something else now in place of what it has')
+    .option('--replace', 'if an admitted pod now requests something else, plan that in its place')
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())

@@ -25,8 +25,9 @@ export function addStatus(program: Command): void {
       `
 Reads only, and works without the group of the folder.
 
---watch shows for each grant how long its threads ran (of one CPU) and waited for a CPU, how often the kernel preempted them, which
-foreign tasks ran on its CPUs, and interrupts and throttling. "-" cannot be read here. "0+" means none seen, but some processes are hidden.
+--watch shows for each grant how long its threads ran (as a share of one CPU) and waited for a CPU, how often the kernel preempted them,
+which foreign tasks ran on its CPUs, and interrupts and throttling. "-" means that the value cannot be read here, "0+" that none was seen, but some
+processes are hidden.
 
 JSON: stateDir, scope, exists, generation, isOfEarlierBoot, settings, sharedPool, free, freeIsolated, memory, kubelet, grants (with survivors:
 processes that keep it after its owner, and cgroups), sharedMembers (with the grant and container that a process is attached to), waiting (the next
@@ -34,7 +35,7 @@ first), damage, refusal, lapsed, warnings, archives, quarantine; without a state
 machine's folder is closed to you: stateDir, scope, exists, closed (why), grants (null). With --watch: time, stateDir, generation, grants (with
 audit).
 
-Exit code: 0, also where there is no state, or the machine's is closed to you, and when --watch is interrupted; 1 for an error; 2 for a wrong command line.
+Exit code: 0, also if there is no state, if the machine's is closed to you, and after an interrupted --watch; 1 for an error; 2 for a wrong command line.
 
 Examples:
   $ numalign status

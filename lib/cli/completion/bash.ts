@@ -48,16 +48,21 @@ export function bashCompletion(name: string, program: CompletedCommand): string 
   );
   return `# Completion of ${name} for bash: source it, or put it into ~/.local/share/bash-completion/completions/${name}
 _numalign_ids() {
-  ${idsCommand(name)}
+  ${idsCommand(name, ` \${folder:+--state-dir "$folder"}`)}
 }
 _${name}() {
-  local current=\${COMP_WORDS[COMP_CWORD]} command='' waiting='' ended='' count=0 words='' kind='' word i
+  local current=\${COMP_WORDS[COMP_CWORD]} folder='' command='' waiting='' ended='' count=0 words='' kind='' word i
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
     # bash splits words at these: the next word belongs to the one before.
     if [[ $word == [=:] ]]; then waiting=\${waiting:-$word}; continue; fi
     # An option follows: the optional value was left out.
-    if [[ -n $waiting && $word != -?* ]]; then waiting=''; continue; fi
+    if [[ -n $waiting && $word != -?* ]]; then
+      # In the words, ~ is not expanded.
+      [[ $waiting == --state-dir ]] && folder=\${word/#'~/'/$HOME/}
+      waiting=''
+      continue
+    fi
     waiting=''
     if [[ -z $ended && $word == -- ]]; then ended=yes; continue; fi
     if [[ -z $ended && $word == -* ]]; then

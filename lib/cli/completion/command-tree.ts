@@ -28,9 +28,10 @@ export interface CompletedCommand {
 
 /**
  * A command that prints uids and names of grants, a line each, without names that a shell expands.
+ * `options`: further words of `status`, in the shell's language.
  */
-export const idsCommand = (name: string) =>
-  `${name} status --output json 2>/dev/null | sed -n '/^      "uid": /{p;n;p;}' | sed -n 's/^      "\\(uid\\|name\\)": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\2/p' | sort -u`;
+export const idsCommand = (name: string, options = '') =>
+  `${name} status --output json${options} 2>/dev/null | sed -n '/^      "uid": /{p;n;p;}' | sed -n 's/^      "\\(uid\\|name\\)": "\\([-0-9A-Za-z._]*\\)",\\{0,1\\}$/\\2/p' | sort -u`;
 
 // The kinds of values by their names in the usage of commands.
 const KINDS: Readonly<Record<string, Value>> = {

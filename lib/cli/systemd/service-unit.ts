@@ -48,7 +48,7 @@ export function serviceUnit(service: Service, launcher: Launcher): string {
     ...(type === 'notify' ? ['NotifyAccess=all'] : []),
     `ExecStart=${launch(launcher, ['run', ...options, '--', ...command])}`,
     // No process watches the program. This shares its CPUs again at once, not only when another
-    // process opens the state. A failure here is no failure of the program.
+    // process opens the state. A failure here is not a failure of the program.
     `ExecStopPost=-${launch(launcher, ['release', '--dead', ...folder])}`,
     `WorkingDirectory=${literal(service.workingDirectory)}`,
     ...(user === undefined ? [] : [`User=${user}`]),

@@ -16,7 +16,7 @@ export function errorText(error: unknown, debug = false): string {
   if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
     // First, because an ordinary user cannot repair the folder.
     lines.unshift(
-      'numalign: use --state-dir DIR, a folder of your own; only programs that use it too know its grants',
+      'numalign: use --state-dir DIR, a folder of your own; only programs that use the same folder know its grants',
     );
   }
   // Only commands that make a request have the option; `share` does not.

@@ -17,7 +17,7 @@ export async function start(load: () => Promise<(argv: readonly string[]) => Pro
 }
 
 function guardStreams(): void {
-  // A reader that stops (`numalign topology | head`) is no error, and neither is a closed terminal.
+  // A reader that stops (`numalign topology | head`) is not an error, nor is a closed terminal.
   // A message that cannot be printed must not end a running command.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     const { code, message } = error;

@@ -14,7 +14,7 @@ export interface SvgFlags {
 export function svgOption(): Option {
   return new Option(
     '--svg <file>',
-    'also draw the machine and who holds what; "-": print that, and nothing else',
+    'also draw the machine with its grants; "-": print only the picture',
   ).argParser((value) => {
     if (value === '') throw new InvalidArgumentError('It is empty.');
     return value;

@@ -16,7 +16,7 @@ export function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): 
 
 export function checkMultiple({ topology: { cpusPerCore }, placement }: Draft, count: number): void {
   if (!mustBeWhole(placement) || count % cpusPerCore === 0) return;
-  throw smtAlignment(`CPUs asked for: ${count}, not a multiple of ${cpusPerCore}, the threads of a core`, {
+  throw smtAlignment(`${count} CPUs requested: not a multiple of ${cpusPerCore}, the threads of a core`, {
     value: count,
     valid: `a multiple of ${cpusPerCore}`,
   });
@@ -29,9 +29,9 @@ export function checkSmtAlignment(draft: Draft, count: number): void {
   checkMultiple(draft, count);
   const whole = topology.wholeCores(free);
   if (whole.size < count) {
-    throw smtAlignment(`CPUs asked for in whole cores: ${count}, free in whole cores: ${whole.size}`, {
+    throw smtAlignment(`${count} CPUs requested in whole cores: ${freeText(whole)}`, {
       value: count,
-      valid: `at most ${whole.size} at present`,
+      valid: `at most ${whole.size} now`,
     });
   }
 }
@@ -39,7 +39,7 @@ export function checkSmtAlignment(draft: Draft, count: number): void {
 /** Enough whole cores are free, but their sizes do not add up. The kubelet would split a core. */
 export class UnevenCores extends Refusal {
   constructor(count: number, from: CpuSet) {
-    const message = `CPUs asked for: ${count}; the free cores (${from}) do not add up to it`;
+    const message = `${count} CPUs requested: the free cores (${from}) do not add up to them`;
     super('SMTAlignmentError', 'ERR_SMT_ALIGNMENT', message, { value: count });
   }
 }
@@ -51,15 +51,15 @@ function smtAlignment(message: string, details: ErrorDetails): Refusal {
 export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal {
   const { topology, pool } = draft;
   const most = mostOf(draft, from);
-  const which = from.isEmpty ? '' : ` (${from})`;
   const isOrdinary = pool === 'ordinary' && most < from.size;
   // A resized grant keeps its CPUs. The message counts all CPUs that the request names.
   const keptCount = draft.kept?.cpus.size ?? 0;
   const total = count + keptCount;
-  const message = isOrdinary
-    ? keptShared(draft, total, most + keptCount)
-    : `${nounOf(draft, 0)} asked for: ${total}, free: ${from.size}${which}`;
-  const text = `${beyondMachine(draft, total)}${message}${neverText(draft, total)}`;
+  const limit = limitText(draft, total, from);
+  const isNever = from.isEmpty && limit.length > 0;
+  const text = isOrdinary
+    ? keptShared(draft, total, most + keptCount, limit)
+    : `${requested(draft, total)}: ${[...limit, ...(isNever ? [] : [freeText(from, keptCount)])].join(', and ')}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', text, {
     value: total,
     valid: upTo(most + keptCount),
@@ -67,18 +67,28 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   });
 }
 
-// Says so if no settings could meet the request.
-function beyondMachine({ present }: Draft, count: number): string {
-  if (count <= present.online.size) return '';
-  return `this machine has ${present.online.size} CPU${present.online.size === 1 ? '' : 's'}: `;
+// Why the request can never be met, with any settings or with these; empty if it can.
+function limitText(draft: Draft, count: number, from: CpuSet): string[] {
+  const { state, present, pool, allowed, kept } = draft;
+  const all = grantableCpus(state.settings, present, pool)
+    .intersection(allowed)
+    .intersection(choices(draft, count).machine.cpus);
+  if (all.isEmpty && !kept)
+    return [`the settings leave no ${pool === 'isolated' ? 'isolated ' : ''}CPU that can be granted`];
+  const { size } = present.online;
+  if (count > size) return [`this machine has ${size} CPU${size === 1 ? '' : 's'}`];
+  if (kept || count <= all.size || all.equals(from)) return [];
+  return [`at most ${all.size} can ever be granted (of ${cpusNamed(all)})`];
 }
 
-// Says so if these settings can never meet the request.
-function neverText(draft: Draft, count: number): string {
-  const { state, present, pool, allowed, kept } = draft;
-  const all = grantableCpus(state.settings, present, pool).intersection(allowed);
-  if (kept || count <= all.size) return '';
-  return `; ${all.isEmpty ? 'the settings leave no CPU that can be granted' : `at most ${all.size} can ever be granted, of the CPUs ${all}`}`;
+function freeText(free: CpuSet, keptCount = 0): string {
+  const beside = keptCount === 0 ? '' : `, beside ${keptCount} of this grant`;
+  if (free.isEmpty) return `none is free${beside}`;
+  return `${free.size} ${free.size === 1 ? 'is' : 'are'} free (${free})${beside}`;
+}
+
+function requested(draft: Draft, count: number): string {
+  return `${count} ${nounOf(draft, count)} requested`;
 }
 
 function nounOf({ placement, pool }: Draft, count: number): string {
@@ -88,7 +98,7 @@ function nounOf({ placement, pool }: Draft, count: number): string {
 }
 
 function upTo(most: number): string {
-  if (most < 1) return 'none at present';
+  if (most < 1) return 'none now';
   return most === 1 ? '1' : `1 to ${most}`;
 }
 
@@ -107,10 +117,12 @@ function mostOf(draft: Draft, from: CpuSet): number {
   return isLast ? Math.max(from.size - (mustBeWhole(placement) ? topology.cpusPerCore : 1), 0) : from.size;
 }
 
-function keptShared(draft: Draft, count: number, most: number): string {
+function keptShared(draft: Draft, count: number, most: number, limit: readonly string[] = []): string {
   const pool = sharedBeside(draft);
-  const why = pool.size === 1 ? `CPU ${pool} must stay shared` : `one of the CPUs ${pool} must stay shared`;
-  return `${count} ${nounOf(draft, count)} asked for; ${most === 0 ? 'none' : most} can be granted: ${why}`;
+  const shared =
+    pool.size === 1 ? `CPU ${pool} must stay shared` : `one of the CPUs ${pool} must stay shared`;
+  const why = [...limit, shared].join(', and ');
+  return `${requested(draft, count)}: ${why}; ${most === 0 ? 'none' : `at most ${most}`} can be granted now`;
 }
 
 /** True if taking these CPUs empties the shared pool. */
@@ -134,7 +146,7 @@ export function checkSharedPool(draft: Draft): void {
   const count = podExclusiveCount(pod, placement);
   const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, count).from), count - 1);
   const message = pool.isEmpty
-    ? 'no CPU is left to share: everything else needs one'
+    ? 'no CPU would be left for everything else: one must stay shared'
     : keptShared(before, count, most);
   throw new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', message, {
     value: count,
@@ -162,13 +174,13 @@ export function checkRoom({ state, present, pod, placement, taken, kept }: Draft
   if (booked + milli <= left.size * MILLI) return;
   const wanted = [
     ...(booked > 0 ? [`${booked}m of the shared pool are booked for mixed grants`] : []),
-    ...(milli > 0 ? [`${milli}m of the shared pool are asked for`] : []),
+    ...(milli > 0 ? [`${milli}m of the shared pool are requested`] : []),
   ];
   const most = free.size - booked / MILLI;
   throw new Refusal(
     'UnexpectedAdmissionError',
     'ERR_SHARED_POOL_FULL',
-    `${wanted.join(', and ')}: ${left.isEmpty ? 'no CPU' : cpusNamed(left)} would be left for that`,
+    `${wanted.join(', and ')}: ${left.isEmpty ? 'no CPU' : cpusNamed(left)} would be left for them`,
     {
       value: podExclusiveCount(pod, placement) + milli / MILLI,
       valid: upTo(milli > 0 ? most : Math.floor(most)),

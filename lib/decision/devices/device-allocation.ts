@@ -141,10 +141,10 @@ function otherDevices(available: readonly Device[], nodes: NodeSet | null): stri
 function insufficient({ name, devices }: DeviceResource, count: number, free: number): Refusal {
   const sick = devices.filter(({ healthy }) => !healthy).length;
   const why = sick > 0 ? ` (${sick} of ${devices.length} are unhealthy)` : '';
-  const message = `devices of ${name} asked for: ${count}, free: ${free}${why}`;
+  const message = `${count} devices of ${name} requested: ${free} free${why}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_DEVICES', message, {
     value: count,
-    valid: free > 0 ? `1 to ${free}` : 'none at present',
+    valid: free > 0 ? `1 to ${free}` : 'none now',
     resource: name,
   });
 }

@@ -71,7 +71,7 @@ export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequ
   return shapedByChoice(resource, family, available, reusable, count);
 }
 
-// The callback runs under the lock, so it is asked for at most this many sets of NUMA nodes.
+// The callback runs under the lock, so numalign asks it about at most this many sets of NUMA nodes.
 const MOST_CHOICES = 256;
 
 // Withdraws the preference for masks in which the callback finds no good choice, if it finds one in

@@ -67,7 +67,7 @@ const runningCallbacks = () => new Set<PreferredAllocation>();
 // Reads one id more than allowed: the iterable may be endless.
 function read(resource: DeviceResource, request: PreferredAllocationRequest, callback: PreferredAllocation) {
   const running = ENVIRONMENT.of(runningCallbacks);
-  if (running.has(callback)) throw failed(resource, 'it asked for an admission or a plan itself');
+  if (running.has(callback)) throw failed(resource, 'it requested an admission or a plan itself');
   running.add(callback);
   let answer: unknown;
   try {

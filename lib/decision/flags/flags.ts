@@ -248,7 +248,7 @@ function moveFlags(pod: PodAssignment, state: Assignments, topology: Topology): 
   const [first] = moves;
   if (!first) return [];
   const cpus = CpuSet.from(moves.map(({ cpu }) => cpu));
-  const message = `${theseAre(cpus)} not where granted (CPU ${first.cpu}: ${moveText(first)})`;
+  const message = `${theseAre(cpus)} not where they were granted (CPU ${first.cpu}: ${moveText(first)})`;
   return [Object.freeze({ code: 'CPU_MOVED', message, cpus, moves: Object.freeze(moves) })];
 }
 

@@ -41,7 +41,7 @@ export function sharedPoolShort(
   const { booked, missing } = poolShortage(state, present);
   if (missing === 0) return NONE;
   const left = booked - missing;
-  const message = `${mixed}m of the shared pool: ${booked}m are booked there, but only ${left}m are left`;
+  const message = `the shared pool has only ${left}m for the ${booked}m that are booked there, ${mixed}m of them by this grant`;
   const facts = { mixed: mixed / MILLI, booked: booked / MILLI, left: left / MILLI };
   return [Object.freeze({ code: 'SHARED_POOL_SHORT', message, ...facts })];
 }

@@ -122,6 +122,6 @@ function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string
   const counted = requests.some(({ type }) => draft.hugepages?.has(type))
     ? '; numalign counts no more hugepages as free than the kernel has'
     : '';
-  const message = `${request} asked for: ${why}${counted}`;
+  const message = `${request} requested: ${why}${counted}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }

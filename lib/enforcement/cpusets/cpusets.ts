@@ -92,7 +92,7 @@ export class Cpusets {
       const registered = members.flatMap((each) =>
         each.kind === 'cgroup' && this.isWithin(each.path, pool) ? [each.path] : [],
       );
-      // In the group of a grant it is no shared member for now.
+      // In the group of a grant it is not a shared member for now.
       if ([...registered, ...this.grants.pathsOf(pods)].some((ancestor) => isAtOrBelow(path, ancestor)))
         return true;
       return this.shared.contains(path) && this.isWithin(this.shared.path, pool);

@@ -253,7 +253,7 @@ export class MemberRegistry {
 
   // Undefined if the file's owner is not trusted.
   #read(name: string): Registration | undefined {
-    // This process knows its own registration, whatever became of the file.
+    // This process knows its own registration, whatever happened to the file.
     if (this.#self && name === this.ownName)
       return { entry: this.#self, user: process.geteuid!(), doubt: undefined };
     const file = readMemberFile(this.folder, name);

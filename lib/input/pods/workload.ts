@@ -116,7 +116,7 @@ export function checkPodCount(workloads: readonly Pick<Workload, 'replicas'>[]):
   if (count > MAX_PODS) fail('the number of pods', count, `at most ${MAX_PODS}`);
 }
 
-// The kind of the items of a List, '' for any; undefined if the kind is no List of pods.
+// The kind of the items of a List, '' for any; undefined if the kind is not a List of pods.
 function itemKinds(kind: unknown): string | undefined {
   if (typeof kind !== 'string' || !kind.endsWith('List')) return undefined;
   const ofItems = kind.slice(0, -'List'.length);

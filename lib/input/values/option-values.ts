@@ -33,7 +33,7 @@ const MIXED = `CPUs from 1 to ${CpuSet.MAX_ID}, such as 2.5, in steps of 0.001`;
 const isMixedCount = (value: unknown): value is number =>
   typeof value === 'number' && value >= 1 && value <= CpuSet.MAX_ID && Number.isInteger(toMilli(value));
 
-// Rounds: as a float, 1.001 * 1000 is no whole number.
+// Rounds: as a float, 1.001 * 1000 is not a whole number.
 function toMilli(cpus: number): number {
   const milli = Math.round(cpus * MILLI);
   return milli / MILLI === cpus ? milli : Number.NaN;

@@ -52,7 +52,7 @@ export class MetricSet implements MetricSink {
     return metric;
   }
 
-  /** With `values`, they are asked for at every scrape, and what has none is left out. */
+  /** With `values`, every scrape reads them, and leaves out what has none. */
   counter(name: string, help: string, labelNames: readonly string[] = [], values?: () => Values) {
     const collect =
       values &&
@@ -70,7 +70,7 @@ export class MetricSet implements MetricSink {
     return this.#add(new this.#client.Histogram({ ...this.#common(name, help, labelNames), buckets }));
   }
 
-  /** With `values`, they are asked for at every scrape. */
+  /** With `values`, every scrape reads them. */
   gauge(name: string, help: string, labelNames: readonly string[] = [], values?: () => Values) {
     const collect =
       values &&

@@ -1,4 +1,4 @@
-// MetricSink: where figures go that are asked for at every scrape.
+// MetricSink: where figures that every scrape reads go.
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -15,7 +15,7 @@ export interface MetricSink {
 }
 
 /**
- * One look for all figures of a scrape, which are asked for one after the other, at once. It holds
+ * Reads once for all figures of a scrape, which come one after the other. The value holds
  * until the next turn of the event loop's microtasks.
  */
 export function oncePerScrape<T>(read: () => T): () => T {

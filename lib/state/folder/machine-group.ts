@@ -70,23 +70,23 @@ export function whyClosed(folder: string): string {
   const [user, name] = userNow();
   const join = `usermod -aG ${GROUP} ${shellWord(name ?? user)}`;
   const make = `install -d -m 2770 -g ${GROUP} ${shellWord(folder)}`;
-  const advice = 'then log in again: a session that is open stays without the group';
+  const advice = 'then log in again (open sessions do not get the group)';
   if (group === undefined) {
     const all = `groupadd -rf ${GROUP} && ${join} && ${make} && chgrp -R ${GROUP} ${shellWord(folder)}`;
-    return `as root \`${all}\`, ${advice}; the machine has no group ${GROUP}, so only root may use the folder`;
+    return `as root run \`${all}\`, ${advice}; now the machine has no group ${GROUP}, and only root may use the folder`;
   }
   if (![...(process.getgroups?.() ?? []), process.getegid?.()].includes(group.id)) {
     const isNew = name !== undefined && group.members.includes(name);
     const reason = isNew
       ? `this process was started before user ${user} became one: log in again`
-      : `user ${user} is not one: as root \`${join}\`, ${advice}`;
+      : `user ${user} is not one: as root run \`${join}\`, ${advice}`;
     return `only root and members of the group ${GROUP} may use it, and ${reason}`;
   }
   const members = `members of the group ${GROUP} may use it, but`;
-  if (groupOf(folder) === undefined) return `${members} it does not exist: as root \`${make}\``;
+  if (groupOf(folder) === undefined) return `${members} it does not exist: as root run \`${make}\``;
   const path = notTheGroups(folder);
   const cause = path === undefined ? 'its modes do not let them in' : `${path} belongs to another group`;
-  return `${members} ${cause}: as root \`${mendText(folder)}\``;
+  return `${members} ${cause}: as root run \`${mendText(folder)}\``;
 }
 
 function userNow(): [user: string, name: string | undefined] {

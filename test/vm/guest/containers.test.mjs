@@ -158,7 +158,7 @@ for (const [policy, first] of [
           assert.ok(error.message.endsWith(message), `${error.message}\nnot\n${message}`);
           return true;
         });
-        assert.match(message, new RegExp(`best-effort would admit it at present, ${policy} does not`));
+        assert.match(message, new RegExp(`best-effort would admit it now, ${policy} does not`));
         assert.deepEqual([manager.grants(), groups()], [[], before]);
         assert.equal((await shared.allowed()).cpus, String(all));
       });

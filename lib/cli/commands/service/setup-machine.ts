@@ -26,7 +26,7 @@ export function setup(
 ): void {
   if (!isFolder(root)) {
     const valid = 'the folder of a system';
-    throw new NumalignError('ERR_INVALID_ARGUMENT', `--root ${root} is no folder`, { value: root, valid });
+    throw new NumalignError('ERR_INVALID_ARGUMENT', `--root ${root} is not a folder`, { value: root, valid });
   }
   const plan = remove ? removalPlan(root) : setupPlan(root, settings);
   if (!dryRun) carryOut(plan);

@@ -43,7 +43,7 @@ export function addSystemdUnit(program: Command): void {
     .addOption(new Option('--user <user>', 'the user of the process (default: root)').argParser(userName))
     .addOption(new Option('--description <text>', 'of the unit (default: from its name)').argParser(oneLine))
     .addOption(
-      new Option('--type <type>', 'ready once it has started, or when it calls sd_notify')
+      new Option('--type <type>', 'when it is ready: once it has started, or when it calls sd_notify')
         .choices(['exec', 'notify'])
         .default('exec'),
     )
@@ -90,7 +90,7 @@ Examples:
 function userName(text: string): string {
   const isNumber = /^(0|[1-9]\d*)$/.test(text);
   if (isNumber ? isUserId(Number(text)) : /^[A-Za-z_][\w.-]{0,30}$/.test(text)) return text;
-  throw new InvalidArgumentError(`"${text}" is no name of a user.`);
+  throw new InvalidArgumentError(`"${text}" is not the name of a user.`);
 }
 
 const isUserId = (id: number) => id < 2 ** 32 - 1 && id !== 2 ** 16 - 1;

@@ -61,7 +61,7 @@ describe('A container that is created', () => {
     const { handlers, manager } = await simulatedNode({ topologyManagerPolicy: 'single-numa-node' });
     await handlers.createContainer(POD, shared('a'));
     const creation = handlers.createContainer(POD, exclusive('b', 5));
-    await expect(creation).rejects.toThrow(/cpu: 5 asked for; free by NUMA node: 0: 4 of 4, 1: 4 of 4/);
+    await expect(creation).rejects.toThrow(/cpu: 5 requested; free by NUMA node: 0: 4 of 4, 1: 4 of 4/);
     expect(manager.grants()).toEqual([]);
     expect(handlers.containers.map(({ id }) => id)).toEqual(['a']);
     expect((await handlers.createContainer(POD, exclusive('c'))).updates).toHaveLength(1);
@@ -265,7 +265,7 @@ describe('A container that another client updates', () => {
     await handlers.updateContainer(POD, exclusive('a'), limit(2 * GIB));
     expect(manager.grantInfo('a').memory).toEqual([{ nodes: [0], type: 'memory', bytes: 2 * GIB }]);
     const update = handlers.updateContainer(POD, exclusive('a'), limit(32 * GIB));
-    await expect(update).rejects.toThrow(/memory: 32 GiB asked for/);
+    await expect(update).rejects.toThrow(/memory: 32 GiB requested/);
     expect(manager.grantInfo('a').memory).toEqual([{ nodes: [0], type: 'memory', bytes: 2 * GIB }]);
   });
 
@@ -420,7 +420,7 @@ describe('A plugin that comes to containers that run', () => {
     const updates = await handlers.synchronize([POD], containers);
     expect(cpusByContainer(updates)).toEqual({ b: '0-1' });
     expect(lines.join('\n')).toMatch(
-      /error: numalign:default\/web\/main stays in the shared pool: .*4 asked/,
+      /error: numalign:default\/web\/main stays in the shared pool: 4 exclusive CPUs requested: /,
     );
   });
 });

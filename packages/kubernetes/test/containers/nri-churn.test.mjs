@@ -14,7 +14,7 @@ const IMPOSSIBLE = { resources: guaranteed(64) };
 // What a container cannot be started with.
 const BROKEN = { ...EXCLUSIVE, mounts: [{ container_path: '/proc/nowhere', host_path: '/' }] };
 const KINDS = [EXCLUSIVE, SHARED, EXCLUSIVE, IMPOSSIBLE, EXCLUSIVE, SHARED, BROKEN, SHARED];
-const REFUSAL = /asked for; free by NUMA node|shared pool/;
+const REFUSAL = /requested|free by NUMA node|shared pool/;
 
 describe('Pods of four clients come and go', () => {
   const fixture = useNodeFixture();

@@ -80,7 +80,7 @@ describe('CPUs of a process outside of containers', () => {
     await fixture.startNode();
     const neighbour = startNeighbour();
     const taken = await neighbour.do('acquire');
-    await assert.rejects(fixture.pods.runPod('exclusive', EXCLUSIVE), { message: /shared pool|asked for/ });
+    await assert.rejects(fixture.pods.runPod('exclusive', EXCLUSIVE), { message: /shared pool|requested/ });
     const shared = await fixture.pods.runPod('shared');
     assert.equal((await shared.seen()).cpus, allCpusBut(taken.cpus));
     await neighbour.end();

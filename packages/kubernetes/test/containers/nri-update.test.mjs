@@ -68,7 +68,7 @@ describe('A CRI client updates a container', () => {
   it('which requests more exclusive CPUs than there are, and gets the reason', async () => {
     const { manager, shared, exclusive, cpus } = await startBoth();
     await assert.rejects(exclusive.update(guaranteed(64)), {
-      message: /cpu: 64 asked for; free by NUMA node: /,
+      message: /64 (exclusive CPUs )?requested.* free by NUMA node: /,
     });
     assert.equal(await limitOf(exclusive, 'quota'), 100_000);
     assert.equal((await exclusive.allowed()).cpus, cpus.exclusive);
