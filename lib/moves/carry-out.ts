@@ -6,7 +6,7 @@ import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
-import { changesUnderWay } from '../admission/changes/changes-under-way.js';
+import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';

@@ -3,7 +3,7 @@
 import { type Assignments, findPod } from '../account/assignments.js';
 import { changesSize, isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import { runningCpus } from '../account/pod-holdings.js';
-import { changesUnderWay } from '../admission/changes/changes-under-way.js';
+import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
