@@ -18,7 +18,11 @@ describe('the option movable', () => {
     ['a notice in words', { notice: '1m30s' }, { ...USUAL, noticeMs: 90_000 }],
     ['nodes as a list', { exclude: '0-1' }, { ...USUAL, exclude: NodeSet.of(0, 1) }],
     ['nodes as numbers', { exclude: [1] }, { ...USUAL, exclude: NodeSet.of(1) }],
-    ['nodes from an iterator', { exclude: new Set([0, 3]).values() }, { ...USUAL, exclude: NodeSet.of(0, 3) }],
+    [
+      'nodes from an iterator',
+      { exclude: new Set([0, 3]).values() },
+      { ...USUAL, exclude: NodeSet.of(0, 3) },
+    ],
     ['nodes as a set', { exclude: NodeSet.of(2) }, { ...USUAL, exclude: NodeSet.of(2) }],
   ])('takes %s', (_, value, consent) => {
     expect(parseMovable(value)).toEqual(consent);
