@@ -16,7 +16,7 @@ import type { PinResult } from '../machine/affinity.js';
 import { childrenOn } from '../threads/children.js';
 import type { MemoryMigration } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
-import { notMoved } from './answer.js';
+import { notMoved, offRecord } from './answer.js';
 import { movePages } from './pages.js';
 import { retry } from './retry.js';
 
@@ -45,7 +45,7 @@ export async function carryOut(site: Site, announced: MovingPod): Promise<MovedG
   const begun = await transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = announcedPod(state, announced);
-    if (!pod) throw notMoved(announced.uid, 'called-off', 'the move was called off');
+    if (!pod) throw offRecord(announced);
     return begin(site, state, pod, commit);
   });
   const memory = movePages(site, begun.pod, announced);
