@@ -46,8 +46,6 @@ const ROOMS = [
   'quiet/resctrl',
   'quiet/parts',
   'quiet',
-  'admission/changes',
-  'admission/room',
   'admission',
   'admission/planning',
   'admission/grants',

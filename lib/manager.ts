@@ -5,7 +5,7 @@ import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admiss
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
 import { takeOver } from './admission/grants/transfer.js';
-import type { Room } from './admission/room/room.js';
+import type { Room } from './admission/room.js';
 import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';

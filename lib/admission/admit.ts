@@ -18,7 +18,7 @@ import { AdmissionError } from './admission-error.js';
 import { publish } from './diagnostics.js';
 import { freeForStrict } from './free-hugepages.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
-import { isRejected, type Rejected, type Room, withRoom } from './room/room.js';
+import { isRejected, type Rejected, type Room, withRoom } from './room.js';
 import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, FEW_CGROUPS, transact, withoutAnyDead } from './transact.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';

@@ -26,7 +26,7 @@ import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
 import { migrate } from '../threads/memory.js';
-import { changesUnderWay } from './changes/changes-under-way.js';
+import { changesUnderWay } from './changes-under-way.js';
 import { publish, publishError } from './diagnostics.js';
 import { assignmentsOf } from './on-record.js';
 import type { Site } from './site.js';

@@ -1,5 +1,5 @@
 // ShrunkRoom: makes room for a rejected request by shrinking elastic grants.
-import type { RoomSource } from '../admission/room/room.js';
+import type { RoomSource } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { elasticPods } from '../decision/elastic-grants/elastic-view.js';
 import { roomByShrinking } from '../decision/elastic-grants/room-by-shrinking.js';

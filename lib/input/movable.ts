@@ -1,7 +1,7 @@
 // Checks and freezes the consent of a request to be moved.
 import type { MoveConsent } from '../account/pod-assignment.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NodeSet } from '../machine/cpu-set.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { parseDuration } from './values/duration.js';
 import { option } from './values/option-values.js';
 
@@ -59,11 +59,15 @@ export function parseMovable(value: unknown): MoveConsent | undefined {
   });
 }
 
+const isIterable = (value: unknown): value is Iterable<unknown> =>
+  typeof value === 'object' && value !== null && Symbol.iterator in value;
+
 function parseNodes(value: unknown): NodeSet {
   if (value instanceof NodeSet) return value;
   const valid = 'NUMA nodes: a NodeSet, a list such as "0-1,3", or their numbers';
-  const isNodes = typeof value === 'string' || Array.isArray(value) || value instanceof Set;
-  if (!isNodes) invalidOption('movable.exclude', value, valid);
+  // CPU ids would pass for nodes.
+  if (!(typeof value === 'string' || isIterable(value)) || value instanceof CpuSet)
+    invalidOption('movable.exclude', value, valid);
   try {
     return typeof value === 'string' ? NodeSet.parse(value) : NodeSet.from(value as Iterable<number>);
   } catch {

@@ -25,6 +25,15 @@ export function notMoved(uid: string, reason: string, why: string, cause?: unkno
   });
 }
 
+/** Why an announced move is no longer on record: too late, or called off before its deadline. */
+export function offRecord({ uid, upcoming }: MovingPod): NumalignError {
+  return Date.now() < Date.parse(upcoming.move.deadline)
+    ? notMoved(uid, 'called-off', 'the move was called off')
+    : noAnswer(uid);
+}
+
+const noAnswer = (uid: string) => notMoved(uid, 'no-answer', 'its owner has not answered in time');
+
 const tooLate = (uid: string) =>
   new NumalignError('ERR_INVALID_ARGUMENT', `it is already decided whether grant ${uid} moves`, {
     value: uid,
@@ -45,12 +54,13 @@ async function allOf(waits: readonly PromiseLike<unknown>[]): Promise<void> {
  *   or the move is called off meanwhile
  */
 export async function askListeners(
-  emitter: GrantEmitter,
+  emitter: GrantEmitter | undefined,
   topology: Topology,
   pod: MovingPod,
   signal: AbortSignal,
 ): Promise<void> {
   const { uid, upcoming } = pod;
+  if (!emitter) return;
   const target = upcoming.move.target!;
   const waits: PromiseLike<unknown>[] = [];
   let isOpen = true;
@@ -82,9 +92,8 @@ export async function askListeners(
   });
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
-    const late = () => reject(notMoved(uid, 'no-answer', 'its owner has not answered in time'));
-    timer = setTimeout(late, noticeMsOf(pod));
-    const off = () => reject(notMoved(uid, 'called-off', 'the move was called off'));
+    timer = setTimeout(() => reject(noAnswer(uid)), noticeMsOf(pod));
+    const off = () => reject(signal.reason);
     signal.addEventListener('abort', off, { once: true });
   });
   try {

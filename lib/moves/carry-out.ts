@@ -6,7 +6,7 @@ import { kubeletCpus } from '../account/kubelet-record.js';
 import { beginMove, finishMove, isMoving, type MovingPod, undoMove } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus } from '../account/pod-holdings.js';
-import { changesUnderWay } from '../admission/changes/changes-under-way.js';
+import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';
@@ -16,7 +16,7 @@ import type { PinResult } from '../machine/affinity.js';
 import { childrenOn } from '../threads/children.js';
 import type { MemoryMigration } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
-import { notMoved } from './answer.js';
+import { notMoved, offRecord } from './answer.js';
 import { movePages } from './pages.js';
 import { retry } from './retry.js';
 
@@ -45,7 +45,7 @@ export async function carryOut(site: Site, announced: MovingPod): Promise<MovedG
   const begun = await transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = announcedPod(state, announced);
-    if (!pod) throw notMoved(announced.uid, 'called-off', 'the move was called off');
+    if (!pod) throw offRecord(announced);
     return begin(site, state, pod, commit);
   });
   const memory = movePages(site, begun.pod, announced);

@@ -3,15 +3,15 @@
 import { type Assignments, findPod } from '../account/assignments.js';
 import { changesSize, isMoving, type MovingPod, refuseMove } from '../account/moves/move-steps.js';
 import { runningCpus } from '../account/pod-holdings.js';
-import { changesUnderWay } from '../admission/changes/changes-under-way.js';
+import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
-import { askListeners, memoryNodesAt, notMoved } from './answer.js';
+import { askListeners, memoryNodesAt, offRecord } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
-import { emitterOf, type MoveEnd, type ResizeEvent } from './move-event.js';
+import { emitterIfAny, type GrantEmitter, type MoveEnd, type ResizeEvent } from './move-event.js';
 
 /** Reasons for which the asking process has already ended the move: no refusal is recorded. */
 const SILENT = ['no-answer', 'called-off'];
@@ -21,26 +21,28 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const { ledger } = site;
   const { uid } = pod;
   const end = ledger.use();
+  // A release drops the listeners, but each `move` has its `moveEnd`.
+  const emitter = emitterIfAny(ledger, uid);
   let endChange: (() => void) | undefined;
   const off = new AbortController();
   const look = () => {
     // An unreadable record calls nothing off.
     const isOff = () => announcedPod(assignmentsOf(site, ledger.read()), pod) === undefined;
-    if (unlessRefused(isOff, false)) off.abort(notMoved(uid, 'called-off', 'the move was called off'));
+    if (unlessRefused(isOff, false)) off.abort(offRecord(pod));
   };
   const stop = ledger.watch(look, { isQuiet: true });
   try {
     // The owner of an elastic grant has agreed to every size in its range.
-    if (!changesSize(pod)) await askListeners(emitterOf(ledger, uid), site.topology, pod, off.signal);
+    if (!changesSize(pod)) await askListeners(emitter, site.topology, pod, off.signal);
     stop();
     endChange = ledger.registry.of(changesUnderWay).begin(uid);
-    await tell(site, pod, await carryOut(site, pod));
+    await tell(site, pod, await carryOut(site, pod), emitter);
   } catch (error) {
     stop();
     // A listener may still wait for something.
     off.abort(error);
     await refuse(site, pod, error as Error);
-    await tell(site, pod, error as Error);
+    await tell(site, pod, error as Error, emitter);
   } finally {
     endChange?.();
     end();
@@ -74,8 +76,14 @@ function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): 
 }
 
 // Resolves once the listeners were called, so that events of the next change come later.
-async function tell(site: Site, before: MovingPod, outcome: MovedGrant | Error): Promise<void> {
-  const emitter = emitterOf(site.ledger, before.uid);
+async function tell(
+  site: Site,
+  before: MovingPod,
+  outcome: MovedGrant | Error,
+  formerEmitter: GrantEmitter | undefined,
+): Promise<void> {
+  const emitter = emitterIfAny(site.ledger, before.uid) ?? formerEmitter;
+  if (!emitter) return;
   const isResize = changesSize(before);
   if (emitter.listenerCount(isResize ? 'resize' : 'moveEnd') === 0) return;
   const emit = isResize

@@ -75,7 +75,7 @@ export interface ResizeEvent {
 export interface GrantEvents {
   /** Before it moves to make room for another request. */
   move: [event: MoveEvent];
-  /** After a `move`: it has moved, or it stays. */
+  /** After a `move`: it has moved, or stays, or was released meanwhile. */
   moveEnd: [end: MoveEnd];
   /** After it grew or shrank by itself. */
   resize: [event: ResizeEvent];
@@ -97,6 +97,10 @@ export function emitterOf({ registry }: Pick<Store, 'registry'>, uid: string): G
   all.set(uid, emitter);
   return emitter;
 }
+
+/** The events of a grant, if it ever had a listener. */
+export const emitterIfAny = ({ registry }: Pick<Store, 'registry'>, uid: string): GrantEmitter | undefined =>
+  registry.of(emitters).get(uid);
 
 /** Drops the listeners of a grant that has ended, or belongs to another process now. */
 export function dropListeners({ registry }: Pick<Store, 'registry'>, uid: string): void {

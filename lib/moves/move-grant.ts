@@ -14,7 +14,7 @@ import {
   withoutPlaceholder,
 } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { changesUnderWay } from '../admission/changes/changes-under-way.js';
+import { changesUnderWay } from '../admission/changes-under-way.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';

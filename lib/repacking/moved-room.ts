@@ -6,7 +6,7 @@ import { isPlaceholder } from '../account/moves/placeholder.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
-import type { RoomSource } from '../admission/room/room.js';
+import type { RoomSource } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import type { Question } from '../decision/question.js';

@@ -1,6 +1,6 @@
 // RequestRoom: all ways to make room for one request, the cheapest first.
 import { randomUUID } from 'node:crypto';
-import type { Room, RoomSource } from '../admission/room/room.js';
+import type { Room, RoomSource } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { ShrunkRoom } from '../elastic/shrunk-room.js';
 import { giveBackRoom } from '../moves/kept-room.js';

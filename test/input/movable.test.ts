@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NodeSet } from '../../lib/index.js';
+import { CpuSet, NodeSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
 import { parseMovable } from '../../lib/input/movable.js';
 import { parseAdmit } from '../../lib/input/request.js';
@@ -18,6 +18,11 @@ describe('the option movable', () => {
     ['a notice in words', { notice: '1m30s' }, { ...USUAL, noticeMs: 90_000 }],
     ['nodes as a list', { exclude: '0-1' }, { ...USUAL, exclude: NodeSet.of(0, 1) }],
     ['nodes as numbers', { exclude: [1] }, { ...USUAL, exclude: NodeSet.of(1) }],
+    [
+      'nodes from an iterator',
+      { exclude: new Set([0, 3]).values() },
+      { ...USUAL, exclude: NodeSet.of(0, 3) },
+    ],
     ['nodes as a set', { exclude: NodeSet.of(2) }, { ...USUAL, exclude: NodeSet.of(2) }],
   ])('takes %s', (_, value, consent) => {
     expect(parseMovable(value)).toEqual(consent);
@@ -32,6 +37,7 @@ describe('the option movable', () => {
     ['a negative notice', { notice: -1 }, 'movable.notice'],
     ['nodes that are none', { exclude: 'all' }, 'movable.exclude'],
     ['a number for nodes', { exclude: 1 }, 'movable.exclude'],
+    ['CPUs for nodes', { exclude: CpuSet.of(1) }, 'movable.exclude'],
   ])('refuses %s', (_, value, option) => {
     expect(thrownBy(() => parseMovable(value))).toMatchObject({
       code: 'ERR_INVALID_OPTION',

@@ -1,8 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
+import { dropListeners, type MoveEnd } from '../../lib/moves/move-event.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { move } from '../support/moves.mjs';
+import { move, siteOf } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 interface Scene {
@@ -98,6 +99,27 @@ describe('a listener of a move', () => {
     // By then an unhandled rejection would have been reported.
     await new Promise(setImmediate);
     expect(String(grant.cpus)).toBe('0-1');
+  });
+
+  it('learns the end of the move even if its grant has ended before', async () => {
+    const { manager, grant } = await scene();
+    const called = withResolver();
+    grant.on('move', ({ waitUntil }) => {
+      waitUntil(new Promise(() => {}));
+      called.resolve();
+    });
+    const ends: MoveEnd[] = [];
+    grant.on('moveEnd', (end) => ends.push(end));
+    const abort = new AbortController();
+    const request = { for: 'asker', signal: abort.signal };
+    const moving = errorOf(() => move(manager, grant.uid, { cpus: '4-5', node: 1 }, request));
+    await called.promise;
+    // As a release does, which numalign may notice before or after.
+    dropListeners(siteOf(manager).ledger, grant.uid);
+    abort.abort();
+    await moving;
+    const end = { isMoved: false, error: { details: { reason: 'called-off' } } };
+    await expect.poll(() => ends).toMatchObject([end]);
   });
 
   it('is called once if it listens with once', async () => {

@@ -83,6 +83,17 @@ describe('a grant of another process', () => {
     expect(grantsOf(manager)).toEqual({ mover: '0-1' });
   });
 
+  it('learns that its listener was too slow when the listener blocks its process', async () => {
+    const stateDir = makeStateDir();
+    const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];
+    const { uid } = await owner.tell('acquire', { ...MOVER, movable: { notice: 200 } });
+    await owner.tell('listenToMoves', { uid, blocks: true });
+    await errorOf(() => move(manager, uid, SECOND, { for: 'asker' }));
+    await expect
+      .poll(() => owner.tell('events'))
+      .toContainEqual({ name: 'moveEnd', isMoved: false, cpus: '0-1', reason: 'no-answer' });
+  });
+
   it('is given back, with all room kept for it, when its process dies before it answers', async () => {
     const stateDir = makeStateDir();
     const [manager, owner] = [await open(stateDir), await agentIn(stateDir)];

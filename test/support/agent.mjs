@@ -60,10 +60,12 @@ const verbs = {
     await grants.get(uid).resize(options);
     return grants.get(uid);
   },
-  // `waits`: the move waits for `letGo`.
-  listenToMoves({ uid, waits }) {
+  // `waits`: the move waits for `letGo`. `blocks`: the listener blocks until the move is called off.
+  listenToMoves({ uid, waits, blocks }) {
+    const isAnnounced = () => manager.grants().find((grant) => grant.uid === uid).upcoming !== null;
     grants.get(uid).on('move', (event) => {
       events.push({ name: 'move', before: event.before, cpus: event.cpus });
+      while (blocks && isAnnounced());
       if (waits) event.waitUntil(new Promise((resolve) => (letGo = resolve)));
     });
     grants

@@ -1,6 +1,6 @@
 // Moves through the package's own modules: for tests, and for processes that tests start.
 import { announceMove, beginMove, placeOf } from '../../dist/account/moves/move-steps.js';
-import { changesUnderWay } from '../../dist/admission/changes/changes-under-way.js';
+import { changesUnderWay } from '../../dist/admission/changes-under-way.js';
 import { moveTime, transact } from '../../dist/admission/transact.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';

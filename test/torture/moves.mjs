@@ -21,7 +21,7 @@ export async function openMoves(folder, random, reserved) {
   const { NO_QUIETER } = await load('quiet/quieter');
   const { giveBackRoom } = await load('moves/kept-room');
   const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
-  const { changesUnderWay } = await load('admission/changes/changes-under-way');
+  const { changesUnderWay } = await load('admission/changes-under-way');
   const { moveTime, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
 

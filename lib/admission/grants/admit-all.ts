@@ -23,7 +23,7 @@ import { AdmissionError } from '../admission-error.js';
 import { type Admission, aimOf, questionOf, quietShortfallOf } from '../admit.js';
 import { freeForStrict } from '../free-hugepages.js';
 import { placedOrOld } from '../placed-pod.js';
-import { isRejected, type Rejected, type Room, withRoom } from '../room/room.js';
+import { isRejected, type Rejected, type Room, withRoom } from '../room.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, transact } from '../transact.js';
 import { enforcementWarnings, warningsOf } from '../warnings.js';

@@ -13,7 +13,7 @@ import type { Placement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/resize.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';
-import { changesUnderWay } from '../changes/changes-under-way.js';
+import { changesUnderWay } from '../changes-under-way.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';

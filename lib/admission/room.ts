@@ -1,6 +1,6 @@
 // Room: what other grants give up for a rejected request. Its sources are implemented elsewhere.
-import type { Question } from '../../decision/question.js';
-import type { Rejection } from '../../decision/rejection.js';
+import type { Question } from '../decision/question.js';
+import type { Rejection } from '../decision/rejection.js';
 
 /** A request that is not admitted. */
 export interface Rejected {
