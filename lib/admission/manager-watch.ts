@@ -19,7 +19,10 @@ export interface StateChange {
   readonly generation: number;
   /** Grants that are new since the last event, as they are now. */
   readonly added: readonly GrantInfo[];
-  /** Grants that have ended since the last event, as they were. */
+  /**
+   * Grants that have ended since the last event, as they were. Handle these before `added`: a grant
+   * whose uid was released and admitted again is in both.
+   */
   readonly removed: readonly GrantInfo[];
   /** A resize is listed twice: when it is announced (`after.upcoming`) and when it is done. */
   readonly changed: readonly { readonly before: GrantInfo; readonly after: GrantInfo }[];

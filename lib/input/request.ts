@@ -305,6 +305,8 @@ export function checkSignal(signal: unknown): AbortSignal | undefined {
 
 const isSignal = (value: unknown): value is AbortSignal => value instanceof AbortSignal;
 
+const OTHER_AMOUNTS = ', a range { min, max }, or with mixed: true an amount such as 2.5';
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
   const fields = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
@@ -312,7 +314,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
   const { isMixed, ...common } = parseCommon(fields, placement);
   const elastic = parseElastic(fields, common.owner);
   const cpu = elastic?.min ?? fields.cpu;
-  const milli = isMixed ? parseMixedCount(cpu, 'cpu') : parseCpuCount(cpu, 'cpu') * MILLI;
+  const milli = isMixed ? parseMixedCount(cpu, 'cpu') : parseCpuCount(cpu, 'cpu', OTHER_AMOUNTS) * MILLI;
   const name = fields.name === undefined ? undefined : option.that(fields.name, 'name', isName, NAME);
   const requests = Object.freeze({ cpu: milli, ...parseResources(fields.memory, fields.resources) });
   const container: ContainerRequest = Object.freeze({ name: 'main', kind: 'app', requests });

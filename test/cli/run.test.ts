@@ -427,6 +427,7 @@ describe('numalign run', () => {
     [['--cpus', '1', '--memory', '-1', '--', 'true'], 'It must be zero or more.'],
     [['--cpus', '1', '--resource', 'hugepages-2Mi=many', '--', 'true'], 'It must be a quantity'],
     [['--cpus', '4..2', '--', 'true'], 'from the least to the most CPUs, such as 2..8'],
+    [['--cpus', '2..', '--', 'true'], 'from the least to the most CPUs, such as 2..8'],
     [['--cpus', '0..2', '--', 'true'], 'whole number of CPUs'],
     [['--cpus', '2', '--weight', '7', '--', 'true'], "'--weight <n>' requires a range of CPUs"],
     [['--cpus', '1..2', '--weight', '0', '--', 'true'], 'whole number from 1 to 10000'],

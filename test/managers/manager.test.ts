@@ -101,6 +101,7 @@ describe('acquire', () => {
     const before = readFileSync(join(manager.stateDir, 'state.json'), 'utf8');
     const bad: [object, RegExp][] = [
       [{ cpu: 0.5 }, /a part of a CPU cannot be exclusive/],
+      [{ cpu: 2.5 }, /a range \{ min, max \}, or with mixed: true an amount such as 2.5/],
       [{ cpu: 0 }, /from 1 to/],
       [{ cpu: '1' }, /cpu must be/],
       [{}, /cpu must be/],

@@ -52,9 +52,9 @@ export function cpuAmount(value: string): number {
 /** Like {@link cpuAmount}, or a range such as `2..8`. */
 export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
   const [, least, most] = /^(\d+)\.\.(\d+)$/.exec(value) ?? [];
-  if (least === undefined || most === undefined) return cpuAmount(value);
-  const [min, max] = [cpuAmount(least), cpuAmount(most)];
-  if (max >= min) return { min, max };
+  if (!value.includes('..')) return cpuAmount(value);
+  const [min, max] = [Number(least), Number(most)];
+  if (min >= 1 && max >= min && max <= CpuSet.MAX_ID) return { min, max };
   throw new InvalidArgumentError('A range must be from the least to the most CPUs, such as 2..8.');
 }
 

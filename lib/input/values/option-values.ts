@@ -24,9 +24,9 @@ const COUNT = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CP
 const isCount = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CpuSet.MAX_ID;
 
-/** The number of exclusive CPUs. @throws ERR_INVALID_OPTION */
-export const parseCpuCount = (value: unknown, name: string): number =>
-  option.that(value, name, isCount, COUNT);
+/** The number of exclusive CPUs. `others`: other valid values, for the error. @throws ERR_INVALID_OPTION */
+export const parseCpuCount = (value: unknown, name: string, others = ''): number =>
+  option.that(value, name, isCount, `${COUNT}${others}`);
 
 const MIXED = `CPUs from 1 to ${CpuSet.MAX_ID}, such as 2.5, in steps of 0.001`;
 
