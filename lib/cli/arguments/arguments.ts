@@ -55,7 +55,9 @@ export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
   if (!value.includes('..')) return cpuAmount(value);
   const [min, max] = [Number(least), Number(most)];
   if (min >= 1 && max >= min && max <= CpuSet.MAX_ID) return { min, max };
-  throw new InvalidArgumentError('A range must be from the least to the most CPUs, such as 2..8.');
+  throw new InvalidArgumentError(
+    'A range must be from the least to the most CPUs, at least 1, such as 2..8.',
+  );
 }
 
 const MOST_WEIGHT = 10_000;
