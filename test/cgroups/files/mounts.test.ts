@@ -134,6 +134,7 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
     const { tree } = madeRoot();
     const box = tree.group('box');
     box.create(cpus('0-1'), NODE0);
+    onTestFinished(() => rmSync('/run/numalign-test-whole', { recursive: true }));
     const said = inside(
       ['-m'],
       `mkdir -p /run/numalign-test-whole; mount -t tmpfs none /run/numalign-test-whole; mkdir /run/numalign-test-whole/all
