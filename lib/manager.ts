@@ -1,10 +1,10 @@
 // Manager: grants parts of a machine, on the state that processes share.
 import { type Admission, admit } from './admission/admit.js';
-import { checkExcluded } from './admission/excluded-nodes.js';
 import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
 import { findOnRecord } from './admission/grants/held-grant.js';
 import { tracedAdmission } from './admission/grants/traced.js';
 import { takeOver } from './admission/grants/transfer.js';
+import { checkRequest } from './admission/request-check.js';
 import type { Room } from './admission/room.js';
 import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
@@ -13,7 +13,6 @@ import { checkOptions, invalidOption } from './base/check-options.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { Grant } from './grant.js';
 import { releaseGrant } from './grants/release-grant.js';
-import { checkPlacement } from './input/placement.js';
 import type { PodSpec } from './input/pods/pod-request.js';
 import {
   type AcquireOptions,
@@ -109,8 +108,7 @@ export class Manager extends MachineManager {
   async #acquire(options: AcquireOptions): Promise<Grant> {
     const site = this.#site;
     const request = parseAcquire(options, this.#parts.config.placement);
-    checkPlacement(request.placement, this.topology);
-    checkExcluded(site, request);
+    checkRequest(site, request);
     checkParts(request, this.topology);
     checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
     const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
@@ -133,8 +131,7 @@ export class Manager extends MachineManager {
   async admit(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): Promise<Pod> {
     const site = this.#site;
     const request = parseAdmit(pod, options, this.#parts.config.placement);
-    checkPlacement(request.placement, this.topology);
-    checkExcluded(site, request);
+    checkRequest(site, request);
     const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
     return new Pod(site, await this.#admitted(site, request, signal));
   }
@@ -149,10 +146,7 @@ export class Manager extends MachineManager {
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
     const site = this.#site;
     const batch = parseBatch(pods, options, this.#parts.config.placement);
-    for (const request of batch.requests) {
-      checkPlacement(request.placement, this.topology);
-      checkExcluded(site, request);
-    }
+    for (const request of batch.requests) checkRequest(site, request);
     if (batch.requests.length === 0) return [];
     const admissions = await this.#admittedAll(site, batch, options.signal);
     return admissions.map((admission) => new Pod(site, admission));

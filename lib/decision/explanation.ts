@@ -111,7 +111,7 @@ export interface RejectionFacts {
   readonly reason: AdmissionReason;
   readonly message: string;
   /** The number of CPUs that `message` names, if it is about CPUs. */
-  readonly stated?: unknown;
+  readonly messageCpus?: unknown;
   readonly container: string | null;
   readonly offered: readonly OfferedHints[];
   /** The amounts that custom providers report for their resources. */
@@ -282,14 +282,14 @@ function hintsText(hints: HintFamily | null): string[] {
   return [`  hints: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
 }
 
-// `stated`: the number of CPUs that the message of the rejection names already.
-function resourceText(explanation: ResourceExplanation, stated: unknown): string[] {
+// `messageCpus`: the number of CPUs that the message of the rejection names already.
+function resourceText(explanation: ResourceExplanation, messageCpus: unknown): string[] {
   const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
   const amount = (number: number) =>
     provider === null && isMemoryType(resource) ? formatBytes(number) : number;
   const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
   const isCpu = resource === 'cpu' && provider === null;
-  const isStated = isCpu && asked === stated;
+  const isStated = isCpu && asked === messageCpus;
   const most = nodes.reduce((sum, { possible }) => sum + possible, 0);
   const facts = [
     ...(isStated ? [] : [`${amount(asked)} requested`]),
@@ -316,7 +316,7 @@ function resourceText(explanation: ResourceExplanation, stated: unknown): string
 
 /** Explains a rejection. */
 export function explain(facts: RejectionFacts): Explanation {
-  const { draft, reason, message, stated, container, admittedUnder } = facts;
+  const { draft, reason, message, messageCpus, container, admittedUnder } = facts;
   const { topologyPolicy } = draft.placement;
   const cpu = cpuExplanation(facts);
   const resources = [
@@ -328,7 +328,7 @@ export function explain(facts: RejectionFacts): Explanation {
   const [strictest] = admittedUnder;
   const text = [
     `${reason}: ${container === null ? 'the pod' : `container ${container}`}: ${message}`,
-    ...resources.flatMap((resource) => resourceText(resource, stated)),
+    ...resources.flatMap((resource) => resourceText(resource, messageCpus)),
     strictest === undefined
       ? 'no policy would admit it now'
       : `${strictest} would admit it now, ${topologyPolicy} does not`,

@@ -69,7 +69,7 @@ export function rejectionOf(
     draft,
     reason,
     message,
-    stated: code === 'ERR_INSUFFICIENT_CPUS' ? facts.value : undefined,
+    messageCpus: code === 'ERR_INSUFFICIENT_CPUS' ? facts.value : undefined,
     container: container?.name ?? null,
     offered: offers.at(-1)?.offered ?? [],
     amounts,

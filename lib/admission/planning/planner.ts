@@ -9,14 +9,14 @@ import { isObject } from '../../base/shapes.js';
 import { whyShared } from '../../decision/cpus/cpu-choices.js';
 import { type DeviceEntry, deviceTable } from '../../decision/devices/device-tables.js';
 import { type MemoryTable, memoryTables } from '../../decision/memory/memory-tables.js';
-import { checkPlacement, type Placement } from '../../input/placement.js';
+import type { Placement } from '../../input/placement.js';
 import type { PodSpec } from '../../input/pods/pod-request.js';
 import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../../input/request.js';
 import { option } from '../../input/values/option-values.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { checkExcluded } from '../excluded-nodes.js';
 import { managedPod } from '../on-record.js';
 import { placedOrOld } from '../placed-pod.js';
+import { checkRequest } from '../request-check.js';
 import type { ReadOnlySite } from '../site.js';
 import { type Plan, plan, planOfPlaced } from './plan.js';
 import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
@@ -143,8 +143,7 @@ export function requestFor(
   options: AdmitOptions,
 ): AdmissionRequest {
   const request = parseAdmit(pod, options, placement);
-  checkPlacement(request.placement, site.topology);
-  checkExcluded(site, request);
+  checkRequest(site, request);
   return request;
 }
 

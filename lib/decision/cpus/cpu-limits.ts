@@ -59,7 +59,7 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   const isNever = from.isEmpty && limit.length > 0;
   const text = isOrdinary
     ? keptShared(draft, total, most + keptCount, limit)
-    : `${requested(draft, total)}: ${[...limit, ...(isNever ? [] : [freeText(from, keptCount)])].join(', and ')}`;
+    : `${requestText(draft, total)}: ${[...limit, ...(isNever ? [] : [freeText(from, keptCount)])].join(', and ')}`;
   return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', text, {
     value: total,
     valid: upTo(most + keptCount),
@@ -87,7 +87,7 @@ function freeText(free: CpuSet, keptCount = 0): string {
   return `${free.size} ${free.size === 1 ? 'is' : 'are'} free (${free})${beside}`;
 }
 
-function requested(draft: Draft, count: number): string {
+function requestText(draft: Draft, count: number): string {
   return `${count} ${nounOf(draft, count)} requested`;
 }
 
@@ -122,7 +122,7 @@ function keptShared(draft: Draft, count: number, most: number, limit: readonly s
   const shared =
     pool.size === 1 ? `CPU ${pool} must stay shared` : `one of the CPUs ${pool} must stay shared`;
   const why = [...limit, shared].join(', and ');
-  return `${requested(draft, count)}: ${why}; ${most === 0 ? 'none' : `at most ${most}`} can be granted now`;
+  return `${requestText(draft, count)}: ${why}; ${most === 0 ? 'none' : `at most ${most}`} can be granted now`;
 }
 
 /** True if taking these CPUs empties the shared pool. */
