@@ -8,13 +8,16 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { answerMoves, openMoves } from './moves.mjs';
-import { openQuietManager } from './quiet-manager.mjs';
+import { openQuietManager, quieterOf } from './quiet-manager.mjs';
 import { Random } from './random.mjs';
 import { GONE, isExpected, REFUSALS } from './refusals.mjs';
 import { randomPod, randomRequest } from './requests.mjs';
-import { parseList } from './state-file.mjs';
+import { parseList, readState } from './state-file.mjs';
 
 const CHILD_SECONDS = 2;
+const LONGEST_BUSY_MS = 2500;
+// A commit that was under way when the process became busy is on record by then.
+const COMMIT_MS = 50;
 const MAX_GRANTS = 3;
 
 const setup = JSON.parse(process.argv[2]);
@@ -32,7 +35,10 @@ function report(event, facts = {}) {
 
 // ---- what this agent holds
 
-/** By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom, isFixed } */
+/**
+ * By uid: { grant, isPersistent, isPinned, child, isMovable, isMoving, isBusy, isRoom, isFixed,
+ * isElastic }
+ */
 const held = new Map();
 const tokens = [];
 
@@ -43,13 +49,15 @@ function keysOf({ cpus, held: siblings, devices }) {
   return [...[cpus, siblings].flatMap((set) => parseList(String(set))).map((cpu) => `cpu ${cpu}`), ...owned];
 }
 
+const isCpu = (key) => key.startsWith('cpu ');
+
 // Any agent may release a persistent grant, or move one that consents. Only its devices and its
-// number of CPUs are certain.
-function factsOf({ grant, isPersistent, isMovable }) {
+// number of CPUs are certain; of an elastic one only its devices.
+function factsOf({ grant, isPersistent, isMovable, isElastic }) {
   const keys = keysOf(grant);
-  if (!isPersistent || !isMovable) return { keys };
-  const isCpu = (key) => key.startsWith('cpu ');
-  return { keys: keys.filter((key) => !isCpu(key)), size: keys.filter(isCpu).length };
+  if (!isElastic && (!isPersistent || !isMovable)) return { keys };
+  const size = isElastic ? {} : { size: keys.filter(isCpu).length };
+  return { keys: keys.filter((key) => !isCpu(key)), ...size };
 }
 
 // `bridge`: what the agent has now and had when it was dropped, it has had all along. `asked`: the
@@ -99,8 +107,10 @@ async function acquire(options) {
   const asked = now();
   report('asks', { persistent: isPersistent });
   const grant = await manager.acquire(options);
-  const isFixed = options.parts !== undefined;
-  keep(entryOf(grant, { isPersistent, isMovable: options.movable !== undefined, isFixed }), asked);
+  const isElastic = typeof options.cpu === 'object';
+  const isFixed = options.parts !== undefined || isElastic;
+  const isMovable = options.movable !== undefined;
+  keep(entryOf(grant, { isPersistent, isMovable, isFixed, isElastic }), asked);
 }
 
 function keep(entry, asked) {
@@ -123,7 +133,11 @@ async function releaseBy(uid, isPersistent, release) {
 const operations = {
   acquire: () =>
     acquire({ ...request(), ...(random.chance(8) && { signal: AbortSignal.timeout(random.below(300)) }) }),
-  persist: () => acquire({ ...request(), owner: 'persistent' }),
+  persist() {
+    const { weight: _weight, ...options } = request();
+    const cpu = options.cpu.max ?? options.cpu;
+    return acquire({ ...options, cpu, owner: 'persistent' });
+  },
   wait: () => acquire({ ...request(), wait: true, signal: AbortSignal.timeout(50 + random.below(300)) }),
 
   async admit() {
@@ -306,6 +320,20 @@ const operations = {
     }
     report('recorded');
   },
+  // While its event loop stands still, no CPU of an elastic grant can be taken.
+  async busy() {
+    const until = performance.now() + random.below(random.chance(4) ? LONGEST_BUSY_MS : 300);
+    const elastic = mine(({ isElastic }) => isElastic);
+    const first = performance.now();
+    while (performance.now() - first < COMMIT_MS);
+    for (const { grant } of elastic) {
+      const keys = recordedKeys(grant.uid);
+      const all = keysOf(grant).filter((key) => !isCpu(key) || keys.has(key));
+      report('holds', { uid: grant.uid, keys: all, persistent: false });
+    }
+    while (performance.now() < until);
+    for (const entry of elastic) holds(entry);
+  },
   // A second manager in this process, with the work of its opening.
   async reopen() {
     manager.close();
@@ -319,6 +347,15 @@ const operations = {
     manager.grants();
   },
 };
+
+function recordedKeys(uid) {
+  try {
+    return readState(`${stateDir}/state.json`)?.pods.get(uid)?.keys ?? new Set();
+  } catch {
+    // A third party may have damaged it.
+    return new Set();
+  }
+}
 
 // ---- the choice of operations
 
@@ -370,6 +407,7 @@ function choices(known) {
     kubelet: known.kubelet ? (machine.hasMovesAbove ? 1 : 6) : 0,
     reopen: 2,
     look: 5,
+    busy: machine.hasElastic ? 8 : 0,
   };
 }
 
@@ -406,7 +444,9 @@ async function openAtLast() {
 
 const { isReal, isQuiet, options: settings } = machine;
 const moves =
-  isReal || isQuiet ? undefined : await openMoves(setup.package, random, settings.reservedSystemCPUs);
+  isReal || (isQuiet && !machine.hasElastic)
+    ? undefined
+    : await openMoves(setup.package, random, settings.reservedSystemCPUs, quieterOf);
 
 await openAtLast();
 const known = await features();

@@ -262,7 +262,7 @@ export class Group {
         const action = this.#vandal.act();
         this.#history.disturbed(action, begun);
         // The next process that opens the folder knows nothing of its past.
-        if (action === 'putBack' && this.#random.chance(3)) {
+        if (['putBack', 'restore'].includes(action) && this.#random.chance(3)) {
           // Stopped agents keep their places.
           this.#tickets.clear();
           for (const agent of agents) if (agent !== victim) this.#stopFor(agent, OPENER_MS);
@@ -311,7 +311,8 @@ export class Group {
       await sleep(1);
     }
     const time = now();
-    if (this.#tree && still.length === all.length) this.#lookAtSettings(time);
+    // An older state does not know what settings were before.
+    if (this.#tree && !this.#vandal && still.length === all.length) this.#lookAtSettings(time);
     const processes = still.map((agent) => ({ agent: agent.number, masks: livingThreadsOf(agent.pid) }));
     const children = this.#children.filter(({ until }) => until > time);
     for (const { pid, agent } of children) processes.push({ agent, child: pid, masks: livingThreadsOf(pid) });
@@ -344,7 +345,8 @@ export class Group {
       const held = new Map(
         holdings.filter(({ from, to }) => from <= time && time < to).map(({ uid, keys }) => [uid, keys]),
       );
-      for (const text of this.#tree.wrong(values, state, held)) this.#violation(text);
+      for (const text of this.#tree.wrong(values, state, held, this.#isFaulty))
+        this.#violation(`generation ${state.generation}: ${text}`);
     }
     this.#quietSnapshots = [];
   }
@@ -407,8 +409,12 @@ export class Group {
   async round(seconds) {
     const canRemove = !this.machine.isReal;
     const { disturbed } = this.#settings;
-    const isDisturbed = disturbed || !(this.#tree || this.machine.hasMovesAbove || !this.#random.chance(3));
-    this.#vandal = isDisturbed ? new Vandal(this.#stateDir, this.#random, canRemove) : undefined;
+    const isDisturbed = disturbed
+      ? !this.machine.hasElastic || this.#random.chance(2)
+      : !(this.#tree || this.machine.hasMovesAbove || !this.#random.chance(3));
+    this.#vandal = isDisturbed
+      ? new Vandal(this.#stateDir, this.#random, canRemove, this.#tree !== undefined)
+      : undefined;
     this.#isFaulty = !this.#tree || this.#random.chance(2);
     // If a process removes the folder, it is made again as the folder of one user.
     this.#isShared =
@@ -538,7 +544,8 @@ export class Group {
       this.#violation(`the state has ${state.pods.size} grants once all were released`);
     if (state.quiet.length > 0)
       this.#violation(`${state.quiet.length} settings are on record as changed once all were released`);
-    for (const text of this.#tree?.changed() ?? []) this.#violation(`${text} once all were released`);
+    for (const text of (!this.#vandal && this.#tree?.changed()) || [])
+      this.#violation(`${text} once all were released`);
     if (Object.keys(state.memory).length > 0)
       this.#violation(`memory is lost: ${JSON.stringify(state.memory)}`);
   }

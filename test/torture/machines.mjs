@@ -49,6 +49,11 @@ export function quietMachine() {
 
 const RESOURCE = 'example.com/nic';
 
+/** A simulated machine whose kernel is a folder tree, and whose grants move, grow and shrink. */
+export function changingMachine() {
+  return { ...simulatedMachine(true), name: 'changing', isQuiet: true, hasElastic: true };
+}
+
 /** `hasMovesAbove`: most operations of the agents there are about moves. */
 export function simulatedMachine(hasMovesAbove = false) {
   const managed = Array.from({ length: 24 }, (_, cpu) => cpu);

@@ -29,8 +29,8 @@ function amountsOf({ containers }) {
 function flawOf(before, pod, after) {
   const [was, is] = [moveOf(before), moveOf(pod)];
   if (!was && !is) return undefined;
-  if (is && !pod.movable) return 'moves without consent';
-  if (before && (before.mixed !== pod.mixed || before.movable === undefined))
+  if (is && !pod.movable && !pod.elastic) return 'moves without consent';
+  if (before && (before.mixed !== pod.mixed || (before.movable === undefined && !before.elastic)))
     return 'is another grant by a move';
   const isSame = was && is && was.for === is.for && was.deadline === is.deadline;
   if (isSame) {
@@ -41,7 +41,13 @@ function flawOf(before, pod, after) {
   }
   // The move before is over, done or not, and this one is announced.
   if (is && !is.target) return 'has moved without an announcement';
-  if (is && amountsOf(is.target) !== amountsOf(pod)) return 'is to have other amounts';
+  if (is && pod.elastic) {
+    const { min, max } = pod.elastic;
+    const cpus = [...placeKeys(is.target)].filter((key) => key.startsWith('cpu ')).length;
+    if (cpus < min || cpus > max) return `is to have ${cpus} CPUs, of ${min} to ${max}`;
+  } else if (is && amountsOf(is.target) !== amountsOf(pod)) {
+    return 'is to have other amounts';
+  }
   // Another grant may have requested something in the same step.
   if (!was || requestsOf(before) !== requestsOf(pod)) return undefined;
   const [stays, now] = [placeKeys(before), placeKeys(pod)].map(textOf);

@@ -8,10 +8,10 @@ const isReady = ({ movable, upcoming, transfer, formerOwner, containers }) =>
   movable && upcoming === null && transfer === null && formerOwner === null && containers.length === 1;
 
 /**
- * `reserved`: CPUs that no grant can have. Returns undefined if the package lacks moves or the
- * dynamic policy.
+ * `reserved`: CPUs that no grant can have; `quieterOf`: the quieter of a manager, if not none.
+ * Returns undefined if the package lacks moves or the dynamic policy.
  */
-export async function openMoves(folder, random, reserved) {
+export async function openMoves(folder, random, reserved, quieterOf = () => undefined) {
   const load = (name) => import(pathToFileURL(`${folder}/dist/${name}.js`));
   const { CpuSet, Manager, NodeSet } = await load('index');
   if (typeof Manager.prototype.defragment !== 'function') return undefined;
@@ -40,7 +40,8 @@ export async function openMoves(folder, random, reserved) {
   function siteOf(manager) {
     return {
       ...{ managerId: 0, topology: manager.topology, ledger: Ledger.open(manager.stateDir) },
-      ...{ enforcer: NO_ENFORCER, quieter: NO_QUIETER, resources: new Map(), lockTimeoutMs: 3000 },
+      ...{ enforcer: NO_ENFORCER, quieter: quieterOf(manager) ?? NO_QUIETER },
+      ...{ resources: new Map(), lockTimeoutMs: 3000 },
       providers: new HintProviders(),
       enforcement: { enforcement: 'recorded', require: 'recorded', unmovableMembers: 'report' },
     };

@@ -5,6 +5,11 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { padded, TREE } from './quiet-tree.mjs';
 
+const quieters = new WeakMap();
+
+/** What changes the settings for a manager of {@link openQuietManager}. */
+export const quieterOf = (manager) => quieters.get(manager);
+
 /**
  * `folder`: of the package; `options`: of openManager; `onRead`: a callback for each path that is
  * read or listed.
@@ -13,7 +18,7 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
   const module = (path) => import(pathToFileURL(`${folder}/dist/${path}.js`));
   const { parseConfig } = await module('input/config');
   const { discover } = await module('entries/topology');
-  const { openStore, siteOf } = await module('opening/site');
+  const { deviceResources, openStore, siteOf } = await module('opening/site');
   const { prepare } = await module('opening/prepare');
   const { MachineQuieter } = await module('quiet/machine-quieter');
   const { kernelFiles } = await module('quiet/kernel/kernel-files');
@@ -24,7 +29,7 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
   const { Lifetime } = await module('managers/lifetime');
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
-  const resources = new Map();
+  const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
   const end = ledger.use();
   try {
@@ -51,7 +56,15 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
       () => [],
     );
     const found = Object.freeze(await prepare(site, config));
-    return new Manager({ config, site, resources, lifetime: new Lifetime(), openingWarnings: found });
+    const manager = new Manager({
+      config,
+      site,
+      resources,
+      lifetime: new Lifetime(),
+      openingWarnings: found,
+    });
+    quieters.set(manager, site.quieter);
+    return manager;
   } finally {
     end();
   }

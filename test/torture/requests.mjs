@@ -29,6 +29,12 @@ export function randomRequest(random, machine, hasMoves) {
   if (random.chance(4)) options.name = `name-${random.below(4)}`;
   if (machine.isQuiet && !random.chance(4)) options.quiet = quietParts(random);
   if (!hasMoves) return options;
+  if (machine.hasElastic && random.chance(3)) {
+    options.cpu = { min: 1, max: 2 + random.below(6) };
+    options.weight = random.pick([undefined, 50, 300]);
+    if (random.chance(2)) options.movable = consent(random);
+    return options;
+  }
   if (options.cpu > 1 && random.chance(6)) options.parts = { main: 1 };
   else if (random.chance(5)) Object.assign(options, { cpu: options.cpu + 0.5, mixed: true });
   if (random.chance(2)) options.policy = 'single-numa-node';

@@ -2,11 +2,14 @@
 // stopped and killed at every step; a checker outside compares their reports, the state file and
 // the kernel's masks.
 //
-//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--quiet] [--moves] [--package DIR ...]
+//   npm run torture -- --seconds N --processes P --seed S [--disturbed] [--quiet] [--moves] [--changing]
+//     [--package DIR ...]
 //
 // `--disturbed`: a third party works in the folder in every round, not only in some. `--quiet`:
 // grants change settings of a kernel that is a folder tree, and nothing else is tried. `--moves`:
-// only on a simulated machine, most operations have grants move. Ends with 1 if a promise was
+// only on a simulated machine, most operations have grants move. `--changing`: as `--moves`, with
+// grants that grow and shrink, that change settings as above, and whose processes are busy; in half
+// of the rounds a third party restores the folder and removes files. Ends with 1 if a promise was
 // broken. The seed decides what agents do and where they fail; the machine decides how they
 // interleave.
 import { spawnSync } from 'node:child_process';
@@ -15,7 +18,7 @@ import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Group } from './group.mjs';
-import { quietMachine, realMachine, simulatedMachine } from './machines.mjs';
+import { changingMachine, quietMachine, realMachine, simulatedMachine } from './machines.mjs';
 import { freshSeed, parseOptions } from './options.mjs';
 import { scratchFolder } from './scratch.mjs';
 import { shimLibrary } from './shim.mjs';
@@ -34,6 +37,7 @@ const given = parseOptions('test/torture/torture.mjs', {
   disturbed: false,
   quiet: false,
   moves: false,
+  changing: false,
 });
 shimLibrary();
 const run = randomUUID();
@@ -63,14 +67,17 @@ const settings = {
   run,
   canUnshare,
   pause: given.pause,
-  disturbed: given.disturbed,
+  disturbed: given.disturbed || given.changing,
   folderOf,
 };
-const machines = given.quiet
-  ? [quietMachine()]
-  : given.moves
-    ? [simulatedMachine(true)]
-    : [realMachine(), simulatedMachine()].filter(Boolean);
+const machines = given.changing
+  ? [changingMachine()]
+  : given.quiet
+    ? [quietMachine()]
+    : given.moves
+      ? [simulatedMachine(true)]
+      : [realMachine(), simulatedMachine()].filter(Boolean);
+const isOne = given.changing || given.quiet || given.moves;
 // Half on each; the larger half on the one with more room.
 const groups = machines.map((machine, i) => {
   const share = Math.max(
@@ -79,7 +86,7 @@ const groups = machines.map((machine, i) => {
       ? Math.ceil(given.processes / machines.length)
       : Math.floor(given.processes / machines.length),
   );
-  const place = machine.isReal || machine.isQuiet || given.moves ? memory : folder;
+  const place = machine.isReal || isOne ? memory : folder;
   return new Group(machine, share, settings, join(place, machine.name), machine.isReal);
 });
 
@@ -87,14 +94,13 @@ console.log(
   `torture: seed ${given.seed}, ${given.seconds} s, ${groups.map(({ machine, slots }) => `${slots.length} processes on the ${machine.name} machine`).join(', ')}`,
 );
 for (const path of settings.packages) console.log(`package ${path}`);
-if (machines.length < 2 && !given.quiet && !given.moves)
-  console.log('left out: the real machine, which has too few CPUs');
+if (machines.length < 2 && !isOne) console.log('left out: the real machine, which has too few CPUs');
 if (!canUnshare) console.log('left out: agents in pid namespaces of their own (that takes root and unshare)');
 
 if (!settings.hasUsers)
   console.log('left out: agents of several users (that takes root, and packages that all can read)');
 
-const roundSeconds = given.moves ? ROUND_SECONDS_OF_MOVES : ROUND_SECONDS;
+const roundSeconds = machines[0].hasMovesAbove ? ROUND_SECONDS_OF_MOVES : ROUND_SECONDS;
 const end = Date.now() + given.seconds * 1000;
 while (Date.now() < end && groups.every(({ violations }) => violations.length === 0)) {
   const left = (end - Date.now()) / 1000;
@@ -136,7 +142,7 @@ console.log(`\n${violations.length} violations`);
 for (const violation of violations.slice(0, MAX_SHOWN)) console.log(`VIOLATION ${violation}`);
 if (violations.length > 0) {
   console.log(
-    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}${given.quiet ? ' --quiet' : ''}${given.moves ? ' --moves' : ''}`,
+    `again: npm run torture -- --seconds ${given.seconds} --processes ${given.processes} --seed ${given.seed}${given.quiet ? ' --quiet' : ''}${given.moves ? ' --moves' : ''}${given.changing ? ' --changing' : ''}`,
   );
   console.log(`the state folders and histories are in ${folder}`);
   console.log(`the state folders and histories are in ${memory}`);

@@ -6,6 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { budget } from '../support/budget.mjs';
 
 const SEED = 20_26;
+// Its first round has a third party.
+const SEED_OF_RESTORES = 20_260;
 
 /**
  * Runs a script of this folder on the built package and returns its output, which is also the
@@ -51,6 +53,23 @@ describe('processes that are stopped and killed while grants change settings of 
     );
     expect(said).toMatch(/operations: acquire [1-9]/);
     expect(said).toMatch(/, [1-9]\d* snapshots of the kernel's settings/);
+  });
+});
+
+describe('processes that are stopped, busy and killed while grants move, grow and shrink', () => {
+  it('never own a CPU twice, whatever is removed and restored', () => {
+    const said = run(
+      'torture.mjs',
+      '--changing',
+      '--seconds',
+      budget('60', '4'),
+      '--processes',
+      '4',
+      '--seed',
+      String(SEED_OF_RESTORES),
+    );
+    expect(said).toMatch(/operations: acquire [1-9]/);
+    expect(said).toMatch(/disturbances of the folder [1-9]/);
   });
 });
 

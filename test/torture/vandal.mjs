@@ -1,11 +1,13 @@
-// A third party in a state folder that is in use: it puts back an older state and removes files,
-// like an administrator by mistake. Living processes keep what they hold.
-import { copyFileSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+// A third party in a state folder that is in use: it puts back an older state or folder and removes
+// files, like an administrator by mistake. Living processes keep what they hold.
+import { copyFileSync, cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeHighest } from './state-file.mjs';
 
 const STATE = 'state.json';
 const BACKUPS = 8;
+// All of the folder that grants depend on.
+const ENTRIES = [STATE, 'state.copy.json', 'lock', 'owners'];
 
 export class Vandal {
   #stateDir;
@@ -14,12 +16,16 @@ export class Vandal {
   /** Earlier copies of state.json. */
   #backups = [];
 
-  /** `canRemove`: also files that only living processes can write again. */
-  constructor(stateDir, random, canRemove) {
+  /**
+   * `canRemove`: also files that only living processes can write again; `isWhole`: the folder has
+   * more than numalign's own files, and stays.
+   */
+  constructor(stateDir, random, canRemove, isWhole = false) {
     this.#stateDir = stateDir;
     this.#random = random;
-    const others = { owners: 2, contents: 1, folder: 1, away: 1 };
-    this.#actions = { putBack: 4, forget: 1, ...(canRemove && others) };
+    const owners = { owners: 2, backUp: 2, restore: 2 };
+    const folder = { contents: 1, folder: 1, away: 1 };
+    this.#actions = { putBack: 4, forget: 1, ...(canRemove && owners), ...(canRemove && !isWhole && folder) };
   }
 
   /** Returns what it has done. */
@@ -74,6 +80,28 @@ export class Vandal {
   owners() {
     const owners = join(this.#stateDir, 'owners');
     for (const name of readdirSync(owners)) rmSync(join(owners, name));
+  }
+
+  backUp() {
+    this.#copyAll(this.#stateDir, this.#backup);
+  }
+
+  /** As it was at the last {@link backUp}, in new files. */
+  restore() {
+    this.#copyAll(this.#backup, this.#stateDir);
+  }
+
+  get #backup() {
+    return `${this.#stateDir}.backup`;
+  }
+
+  #copyAll(from, to) {
+    // Without a backup nothing is removed.
+    const there = readdirSync(from);
+    for (const name of ENTRIES) {
+      rmSync(join(to, name), { recursive: true, force: true });
+      if (there.includes(name)) cpSync(join(from, name), join(to, name), { recursive: true });
+    }
   }
 
   contents() {
