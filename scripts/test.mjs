@@ -1,6 +1,7 @@
 // Runs the tests of `npm test`, and prints their sums in the last line. Arguments go to vitest.
-import { readdirSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { whyNotPlaceable } from '../test/support/usable-cpus.mjs';
 import { runVitest } from './run-vitest.mjs';
 
@@ -15,9 +16,11 @@ async function vitest(name, args) {
   failures.push(...result.failures);
 }
 
-// Tests must leave the machine as they found it.
-const foldersOfTests = () => readdirSync(tmpdir()).filter((name) => name.startsWith('numalign-'));
-const foldersBefore = new Set(foldersOfTests());
+// Tests must leave the machine as they found it. In the machine's temporary folder others make and
+// leave folders meanwhile, so that the tests get one of their own.
+const temporary = mkdtempSync(join(tmpdir(), 'numalign-'));
+chmodSync(temporary, 0o1777);
+process.env.TMPDIR = temporary;
 
 const args = process.argv.slice(2);
 const project = (...names) =>
@@ -35,11 +38,12 @@ else
     project('states', 'visits'),
     project('processes'),
   ]);
-const leftovers = foldersOfTests().filter((name) => !foldersBefore.has(name));
+const leftovers = readdirSync(temporary).filter((name) => name.startsWith('numalign-'));
 if (leftovers.length > 0) {
   failed++;
-  failures.push(`tests leave these folders in ${tmpdir()}: ${leftovers.join(', ')}`);
+  failures.push(`tests leave these folders in TMPDIR: ${leftovers.join(', ')}`);
 }
+rmSync(temporary, { recursive: true, force: true });
 // Repeated at the very end, so that the last lines of a log show what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();

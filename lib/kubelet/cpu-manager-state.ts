@@ -9,9 +9,11 @@ import {
   type Header,
   type KubeletFormatOptions,
   mapValues,
+  NEWER_MEMBERS,
   parseJson,
   policyName,
   print,
+  readData,
   readInto,
   readWithoutPodEntries,
   unusable,
@@ -62,13 +64,16 @@ interface CpuFileWithPods extends CpuFile<ByContainer<string>> {
 
 export type ByContainer<T> = ReadonlyMap<string, T> | null;
 
+const CHECKPOINT = 'state.CPUManagerCheckpoint';
+
 function cpuFile<Entry>(entry: GoType<Entry>): GoType<CpuFile<Entry>> {
-  return struct<CpuFile<Entry>>('state.CPUManagerCheckpoint', {
+  const fields = {
     policyName,
     defaultCpuSet: { go: 'DefaultCPUSet', type: text() },
     entries: { go: 'Entries', type: map(textKey(), entry), omitEmpty: true },
     checksum,
-  });
+  };
+  return struct<CpuFile<Entry>>(CHECKPOINT, fields, NEWER_MEMBERS);
 }
 
 const POD_ENTRY = struct<PodEntry>('state.PodCPUAssignment', {
@@ -77,17 +82,21 @@ const POD_ENTRY = struct<PodEntry>('state.PodCPUAssignment', {
 
 const CPU_FILE_V1 = cpuFile(text());
 export const CPU_FILE = cpuFile(map(textKey(), text()));
-export const CPU_FILE_V3 = struct<CpuFileWithPods>('state.CPUManagerCheckpoint', {
-  policyName,
-  defaultCpuSet: { go: 'DefaultCPUSet', type: text() },
-  entries: { go: 'Entries', type: map(textKey(), map(textKey(), text())), omitEmpty: true },
-  podEntries: {
-    go: 'PodEntries',
-    type: map(textKey(), POD_ENTRY, 'state.PodCPUAssignments'),
-    omitEmpty: true,
+export const CPU_FILE_V3 = struct<CpuFileWithPods>(
+  CHECKPOINT,
+  {
+    policyName,
+    defaultCpuSet: { go: 'DefaultCPUSet', type: text() },
+    entries: { go: 'Entries', type: map(textKey(), map(textKey(), text())), omitEmpty: true },
+    podEntries: {
+      go: 'PodEntries',
+      type: map(textKey(), POD_ENTRY, 'state.PodCPUAssignments'),
+      omitEmpty: true,
+    },
+    checksum,
   },
-  checksum,
-});
+  NEWER_MEMBERS,
+);
 
 export function encodeCpu({
   policyName,
@@ -150,12 +159,15 @@ function fromVersion1(
 }
 
 const EMPTY = { policyName: '', defaultCpuSet: '', entries: new Map<string, never>(), checksum: 0n };
+const EMPTY_V3: CpuFileWithPods = { ...EMPTY, podEntries: new Map() };
 
 // With the gate, the kubelet tries the newest format first, then the others.
 function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<CpuFileWithPods> {
+  const content = readData(CPU_FILE_V3, CPU_MANAGER_STATE, json, EMPTY_V3, options);
+  if (content) return content;
   if (options.podLevelResourceManagers) {
     try {
-      const file = readInto(CPU_FILE_V3, CPU_MANAGER_STATE, json, { ...EMPTY, podEntries: new Map() });
+      const file = readInto(CPU_FILE_V3, CPU_MANAGER_STATE, json, EMPTY_V3);
       return verified(CPU_FILE_V3, CPU_MANAGER_STATE, file, options);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
@@ -188,8 +200,9 @@ function readOlderFile(
 /**
  * Reads the text of cpu_manager_state, also of the old format. null: no file, so nothing is given
  * out under the policy (default: static).
- * @throws ERR_KUBELET_STATE if the kubelet would refuse it, and for a file without a checksum; with
- *   `allowUnverified` the result has `verified: false` instead
+ * @throws ERR_KUBELET_STATE if the kubelet would refuse it, for members that no known kubelet
+ *   writes, and for a file without a checksum; with `allowUnverified` the result has `verified:
+ *   false` instead
  */
 export function parseCpuManagerState(
   file: string | null,

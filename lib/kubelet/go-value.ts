@@ -19,8 +19,15 @@ export interface GoType<T> {
   render(value: T): string;
 }
 
-/** Thrown for a JSON value that a Go variable cannot take. */
-export class GoTypeError extends TypeError {}
+/** Thrown for a JSON value that a Go variable cannot take, or would lose. */
+export class GoTypeError extends TypeError {
+  readonly details: { readonly value?: string; readonly valid: unknown };
+
+  constructor(message: string, details: GoTypeError['details'] = { valid: "the kubelet's fields" }) {
+    super(message);
+    this.details = details;
+  }
+}
 
 function mismatch(json: GoJson, { name }: { readonly name: string }, where: string): never {
   const kind = (() => {
@@ -194,15 +201,24 @@ export interface GoField<T> {
 
 type Fields<T> = { readonly [Name in keyof T]: GoField<T[Name]> };
 
-/** A struct; `fields` by their names in JSON, in order. */
-export function struct<T extends object>(name: string, fields: Fields<T>): GoType<T> {
+/**
+ * A struct; `fields` by their names in JSON, in order. Go skips all other members. Here only
+ * `skipped` ones are, those of other versions: what a newer kubelet adds must not be lost.
+ */
+export function struct<T extends object>(
+  name: string,
+  fields: Fields<T>,
+  skipped: readonly string[] = [],
+): GoType<T> {
   const entries = Object.entries(fields) as [keyof T & string, GoField<T[keyof T & string]>][];
   const isEmpty = (value: unknown) =>
     value === null ||
     (value instanceof Map && value.size === 0) ||
     (value instanceof CpuSet && value.isEmpty);
   // Go uses Unicode's simple case folding, as these patterns do.
-  const patterns = entries.map(([key]) => new RegExp(`^${key}$`, 'iu'));
+  const patternOf = (key: string) => new RegExp(`^${key}$`, 'iu');
+  const patterns = entries.map(([key]) => patternOf(key));
+  const skippedPatterns = skipped.map(patternOf);
   const type: GoType<T> = {
     name,
     zero: Object.fromEntries(entries.map(([key, field]) => [key, field.type.zero])) as T,
@@ -213,6 +229,12 @@ export function struct<T extends object>(name: string, fields: Fields<T>): GoTyp
       for (const [key, member] of json.members) {
         const [field, of] = entries[patterns.findIndex((pattern) => pattern.test(key))] ?? [];
         if (field && of) value[field] = of.type.read(member, value[field], `${where}.${field}`);
+        else if (!skippedPatterns.some((pattern) => pattern.test(key))) {
+          throw new GoTypeError(`${where} has ${JSON.stringify(key)}, which no known kubelet writes`, {
+            value: key,
+            valid: [...entries.map(([each]) => each), ...skipped],
+          });
+        }
       }
       return value;
     },

@@ -42,13 +42,28 @@ export function podOfCgroup(path: string): PodOfProcess | undefined {
   return { uid, qosClass };
 }
 
+/** The exclusive CPUs of containers, and of pods as a whole, in the kubelet's file, if it can be read. */
+function assignedCpus({ cpu }: KubeletFacts): CpuSet {
+  const containers = [...(cpu?.entries.values() ?? [])].flatMap((pod) => [...pod.values()]);
+  const pods = [...(cpu?.podEntries?.values() ?? [])].map(({ cpuSet }) => cpuSet);
+  return [...containers, ...pods].reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
+}
+
 /** The CPUs that the kubelet neither shares nor assigns, because they are strictly reserved. */
-export function strictlyReserved({ cpu }: KubeletFacts, online: CpuSet): CpuSet {
+export function strictlyReserved(facts: KubeletFacts, online: CpuSet): CpuSet {
+  const { cpu } = facts;
+  if (cpu?.policyName !== 'static') return CpuSet.EMPTY;
+  const assigned = assignedCpus(facts);
   // A file without any CPU is not filled yet.
-  if (cpu?.policyName !== 'static' || (cpu.defaultCpuSet.isEmpty && cpu.entries.size === 0))
-    return CpuSet.EMPTY;
-  const assigned = [...cpu.entries.values()].flatMap((pod) => [...pod.values()]);
-  return assigned.reduce((rest, cpus) => rest.difference(cpus), online.difference(cpu.defaultCpuSet));
+  if (cpu.defaultCpuSet.isEmpty && assigned.isEmpty) return CpuSet.EMPTY;
+  return online.difference(cpu.defaultCpuSet).difference(assigned);
+}
+
+// In a pod that has CPUs as a whole, containers that share them have the same ones.
+function exclusiveIn({ entries, podEntries }: CpuManagerState, uid: string): CpuSet[] {
+  const sets = [...(entries.get(uid)?.values() ?? [])];
+  if (!podEntries?.has(uid)) return sets;
+  return sets.filter((cpus) => !sets.some((other) => other !== cpus && other.intersects(cpus)));
 }
 
 /**
@@ -60,8 +75,8 @@ export function ownExclusive(
 ): CpuSet {
   if (!isInContainer || allowed.isEmpty) return CpuSet.EMPTY;
   if (cpu) {
-    const pods = pod ? [cpu.entries.get(pod.uid)] : [...cpu.entries.values()];
-    const sets = pods.flatMap((containers) => [...(containers?.values() ?? [])]);
+    const uids = pod ? [pod.uid] : [...cpu.entries.keys()];
+    const sets = uids.flatMap((uid) => exclusiveIn(cpu, uid));
     return sets.find((cpus) => allowed.isSubsetOf(cpus)) ?? CpuSet.EMPTY;
   }
   // Without the file, only a Guaranteed container with whole CPUs can be recognized: it has as many
@@ -78,13 +93,6 @@ export interface RecordedKubelet {
     readonly command: string | null;
     readonly alive: boolean;
   };
-}
-
-/** The exclusive CPUs of containers in the kubelet's file, if it can be read. */
-function assignedCpus({ cpu }: KubeletFacts): CpuSet {
-  const containers = [...(cpu?.entries.values() ?? [])].flatMap((pod) => [...pod.values()]);
-  const pods = [...(cpu?.podEntries?.values() ?? [])].map(({ cpuSet }) => cpuSet);
-  return [...containers, ...pods].reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
 }
 
 // How a record could resolve the conflict; undefined if it does.

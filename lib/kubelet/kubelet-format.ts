@@ -1,9 +1,9 @@
-// KubeletFormat: the kubelet's state files (v1.32 and v1.36), cpu_manager_state and
+// KubeletFormat: the kubelet's state files (v1.32 to v1.37), cpu_manager_state and
 // memory_manager_state. Text <-> values, byte for byte and with checksums. Pure. Reads like the
-// kubelet, except that it does not trust a file without a checksum.
+// kubelet, except that it neither trusts a file without a checksum nor skips unknown members.
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { type GoJson, GoObject, parseGoJson } from './go-json.js';
-import { type GoType, GoTypeError, text, uint64 } from './go-value.js';
+import { type GoType, GoTypeError, struct, text, uint64 } from './go-value.js';
 
 /** The options that the readers of the kubelet's state files share. */
 export interface KubeletFormatOptions {
@@ -77,22 +77,63 @@ export function parseJson(name: string, file: string): GoJson {
   }
 }
 
-export function readInto<T extends Header>(type: GoType<T>, name: string, json: GoJson, empty: T): T {
+export function readInto<T>(type: GoType<T>, name: string, json: GoJson, empty: T): T {
   try {
     return type.read(json, empty, name);
   } catch (cause) {
     if (!(cause instanceof GoTypeError)) throw cause;
-    return unusable(name, cause.message, { valid: "the kubelet's fields", cause });
+    return unusable(name, cause.message, { ...cause.details, cause });
   }
 }
 
-export function checkChecksum<T extends Header>(type: GoType<T>, name: string, file: T): void {
-  const valid = checksumOf(type, file);
-  if (file.checksum === valid) return;
-  unusable(name, `it is damaged: its checksum is ${file.checksum}, its content has ${valid}`, {
-    value: file.checksum,
-    valid,
-  });
+function checkChecksum(name: string, value: bigint, valid: bigint): void {
+  if (value === valid) return;
+  unusable(name, `it is damaged: its checksum is ${value}, its content has ${valid}`, { value, valid });
+}
+
+interface Envelope {
+  readonly data: string;
+  readonly dataChecksum: bigint;
+}
+
+/** The members of all versions but the last two, which `data` and its checksum are. */
+const OLD_MEMBERS = ['policyName', 'defaultCpuSet', 'machineState', 'entries', 'podEntries', 'checksum'];
+
+const ENVELOPE = struct<Envelope>(
+  'Checkpoint',
+  {
+    data: { go: 'Data', type: text() },
+    dataChecksum: { go: 'DataChecksum', type: uint64('checksum.Checksum') },
+  },
+  OLD_MEMBERS,
+);
+
+/** The members that a version without `podEntries` skips. */
+export const NEWER_MEMBERS = ['podEntries', 'data', 'dataChecksum'];
+
+/** The checksum of `data`. */
+export function dataChecksum(data: string): bigint {
+  return BigInt(fnv1a(Buffer.from(`(string)${data}`)));
+}
+
+/**
+ * Since 1.37 the file's content is in `data`, as a text, and the other members are a copy without
+ * `podEntries` for older kubelets. Undefined for a file of an older kubelet.
+ * @throws ERR_KUBELET_STATE, also where the kubelet would go back to the copy
+ */
+export function readData<T extends Header & { readonly podEntries: ReadonlyMap<string, unknown> | null }>(
+  type: GoType<T>,
+  name: string,
+  json: GoJson,
+  empty: T,
+  { podLevelResourceManagers = false }: KubeletFormatOptions,
+): Verified<T> | undefined {
+  const { data, dataChecksum: value } = readInto(ENVELOPE, name, json, ENVELOPE.zero);
+  if (data === '' && value === 0n) return undefined;
+  checkChecksum(name, value, dataChecksum(data));
+  const content = readInto(type, `${name}.data`, parseJson(name, data), empty);
+  if (!podLevelResourceManagers && content.podEntries?.size) losePodEntries(name);
+  return { ...content, verified: true };
 }
 
 /**
@@ -106,7 +147,7 @@ export function verified<T extends Header>(
   { allowUnverified = false }: KubeletFormatOptions,
 ): Verified<T> {
   if (file.checksum !== 0n) {
-    checkChecksum(type, name, file);
+    checkChecksum(name, file.checksum, checksumOf(type, file));
     return { ...file, verified: true };
   }
   if (allowUnverified) return { ...file, verified: false };
@@ -135,6 +176,10 @@ export function readWithoutPodEntries<T extends { readonly verified: boolean }>(
   } catch (error) {
     if (podLevelResourceManagers || !(error instanceof NumalignError)) throw error;
   }
+  return losePodEntries(name);
+}
+
+function losePodEntries(name: string): never {
   return unusable(name, 'it has podEntries, which would be lost', {
     value: 'podEntries',
     valid: 'the feature gate PodLevelResourceManagers, and podEntries that can be read',

@@ -10,9 +10,11 @@ import {
   type Header,
   type KubeletFormatOptions,
   mapValues,
+  NEWER_MEMBERS,
   parseJson,
   policyName,
   print,
+  readData,
   readInto,
   readWithoutPodEntries,
   unusable,
@@ -132,16 +134,20 @@ const POD_ENTRY = struct<PodEntry>('state.PodMemoryAssignment', {
 
 const CHECKPOINT = 'state.MemoryManagerCheckpoint';
 
-export const MEMORY_FILE = struct<MemoryFile>(CHECKPOINT, { ...MEMORY_FIELDS, checksum });
-export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(CHECKPOINT, {
-  ...MEMORY_FIELDS,
-  podEntries: {
-    go: 'PodEntries',
-    type: map(textKey(), POD_ENTRY, 'state.PodMemoryAssignments'),
-    omitEmpty: true,
+export const MEMORY_FILE = struct<MemoryFile>(CHECKPOINT, { ...MEMORY_FIELDS, checksum }, NEWER_MEMBERS);
+export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(
+  CHECKPOINT,
+  {
+    ...MEMORY_FIELDS,
+    podEntries: {
+      go: 'PodEntries',
+      type: map(textKey(), POD_ENTRY, 'state.PodMemoryAssignments'),
+      omitEmpty: true,
+    },
+    checksum,
   },
-  checksum,
-});
+  NEWER_MEMBERS,
+);
 
 /**
  * Returns the text of memory_manager_state as the kubelet writes it: one line without a newline.
@@ -159,12 +165,15 @@ function present<T>(value: T | null, what: string): T {
 }
 
 const EMPTY: MemoryFile = { policyName: '', machineState: new Map(), entries: new Map(), checksum: 0n };
+const EMPTY_V2: MemoryFileWithPods = { ...EMPTY, podEntries: new Map() };
 
 // With the gate, the kubelet tries the newer format first.
 function readMemoryFile(json: GoJson, options: KubeletFormatOptions): Verified<MemoryFileWithPods> {
+  const content = readData(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, json, EMPTY_V2, options);
+  if (content) return content;
   if (options.podLevelResourceManagers) {
     try {
-      const file = readInto(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, json, { ...EMPTY, podEntries: new Map() });
+      const file = readInto(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, json, EMPTY_V2);
       return verified(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, file, options);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
@@ -183,8 +192,9 @@ const blocksOf = (blocks: readonly Block[] | null) =>
 /**
  * Reads the text of memory_manager_state. null: no file, so nothing is given out under the policy
  * (default: Static).
- * @throws ERR_KUBELET_STATE if the kubelet would refuse it, and for a file without a checksum; with
- *   `allowUnverified` the result has `verified: false` instead
+ * @throws ERR_KUBELET_STATE if the kubelet would refuse it, for members that no known kubelet
+ *   writes, and for a file without a checksum; with `allowUnverified` the result has `verified:
+ *   false` instead
  */
 export function parseMemoryManagerState(
   file: string | null,

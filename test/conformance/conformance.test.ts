@@ -63,9 +63,9 @@ describe('the recorded cases', () => {
     ['bitmask', 200, {}],
     ['hint-merge', 3200, {}],
     ['cpu-hints', 1200, { A4: 26, D4: 6 }],
-    ['checkpoint', 240, { D10: 3 }],
+    ['checkpoint', 240, { D10: 3, D13: 5 }],
     ['newer/cpu-take-136', 1050, { A1: 106, A2: 1, F1: 16 }],
-    ['newer/checkpoint-136', 120, { D10: 2, F2: 8 }],
+    ['newer/checkpoint-136', 120, { D10: 2, D13: 5, F2: 8 }],
     ...(isLong ? [SCENARIO, NEWER_SCENARIO] : []),
   ])(
     'of %s are answered as recorded, but where numalign differs on purpose',

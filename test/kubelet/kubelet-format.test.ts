@@ -325,9 +325,9 @@ describe("the kubelet's files are read as Go reads them:", () => {
     expect([...entries.get('\u{1f600}')!.keys()]).toEqual(['\ufffdA']);
   });
 
-  it('nesting has a limit, below which unknown members are skipped whatever they hold', () => {
+  it('nesting has a limit, below which members of other versions are skipped whatever they hold', () => {
     const deep = (levels: number) =>
-      `{"x":${'['.repeat(levels)}${']'.repeat(levels)},"policyName":"static","defaultCpuSet":"0"}`;
+      `{"podEntries":${'['.repeat(levels)}${']'.repeat(levels)},"policyName":"static","defaultCpuSet":"0"}`;
     expect(parseCpuManagerState(signed(deep(9_999), cpuRendering('map[]'))).policyName).toBe('static');
     expect(codeOf(() => parseCpuManagerState(signed(deep(10_000), cpuRendering('map[]'))))).toBe(
       'ERR_KUBELET_STATE',

@@ -111,6 +111,45 @@ describe('beside a kubelet', () => {
     expect(conflict(facts({ cpu: cpuState('2-15', {}) }), '0-2')?.code).toBe('ERR_KUBELET_CONFLICT');
   });
 
+  it('CPUs of pods as a whole are allocated: neither reserved nor proposed', () => {
+    const podEntries = new Map([[UID, { cpuSet: CpuSet.parse('12-15') }]]);
+    for (const shared of ['2-11', '']) {
+      const cpu = { ...cpuState(shared, {}), podEntries };
+      const reserved = CpuSet.parse('0-11').difference(CpuSet.parse(shared));
+      expect(strictlyReserved(facts({ cpu }), ONLINE)).toEqual(reserved);
+      expect(conflict(facts({ cpu }), '15')).toMatchObject({
+        code: 'ERR_KUBELET_CONFLICT',
+        details: { valid: [String(reserved)] },
+      });
+    }
+  });
+
+  it('CPUs that containers of a pod share are not those of one container', () => {
+    const entries = new Map([
+      [
+        UID,
+        new Map(
+          [
+            ['own', '8-9'],
+            ['a', '10-11'],
+            ['b', '10-11'],
+          ].map(([name, cpus]) => [name!, CpuSet.parse(cpus!)]),
+        ),
+      ],
+    ]);
+    const podEntries = new Map([[UID, { cpuSet: CpuSet.parse('8-11') }]]);
+    const cpu = { ...cpuState('0-7', {}), entries, podEntries };
+    const pod = { uid: UID, qosClass: 'Guaranteed' } as const;
+    const own = (allowed: string, state: CpuManagerState = cpu) =>
+      String(
+        ownExclusive(facts({ cpu: state, pod, isInContainer: true, allowed: CpuSet.parse(allowed) }), ONLINE),
+      );
+    expect(own('8-9')).toBe('8-9');
+    expect(own('10-11')).toBe('');
+    // Elsewhere an init container left them to a later container.
+    expect(own('10-11', { ...cpu, podEntries: new Map() })).toBe('10-11');
+  });
+
   it("a container's own CPUs are those of the entry that it runs in", () => {
     const cpu = cpuState('0-7', { [UID]: '8-11', other: '12-15' });
     const own = (more: Partial<KubeletFacts>) =>

@@ -64,16 +64,20 @@ function loadedForm(recorded: object, state: State): string {
   return plain(withoutEmpty(Object.fromEntries(Object.keys(recorded).map((name) => [name, ours[name]]))));
 }
 
+const MEMBERS = ['policyname', 'defaultcpuset', 'machinestate', 'entries', 'podentries', 'checksum'];
+
 /**
- * D10: a CPU file with checksum 0 or none. F2: a memory file as of 1.36, or one with podEntries,
- * which are not lost.
+ * D10: a CPU file with checksum 0 or none. D13: one with an unknown member. F2: a memory file as of
+ * 1.36, or one with podEntries, which are not lost.
  */
 function letterOf(vector: CheckpointCase): string | undefined {
   const { kind, text } = vector;
-  if (text === null || (kind === 'memory' && versionOf(vector) === 'v1.32')) return undefined;
+  if (text === null) return undefined;
   const file = attempt(() => JSON.parse(text) as unknown);
   if ('error' in file) return undefined;
   const members = Object.entries(file.value ?? {});
+  if (!members.every(([key]) => MEMBERS.includes(key.toLowerCase()))) return 'D13';
+  if (kind === 'memory' && versionOf(vector) === 'v1.32') return undefined;
   const checksum = members.findLast(([key]) => key.toLowerCase() === 'checksum')?.[1] as unknown;
   if (checksum !== undefined && checksum !== 0) return undefined;
   return kind === 'memory' || members.some(([key]) => key.toLowerCase() === 'podentries') ? 'F2' : 'D10';
@@ -124,9 +128,7 @@ function compareWritten(vector: CheckpointCase, reader: Reader): Result {
   return passed;
 }
 
-/**
- * Such a file must be refused, and read only on request, as an unverified one.
- */
+/** A file without a checksum must be refused, and read only on request, as an unverified one. */
 function compareUnverified(
   { text, loaded }: CheckpointCase,
   refused: Attempt<State>,
@@ -158,7 +160,10 @@ export const checkpoint: Kind = {
     if (!vector.loaded) return failed('a recorded answer', 'a case without one');
     const letter = letterOf(vector);
     if (!letter) return compareRead(vector.loaded, answer);
-    const result = compareUnverified(vector, answer, reader, context);
+    const result =
+      letter === 'D13'
+        ? compareError('it has an unknown member', answer, context)
+        : compareUnverified(vector, answer, reader, context);
     return result.outcome === 'passed' ? diverged(letter) : result;
   },
 };

@@ -5,6 +5,7 @@ import {
   CPU_MANAGER_STATE,
   type CpuManagerState,
   MEMORY_MANAGER_STATE,
+  type MemoryManagerState,
   parseCpuManagerState,
   parseMemoryManagerState,
 } from 'numalign/kubelet';
@@ -37,6 +38,15 @@ export async function readCpuState(folder: string): Promise<CpuManagerState | un
 }
 
 /**
+ * The Memory Manager's file; undefined if there is none.
+ * @throws ERR_KUBELET_STATE if it cannot be used, ERR_SYSCALL
+ */
+export async function readMemoryState(folder: string): Promise<MemoryManagerState | undefined> {
+  const text = await textOf(folder, MEMORY_MANAGER_STATE);
+  return text === undefined ? undefined : parseMemoryManagerState(text, OPTIONS);
+}
+
+/**
  * The file of devices; undefined if there is none.
  * @throws ERR_KUBELET_STATE if it cannot be used, ERR_SYSCALL
  */
@@ -52,12 +62,8 @@ export async function readDeviceState(folder: string): Promise<FiledContainer[] 
 export async function readStates(folder: string, deviceFolder: string): Promise<KubeletStates> {
   const [cpu, memory, devices] = await Promise.all([
     readCpuState(folder),
-    textOf(folder, MEMORY_MANAGER_STATE),
+    readMemoryState(folder),
     readDeviceState(deviceFolder),
   ]);
-  return {
-    cpu,
-    memory: memory === undefined ? undefined : parseMemoryManagerState(memory, OPTIONS),
-    devices,
-  };
+  return { cpu, memory, devices };
 }

@@ -1,7 +1,7 @@
 // Holdings: what the kubelet has assigned to containers exclusively, from its lists and its
 // checkpoint files. Pure.
 import { CpuSet } from 'numalign';
-import type { CpuManagerState, MemoryManagerState } from 'numalign/kubelet';
+import type { CpuManagerState, KubeletMemoryBlock, MemoryManagerState } from 'numalign/kubelet';
 
 export interface MemoryHolding {
   /** The NUMA nodes that share it. */
@@ -69,8 +69,9 @@ export interface KubeletStates {
   readonly devices?: readonly FiledContainer[] | undefined;
 }
 
-// What the kubelet books for a pod as a whole, beyond its containers, belongs to no container.
-const POD_ITSELF = '';
+// What the kubelet books for a pod as a whole, beyond its containers, belongs to no container. No
+// container can have this name.
+const POD_ITSELF = '(pod)';
 
 function filedCpus({ entries, podEntries }: CpuManagerState): FiledContainer[] {
   const container = (uid: string, name: string, cpus: CpuSet) => ({
@@ -94,20 +95,39 @@ function filedCpus({ entries, podEntries }: CpuManagerState): FiledContainer[] {
   return [...ofContainers, ...booked];
 }
 
-function filedMemory({ entries }: MemoryManagerState): FiledContainer[] {
-  return [...entries].flatMap(([uid, containers]) =>
-    [...containers].map(([name, blocks]) => ({
+const blockOf = ({ numaAffinity, type, size }: KubeletMemoryBlock): MemoryHolding => ({
+  nodes: numaAffinity,
+  type,
+  bytes: Number(size),
+});
+
+const withMemory = (uid: string, name: string, memory: readonly MemoryHolding[]): FiledContainer => ({
+  ...{ uid, name, memory },
+  cpus: CpuSet.EMPTY,
+  devices: {},
+});
+
+function wholePodMemory({ entries, podEntries }: MemoryManagerState): FiledContainer[] {
+  const placeOf = ({ type, nodes }: MemoryHolding) => `${type} on ${nodes}`;
+  return [...(podEntries ?? [])].map(([uid, { memoryBlocks }]) => {
+    const parts = [...(entries.get(uid)?.values() ?? [])].flat().map(blockOf);
+    const rest = memoryBlocks.map(blockOf).map((block) => {
+      const inContainers = parts.filter((part) => placeOf(part) === placeOf(block));
+      return { ...block, bytes: inContainers.reduce((left, { bytes }) => left - bytes, block.bytes) };
+    });
+    return withMemory(
       uid,
-      name,
-      cpus: CpuSet.EMPTY,
-      memory: blocks.map(({ numaAffinity, type, size }) => ({
-        nodes: numaAffinity,
-        type,
-        bytes: Number(size),
-      })),
-      devices: {},
-    })),
+      POD_ITSELF,
+      rest.filter(({ bytes }) => bytes > 0),
+    );
+  });
+}
+
+function filedMemory(state: MemoryManagerState): FiledContainer[] {
+  const ofContainers = [...state.entries].flatMap(([uid, containers]) =>
+    [...containers].map(([name, blocks]) => withMemory(uid, name, blocks.map(blockOf))),
   );
+  return [...ofContainers, ...wholePodMemory(state)];
 }
 
 function grouped(containers: readonly FiledContainer[]): Map<string, Map<string, ContainerHoldings>> {
@@ -144,11 +164,15 @@ export function holdingsOfFiles({ cpu, memory, devices }: KubeletStates): PodHol
 }
 
 /**
- * The kubelet's list, with the CPUs of its file. Kubelets before 1.21 also list the CPUs of the
- * shared pool, and none lists a pod's uid.
+ * The kubelet's list, with the CPUs of its file, and the memory of pods as a whole, which it does
+ * not list. Kubelets before 1.21 also list the CPUs of the shared pool, and none lists a pod's uid.
  */
-export function holdingsOfList(list: readonly PodHoldings[], cpu: CpuManagerState): PodHoldings[] {
-  const files = filedCpus(cpu).filter(({ cpus }) => !cpus.isEmpty);
+export function holdingsOfList(
+  list: readonly PodHoldings[],
+  cpu: CpuManagerState,
+  memory?: MemoryManagerState,
+): PodHoldings[] {
+  const files = [...filedCpus(cpu), ...(memory ? wholePodMemory(memory) : [])].filter(isHolding);
   const matches = new Set<FiledContainer>();
   const pods = list.map((pod) => {
     const uids = new Set<string>();

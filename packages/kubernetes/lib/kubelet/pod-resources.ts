@@ -6,7 +6,7 @@ import { NodeError } from '../base/errors.js';
 import { fileIdentity } from '../base/folder-watch.js';
 import { serviceDefinition } from '../grpc/service.js';
 import { type Message, Schema } from '../protobuf/schema.js';
-import { readCpuState, readStates } from './checkpoint-files.js';
+import { readCpuState, readMemoryState, readStates } from './checkpoint-files.js';
 import {
   type DeviceHolding,
   holdingPods,
@@ -145,8 +145,8 @@ export class PodResources {
   }
 
   /**
-   * What the kubelet has assigned exclusively, from its socket and the CPU Manager's file. If
-   * nothing answers on the socket, from its files alone, which name pods by their uids. Empty
+   * What the kubelet has assigned exclusively, from its socket and its managers' files. If nothing
+   * answers on the socket, from its files alone, which name pods by their uids. Empty
    * without either: no kubelet has run.
    * @throws ERR_POD_RESOURCES if it answers with an error, or if only the shared CPUs would show
    *   which are exclusive; ERR_KUBELET_STATE, ERR_SYSCALL for a file
@@ -156,7 +156,7 @@ export class PodResources {
     if (!list) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
     // Read after the list: a notice follows for assignments in between.
     const cpu = await readCpuState(this.#stateFolder);
-    if (cpu) return holdingsOfList(list, cpu);
+    if (cpu) return holdingsOfList(list, cpu, await readMemoryState(this.#stateFolder));
     if (list.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {
       // A kubelet that knows this call only lists exclusive CPUs.
       await this.allocatableCpus();

@@ -1,9 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { CpuSet } from 'numalign';
+import { CpuSet, openManager } from 'numalign';
 import { formatMemoryManagerState } from 'numalign/kubelet';
+import { discover } from 'numalign/topology';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { holdingsOfFiles, holdingsOfList, type PodHoldings } from '../../lib/kubelet/holdings.js';
+import { recordOf } from '../../lib/kubelet/kubelet-record.js';
 import { PodResources } from '../../lib/kubelet/pod-resources.js';
 import { KubeletFolder } from './kubelet-folder.js';
 
@@ -217,10 +219,50 @@ describe('What the kubelet has given out', () => {
       podEntries: new Map([['u1', { cpuSet: CpuSet.of(1, 2, 3) }]]),
     };
     const list = [{ namespace: 'n', name: 'a', containers: [{ ...held('main', ''), cpus: CpuSet.of(1) }] }];
-    const containers = [held('main', '1'), held('', '2-3')];
+    const containers = [held('main', '1'), held('(pod)', '2-3')];
     expect(plain(holdingsOfFiles({ cpu }))).toEqual([{ namespace: '', name: 'u1', uid: 'u1', containers }]);
     expect(plain(holdingsOfList(list, cpu))).toEqual([{ namespace: 'n', name: 'a', uid: 'u1', containers }]);
   });
+});
+
+it('The rest of the memory of a pod as a whole is held, as files list it and beside the list', () => {
+  const blocks = (...sizes: bigint[]) =>
+    sizes.map((size, i) => ({ numaAffinity: [0], type: i === 0 ? 'memory' : 'hugepages-2Mi', size }));
+  const memory = {
+    ...{ policyName: 'Static', machineState: new Map() },
+    entries: new Map([
+      [
+        'u1',
+        new Map([
+          ['main', blocks(3n, 4n)],
+          ['side', blocks(2n)],
+        ]),
+      ],
+    ]),
+    podEntries: new Map([['u1', { memoryBlocks: blocks(9n, 4n) }]]),
+  };
+  const rest = { ...held('(pod)', ''), memory: [{ nodes: [0], type: 'memory', bytes: 4 }] };
+  const memoryOf = (pods: readonly PodHoldings[]) =>
+    pods.flatMap(({ containers }) => containers).flatMap((each) => each.memory);
+  expect(memoryOf(holdingsOfFiles({ memory })).reduce((sum, { bytes }) => sum + bytes, 0)).toBe(13);
+  expect(plain(holdingsOfFiles({ memory }))[0]!.containers.at(-1)).toEqual(rest);
+  const cpu = { policyName: 'static', defaultCpuSet: CpuSet.of(0), entries: new Map() };
+  const idle = { name: 'main', cpus: CpuSet.EMPTY, memory: [], devices: {} };
+  const list = [{ namespace: 'n', name: 'b', containers: [idle] }];
+  expect(plain(holdingsOfList(list, cpu, memory))).toEqual([
+    { namespace: '', name: 'u1', uid: 'u1', containers: [rest] },
+  ]);
+});
+
+it('What a pod has as a whole goes on record and is not granted', async () => {
+  const cpu = {
+    ...{ policyName: 'static', defaultCpuSet: CpuSet.of(0), entries: new Map() },
+    podEntries: new Map([['u1', { cpuSet: CpuSet.parse('4-6') }]]),
+  };
+  const topology = await discover({ synthetic: 'numa:1(memory=8GB) core:8 pu:1' });
+  await using manager = await openManager({ topology });
+  await manager.recordKubelet(holdingsOfFiles({ cpu }).map(recordOf));
+  expect(String(manager.freeCpus())).toBe('0-3,7');
 });
 
 describe('One pod', () => {
