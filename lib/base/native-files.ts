@@ -14,6 +14,11 @@ export interface NativeLock {
 export interface NativeOwner {
   readonly fd: number;
   write(bytes: string | Buffer): void;
+  /**
+   * Shows the CRC-32 of what the file says, and a generation, as a lock, which no other program can
+   * put back. See {@link NativeFolder.agreesWithSeal}.
+   */
+  seal(checksum: number, generation: number): void;
   /** The size of the file in bytes. */
   size(): number;
   writeAt(offset: number, text: string): void;
@@ -135,6 +140,10 @@ export interface NativeFolder {
    */
   createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;
+  /** False if the owner's seal is of another checksum: it did not write what the file says. */
+  agreesWithSeal(name: string, checksum: number): boolean;
+  /** The device of this folder's files in the lines of /proc/locks. */
+  lockDevice(): string;
 }
 
 /** A file descriptor that this environment's event loop polls. */

@@ -5,7 +5,6 @@ import { WeakValues } from '../base/collections/weak-values.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
-import { MACHINE_STATE_DIR } from '../input/config.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
@@ -55,7 +54,7 @@ export class Ledger implements Store {
     this.#folder = new StateFolder(path, scope);
     const { folder, owners, waiting } = this.#folder;
     const bootId = readBootId();
-    this.#owners = new Owners(owners, scope === 'machine' ? MACHINE_STATE_DIR : path, bootId);
+    this.#owners = new Owners(owners, path, bootId);
     this.#waiters = new FolderQueue(waiting);
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);

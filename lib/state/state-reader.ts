@@ -22,7 +22,8 @@ export class StateReader {
   #bootId: string;
   // The last good checkpoint read.
   #lastRead: Checkpoint | undefined;
-  #hasTransacted = false;
+  // The number of whole reads when the state last agreed with the owners' claims.
+  #comparedRead = 0;
   #generation = 0;
   // True if the path has another folder than the one that was open.
   #isReplaced = false;
@@ -107,26 +108,28 @@ export class StateReader {
   }
 
   /**
-   * Like {@link load} for a transaction: also compares the file with the claims of living owners.
+   * Like {@link load} for a transaction: also compares a file that does not continue what this
+   * process knew with the claims of living owners.
    */
   loadChecked(lock: NativeLock): FoundState {
     return this.#checkPast(this.load(), lock.number());
   }
 
-  // The whole file may have been restored from a backup. A new process has seen no generation yet,
-  // but living owners have.
+  // The whole file may have been restored from a backup. This process may not have seen the newest
+  // generation, but living owners have.
   #checkPast(found: FoundState, highest: number): FoundState {
-    const isFirst = !this.#hasTransacted;
-    this.#hasTransacted = true;
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
     this.#adoptBoot(checkpoint);
+    const { wholeReads } = this.journal;
     const isOlder = highest > checkpoint.generation;
-    const needsOwners = isFirst && this.isOfThisBoot(checkpoint);
+    const needsOwners = this.#comparedRead !== wholeReads && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
       : needsOwners && flawOf(checkpoint, this.#owners.find(checkpoint));
-    return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;
+    if (why) return damaged(why, { generation: checkpoint.generation, checkpoint });
+    this.#comparedRead = wholeReads;
+    return found;
   }
 
   // Takes over the boot id of the others, so that they accept this process's commits as of this
@@ -182,7 +185,6 @@ export class StateReader {
   }
 
   #forgetRead(): void {
-    this.#hasTransacted = false;
     this.#lastRead = undefined;
     this.#generation = 0;
   }

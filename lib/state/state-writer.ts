@@ -33,7 +33,7 @@ const { ESTALE } = constants.errno;
 // An owner may be writing its file outside a transaction.
 const OWNER_READS = 5;
 // An owner learns from the kernel that its file was removed, but its event loop may be busy.
-const MISSING_OWNER_READS = 300;
+const LOST_OWNER_READS = 300;
 const OWNER_READ_PAUSE_MS = 10;
 
 // Appended lines are merged once they are longer than the whole state and than this, so that each
@@ -241,7 +241,7 @@ export class StateWriter {
   async #cluesOf(found: FoundState): Promise<Clues> {
     const gather = () => explaining(this.#path, () => this.#reader.gather(found));
     const isWorthWaiting = ({ owners: { unknown } }: Clues, reads: number) =>
-      unknown.some(({ isFileMissing }) => reads < (isFileMissing ? MISSING_OWNER_READS : OWNER_READS));
+      unknown.some(({ isFileLost }) => reads < (isFileLost ? LOST_OWNER_READS : OWNER_READS));
     let clues = gather();
     for (let reads = 1; isWorthWaiting(clues, reads); reads++) {
       await pause(OWNER_READ_PAUSE_MS);

@@ -82,7 +82,7 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
     return DefineClass(
         env, "Owner",
         {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"),
-         InstanceMethod<&OwnerObject::size>("size"), InstanceMethod<&OwnerObject::cut>("cut"),
+         InstanceMethod<&OwnerObject::seal>("seal"), InstanceMethod<&OwnerObject::size>("size"), InstanceMethod<&OwnerObject::cut>("cut"),
          InstanceMethod<&OwnerObject::close>("close"), InstanceMethod<&OwnerObject::is_current>("isCurrent"),
          InstanceAccessor<&OwnerObject::fd>("fd")});
   }
@@ -95,6 +95,11 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
   // (offset, text)
   void write_from(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), write_at(fd_.get(), to_size(info[0], "the offset"), to_string(info[1], "the text")));
+  }
+  // (checksum, generation)
+  void seal(const Napi::CallbackInfo& info) {
+    const auto checksum = static_cast<uint32_t>(to_size(info[0], "the checksum"));
+    unwrap(info.Env(), numalign::seal(fd_.get(), checksum, to_size(info[1], "the generation")));
   }
   Napi::Value size(const Napi::CallbackInfo& info) {
     return Napi::Number::New(info.Env(), static_cast<double>(unwrap(info.Env(), size_of(fd_.get()))));
@@ -242,6 +247,8 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
                            InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
+                           InstanceMethod<&FolderObject::agrees_with_seal>("agreesWithSeal"),
+                           InstanceMethod<&FolderObject::lock_device>("lockDevice"),
                        });
   }
 
@@ -439,6 +446,16 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     if (!fd.ok() && fd.error().errno_value == ENOENT) return Napi::Boolean::New(info.Env(), false);
     return Napi::Boolean::New(
         info.Env(), unwrap(info.Env(), is_locked_elsewhere(unwrap(info.Env(), std::move(fd)).get())));
+  }
+  // (name, checksum)
+  Napi::Value agrees_with_seal(const Napi::CallbackInfo& info) {
+    UniqueFd fd = unwrap(info.Env(), folder_->open_to_look(to_string(info[0], "the name")));
+    const auto checksum = static_cast<uint32_t>(to_size(info[1], "the checksum"));
+    return Napi::Boolean::New(info.Env(),
+                              unwrap(info.Env(), numalign::agrees_with_seal(fd.get(), checksum)));
+  }
+  Napi::Value lock_device(const Napi::CallbackInfo& info) {
+    return Napi::String::New(info.Env(), unwrap(info.Env(), listed_device(*folder_)));
   }
 
   std::shared_ptr<const Folder> folder_;

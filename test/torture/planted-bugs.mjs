@@ -104,8 +104,8 @@ export const BUGS = [
   {
     name: 'a state that was put back counts as the newest',
     file: 'lib/state/state-reader.ts',
-    before: ['return why ? damaged(why, { generation: checkpoint.generation, checkpoint }) : found;'],
-    after: 'return why ? found : found;',
+    before: ['if (why) return damaged(why, { generation: checkpoint.generation, checkpoint });'],
+    after: '',
     also: [
       {
         file: 'lib/state/files/state-files.ts',

@@ -36,6 +36,7 @@ export class JournalFollower {
   #preparing: Promise<void> | undefined;
   // Counts calls of forget().
   #forgotten = 0;
+  #wholeReads = 0;
 
   constructor(folder: NativeFolder) {
     this.#folder = folder;
@@ -44,6 +45,11 @@ export class JournalFollower {
   /** The last good state read from the file. */
   get good(): GoodState | undefined {
     return this.#good;
+  }
+
+  /** How often it read a good state that did not continue what it knew. */
+  get wholeReads(): number {
+    return this.#wholeReads;
   }
 
   /** The open file behind {@link good}. */
@@ -109,7 +115,7 @@ export class JournalFollower {
       if (isCurrent) this.#preparing = undefined;
       if (isCurrent && found?.kind === 'good' && !found.place.hasTail) {
         this.#journal = journal;
-        this.#note(found, version);
+        this.#noteWhole(found, version);
       } else journal.close();
     }
   }
@@ -118,6 +124,11 @@ export class JournalFollower {
     this.#good = good;
     this.#version = version;
     return good;
+  }
+
+  #noteWhole(good: GoodState, version: string): GoodState {
+    this.#wholeReads++;
+    return this.#note(good, version);
   }
 
   /** Forgets all it has read. */
@@ -223,7 +234,7 @@ export class JournalFollower {
     const copyGeneration =
       found.kind === 'good' && found.place.hasTail ? (committedIn(this.#folder, COPY_FILE) ?? 0) : 0;
     if (copyGeneration > highest) return this.#readWhole(copyGeneration);
-    if (found.kind === 'good') return this.#note(found, version);
+    if (found.kind === 'good') return this.#noteWhole(found, version);
     this.forget();
     return found;
   }

@@ -1,48 +1,55 @@
 // OwnerLocks: the owners' locks as the kernel lists them, with those of owners whose files were
-// removed.
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+// removed or replaced.
+import { readFileSync, statSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
 import type { NativeFolder } from '../../base/native-files.js';
 
-// How many hexadecimal digits of a uuid its lock shows: a lock starts below 2^62.
+// How many hexadecimal digits of a uuid its lock shows: a lock starts below 2^60.
 const START_DIGITS = 15;
-const LENGTH_DIGITS = 12;
 // In RFC 9562 the third of these digits from the right is the version, 4.
 const LEAST_START = 0x400n;
 
 // The part of an owner's uuid that its lock shows.
 const startOf = (uuid: string) => BigInt(`0x${uuid.replaceAll('-', '').slice(0, START_DIGITS)}`);
 
-let lastLength: { readonly path: string; readonly length: bigint } | undefined;
+const MARK_BITS = 30;
+const markOf = (text: string) => BigInt(crc32(text) >>> (32 - MARK_BITS));
 
-/** `path`: the state folder. Equal for all processes that use the same path. */
-function lengthOf(path: string): bigint {
-  if (lastLength?.path !== path) {
-    const digits = createHash('sha256').update(path).digest('hex').slice(0, LENGTH_DIGITS);
-    lastLength = { path, length: 1n + BigInt(`0x${digits}`) };
-  }
-  return lastLength.length;
+/**
+ * What tells a state folder from others. The path does not: each container has its own. `place`:
+ * of the folder above and the name, which stay while the folder is removed and made again. `self`:
+ * of the folder itself, which stays under any other path.
+ */
+interface Marks {
+  readonly place: bigint;
+  readonly self: bigint;
+}
+
+function marksOf(path: string): Marks {
+  const options = { bigint: true, throwIfNoEntry: false } as const;
+  const above = statSync(dirname(path), options);
+  const folder = statSync(path, options);
+  return {
+    place: markOf(`${above?.ino} ${basename(path)}`),
+    // The time tells it from a later folder with the same inode. The path: it may have been removed.
+    self: markOf(`${folder?.ino} ${folder?.birthtimeNs ?? path}`),
+  };
 }
 
 /**
- * The byte range that an owner locks in its file. It tells a reader of /proc/locks which owner and
- * which state folder the lock belongs to. The range lies behind the end of the file, which
- * fcntl_locking(2) allows.
+ * The byte range that an owner of the state folder at `path` locks in its file. It tells a reader
+ * of /proc/locks which owner and which folder the lock belongs to. The range lies behind the end of
+ * the file, which fcntl_locking(2) allows.
  */
 export function lockRange(uuid: string, path: string): [start: bigint, length: bigint] {
-  return [startOf(uuid), lengthOf(path)];
+  const { place, self } = marksOf(path);
+  return [startOf(uuid), 1n + (place << BigInt(MARK_BITS)) + self];
 }
 
-// Writes the device number of stat(2) as proc_locks(5) does.
-function deviceOf(folder: NativeFolder): string {
-  const device = BigInt(folder.identity().split(':')[0]!);
-  const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);
-  const minor = (device & 0xffn) | ((device >> 12n) & ~0xffn);
-  return [major, minor].map((number) => number.toString(16).padStart(2, '0')).join(':');
-}
-
-// proc_locks(5): open-file-description locks have the pid -1.
-const LOCK = /^\d+: OFDLCK +\S+ +WRITE +-1 (\w+:\w+):\d+ (\d+) (\d+)$/gm;
+// proc_locks(5): open-file-description locks have the pid -1. Owners' locks are exclusive, their
+// seals shared.
+const LOCK = /^\d+: OFDLCK +\S+ +(WRITE|READ) +-1 (\w+:\w+):(\d+) (\d+) (\d+)$/gm;
 
 // The kernel lists locks a page at a time and may miss one between pages.
 const PIECE_BYTES = 4000;
@@ -60,55 +67,62 @@ function readLocks(): string {
   }
 }
 
-/** An owner's lock in some state folder, by its byte range. */
-interface ListedLock {
-  readonly start: bigint;
-  readonly length: bigint;
+/** An owner whose file was removed. */
+export interface RemovedOwner {
+  /** The beginning of its uuid. */
+  readonly uuid: string;
+  readonly since: number;
 }
 
-// Locks on the file system of the folder.
-function locksBeside(folder: NativeFolder): ListedLock[] {
-  const device = deviceOf(folder);
-  const locks: ListedLock[] = [];
-  for (const [, on, start, end] of readLocks().matchAll(LOCK)) {
-    const lock = { start: BigInt(start!), length: BigInt(end!) - BigInt(start!) + 1n };
-    // The state's own lock starts at one of the first bytes, where no owner's lock starts.
-    if (on === device && lock.start >= LEAST_START) locks.push(lock);
-  }
-  return locks;
-}
-
-/**
- * The owners' locks of one state folder, as the kernel lists them now. Checks lengths last, because
- * they make Node load its crypto module.
- */
+/** The owners' locks of one state folder, as the kernel lists them now. */
 export class OwnerLocks {
-  readonly #locks: readonly ListedLock[];
-  readonly #path: string;
+  // The inodes of an owner's files, by where its lock starts. It may hold former ones.
+  readonly #inodes = new Map<bigint, string[]>();
+  // See OwnOwner.since.
+  readonly #since = new Map<string, number>();
 
-  /** `owners`: the folder owners/ in the state folder at `path`. */
+  /**
+   * `owners`: the folder owners/ in the state folder at `path`.
+   * @throws ERR_SYSCALL if the kernel does not list the locks of its file system
+   */
   constructor(owners: NativeFolder, path: string) {
-    this.#locks = locksBeside(owners);
-    this.#path = path;
-  }
-
-  #isOfFolder({ length }: ListedLock): boolean {
-    return length === lengthOf(this.#path);
+    const device = owners.lockDevice();
+    const { place, self } = marksOf(path);
+    const isOfFolder = (marks: bigint) =>
+      marks >> BigInt(MARK_BITS) === place || BigInt.asUintN(MARK_BITS, marks) === self;
+    for (const [, type, on, inode, first, last] of readLocks().matchAll(LOCK)) {
+      if (on !== device) continue;
+      const start = BigInt(first!);
+      const length = BigInt(last!) - start;
+      if (type === 'READ') this.#since.set(inode!, Number(length));
+      // The state's own lock starts at one of the first bytes, where no owner's lock starts.
+      else if (start >= LEAST_START && isOfFolder(length))
+        this.#inodes.set(start, [...(this.#inodes.get(start) ?? []), inode!]);
+    }
   }
 
   /** True if the owner holds its lock, wherever its file is. */
   has(uuid: string): boolean {
-    const begin = startOf(uuid);
-    return this.#locks.some((lock) => lock.start === begin && this.#isOfFolder(lock));
+    return this.#inodes.has(startOf(uuid));
   }
 
-  /** The beginnings of other owners' uuids: owners that hold locks and whose files were removed. */
-  beside(uuids: readonly string[]): string[] {
+  /** The generation that the owner's seal shows; 0 for an owner of an earlier version. */
+  since(uuid: string): number {
+    return this.#sinceOf(startOf(uuid));
+  }
+
+  #sinceOf(start: bigint): number {
+    return Math.max(0, ...(this.#inodes.get(start) ?? []).map((inode) => this.#since.get(inode) ?? 0));
+  }
+
+  /** The other owners that hold locks: their files were removed. */
+  beside(uuids: readonly string[]): RemovedOwner[] {
     const excluded = new Set(uuids.map(startOf));
-    const others = this.#locks.filter((lock) => !excluded.has(lock.start) && this.#isOfFolder(lock));
-    return [...new Set(others.map(({ start }) => start))].map((start) => {
+    const others = [...this.#inodes.keys()].filter((start) => !excluded.has(start));
+    return others.map((start) => {
       const digits = start.toString(16).padStart(START_DIGITS, '0');
-      return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12)}`;
+      const uuid = `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${digits.slice(12)}`;
+      return { uuid, since: this.#sinceOf(start) };
     });
   }
 }

@@ -1,5 +1,6 @@
 // Reads the files of a state folder without trusting them: which are good, which are damaged, and
 // what the owners' files claim.
+import { crc32 } from 'node:zlib';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
@@ -148,9 +149,12 @@ export function committedIn(folder: NativeFolder, name: string): number | undefi
 
 /** An owner that lives or may live, whose holdings cannot be read. */
 export interface UnknownOwner {
-  /** Only the beginning if its file was removed. The owner may write that file again. */
+  /** Only the beginning if its file was removed. */
   readonly uuid: string;
-  readonly isFileMissing: boolean;
+  /** True if other programs removed, replaced or changed its file. The owner may write it again. */
+  readonly isFileLost: boolean;
+  /** The first generation that has all that the owner has claimed; 0 if unknown. */
+  readonly since: number;
   /** Has the code ERR_STATE_CORRUPT or ERR_STATE_VERSION. */
   readonly error: NumalignError;
 }
@@ -220,10 +224,16 @@ export function findOwners(
   const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
     if (uuid === ownFile?.uuid) continue;
-    const locked = isLocked(owners, uuid) || locks?.has(uuid) === true;
+    const isOwnFile = isLocked(owners, uuid);
+    const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
+      if (locked && !(isOwnFile && owners.agreesWithSeal(uuid, crc32(bytes)))) {
+        const error = lostOwner(uuid, 'replaced or changed');
+        unknown.push({ uuid, error, isFileLost: true, since: locks?.since(uuid) ?? 0 });
+        continue;
+      }
       if (record && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
@@ -239,17 +249,12 @@ export function findOwners(
       )
         throw error;
       if (locked || needsNoLock(owners, uuid))
-        unknown.push({ uuid, error: unknownOwner(uuid, error), isFileMissing: false });
+        unknown.push({ uuid, error: unknownOwner(uuid, error), isFileLost: false, since: 0 });
     }
   }
   const withFile = ownFile ? [...uuids, ownFile.uuid] : uuids;
-  for (const uuid of locks?.beside(withFile) ?? []) {
-    const cause = new NumalignError(
-      'ERR_STATE_CORRUPT',
-      'its file was removed, and it has not written it again',
-    );
-    unknown.push({ uuid, error: unknownOwner(`${uuid}…`, cause), isFileMissing: true });
-  }
+  for (const { uuid, since } of locks?.beside(withFile) ?? [])
+    unknown.push({ uuid, error: lostOwner(`${uuid}…`, 'removed'), isFileLost: true, since });
   return { living, unknown, latest };
 }
 
@@ -267,6 +272,11 @@ function readOwner(owners: NativeFolder, uuid: string): Buffer {
 function needsNoLock(owners: NativeFolder, uuid: string): boolean {
   const bytes = readOwner(owners, uuid);
   return bytes.length > 0 && kindIn(bytes) !== 'process';
+}
+
+function lostOwner(uuid: string, what: string): NumalignError {
+  const why = `its file was ${what} by another program, and it has not written it again`;
+  return unknownOwner(uuid, new NumalignError('ERR_STATE_CORRUPT', why));
 }
 
 function unknownOwner(uuid: string, cause: NumalignError): NumalignError {

@@ -3,15 +3,27 @@ import { statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import { NumalignError } from '../../base/errors.js';
+import { mountOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { GROUP, whyClosed } from './machine-group.js';
 
-export function folderError(path: string, message: string, cause?: unknown): NumalignError {
-  return new NumalignError('ERR_STATE_FOLDER', `the state folder ${path} cannot be used: ${message}`, {
-    value: path,
-    valid: `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, with you as a member`,
-    cause,
-  });
+export function folderError(
+  path: string,
+  message: string,
+  cause?: unknown,
+  valid = `a folder that you own, or ${path} made for you: mode 2770, group ${GROUP}, with you as a member`,
+): NumalignError {
+  const text = `the state folder ${path} cannot be used: ${message}`;
+  return new NumalignError('ERR_STATE_FOLDER', text, { value: path, valid, cause });
+}
+
+// Their locks are the kernel's own.
+const LOCKING_FILE_SYSTEMS = 'a folder on tmpfs, ext4, xfs or btrfs, or on an overlay of them';
+
+function noLocksError(path: string, cause: unknown): NumalignError {
+  const type = mountOf(path)?.type ?? 'unknown';
+  const why = `its file system (${type}) has no open-file-description locks that the kernel lists, which show numalign which owners live; use ${LOCKING_FILE_SYSTEMS}`;
+  return folderError(path, why, cause, LOCKING_FILE_SYSTEMS);
 }
 
 // The topmost part of the path's parents that is not a folder.
@@ -44,11 +56,10 @@ export function explain(path: string, error: unknown): unknown {
     EPERM: denied,
     EROFS: 'its file system is read-only',
   };
-  const noLocks = 'its file system has no open-file-description locks, which show numalign which owners live';
-  const isLocking = error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0);
+  if (error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0)) return noLocksError(path, error);
   const stale =
     'the file of its lock was removed while it was locked, and another process may have the lock now';
-  const cause = isLocking ? noLocks : error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
+  const cause = error.errno === ESTALE ? stale : reasons[error.errnoName ?? ''];
   const reason = typeof cause === 'function' ? cause() : cause;
   if (reason === undefined) return error;
   // The message of an error inside the folder names its file.

@@ -25,6 +25,8 @@ const LEAST_TO_REWRITE = 1 << 14;
 
 export class OwnOwner {
   readonly record: OwnerRecord;
+  /** The first generation of the state that has all that the file claims, or a later one. */
+  since: number;
   readonly #folder: NativeFolder;
   readonly #path: string;
   #lock: NativeOwner;
@@ -52,12 +54,23 @@ export class OwnOwner {
     this.#folder = folder;
     this.#path = path;
     this.#header = header;
+    this.since = header.generation;
     this.#lock = this.#createFile();
   }
 
   #createFile(): NativeOwner {
     const { uuid } = this.record;
-    return this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
+    const lock = this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
+    this.#seal(lock);
+    return lock;
+  }
+
+  #seal(lock = this.#lock): void {
+    lock.seal(this.#fileChecksum, this.since);
+  }
+
+  get #fileChecksum(): number {
+    return crc32(endLine(this.#lines), this.#checksum);
   }
 
   // The bytes of the whole file. Counts them as written.
@@ -171,6 +184,7 @@ export class OwnOwner {
     this.#bytes += Buffer.byteLength(text);
     this.#lines = count;
     this.#checksum = crc32(text, this.#checksum);
+    this.#seal();
   }
 
   #writeWhole(
@@ -182,18 +196,22 @@ export class OwnOwner {
     const before = { header: this.#header, pods: new Map(this.#pods), kubelet: this.#kubelet };
     this.#note(header, newClaims, droppedUids);
     this.#kubelet = kubelet;
-    this.#isTorn = true;
     try {
-      this.#lock.write(this.#whole());
-      this.#isTorn = false;
+      this.#rewrite();
     } catch (error) {
       this.#header = before.header;
       this.#pods = before.pods;
       this.#kubelet = before.kubelet;
-      this.#lock.write(this.#whole());
-      this.#isTorn = false;
+      this.#rewrite();
       throw error;
     }
+  }
+
+  #rewrite(): void {
+    this.#isTorn = true;
+    this.#lock.write(this.#whole());
+    this.#seal();
+    this.#isTorn = false;
   }
 
   /**
@@ -234,20 +252,20 @@ export class OwnOwner {
     if (isThere && this.#isWhole()) return false;
     this.#isTorn = true;
     if (isThere) {
-      this.#lock.write(this.#whole());
+      this.#rewrite();
     } else {
       const lock = this.#createFile();
       this.#formerFiles.push(this.#lock);
       this.#lock = lock;
+      this.#isTorn = false;
     }
-    this.#isTorn = false;
     return true;
   }
 
   // True if the file on disk is what this process wrote.
   #isWhole(): boolean {
     const bytes = this.#folder.read(this.record.uuid);
-    return bytes !== undefined && crc32(bytes) === crc32(endLine(this.#lines), this.#checksum);
+    return bytes !== undefined && crc32(bytes) === this.#fileChecksum;
   }
 
   /** Releases the locks. The owner is dead then, unless a child has a copy of a descriptor. */

@@ -11,6 +11,7 @@ import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
+import { explaining } from '../folder/folder-error.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { decodeOwnerFile } from '../format/owner-file.js';
 import { LivingOwners, type OwnerNotices } from './living-owners.js';
@@ -44,7 +45,7 @@ export class Owners implements OwnerRegistry {
   // Counts this environment's transactions.
   #turn = 0;
 
-  /** `folder`: owners/ of the state folder. `path`: the folder's path as all its users see it. */
+  /** `folder`: owners/ of the state folder. `path`: the state folder. */
   constructor(folder: NativeFolder, path: string, bootId: string) {
     this.#folder = folder;
     this.#path = path;
@@ -71,7 +72,8 @@ export class Owners implements OwnerRegistry {
   recordFor(owner: OwnerChoice): OwnerRecord {
     if (owner !== 'process') return newOwner(owner, randomUUID());
     if (!this.#ownOwner) {
-      this.#ownOwner = new OwnOwner(this.#folder, this.#path, this.#header!);
+      const make = () => new OwnOwner(this.#folder, this.#path, this.#header!);
+      this.#ownOwner = explaining(this.#path, make);
       this.#followed = undefined;
     }
     return this.#ownOwner.record;
@@ -156,6 +158,7 @@ export class Owners implements OwnerRegistry {
     const { pods, settings, kubelet } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
+    if (this.#ownOwner) this.#ownOwner.since = generation;
     harmlessly(() => this.#followOwn(pods, kubelet));
     const now = process.uptime();
     if (now < this.#nextSweep) return;
@@ -206,6 +209,7 @@ export class Owners implements OwnerRegistry {
   #claimOwn(before: Assignments | undefined, next: Assignments, newPods: readonly PodAssignment[]): void {
     const self = this.#ownOwner;
     if (!self) return;
+    self.since = this.#header!.generation + 1;
     if (before === undefined) {
       // The file may be damaged too after a recovery.
       this.#followed = undefined;
@@ -314,6 +318,8 @@ export class Owners implements OwnerRegistry {
       generation: checkpoint.generation,
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
-    return findOwners(this.#folder, this.#bootId, this.#ownOwner?.file, this.#path, record);
+    // Texts of pods that were read compare, those of pods in memory may have another order.
+    const ownFile = record ? undefined : this.#ownOwner?.file;
+    return findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
   }
 }

@@ -57,9 +57,8 @@ export function flawOf(
   { generation, assignments: { pods, kubelet } }: Checkpoint,
   { living, unknown }: FoundOwners,
 ) {
-  const highest = Math.max(0, ...living.map((file) => file.generation));
-  if (highest > generation)
-    return `it is older than generation ${highest}, which the file of a living owner names`;
+  const highest = highestNamed({ living, unknown });
+  if (highest > generation) return `it is older than generation ${highest}, which a living owner names`;
   const byUid = new Map(pods.map((pod) => [pod.uid, pod]));
   const isOnRecord = (pod: PodAssignment) => {
     const record = byUid.get(pod.uid);
@@ -78,13 +77,16 @@ export function flawOf(
   );
   if (claims) return `it lacks a later commit for the living owner ${claims.uuid}`;
   const missing = unknown.find(
-    ({ uuid, isFileMissing }) =>
-      isFileMissing &&
+    ({ uuid, isFileLost }) =>
+      isFileLost &&
       !pods.some(({ owner }) => owner.uuid.startsWith(uuid)) &&
       !kubelet?.keeper.uuid.startsWith(uuid),
   );
-  return missing && `it does not know the living owner ${missing.uuid}…, whose file was removed`;
+  return missing && `it does not know the living owner ${missing.uuid}…, whose file was removed or replaced`;
 }
+
+const highestNamed = ({ living, unknown }: Pick<FoundOwners, 'living' | 'unknown'>) =>
+  Math.max(0, ...living.map(({ generation }) => generation), ...unknown.map(({ since }) => since));
 
 /** True if there never was a state, or a user removed all of it. */
 export function isUnused({ found, previous, base, owners }: Clues): boolean {
@@ -95,9 +97,9 @@ export function isUnused({ found, previous, base, owners }: Clues): boolean {
 /** A generation higher than any that a process may have read. */
 export function generationAfter({ found, previous, base, owners, highest }: Clues): number {
   const damaged = [found, previous].map((file) => (file.kind === 'damaged' ? file.generation : 0));
-  const generations = [owners.latest, ...owners.living].map((file) => file?.generation ?? 0);
+  const named = Math.max(owners.latest?.generation ?? 0, highestNamed(owners));
   // The generation after the good one is lost.
-  return Math.max(...damaged, ...generations, highest, (base?.generation ?? 0) + 1) + 1;
+  return Math.max(...damaged, named, highest, (base?.generation ?? 0) + 1) + 1;
 }
 
 /**

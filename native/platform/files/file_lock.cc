@@ -7,15 +7,17 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <fstream>
 #include <system_error>
 #include <thread>
 
 namespace numalign {
 namespace {
 
-struct flock write_lock(LockRange range) {
+struct flock lock_on(LockRange range, short type = F_WRLCK) {
   struct flock lock {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = type;
   lock.l_whence = SEEK_SET;
   lock.l_start = range.start;
   lock.l_len = range.length;
@@ -31,8 +33,7 @@ constexpr LockRange kBothBytes = {0, 2};
 // True if the bytes were locked (or unlocked with F_UNLCK); false if they are taken and `block` is
 // false.
 Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
-  struct flock lock = write_lock(bytes);
-  lock.l_type = type;
+  struct flock lock = lock_on(bytes, type);
   while (fcntl(fd, block ? F_OFD_SETLKW : F_OFD_SETLK, &lock) != 0) {
     if (errno == EINTR) continue;
     if (!block && (errno == EAGAIN || errno == EACCES)) return false;
@@ -76,6 +77,22 @@ uint64_t number_in(std::string_view text) {
   return number < kNumberLimit ? number : 0;
 }
 
+// The bytes behind all owners' ranges.
+constexpr LockRange kSeals = {int64_t{1} << 62, 0};
+
+// From the line "lock: 1: OFDLCK ADVISORY WRITE -1 08:01:12 0 EOF" about the descriptor's own lock,
+// see proc_pid_fdinfo(5).
+Result<std::string> device_listed_for(int fd) {
+  std::ifstream lines("/proc/self/fdinfo/" + std::to_string(fd));
+  for (std::string line; std::getline(lines, line);) {
+    char device[24];
+    if (sscanf(line.c_str(), "lock: %*s %*s %*s %*s %*s %23[0-9a-f:]", device) != 1) continue;
+    const std::string text = device;
+    if (const size_t end = text.rfind(':'); end != std::string::npos) return text.substr(0, end);
+  }
+  return syscall_error("fcntl", "the kernel does not list the lock", ENOLCK);
+}
+
 // Counts forks in a child that goes on without exec: its descriptors are copies of its parent's.
 std::atomic<unsigned> forks = 0;
 [[maybe_unused]] const int kCountsForks = pthread_atfork(nullptr, nullptr, [] { forks++; });
@@ -89,10 +106,19 @@ bool is_file_of(const Folder& folder, const std::string& name, int fd) {
 }
 
 Result<bool> try_lock(int fd, LockRange range) {
-  struct flock lock = write_lock(range);
+  struct flock lock = lock_on(range);
   if (fcntl(fd, F_OFD_SETLK, &lock) == 0) return true;
   if (errno == EAGAIN || errno == EACCES) return false;
   return syscall_error("fcntl", "cannot lock the file");
+}
+
+Result<std::string> listed_device(const Folder& folder) {
+  Result<UniqueFd> opened = folder.open_to_read(".");
+  if (!opened.ok()) return opened.error();
+  const int fd = opened.value().get();
+  // Nobody else locks a folder.
+  if (Result<bool> locked = lock_bytes(fd, {}, F_RDLCK, false); !locked.ok()) return locked.error();
+  return device_listed_for(fd);
 }
 
 Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
@@ -104,6 +130,9 @@ Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& nam
   if (!file.ok()) return file;
   int fd = file.value().get();
   Result<bool> locked = try_lock(fd, range);
+  if (locked.ok() && range.length > 0) {
+    if (Result<std::string> listed = device_listed_for(fd); !listed.ok()) locked = listed.error();
+  }
   if (!locked.ok()) {
     done = locked.error();
   } else if (!locked.value()) {
@@ -117,10 +146,24 @@ Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& nam
   return done.error();
 }
 
-Result<bool> is_locked_elsewhere(int fd) {
-  struct flock lock = write_lock({});
+Result<bool> is_locked_elsewhere(int fd, LockRange range) {
+  struct flock lock = lock_on(range);
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return syscall_error("fcntl", "cannot query the lock of the file");
   return lock.l_type != F_UNLCK;
+}
+
+Result<Done> seal(int fd, uint32_t checksum, uint64_t generation) {
+  Result<bool> locked = lock_bytes(fd, kSeals, F_UNLCK, false);
+  const LockRange range = {kSeals.start + checksum, 1 + static_cast<int64_t>(generation)};
+  if (locked.ok()) locked = lock_bytes(fd, range, F_RDLCK, false);
+  if (!locked.ok()) return locked.error();
+  return Done{};
+}
+
+Result<bool> agrees_with_seal(int fd, uint32_t checksum) {
+  struct flock lock = lock_on(kSeals);
+  if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return syscall_error("fcntl", "cannot query the seal of the file");
+  return lock.l_type == F_UNLCK || lock.l_start == kSeals.start + checksum;
 }
 
 Result<Done> HeldLock::check() const {

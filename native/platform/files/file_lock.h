@@ -17,7 +17,8 @@
 namespace numalign {
 
 // The bytes of a file that a lock covers; they need not exist. A length of 0 reaches to the end of
-// any file. /proc/locks shows them even for a removed file, so that its lock can be recognized.
+// any file. /proc/locks shows them even for a removed file, so that its lock can be recognized. An
+// owner's range ends below 2^62, where seals begin.
 struct LockRange {
   int64_t start = 0;
   int64_t length = 0;
@@ -26,14 +27,26 @@ struct LockRange {
 // True if the lock was taken, false if another holds it. EINVAL: the file system has no such locks.
 Result<bool> try_lock(int fd, LockRange range = {});
 
+// The device in the lines of /proc/locks about files of this folder, like 08:01. On btrfs and
+// overlayfs stat(2) tells another, so it is learnt from a lock. ENOLCK if the kernel lists none.
+Result<std::string> listed_device(const Folder& folder);
+
 // Puts a new file with this text in the place of `name`, locked before any process can see it. A
-// failure changes nothing.
+// failure changes nothing. ENOLCK if the kernel does not list the lock of a range.
 Result<UniqueFd> create_locked_file(const Folder& folder, const std::string& name, std::string_view text,
                                     LockRange range = {});
 
-// True if another open file description holds a lock on any byte (F_OFD_GETLK). The descriptor may
-// be read-only.
-Result<bool> is_locked_elsewhere(int fd);
+// True if another open file description holds a lock on any of these bytes (F_OFD_GETLK). The
+// descriptor may be read-only.
+Result<bool> is_locked_elsewhere(int fd, LockRange range = {});
+
+// Locks a byte range that shows the checksum of what a locked file says, and a generation. Other
+// programs can put an earlier text back, but not its seal. /proc/locks shows it as a shared lock from
+// 2^62 + checksum on, of 1 + generation bytes.
+Result<Done> seal(int fd, uint32_t checksum, uint64_t generation);
+
+// False if the file has a seal of another checksum.
+Result<bool> agrees_with_seal(int fd, uint32_t checksum);
 
 // True if the name still leads to the open file. A lock on a removed file protects nothing.
 bool is_file_of(const Folder& folder, const std::string& name, int fd);
