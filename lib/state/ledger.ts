@@ -1,6 +1,7 @@
 // Ledger: the state folder. Readers take no lock and never see half a state. A transaction takes
 // the lock, reads again, and commits durably.
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { WeakValues } from '../base/collections/weak-values.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
@@ -56,7 +57,7 @@ export class Ledger implements Store {
     const { folder, owners, waiting } = this.#folder;
     const bootId = readBootId();
     this.#owners = new Owners(owners, scope === 'machine' ? MACHINE_STATE_DIR : path, bootId);
-    this.#waiters = new FolderQueue(waiting);
+    this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);

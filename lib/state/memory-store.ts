@@ -31,7 +31,7 @@ export class MemoryStore implements Store {
   readonly owners = OWNERS;
   readonly recoveries = [];
   readonly registry: Registry<Store> = new Registry<Store>(this);
-  readonly waiters = new MemoryQueue(() => this.#tell());
+  readonly waiters = new MemoryQueue();
   readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
   // The last of the running and waiting transactions, which run one after the other.
