@@ -6,6 +6,7 @@ import { WeakValues } from '../base/collections/weak-values.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
+import { turnIfDue } from '../base/steps.js';
 import { MACHINE_STATE_DIR } from '../input/config.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
@@ -211,6 +212,8 @@ export class Ledger implements Store {
     options: TransactOptions,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
+    const turn = turnIfDue();
+    if (turn) await turn;
     options.signal?.throwIfAborted();
     const end = this.use();
     try {

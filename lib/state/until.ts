@@ -1,10 +1,14 @@
 // until: looks repeatedly at a state that other processes change.
-import type { Listener } from './files/folder-watch.js';
-import type { Store } from './store.js';
+import type { Listener, Listening } from './files/folder-watch.js';
 
 // Some changes go unreported: a process was stopped, a device is healthy again, the last process
 // left a v1 cgroup, or the caller's hint provider has room.
 const PERIOD_MS = 500;
+
+/** A store, or what stands for it. */
+interface Watched {
+  watch(listener: Listener, listening?: Listening): () => void;
+}
 
 /** Calls `ring` also twice a second, for changes that `watch` does not report. */
 export function periodically(watch: (ring: Listener) => () => void, ring: Listener): () => void {
@@ -21,7 +25,7 @@ export function periodically(watch: (ring: Listener) => () => void, ring: Listen
  * @throws what `look` throws, and the signal's reason
  */
 export const until = <T>(
-  store: Pick<Store, 'watch'>,
+  store: Watched,
   signal: AbortSignal | undefined,
   look: () => T | undefined | Promise<T | undefined>,
 ): Promise<T> =>
