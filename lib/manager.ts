@@ -10,6 +10,7 @@ import type { Site } from './admission/site.js';
 import { adopt } from './adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
 import { checkOptions, invalidOption } from './base/check-options.js';
+import { turnIfDue } from './base/steps.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { Grant } from './grant.js';
 import { releaseGrant } from './grants/release-grant.js';
@@ -248,6 +249,7 @@ export class Manager extends MachineManager {
   override async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
     const site = this.#site;
     const { dryRun, signal } = parseDefragment(options);
+    await turnIfDue();
     const run = dryRun ? planDefragmentation : defragment;
     return run(site, this.#parts.config.placement, signal);
   }

@@ -2,6 +2,7 @@
 import { cpusNow } from './account/cpus-now.js';
 import { grantWarnings, settingWarnings } from './admission/warnings.js';
 import { obstacleOf } from './base/refusal.js';
+import { turnIfDue } from './base/steps.js';
 import type { DeviceResource } from './decision/devices/device-resources.js';
 import { checkRecorded, firstState } from './decision/machine-settings.js';
 import { totalsOf } from './decision/memory/memory-tables.js';
@@ -65,6 +66,7 @@ export async function openManager(
 
 async function openMachine(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
   const config = parseConfig(options);
+  await turnIfDue();
   const topology = config.topology ?? (await discover());
   // A view checks the placement only when it plans a pod: it may never plan one.
   if (!config.readOnly) checkPlacement(config.placement, topology);

@@ -1,4 +1,4 @@
-// Steps: long work in parts, for callers that wait for it and callers with other work to do.
+// Steps: long work in parts, and many calls in a row, with turns of the event loop in between.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Work that can pause at each yield, and its result. */
@@ -6,6 +6,8 @@ export type Steps<T> = Generator<void, T, void>;
 
 // How long a part may keep the event loop waiting.
 const SLICE_MS = 1;
+// How long calls in a row may keep it waiting.
+const CALLS_S = 0.004;
 
 /** Does the work without a pause. */
 export function inOneGo<T>(steps: Steps<T>): T {
@@ -24,4 +26,24 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
     await nextTurn();
     begin = process.hrtime.bigint();
   }
+}
+
+// When the first call after the last turn of the event loop began.
+let firstCall: number | undefined;
+
+/**
+ * Call it at the beginning of what a caller may await in a loop. Without a turn of the event loop,
+ * calls that wait for no device would keep timers and I/O of the process waiting as long as such a
+ * loop runs. The first call of a turn never waits.
+ */
+export function turnIfDue(): Promise<void> | undefined {
+  // performance.now() would make Node load another module.
+  const now = process.uptime();
+  if (firstCall === undefined) {
+    firstCall = now;
+    setImmediate(() => {
+      firstCall = undefined;
+    });
+  }
+  return now - firstCall < CALLS_S ? undefined : nextTurn();
 }

@@ -12,6 +12,7 @@ import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
 import { checkOptions } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
+import { turnIfDue } from '../base/steps.js';
 import {
   checkPreferredAllocation,
   type DeviceResource,
@@ -209,6 +210,7 @@ export class MachineManager extends ManagerView {
    * @throws ERR_LOCK_TIMEOUT, ERR_STATE_*, ERR_CGROUP, ERR_MANAGER_CLOSED
    */
   async reconcile(): Promise<ReconcileReport> {
+    await turnIfDue();
     return Reconciler.of(this.#site.ledger).reconcile(this.#reconciling);
   }
 }

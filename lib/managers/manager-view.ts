@@ -17,6 +17,7 @@ import { auditGrant } from '../audit/grant-audits.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { invalidOption } from '../base/check-options.js';
 import type { NumalignError } from '../base/errors.js';
+import { turnIfDue } from '../base/steps.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
@@ -207,6 +208,7 @@ export class ManagerView extends ManagerEmitter {
   async defragment(options: DefragmentOptions & { dryRun: true }): Promise<Defragmentation> {
     const { dryRun, signal } = parseDefragment(options);
     if (!dryRun) invalidOption('dryRun', dryRun, 'true: this manager only reads');
+    await turnIfDue();
     return planDefragmentation(this.#site, this.#parts.placement, signal);
   }
 
@@ -247,6 +249,7 @@ export class ManagerView extends ManagerEmitter {
   async audits(): Promise<GrantAudit[]> {
     const site = this.#site;
     checkRealMachine(site);
+    await turnIfDue();
     if (!(await refreshSite(site)).isEmpty) lookAgain(this);
     return this.#watched.look(site.topology, livingPods(this));
   }

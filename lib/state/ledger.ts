@@ -1,10 +1,12 @@
 // Ledger: the state folder. Readers take no lock and never see half a state. A transaction takes
 // the lock, reads again, and commits durably.
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { WeakValues } from '../base/collections/weak-values.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
+import { turnIfDue } from '../base/steps.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
@@ -55,7 +57,7 @@ export class Ledger implements Store {
     const { folder, owners, waiting } = this.#folder;
     const bootId = readBootId();
     this.#owners = new Owners(owners, path, bootId);
-    this.#waiters = new FolderQueue(waiting);
+    this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);
@@ -209,6 +211,8 @@ export class Ledger implements Store {
     options: TransactOptions,
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
+    const turn = turnIfDue();
+    if (turn) await turn;
     options.signal?.throwIfAborted();
     const end = this.use();
     try {

@@ -2,6 +2,7 @@
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { Registry } from '../base/registry.js';
+import { turnIfDue } from '../base/steps.js';
 import { isCgroupAlive } from '../processes/cgroup-owner.js';
 import type { Listener } from './files/folder-watch.js';
 import type { Checkpoint } from './format/checkpoint.js';
@@ -31,7 +32,7 @@ export class MemoryStore implements Store {
   readonly owners = OWNERS;
   readonly recoveries = [];
   readonly registry: Registry<Store> = new Registry<Store>(this);
-  readonly waiters = new MemoryQueue(() => this.#tell());
+  readonly waiters = new MemoryQueue();
   readonly #listeners = new Set<Listener>();
   #checkpoint: Checkpoint | undefined;
   // The last of the running and waiting transactions, which run one after the other.
@@ -52,6 +53,8 @@ export class MemoryStore implements Store {
     decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
   ): Promise<T> {
     const run = async () => {
+      const turn = turnIfDue();
+      if (turn) await turn;
       signal?.throwIfAborted();
       return decide(this.#checkpoint, async (next) => this.#commit(next));
     };

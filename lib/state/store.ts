@@ -67,8 +67,8 @@ export interface StateSource {
   readonly registry: Pick<Registry<StateSource>, 'of'>;
   /**
    * Calls `listener` within milliseconds after a commit or an owner's end, once for several. In a
-   * stream of commits it calls once a second, unless the listener waits in the queue. Returns a
-   * function that ends the watch.
+   * stream of commits it calls once a second, unless the listener hears of each. Returns a function
+   * that ends the watch.
    */
   watch(listener: Listener, listening?: Listening): () => void;
   /** The newest committed checkpoint; undefined before the first commit. */

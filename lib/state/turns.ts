@@ -1,7 +1,7 @@
 // Turns: retries a waiting request, first come first served across processes, until there is room
 // or the caller gives up.
 import type { Store } from './store.js';
-import { until } from './until.js';
+import { until, untilRung } from './until.js';
 import type { Ticket } from './wait-queue.js';
 
 /** The caller's place in the queue, for an attempt under the lock. */
@@ -13,8 +13,9 @@ export interface Turn {
 }
 
 /**
- * Calls `attempt` until it returns a value: at first, and at each change when it is the caller's
- * turn. An attempt that returns undefined must have called {@link Turn.wait}.
+ * Calls `attempt` until it returns a value: at first, and at each change once it is the caller's
+ * turn. Until then only the end of a request before it wakes it. An attempt that returns undefined
+ * must have called {@link Turn.wait}.
  * @throws what `attempt` throws, and the signal's reason
  */
 export async function inTurn<T>(
@@ -34,11 +35,17 @@ export async function inTurn<T>(
       return true;
     },
   };
+  const next = () => waiters.predecessorOf(ticket!);
   try {
+    signal?.throwIfAborted();
+    const result = await attempt(turn);
+    if (result !== undefined) return result;
+    for (let before = next(); before; before = next()) {
+      const { watch, isWaiting } = before;
+      await untilRung(watch, signal, () => !isWaiting() || undefined);
+    }
     // Taking the lock is pointless while others come first.
-    return await until(store, signal, () =>
-      ticket === undefined || turn.isOurs() ? attempt(turn) : undefined,
-    );
+    return await until(store, signal, () => (turn.isOurs() ? attempt(turn) : undefined));
   } finally {
     if (ticket) waiters.leave(ticket);
     end();

@@ -1,12 +1,23 @@
-// WaitQueue: the processes that wait for CPUs, first come first. A folder's queue is files in
+// WaitQueue: the requests that wait for CPUs, first come first. A folder's queue is files in
 // waiting/, each locked while its process lives.
-import { NumalignError } from '../base/errors.js';
+import { join } from 'node:path';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
+import { IN_ATTRIB, IN_CLOSE_WRITE, IN_DELETE_SELF, IN_MOVE_SELF, watchFile } from './files/folder-events.js';
+import type { Listener } from './files/folder-watch.js';
 import { lockHolder, lockNote } from './owners/lock-holder.js';
+import { periodically } from './until.js';
 
 /** A place in the queue. Lower numbers come first. */
 export interface Ticket {
   readonly number: number;
+}
+
+/** A request that waits before another. Only its end can bring the other's turn. */
+export interface Predecessor {
+  isWaiting(): boolean;
+  /** Calls `listener` when it may have stopped waiting. Returns a function that ends the watch. */
+  watch(listener: Listener): () => void;
 }
 
 export interface WaitQueue {
@@ -14,62 +25,165 @@ export interface WaitQueue {
   join(): Ticket;
   /** True if no living process has waited longer. Without a ticket: true if no process waits. */
   isFirst(ticket: Ticket | undefined): boolean;
+  /** A request that waits before this one, if any does. Requests that share one take turns. */
+  predecessorOf(ticket: Ticket): Predecessor | undefined;
   leave(ticket: Ticket): void;
 }
 
-// Padded, so that names sort by number.
-const DIGITS = 16;
-const NAME = /^\d{16}$/;
-const nameOf = ({ number }: Ticket) => String(number).padStart(DIGITS, '0');
+/** The queue of a state in memory, or the part of a folder's queue that this environment waits in. */
+export class MemoryQueue implements WaitQueue {
+  readonly #waiting = new Set<Ticket>();
+  readonly #listeners = new Map<Ticket, Listener>();
+  #last = 0;
 
-export class FolderQueue implements WaitQueue {
-  readonly #folder: NativeFolder;
-  // Keeps references: garbage collection would release the locks.
-  readonly #ownFiles = new Map<string, NativeOwner>();
-
-  /** `folder`: waiting/ of the state folder. */
-  constructor(folder: NativeFolder) {
-    this.#folder = folder;
-  }
-
-  join(): Ticket {
-    const names = this.#names().sort();
-    for (const name of names) if (!this.#isAlive(name)) this.#folder.remove(name);
-    const ticket = { number: Number(names.at(-1) ?? 0) + 1 };
-    this.#ownFiles.set(nameOf(ticket), this.#folder.createOwner(nameOf(ticket), lockNote()));
+  join(number = this.#last + 1): Ticket {
+    this.#last = number;
+    const ticket = { number };
+    this.#waiting.add(ticket);
     return ticket;
   }
 
+  get #first(): Ticket | undefined {
+    const [first] = this.#waiting;
+    return first;
+  }
+
   isFirst(ticket: Ticket | undefined): boolean {
-    const place = ticket && nameOf(ticket);
-    return !this.#names().some((name) => (place === undefined || name < place) && this.#isWaiting(name));
+    return this.#first === ticket;
+  }
+
+  // Calls only the ticket that becomes the first: the others need not wake.
+  predecessorOf(ticket: Ticket): Predecessor | undefined {
+    if (this.isFirst(ticket)) return undefined;
+    const watch = (listener: Listener) => {
+      this.#listeners.set(ticket, listener);
+      return () => void this.#listeners.delete(ticket);
+    };
+    return { isWaiting: () => !this.isFirst(ticket), watch };
+  }
+
+  leave(ticket: Ticket): void {
+    this.#waiting.delete(ticket);
+    const first = this.#first;
+    if (first) this.#listeners.get(first)?.();
+  }
+}
+
+// Padded, so that names sort by number. Greater numbers, which no queue reaches, are not names of
+// numalign.
+const DIGITS = 16;
+const NAME = /^0\d{15}$/;
+const nameOf = ({ number }: Ticket) => String(number).padStart(DIGITS, '0');
+
+const noteIn = (folder: NativeFolder, name: string) =>
+  lockHolder(unlessRefused(() => folder.read(name))?.toString('utf8') ?? '');
+
+// A request that ends removes its file; the kernel closes the file of a killed process.
+const ENDED = IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF;
+
+export class FolderQueue implements WaitQueue {
+  readonly #folder: NativeFolder;
+  readonly #path: string;
+  // The tickets of this environment, and their files: garbage collection would release the locks.
+  readonly #own = new MemoryQueue();
+  readonly #files = new Map<Ticket, NativeOwner>();
+  // The names at the last join, in order. Later ones come after each ticket of this environment.
+  #names: string[] = [];
+
+  /** `folder`: waiting/ of the state folder, at `path`. */
+  constructor(folder: NativeFolder, path: string) {
+    this.#folder = folder;
+    this.#path = path;
+  }
+
+  join(): Ticket {
+    this.#names = this.#list().sort();
+    const number = this.#removeEnded() + 1;
+    const file = this.#folder.createOwner(nameOf({ number }), lockNote());
+    const ticket = this.#own.join(number);
+    this.#files.set(ticket, file);
+    return ticket;
   }
 
   // Other files in the folder are ignored.
-  #names(): string[] {
+  #list(): string[] {
     return this.#folder.list().filter((name) => NAME.test(name));
+  }
+
+  // Only at both ends, because each file takes a look: those in between get there. Returns the last
+  // number that is taken.
+  #removeEnded(): number {
+    let last = 0;
+    for (const end of [0, -1])
+      for (let name = this.#names.at(end); name !== undefined; name = this.#names.at(end)) {
+        const place = name;
+        const isAlive = this.#isAlive(place);
+        if (!isAlive) unlessRefused(() => this.#folder.remove(place));
+        // A folder is not removed.
+        if (this.#folder.version(place) !== undefined) last = Math.max(last, Number(place));
+        if (isAlive) break;
+        this.#names.splice(end, 1);
+      }
+    return last;
+  }
+
+  isFirst(ticket: Ticket | undefined): boolean {
+    if (!this.#own.isFirst(ticket)) return false;
+    return ticket ? this.#before(ticket) === undefined : !this.#list().some((name) => this.#isWaiting(name));
+  }
+
+  predecessorOf(ticket: Ticket): Predecessor | undefined {
+    const own = this.#own.predecessorOf(ticket);
+    if (own) return own;
+    const name = this.#before(ticket);
+    if (name === undefined) return undefined;
+    return {
+      isWaiting: () => this.#isWaiting(name),
+      // Nothing reports that a process was stopped.
+      watch: (listener) => periodically((ring) => this.#watch(name, ring), listener),
+    };
+  }
+
+  // The last request of another process before the first one of this process. As long as it waits,
+  // it does not matter which others do.
+  #before(ticket: Ticket): string | undefined {
+    const name = nameOf(ticket);
+    const place = this.#names.findIndex((each) => each >= name);
+    for (let i = (place < 0 ? this.#names.length : place) - 1; i >= 0; i--) {
+      const other = this.#names[i]!;
+      if (this.#isWaiting(other)) return other;
+      if (!this.#isAlive(other)) this.#names.splice(i, 1);
+    }
+    return undefined;
+  }
+
+  // Without a watch, the period remains.
+  #watch(name: string, listener: Listener): () => void {
+    return unlessRefused(() => watchFile(join(this.#path, name), ENDED, listener)) ?? (() => {});
   }
 
   // A stopped process keeps its place but does not block others.
   #isWaiting(name: string): boolean {
-    if (!this.#isAlive(name)) return false;
-    return this.#ownFiles.has(name) || !lockHolder(this.#folder.read(name)?.toString('utf8') ?? '').isStopped;
+    return this.#isAlive(name) && !noteIn(this.#folder, name).isStopped;
   }
 
+  // No request has what is not an ordinary file.
   #isAlive(name: string): boolean {
-    return this.#ownFiles.has(name) || this.#folder.isOwnerAlive(name);
+    return unlessRefused(() => this.#folder.isOwnerAlive(name), false);
   }
 
   leave(ticket: Ticket): void {
-    const name = nameOf(ticket);
+    const file = this.#files.get(ticket);
     try {
-      this.#folder.remove(name);
+      // The folder may have been replaced, and the name may be another request's.
+      if (file?.isCurrent(this.#folder)) this.#folder.remove(nameOf(ticket));
     } catch (error) {
       // The place counts as dead anyway; the next process that joins removes it.
       if (!(error instanceof NumalignError)) throw error;
     } finally {
-      this.#ownFiles.get(name)?.close();
-      this.#ownFiles.delete(name);
+      file?.close();
+      this.#files.delete(ticket);
+      this.#own.leave(ticket);
     }
   }
 }
@@ -87,37 +201,9 @@ export function waitersIn(folder: NativeFolder): Waiter[] {
   const names = folder.list().filter((name) => NAME.test(name));
   return names
     .sort()
-    .filter((name) => folder.isOwnerAlive(name))
+    .filter((name) => unlessRefused(() => folder.isOwnerAlive(name), false))
     .map((name) => {
-      const { holder, pid } = lockHolder(folder.read(name)?.toString('utf8') ?? '');
+      const { holder, pid } = noteIn(folder, name);
       return { pid, command: pid === null ? holder : holder.slice(`${pid} `.length) };
     });
-}
-
-/** The queue of a state in memory. */
-export class MemoryQueue implements WaitQueue {
-  #last = 0;
-  readonly #waiting = new Set<number>();
-  readonly #onLeave: () => void;
-
-  /** `onLeave`: called when a waiter leaves, so that the next can try. */
-  constructor(onLeave: () => void) {
-    this.#onLeave = onLeave;
-  }
-
-  join(): Ticket {
-    this.#last++;
-    this.#waiting.add(this.#last);
-    return { number: this.#last };
-  }
-
-  isFirst(ticket: Ticket | undefined): boolean {
-    const [first] = this.#waiting;
-    return first === undefined || first === ticket?.number;
-  }
-
-  leave({ number }: Ticket): void {
-    this.#waiting.delete(number);
-    this.#onLeave();
-  }
 }

@@ -229,6 +229,31 @@ describe('waiting', () => {
     expect((await stopped.tell('settled', { key: 'a' })).cpus).toBe('0-14');
   });
 
+  it('goes on in order when the first ones are stopped, killed or give up', async () => {
+    const stateDir = makeStateDir();
+    const manager = await simulated(stateDir);
+    const holder = await manager.acquire({ cpu: 14 });
+    const agents: Agent[] = [];
+    for (const cpu of [15, 14, 13, 12, 11]) {
+      const agent = await agentOn(stateDir);
+      await agent.tell('begin', { key: 'a', cpu });
+      agents.push(agent);
+      while (readdirSync(join(stateDir, 'waiting')).length < agents.length) await soon();
+    }
+    const [stopped, killed, aborted, next, last] = agents as [Agent, Agent, Agent, Agent, Agent];
+    await stopWithoutLock(stopped, stateDir);
+    await killed.kill();
+    await aborted.tell('abort', { key: 'a' });
+    await holder.release();
+    const { uid } = await next.tell('settled', { key: 'a' });
+    expect(readdirSync(join(stateDir, 'waiting'))).toContain('5'.padStart(16, '0'));
+    await next.tell('release', { uid });
+    const grant = await last.tell('settled', { key: 'a' });
+    await last.tell('release', { uid: grant.uid });
+    stopped.process.kill('SIGCONT');
+    expect((await stopped.tell('settled', { key: 'a' })).cpus).toBe('0-14');
+  });
+
   it('ignores other files in its folder', async () => {
     const manager = await simulated();
     mkdirSync(join(manager.stateDir, 'waiting', 'lost+found'));

@@ -73,7 +73,7 @@ it('a budget that was unused for long has ten looks at once', () => {
 it('waiting requests get a notice of every commit, and other listeners of a stream only some', async () => {
   const { listen, commit, read } = makeWatch();
   const bystander = listen();
-  const waiting = listen({ queue: true });
+  const waiting = listen({ atOnce: true });
   const begin = performance.now();
   await stream(commit, waiting, 40);
   const most = AT_ONCE + 1 + (performance.now() - begin) / PERIOD_MS;
@@ -103,6 +103,6 @@ it('a request that joins the queue during a stream gets a notice of the next com
     commit();
     await pause(20);
   }
-  const waiting = listen({ queue: true });
+  const waiting = listen({ atOnce: true });
   await stream(commit, waiting, 3);
 });

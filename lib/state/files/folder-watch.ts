@@ -1,9 +1,7 @@
-// FolderWatch: reports commits of other processes, and to waiters in the queue that another stops
-// waiting. Nothing else wakes the process. A stream of commits wakes a process outside the queue
-// once a second at most.
+// FolderWatch: reports commits of other processes. Nothing else wakes the process. A stream of
+// commits wakes a process that does not wait for one once a second at most.
 import { join } from 'node:path';
 import { FileWatch } from './file-watch.js';
-import { IN_DELETE, IN_MOVED_FROM, watchFolder } from './folder-events.js';
 import { LookBudget } from './look-budget.js';
 
 /** Called when holdings may have changed. It says only that a look is worthwhile. */
@@ -13,11 +11,8 @@ export type Listener = () => void;
 export interface Listening {
   /** The watch does not keep the process alive. */
   readonly isQuiet?: boolean;
-  /**
-   * The listener waits in the queue. It hears of each commit at once, and when another stops
-   * waiting.
-   */
-  readonly queue?: boolean;
+  /** The listener waits for a commit, and hears of each at once. */
+  readonly atOnce?: boolean;
 }
 
 // The longest delay of a Node timer. It keeps the process alive and wakes it every 24 days.
@@ -25,20 +20,17 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 /** Watches while it has listeners. Keeps the process alive while one of them is not quiet. */
 export class FolderWatch {
-  readonly #queuePath: string;
   readonly #file: FileWatch;
   readonly #listeners = new Map<Listener, Listening>();
-  readonly #rung = new Set<'state' | 'queue'>();
-  #endQueue: (() => void) | undefined;
+  #isRung = false;
   #alive: NodeJS.Timeout | undefined;
   readonly #budget = new LookBudget();
-  // The next look of listeners outside the queue.
+  // The next look of listeners that do not hear of each commit.
   #next: NodeJS.Timeout | undefined;
 
   /** `file`: the file in the folder that commits change. */
   constructor(path: string, file: string) {
-    this.#queuePath = join(path, 'waiting');
-    this.#file = new FileWatch(join(path, file), () => this.#ring('state'));
+    this.#file = new FileWatch(join(path, file), () => this.ring());
   }
 
   /** Returns a function that removes the listener. */
@@ -52,16 +44,9 @@ export class FolderWatch {
     };
   }
 
-  /** Calls all listeners: something happened that the folder does not show. */
-  ring(): void {
-    this.#ring('state');
-  }
-
   /** The path has another folder now. */
   restart(): void {
     this.#file.restart();
-    this.#endQueue?.();
-    this.#endQueue = undefined;
     this.#follow();
   }
 
@@ -73,53 +58,36 @@ export class FolderWatch {
       clearTimeout(this.#next);
       this.#next = undefined;
     }
-    if (!all.some(({ queue }) => queue)) {
-      this.#endQueue?.();
-      this.#endQueue = undefined;
-    } else {
-      this.#endQueue ??= this.#watchQueue();
-      this.#file.resume();
-    }
+    if (all.some(({ atOnce }) => atOnce)) this.#file.resume();
     const isKept = all.some(({ isQuiet }) => !isQuiet);
     if (isKept === (this.#alive !== undefined)) return;
     clearInterval(this.#alive);
     this.#alive = isKept ? setInterval(() => {}, LONGEST_MS) : undefined;
   }
 
-  // Without a watch, a waiter still looks twice a second.
-  #watchQueue(): (() => void) | undefined {
-    try {
-      return watchFolder(this.#queuePath, IN_DELETE | IN_MOVED_FROM, () => this.#ring('queue'));
-    } catch {
-      return undefined;
-    }
-  }
-
-  // Calls listeners once for all events in one turn of the event loop.
-  #ring(what: 'state' | 'queue'): void {
-    const isFirst = this.#rung.size === 0;
-    this.#rung.add(what);
-    if (!isFirst) return;
+  /** Calls listeners, once for all events in one turn of the event loop. */
+  ring(): void {
+    if (this.#isRung) return;
+    this.#isRung = true;
     setImmediate(() => {
-      const isState = this.#rung.has('state');
-      this.#rung.clear();
-      const isDue = isState && this.#isDue();
-      for (const [listener, { queue }] of [...this.#listeners]) if (queue || isDue) listener();
+      this.#isRung = false;
+      const isDue = this.#isDue();
+      for (const [listener, { atOnce }] of [...this.#listeners]) if (atOnce || isDue) listener();
     });
   }
 
-  // True if listeners outside the queue may look now. If not, a timer rings later, and until then
-  // commits do not wake this process unless it also has a waiter.
+  // True if the other listeners may look now. If not, a timer rings later, and until then commits do
+  // not wake this process unless a listener hears of each.
   #isDue(): boolean {
     const all = [...this.#listeners.values()];
-    if (all.every(({ queue }) => queue)) return false;
+    if (all.every(({ atOnce }) => atOnce)) return false;
     const waitMs = this.#budget.take(performance.now());
     if (waitMs === 0) return true;
-    if (!all.some(({ queue }) => queue)) this.#file.pause();
+    if (!all.some(({ atOnce }) => atOnce)) this.#file.pause();
     this.#next ??= setTimeout(() => {
       this.#next = undefined;
       this.#file.resume();
-      this.#ring('state');
+      this.ring();
     }, waitMs).unref();
     return false;
   }
