@@ -219,6 +219,27 @@ describe('a rolling restart', () => {
     expect(await cluster.restart()).toMatchObject([{ before: again }]);
   });
 
+  it('forks no worker if the cluster is disconnected while the next one cannot be forked', async () => {
+    const manager = await setUp();
+    const { worker } = await fork();
+    const grant = worker.grant!;
+    const { startChild } = grant;
+    Object.assign(grant, {
+      startChild: () => {
+        Object.assign(grant, { startChild });
+        cluster.disconnect();
+        throw new Error('not now');
+      },
+    });
+    let forks = 0;
+    const count = () => void forks++;
+    cluster.on('fork', count);
+    onTestFinished(() => void cluster.off('fork', count));
+    expect(await errorOf(() => cluster.restart())).toMatchObject({ message: 'not now' });
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(forks).toBe(0);
+  });
+
   it('waits for another restart that is under way', async () => {
     await setUp();
     const { worker } = await fork();
