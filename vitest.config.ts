@@ -53,6 +53,7 @@ const PROCESSES = [
   tests('admission', 'changed-machine,hotplug'),
   tests('cli', 'admit,run-in-place'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
+  tests('managers', 'throwing-listeners'),
   'test/{lifecycle,metrics}/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
   tests('elastic', 'elastic-{crashes,patience,processes}'),

@@ -187,12 +187,16 @@ export class Slot {
 
   #onEnd(life: WorkerLife): void {
     if (this.#isHeld || life !== this.#life) return;
-    if (this.#isClosed || life.hasEndedByChoice) this.#end();
+    if (life.hasEndedByChoice) this.#end();
     else this.#restart(life.ageMs);
   }
 
-  // Starts the successor of a worker that has lived for `lifeMs`.
+  // Starts the successor of a worker that has lived for `lifeMs`, unless the slot is closed.
   #restart(lifeMs: number): void {
+    if (this.#isClosed) {
+      this.#end();
+      return;
+    }
     this.#leaveShared();
     const waitMs = this.#backoff.after(lifeMs);
     const { shortLives } = this.#backoff;
@@ -213,7 +217,7 @@ export class Slot {
       const isLast = error instanceof NumalignError && error.code === 'ERR_MANAGER_CLOSED';
       const what = isLast ? 'is not' : 'cannot be';
       warn(`worker ${this.#worker?.id} ${what} forked again: ${(error as Error).message}`);
-      if (this.#isClosed || isLast) this.#end();
+      if (isLast) this.#end();
       else this.#restart(0);
     }
   }

@@ -17,7 +17,9 @@ export class WorkerLife {
    */
   constructor(worker: Worker, ending: () => void, onEnd: () => void) {
     this.worker = worker;
-    for (const event of ['online', 'listening']) worker.once(event, () => this.#events.add(event));
+    // All are prepended: Node calls no listener after one of the user's that throws.
+    for (const event of ['online', 'listening'])
+      worker.prependOnceListener(event, () => this.#events.add(event));
     const { destroy, process: child } = worker;
     // kill() calls destroy().
     worker.destroy = (signal) => {
@@ -26,7 +28,11 @@ export class WorkerLife {
     };
     // The event comes before a caller of fork() can listen, and would end this process.
     if (child.pid === undefined) this.failure = new Promise((resolve) => worker.once('error', resolve));
-    else child.prependOnceListener('exit', ending).once('exit', () => process.nextTick(onEnd));
+    else
+      child.prependOnceListener('exit', () => {
+        ending();
+        process.nextTick(onEnd);
+      });
   }
 
   /** Whether it has listened. */
@@ -67,7 +73,7 @@ export class WorkerLife {
       const timer = setTimeout(fail, startDeadlineMs, `has run for ${startDeadlineMs} ms`, {
         startDeadlineMs,
       });
-      worker.once(event, ready).once('exit', exited);
+      worker.prependOnceListener(event, ready).prependOnceListener('exit', exited);
       if (worker.isDead()) exited(worker.process.exitCode, worker.process.signalCode);
     });
   }
@@ -97,7 +103,7 @@ export class WorkerLife {
         isKilled = process.kill('SIGKILL');
       };
       const timer = setTimeout(kill, deadlineMs);
-      process.once('exit', () => {
+      process.prependOnceListener('exit', () => {
         clearTimeout(timer);
         resolve(isKilled);
       });

@@ -12,6 +12,7 @@ import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
 import { checkOptions } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
+import { callListeners } from '../base/notices/listeners.js';
 import { turnIfDue } from '../base/steps.js';
 import {
   checkPreferredAllocation,
@@ -90,11 +91,9 @@ export class MachineManager extends ManagerView {
         lookAgain(this);
         lookForRoom(site);
       },
-      drifted: (drift) => this.emit('drift', drift),
-      hotplugged: (hotplug) => this.emit('hotplug', hotplug),
-      failed: (error) => {
-        if (this.listenerCount('error') > 0) this.emit('error', error);
-      },
+      drifted: (drift) => callListeners(this, 'drift', drift),
+      hotplugged: (hotplug) => callListeners(this, 'hotplug', hotplug),
+      failed: (error) => callListeners(this, 'error', error),
     };
     const endReconciling = site.topology.isSimulated
       ? () => {}

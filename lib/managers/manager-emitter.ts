@@ -6,6 +6,7 @@ import { ManagerWatch, type StateChange } from '../admission/manager-watch.js';
 import { flagGroundNow, grantInfos } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
+import { callListeners } from '../base/notices/listeners.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { Drift, Hotplug } from '../enforcement/drift.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
@@ -13,7 +14,10 @@ import type { Placement } from '../input/placement.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Lifetime } from './lifetime.js';
 
-/** The events of a {@link Manager}. A {@link ManagerView} has only `change` and `error`. */
+/**
+ * The events of a {@link Manager}. A {@link ManagerView} has only `change` and `error`. What a
+ * listener throws is an uncaught exception; all others are called.
+ */
 export interface ManagerEvents {
   /** The state, or what flags depend on, has changed. A listener keeps the process alive. */
   change: [change: StateChange];
@@ -96,10 +100,10 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
       settings: () => this.settings(),
       sharedPool: () => this.sharedPool(),
       reclaim,
-      tell: (change) => this.emit('change', change),
+      tell: (change) => callListeners(this, 'change', change),
       fail: (error) => {
         publishError(site, 'watch', error);
-        if (this.listenerCount('error') > 0) this.emit('error', error);
+        callListeners(this, 'error', error);
       },
     });
   }

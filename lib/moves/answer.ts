@@ -80,13 +80,9 @@ export async function askListeners(
   };
   Object.freeze(event);
   const refused = (cause: unknown) => notMoved(uid, 'refused', 'its owner refuses', cause);
-  try {
-    // An asynchronous listener answers by its promise.
-    for (const listener of emitter.rawListeners('move')) waitFor(listener.call(emitter, event));
-  } catch (error) {
-    isOpen = false;
-    throw refused(error);
-  }
+  // An asynchronous listener answers by its promise. One that throws refuses; the others hear, too.
+  for (const listener of emitter.rawListeners('move'))
+    waitFor(new Promise((resolve) => resolve(listener.call(emitter, event))));
   const answers = allOf(waits).catch((error) => {
     throw refused(error);
   });

@@ -9,6 +9,7 @@ import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { callListeners } from '../base/notices/listeners.js';
 import { askListeners, memoryNodesAt, offRecord } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
 import { emitterIfAny, type GrantEmitter, type MoveEnd, type ResizeEvent } from './move-event.js';
@@ -32,18 +33,21 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   };
   const stop = ledger.watch(look, { isQuiet: true });
   try {
+    // It may have been called off while an earlier change of the grant was under way.
+    look();
+    if (off.signal.aborted) return;
     // The owner of an elastic grant has agreed to every size in its range.
     if (!changesSize(pod)) await askListeners(emitter, site.topology, pod, off.signal);
     stop();
     endChange = ledger.registry.of(changesUnderWay).begin(uid);
-    await tell(site, pod, await carryOut(site, pod), emitter);
+    tell(site, pod, await carryOut(site, pod), emitter);
   } catch (error) {
-    stop();
     // A listener may still wait for something.
     off.abort(error);
     await refuse(site, pod, error as Error);
-    await tell(site, pod, error as Error, emitter);
+    tell(site, pod, error as Error, emitter);
   } finally {
+    stop();
     endChange?.();
     end();
   }
@@ -75,30 +79,16 @@ function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): 
   );
 }
 
-// Resolves once the listeners were called, so that events of the next change come later.
-async function tell(
+function tell(
   site: Site,
   before: MovingPod,
   outcome: MovedGrant | Error,
   formerEmitter: GrantEmitter | undefined,
-): Promise<void> {
+): void {
   const emitter = emitterIfAny(site.ledger, before.uid) ?? formerEmitter;
   if (!emitter) return;
-  const isResize = changesSize(before);
-  if (emitter.listenerCount(isResize ? 'resize' : 'moveEnd') === 0) return;
-  const emit = isResize
-    ? outcome instanceof Error
-      ? undefined
-      : () => emitter.emit('resize', resizeEvent(site, before, outcome))
-    : () => emitter.emit('moveEnd', moveEnd(site, before, outcome));
-  if (!emit) return;
-  // An error of a listener must not fail the change.
-  await new Promise<void>((resolve) =>
-    setImmediate(() => {
-      resolve();
-      emit();
-    }),
-  );
+  if (!changesSize(before)) callListeners(emitter, 'moveEnd', moveEnd(site, before, outcome));
+  else if (!(outcome instanceof Error)) callListeners(emitter, 'resize', resizeEvent(site, before, outcome));
 }
 
 function resizeEvent(

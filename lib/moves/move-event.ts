@@ -71,7 +71,10 @@ export interface ResizeEvent {
   readonly for: string | null;
 }
 
-/** The events of a {@link Grant}, in the process that owns it. */
+/**
+ * The events of a {@link Grant}, in the process that owns it. What a listener throws is an uncaught
+ * exception, except for `move`, where it refuses; all others are called.
+ */
 export interface GrantEvents {
   /** Before it moves to make room for another request. */
   move: [event: MoveEvent];

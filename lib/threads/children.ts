@@ -13,7 +13,8 @@ export function watchChild(store: Store, uid: string, child: ChildProcess): void
   const end = store.use();
   const ofGrant = all.get(uid) ?? new Set();
   all.set(uid, ofGrant.add(child));
-  child.once('exit', () => {
+  // Prepended: Node calls no listener after one of the user's that throws.
+  child.prependOnceListener('exit', () => {
     ofGrant.delete(child);
     if (ofGrant.size === 0) all.delete(uid);
     end();

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ForkOptions, GrantedWorker } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
+import { uncaught } from '../support/uncaught.js';
 import { ALL, cluster, firstLine, fork, nextWorker, setUp } from './this-primary.js';
 
 /** Warnings during a test. */
@@ -111,6 +112,19 @@ describe('a worker that dies', () => {
     cluster.setupPrimary(before);
     const [again] = await serving;
     expect(again.grant).toBe(worker.grant);
+  });
+
+  it('is forked again although a listener of its end throws', async () => {
+    await setUp();
+    const seen = uncaught();
+    const { worker } = await fork();
+    const next = nextWorker();
+    cluster.once('exit', () => {
+      throw new Error('bug in exit');
+    });
+    process.kill(worker.process.pid!, 'SIGKILL');
+    expect((await next).grant).toBe(worker.grant);
+    expect(seen).toEqual(['bug in exit']);
   });
 
   it('is not the worker of a later fork', async () => {

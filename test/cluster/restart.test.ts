@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { GrantedWorker, Replacement } from '../../lib/entries/cluster.js';
 import { errorOf } from '../support/error-of.js';
+import { uncaught } from '../support/uncaught.js';
 import { ALL, cluster, EXEC, fork, nextWorker, setUp } from './this-primary.js';
 
 const shown = ({ before, worker, overlapped, killed }: Replacement) => ({
@@ -217,6 +218,40 @@ describe('a rolling restart', () => {
     const again = await next;
     expect(again.grant).toBe(worker.grant);
     expect(await cluster.restart()).toMatchObject([{ before: again }]);
+  });
+
+  it('goes on although listeners of the old and of the new worker throw', async () => {
+    await setUp();
+    const seen = uncaught();
+    const { worker } = await fork();
+    const bug = (event: string) => () => {
+      throw new Error(`bug in ${event}`);
+    };
+    worker.process.once('exit', bug('exit'));
+    cluster.once('fork', (next) => next.once('online', bug('online')));
+    expect(await cluster.restart()).toMatchObject([{ before: worker, killed: false }]);
+    await expect.poll(() => seen).toEqual(['bug in exit', 'bug in online']);
+  });
+
+  it('forks no worker if the cluster is disconnected while the next one cannot be forked', async () => {
+    const manager = await setUp();
+    const { worker } = await fork();
+    const grant = worker.grant!;
+    const { startChild } = grant;
+    Object.assign(grant, {
+      startChild: () => {
+        Object.assign(grant, { startChild });
+        cluster.disconnect();
+        throw new Error('not now');
+      },
+    });
+    let forks = 0;
+    const count = () => void forks++;
+    cluster.on('fork', count);
+    onTestFinished(() => void cluster.off('fork', count));
+    expect(await errorOf(() => cluster.restart())).toMatchObject({ message: 'not now' });
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(forks).toBe(0);
   });
 
   it('waits for another restart that is under way', async () => {

@@ -1,8 +1,11 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Manager, NumalignError, openManager } from '../../lib/index.js';
+import { type Grant, type Manager, NumalignError, openManager } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { conductLate, move, release, siteOf } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
+
+const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 
 async function open(): Promise<Manager> {
   const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
@@ -47,32 +50,62 @@ describe.each(['process', 'persistent'] as const)('a move of a grant of a %s own
   });
 });
 
+/** Another process asks the owner, whose listener never answers, and dies. */
+async function askAndDie(manager: Manager, grant: Grant): Promise<void> {
+  const asker = await agentIn(manager);
+  const hears = new Promise<void>((resolve) =>
+    grant.once('move', (event) => {
+      event.waitUntil(new Promise(() => {}));
+      resolve();
+    }),
+  );
+  asker.ask('move', { uid: grant.uid, to: { cpus: '4-5', node: 1 }, for: 'asker' }).catch(() => {});
+  await hears;
+  await asker.kill();
+}
+
+async function agentIn({ stateDir }: Manager): Promise<Agent> {
+  const agent = new Agent();
+  await agent.tell('open', { stateDir, simulate: MACHINE });
+  return agent;
+}
+
+/** What the listeners of a grant hear, in order. */
+function heardOf(grant: Grant): string[] {
+  const heard: string[] = [];
+  grant.on('move', ({ cpus }) => heard.push(`to ${cpus}`));
+  grant.on('moveEnd', ({ isMoved }) => heard.push(isMoved ? 'moved' : 'stays'));
+  return heard;
+}
+
 describe('a listener', () => {
   it('learns the end of a move before the next one begins', async () => {
     const manager = await open();
+    const grant = await manager.acquire({ cpu: 2, movable: { notice: '1m' } });
+    const heard = heardOf(grant);
+    const next = await agentIn(manager);
+    await askAndDie(manager, grant);
+    await next.tell('move', { uid: grant.uid, to: { cpus: '6-7', node: 1 }, for: 'next' });
+    await expect.poll(() => heard).toEqual(['to 4-5', 'stays', 'to 6-7', 'moved']);
+  });
+
+  it('hears nothing of a move that was called off before its turn', async () => {
+    const manager = await open();
     const grant = await manager.acquire({ cpu: 2, movable: true });
-    const heard: string[] = [];
-    grant.on('move', ({ cpus }) => heard.push(`to ${cpus}`));
-    grant.on('moveEnd', ({ isMoved }) => heard.push(isMoved ? 'moved' : 'stays'));
-    await Promise.all(['4-5', '6-7'].map((cpus) => conductLate(manager, grant.uid, { cpus, node: 1 })));
-    expect(heard).toEqual(['to 4-5', 'stays', 'to 6-7', 'stays']);
+    const heard = heardOf(grant);
+    await conductLate(manager, grant.uid, { cpus: '4-5', node: 1 });
+    expect(heard).toEqual([]);
   });
 });
 
 describe('a resize', () => {
   it('continues if a move that was called off before ends meanwhile', async () => {
     const manager = await open();
-    const grant = await manager.acquire({ cpu: 2, movable: true });
-    const hears = new Promise((resolve) =>
-      grant.on('move', (event) => {
-        event.waitUntil(new Promise(() => {}));
-        resolve(event);
-      }),
-    );
-    const late = conductLate(manager, grant.uid, { cpus: '4-5', node: 1 });
-    await hears;
+    const grant = await manager.acquire({ cpu: 2, movable: { notice: '1m' } });
+    const heard = heardOf(grant);
+    await askAndDie(manager, grant);
     await grant.resize({ cpu: 3, noticeMs: 50 });
-    await late;
+    expect(heard).toEqual(['to 4-5', 'stays']);
     expect(grant.cpus.size).toBe(3);
     expect(grant.upcoming).toBeNull();
   });

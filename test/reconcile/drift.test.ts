@@ -11,6 +11,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, openManager, pin } from '../../lib/index.js';
 import { hierarchy, idler, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { uncaught } from '../support/uncaught.js';
 
 const ALL = affinity();
 const RESERVED = CpuSet.of(ALL.first!);
@@ -48,6 +49,23 @@ const maskOf = (pid: number, tid = pid) => {
 beforeEach(() => void pin(ALL));
 
 describe.skipIf(!canPlace)('masks', () => {
+  it('are repaired although a listener throws, and every listener of every manager hears of them', async () => {
+    const seen = uncaught();
+    const { manager, drifts, stateDir } = await open();
+    const { drifts: heardByOther } = await open({ stateDir });
+    manager.prependListener('drift', () => {
+      throw new Error('bug in drift');
+    });
+    const grant = await manager.acquire({ cpu: 1 });
+    grant.pin();
+    taskset(RESERVED, threadId());
+    const { repaired } = await manager.reconcile();
+    expect(affinity()).toEqual(grant.cpus);
+    expect(repaired).toBeGreaterThan(0);
+    expect([drifts.length, heardByOther.length]).toEqual([repaired, repaired]);
+    await expect.poll(() => seen).toEqual(drifts.map(() => 'bug in drift'));
+  });
+
   it('that escape the grant are put back', async () => {
     const { manager, drifts } = await open();
     const grant = await manager.acquire({ cpu: 1 });

@@ -1,6 +1,7 @@
 // NumalignNode: serves the containers of one machine.
 import type { Manager } from 'numalign';
 import type { Log } from './base/log.js';
+import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
@@ -58,8 +59,9 @@ export class NumalignNode {
     index = '90',
     restoreAllocation,
     cgroupRoot,
-    log = () => {},
+    log: givenLog = () => {},
   }: NumalignNodeOptions) {
+    const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, restoreAllocation, log });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });

@@ -1,4 +1,5 @@
 // Watch: the objects of a resource and each change, even if connections fail in between.
+import { reported } from '../base/reported.js';
 import { ApiError, statusError } from './api-error.js';
 import { Backoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
@@ -40,7 +41,8 @@ export async function* watch(
   resource: Resource,
   options: WatchOptions & { readonly signal: AbortSignal },
 ): AsyncGenerator<WatchEvent, void, undefined> {
-  const { signal, failed } = options;
+  const { signal } = options;
+  const failed = options.failed && reported(options.failed);
   const backoff = new Backoff();
   const place: Place = { version: undefined };
   while (!signal.aborted) {

@@ -2,6 +2,7 @@
 import { basename, dirname } from 'node:path';
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
+import { reported } from '../base/reported.js';
 import { CgroupWatch } from './cgroup-watch.js';
 import type { ContainerAttachment } from './container-attachment.js';
 import type { ContainerRuntime } from './container-runtime.js';
@@ -51,11 +52,11 @@ export class AttachmentKeeper {
   });
 
   constructor({ reconcilePeriodMs = PERIOD_MS, ...options }: AttachmentKeeperOptions) {
-    const { attachment, manager, runtime, log } = options;
+    const { attachment, manager, runtime } = options;
     this.#attachment = attachment;
     this.#starts = new StartWatch(runtime.socketPath, this.#onChange);
     this.#manager = manager;
-    this.#log = log;
+    this.#log = reported(options.log);
     this.#periodMs = reconcilePeriodMs;
   }
 

@@ -2,6 +2,7 @@
 import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
+import { reported } from '../base/reported.js';
 import type { Cpuset } from '../cgroups/cpuset.js';
 import { type AttachmentRequestOptions, attachmentRequest } from './attachment-request.js';
 import { describeContainer } from './container-names.js';
@@ -55,7 +56,8 @@ export class ContainerAttachment {
   readonly #neighbours: Neighbours | undefined;
   #attached: AttachedContainer | undefined;
 
-  constructor(options: ContainerAttachmentOptions) {
+  constructor(given: ContainerAttachmentOptions) {
+    const options = { ...given, log: reported(given.log) };
     this.#options = options;
     const { manager, folder = `${manager.stateDir}-node/narrowed` } = options;
     this.#neighbours = options.only ? undefined : new Neighbours({ ...options, folder });

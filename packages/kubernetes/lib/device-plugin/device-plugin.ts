@@ -4,6 +4,7 @@ import { isAbsolute, join } from 'node:path';
 import { NodeError } from '../base/errors.js';
 import { FolderWatch, fileIdentity } from '../base/folder-watch.js';
 import type { Log } from '../base/log.js';
+import { reported } from '../base/reported.js';
 import { Rounds } from '../base/rounds.js';
 import { readDeviceState } from '../kubelet/checkpoint-files.js';
 import { DEVICE_CHECKPOINT } from '../kubelet/device-checkpoint.js';
@@ -88,7 +89,8 @@ export class DevicePlugin {
 
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DevicePluginOptions) {
-    const { manager, unit = 'cpu', folder = DEVICE_PLUGINS, log } = options;
+    const log = reported(options.log);
+    const { manager, unit = 'cpu', folder = DEVICE_PLUGINS } = options;
     const { resource = `numalign.io/${unit}`, patienceMs = 3_000 } = options;
     const { returnMs = 10_000, graceMs = 60_000 } = options;
     checkOption(DEVICE_UNITS.includes(unit), 'unit', unit, DEVICE_UNITS.join(' or '));

@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from 'numalign/kubelet';
 import { FolderWatch } from '../base/folder-watch.js';
 import type { Log } from '../base/log.js';
+import { reported } from '../base/reported.js';
 import { Rounds } from '../base/rounds.js';
 import { DEVICE_CHECKPOINT } from './device-checkpoint.js';
 import { type PodHoldings, withoutDevices } from './holdings.js';
@@ -44,9 +45,10 @@ export class KubeletFollower {
   #isClosed = false;
 
   constructor(options: KubeletFollowerOptions) {
-    const { podResourcesSocket: socket = POD_RESOURCES_SOCKET, log } = options;
+    const log = reported(options.log);
+    const { podResourcesSocket: socket = POD_RESOURCES_SOCKET } = options;
     const { stateFolder = KUBELET_FOLDER, deviceFolder = DEVICE_FOLDER, ownResources = [] } = options;
-    this.#options = options;
+    this.#options = { ...options, log };
     this.#ownResources = new Set(ownResources);
     this.#podResources = new PodResources({ socket, stateFolder, deviceFolder });
     const watches: readonly [folder: string, names: readonly string[]][] = [

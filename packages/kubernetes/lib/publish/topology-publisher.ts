@@ -8,6 +8,7 @@ import type { ApiServer } from '../api-server/api-server.js';
 import { Backoff, pause } from '../api-server/backoff.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
 import type { Log } from '../base/log.js';
+import { reported } from '../base/reported.js';
 import {
   GROUP,
   type NodeResourceTopology,
@@ -75,7 +76,7 @@ export class TopologyPublisher {
   #wake = new AbortController();
 
   constructor(options: TopologyPublisherOptions) {
-    this.#options = options;
+    this.#options = { ...options, log: reported(options.log) };
   }
 
   /** Publishes, and watches from now on. Does not wait for the API server. */

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { uncaught } from '../../../../test/support/uncaught.js';
 import type { PodHoldings } from '../../lib/kubelet/holdings.js';
 import { KubeletFollower } from '../../lib/kubelet/kubelet-follower.js';
 import { KubeletFolder } from './kubelet-folder.js';
@@ -49,6 +50,24 @@ describe('Who follows the kubelet', () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     await follow();
     expect(last()).toEqual(['u1: 1']);
+  });
+
+  it('goes on although its log throws, which is reported', async () => {
+    const seen = uncaught();
+    let isRecorded = false;
+    await follow({
+      record: async () => {
+        if (!isRecorded) throw new Error('the disk is full');
+        isRecorded = false;
+      },
+      log: () => {
+        throw new Error('bug in log');
+      },
+    });
+    await expect.poll(() => seen).toEqual(['bug in log']);
+    isRecorded = true;
+    kubelet.writeCpus('0,2-3', { u1: { main: '1' } });
+    await expect.poll(() => isRecorded).toBe(false);
   });
 
   it('notices each change of its file', async () => {

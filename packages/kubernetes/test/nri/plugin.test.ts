@@ -171,6 +171,17 @@ test('a runtime that refuses every session is asked at once, and then less and l
   for (const [i, least] of [0, 99, 199, 399].entries()) expect(gaps[i]).toBeGreaterThanOrEqual(least);
 });
 
+test('a runtime that drops each session soon is asked less and less often', async () => {
+  const times: number[] = [];
+  const runtime = await listen(place.socketPath, { onRegister: () => times.push(performance.now()) });
+  const started = makePlugin().start();
+  while (times.length < 4) (await runtime.synchronizedPlugin()).disconnect();
+  await started;
+  const gaps = times.slice(1).map((time, i) => time - times[i]!);
+  // A timer may be a millisecond early.
+  for (const [i, least] of [0, 99, 199].entries()) expect(gaps[i]).toBeGreaterThanOrEqual(least);
+});
+
 test('a refusal is logged once, and the plugin keeps trying', async () => {
   let registrations = 0;
   const refusing = await listen(place.socketPath, {
