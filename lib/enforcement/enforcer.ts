@@ -3,7 +3,7 @@
 // between leaves the shared pool too small, but never causes an overlap.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison } from './drift.js';
@@ -53,8 +53,11 @@ export interface Enforcer {
    * @throws ERR_CGROUP
    */
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
-  /** The level at which CPUs are kept from the shared members now, without a partition. */
-  levelNow(state: Assignments): EnforcementLevel;
+  /**
+   * The level at which the CPUs of a grant are kept from others now, if its partition is valid:
+   * `recorded` if its groups lack some, or the group of another grant has some.
+   */
+  levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel;
   /** Where processes of grants are put; undefined if only masks are used. */
   cpusetsOf(settings: MachineSettings): Cpusets | undefined;
   readonly members: SharedMembers | undefined;
@@ -93,7 +96,7 @@ export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => ({ failed: [], stuck: [] }),
   compare: () => ({ checked: 0, found: [] }),
-  levelNow: () => 'recorded',
+  levelsNow: () => () => 'recorded',
   cpusetsOf: () => undefined,
   members: undefined,
   learnChoices: () => {},

@@ -117,17 +117,18 @@ export class MachineConfiner {
 
   /**
    * The groups of grants in all of these states, with their current facts; `concerns` selects the
-   * grants. Undefined if there are none.
+   * grants, `isWhole`: see {@link readGrants}. Undefined if there are none.
    * @throws ERR_CGROUP
    */
   groupsNow(
     states: readonly Assignments[],
     concerns: (pod: PodAssignment) => boolean = () => true,
+    isWhole = false,
   ): GroupsNow | undefined {
     const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
     if (!hierarchy || groups.length === 0) return undefined;
-    return { hierarchy, groups, facts: readGrants(hierarchy, groups) };
+    return { hierarchy, groups, facts: readGrants(hierarchy, groups, isWhole) };
   }
 
   // Reads them before the kernel resets the masks.

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -13,7 +13,7 @@ import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';
 import { Clearing } from './clearing.js';
-import { compare, levelNow } from './comparison.js';
+import { compare, levelsNow } from './comparison.js';
 import { Cpusets } from './cpusets/cpusets.js';
 import { cpusOutsideGrants, cpusWithinReach } from './cpusets/reach.js';
 import type { PoolCpuset } from './cpusets/shared-group.js';
@@ -126,8 +126,8 @@ export class MachineEnforcer implements Enforcer {
     return compare({ confiner: this.#confiner, state, isGivenUp, share });
   }
 
-  levelNow(state: Assignments): EnforcementLevel {
-    return levelNow(this.#confiner, state);
+  levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel {
+    return levelsNow(this.#confiner, state);
   }
 }
 
