@@ -2,7 +2,7 @@
 import type { Assignments } from '../account/assignments.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
 import { cpusOf, memoryOf, nodesOf } from '../account/pod-holdings.js';
-import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Found } from './drift.js';
 import {
@@ -14,7 +14,7 @@ import {
   poolDifferences,
   rootDifferences,
 } from './layout/differences.js';
-import { readGrants, readPartition, readPools, readRoot } from './layout/facts.js';
+import { type RootFacts, readGrants, readPartition, readPools, readRoot } from './layout/facts.js';
 import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { grantKey } from './layout/transition.js';
@@ -44,7 +44,7 @@ export function compareGroups(
   state: Assignments,
   pool: CpuSet,
   members: readonly SharedMember[],
-  machine: { readonly cpus: CpuSet; readonly mems: NodeSet },
+  machine: Pick<RootFacts, 'cpus' | 'mems'>,
 ): ComparedGroups {
   const { hierarchy, grants, home } = cpusets;
   const layout = layoutOf([state]);
@@ -58,7 +58,7 @@ export function compareGroups(
   const leftovers = grants.leftovers(state.pods).filter((group) => group.isMade());
   const differences = [
     // The groups below cannot be put right before it.
-    ...rootDifferences(machine, isUsed ? readRoot(hierarchy) : undefined),
+    ...rootDifferences(layout, machine, isUsed ? readRoot(hierarchy) : undefined),
     ...partitionDifferences(layout, root),
     ...groupDifferences(layout.groups, found),
     ...memoryDifferences(layout.groups, found),
@@ -86,7 +86,7 @@ export function groupFound(
   const of = pod ? `${grantKey(pod)} ${has}` : `${taken} ${partition}`;
   const repairPartition = () => {
     try {
-      confiner.setPartition([state]);
+      confiner.setPartition([state], [], true);
     } finally {
       // The kernel has reset masks with the partition.
       confiner.confine([state], []);

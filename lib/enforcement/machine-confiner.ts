@@ -99,16 +99,20 @@ export class MachineConfiner {
 
   /**
    * Makes the root a partition with the CPUs of all of these states, or ends the partition. The
-   * last state says which grants are isolated in it.
+   * last state says which grants are isolated in it. `isWhole`: see {@link readGrants}.
    * @throws ERR_CGROUP with the kernel's reason; then the root is as before
    */
-  setPartition(states: readonly Assignments[], unpinned: readonly UnpinnedThread[] = []): void {
+  setPartition(
+    states: readonly Assignments[],
+    unpinned: readonly UnpinnedThread[] = [],
+    isWhole = false,
+  ): void {
     const cpusets = this.cpusetsOf(states[0]!.settings);
     if (cpusets?.hierarchy.version !== 2) return;
     const layout = layoutOf(states);
     if (layout.partition.isEmpty && !cpusets.isPartition) return;
     const { hierarchy } = cpusets;
-    const grants = readGrants(hierarchy, layout.groups);
+    const grants = readGrants(hierarchy, layout.groups, isWhole);
     const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
     if (differences.length === 0) return;
     this.#choices ??= this.#choicesOf(cpusets, this.members.present(), states, unpinned);

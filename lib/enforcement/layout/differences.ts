@@ -3,7 +3,7 @@
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import type { Partition } from '../../cgroups/groups/cpuset-group.js';
-import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts, RootFacts } from './facts.js';
 import { containerOf, isPartitioned, type Layout, type LayoutGroup } from './layout.js';
 import type { Step } from './steps.js';
@@ -82,42 +82,29 @@ export function uncoveredPods(
 }
 
 /**
- * The root without CPUs or memory nodes that the cgroup above has: no group below could have them.
- * `cpus`, `mems`: the machine's.
+ * A root without CPUs or memory nodes that the cgroup above has: no group below could have them.
+ * `machine`: all of them. Partitions have {@link partitionDifferences}.
  */
 export function rootDifferences(
-  { cpus, mems }: { readonly cpus: CpuSet; readonly mems: NodeSet },
+  { partition }: Layout,
+  machine: Pick<RootFacts, 'cpus' | 'mems'>,
   root: RootFacts | undefined,
 ): readonly Difference[] {
   if (!root) return [];
-  const { path, above } = root;
-  const missing = {
-    cpus: cpus.intersection(above.cpus).difference(root.cpus),
-    mems: mems.intersection(above.mems).difference(root.mems),
-  };
+  const { path, cpus, mems, above } = root;
   const of = { pod: null, path, isDrift: true } as const;
-  return [
-    ...(root.cpus.isEmpty || missing.cpus.isEmpty
-      ? []
-      : [
-          {
-            ...of,
-            kind: 'cgroup',
-            what: `${path} has CPUs ${root.cpus} without ${missing.cpus}`,
-            steps: [{ kind: 'fit', path, cpus: root.cpus.union(missing.cpus) }],
-          } as const,
-        ]),
-    ...(root.mems.isEmpty || missing.mems.isEmpty
-      ? []
-      : [
-          {
-            ...of,
-            kind: 'memory',
-            what: `${path} has memory nodes ${root.mems} without ${missing.mems}`,
-            steps: [{ kind: 'bind', path, nodes: root.mems.union(missing.mems) }],
-          } as const,
-        ]),
-  ];
+  const found: Difference[] = [];
+  const lostCpus = machine.cpus.intersection(above.cpus).difference(cpus);
+  if (!root.isPartition && partition.isEmpty && !cpus.isEmpty && !lostCpus.isEmpty) {
+    const what = `${path} has CPUs ${cpus} without ${lostCpus}`;
+    found.push({ ...of, kind: 'cgroup', what, steps: [{ kind: 'fit', path, cpus: cpus.union(lostCpus) }] });
+  }
+  const lostMems = machine.mems.intersection(above.mems).difference(mems);
+  if (!mems.isEmpty && !lostMems.isEmpty) {
+    const what = `${path} has memory nodes ${mems} without ${lostMems}`;
+    found.push({ ...of, kind: 'memory', what, steps: [{ kind: 'bind', path, nodes: mems.union(lostMems) }] });
+  }
+  return found;
 }
 
 /**

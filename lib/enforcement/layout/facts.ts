@@ -32,8 +32,9 @@ export interface GrantFacts {
 /** Facts of the root, and what it could have: CPUs and memory nodes of the cgroup above. */
 export interface RootFacts {
   readonly path: string;
-  /** Empty for a partition, and with cgroup v2 for a root with the CPUs of the cgroup above. */
+  /** Empty with cgroup v2: those of the cgroup above. A partition has only those of its grants. */
   readonly cpus: CpuSet;
+  readonly isPartition: boolean;
   readonly mems: NodeSet;
   readonly above: { readonly cpus: CpuSet; readonly mems: NodeSet };
 }
@@ -84,12 +85,7 @@ export function readRoot(hierarchy: CpusetHierarchy): RootFacts | undefined {
   const { kind, cpus } = root.partition();
   if (hierarchy.version === 2 && kind === 'none') return undefined;
   const isPartition = kind === 'root' || kind === 'isolated';
-  return {
-    path: root.path,
-    cpus: isPartition ? CpuSet.EMPTY : cpus,
-    mems: root.mems(),
-    above: hierarchy.aboveRoot(),
-  };
+  return { path: root.path, cpus, isPartition, mems: root.mems(), above: hierarchy.aboveRoot() };
 }
 
 /** Groups that do not exist are left out. @throws ERR_CGROUP */

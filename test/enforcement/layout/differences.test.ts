@@ -362,10 +362,17 @@ describe('the root', () => {
     const its = {
       path: '/root',
       cpus: cpus(has),
+      isPartition: false,
       mems: NodeSet.parse(mems),
       above: { cpus: aboveCpus, mems: aboveMems },
     };
-    expect(summary(rootDifferences(machine, its))).toEqual(expected);
+    expect(summary(rootDifferences(layoutOf([none]), machine, its))).toEqual(expected);
+    // A partition has only the CPUs of its grants.
+    const others = expected.filter(([kind]) => kind !== 'cgroup');
+    expect(summary(rootDifferences(layoutOf([one]), machine, its))).toEqual(others);
+    expect(summary(rootDifferences(layoutOf([none]), machine, { ...its, isPartition: true }))).toEqual(
+      others,
+    );
   });
 
   it('has nothing to compare with cgroup v1', () => {
