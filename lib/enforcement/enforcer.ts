@@ -3,7 +3,7 @@
 // between leaves the shared pool too small, but never causes an overlap.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import type { EnforcementLevel, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison } from './drift.js';
@@ -60,6 +60,11 @@ export interface Enforcer {
   levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel;
   /** Where processes of grants are put; undefined if only masks are used. */
   cpusetsOf(settings: MachineSettings): Cpusets | undefined;
+  /**
+   * Whether this process may move the processes of the cgroup that owns a grant. Root may not move
+   * just any process because a record says so that others may have written.
+   */
+  mayMoveOwner(owner: OwnerRecord): boolean;
   readonly members: SharedMembers | undefined;
   /**
    * Records what the threads of this process that run on no grant have chosen. Call it before
@@ -98,6 +103,7 @@ export const NO_ENFORCER: Enforcer = {
   compare: () => ({ checked: 0, found: [] }),
   levelsNow: () => () => 'recorded',
   cpusetsOf: () => undefined,
+  mayMoveOwner: () => true,
   members: undefined,
   learnChoices: () => {},
   cpusWithinReach: () => CpuSet.EMPTY,
