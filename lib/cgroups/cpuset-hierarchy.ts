@@ -28,6 +28,8 @@ export interface CpusetHierarchy {
    * should be. See {@link CpusetGroup.create}.
    */
   ensureRoot(cpus: CpuSet, mems: NodeSet): void;
+  /** The CPUs and memory nodes that the cgroup above the root has now. @throws ERR_CGROUP */
+  aboveRoot(): { readonly cpus: CpuSet; readonly mems: NodeSet };
   /**
    * A handle of the root (no names) or of a group below it. A name is any text; it is
    * percent-encoded if needed.

@@ -95,9 +95,18 @@ class OpenHierarchy implements CpusetHierarchy {
     if (refusal) throw refusal;
   }
 
+  get #above(): CommonGroup {
+    return this.#at(this.#withCpuset(dirname(this.rootPath)));
+  }
+
   ensureRoot(cpus: CpuSet, mems: NodeSet): void {
-    const parent = this.#at(this.#withCpuset(dirname(this.rootPath)));
-    this.#root.create(inCommon(cpus, parent.cpusFor(cpus)), inCommon(mems, parent.effectiveMems()));
+    const above = this.#above;
+    this.#root.create(inCommon(cpus, above.cpusFor(cpus)), inCommon(mems, above.effectiveMems()));
+  }
+
+  aboveRoot(): { readonly cpus: CpuSet; readonly mems: NodeSet } {
+    const above = this.#above;
+    return { cpus: above.effectiveCpus(), mems: above.effectiveMems() };
   }
 
   group(...names: string[]): CpusetGroup {

@@ -2,7 +2,7 @@
 import { dirname, relative } from 'node:path';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
-import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
+import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
 import { findHierarchy } from '../cgroups/files/hierarchies.js';
 import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
 import { folderOfProcess, readMembership } from '../cgroups/limits.js';
@@ -13,8 +13,8 @@ import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 /** A text that says why, if there is no cpuset hierarchy. */
 export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['scope']): CgroupFacts | string {
   const { settings, cgroupRoot } = question;
-  const byItself = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
-  const used = cgroupRoot !== undefined ? cgroupRoot : settings ? settings.cgroupRoot : byItself;
+  const used =
+    cgroupRoot !== undefined ? cgroupRoot : settings ? settings.cgroupRoot : defaultCgroupRoot(scope);
   // If no root is used, the facts are about the one that could be.
   const root = used ?? MACHINE_CGROUP_ROOT;
   try {

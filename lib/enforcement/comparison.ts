@@ -1,9 +1,12 @@
 // Comparison: finds what differs from a state, below the cgroup root and among the shared members.
 // Changes nothing; each difference knows its repair.
 import type { Assignments } from '../account/assignments.js';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { NodeSet } from '../machine/cpu-set.js';
 import type { Comparison } from './drift.js';
 import { type Compared, compareGroups, groupFound } from './group-comparison.js';
+import { uncoveredPods } from './layout/differences.js';
+import { isPartitioned } from './layout/layout.js';
 import { differentPools, levelOf, type MachineConfiner } from './machine-confiner.js';
 import { choicesFound, memberFound } from './member-comparison.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
@@ -17,7 +20,9 @@ export function compare(options: Compared): Comparison {
   const cpusets = confiner.cpusetsOf(state.settings);
   const members = confiner.members.registry.look();
   const list = members.map(({ entry }) => memberOf(entry));
-  const groups = cpusets ? compareGroups(cpusets, state, pool, list) : { checked: 0, drift: [] };
+  const topology = confiner.topology();
+  const machine = { cpus: topology.cpus, mems: NodeSet.from(topology.numaNodes) };
+  const groups = cpusets ? compareGroups(cpusets, state, pool, list, machine) : { checked: 0, drift: [] };
   const foundGroups = groups.drift.map((each) => groupFound(options, cpusets!, each, confinement));
   const outside = cpusets ? outsiders(cpusets, members, confinement) : [];
   const foundOutside = outside.map((entry) => outsiderFound(options, entry, confinement));
@@ -45,15 +50,24 @@ export function compare(options: Compared): Comparison {
   };
 }
 
-/** The level at which CPUs are kept from the shared members now, without a partition. */
-export function levelNow(confiner: MachineConfiner, state: Assignments): EnforcementLevel {
+/** See {@link Enforcer.levelsNow}. */
+export function levelsNow(
+  confiner: MachineConfiner,
+  state: Assignments,
+): (pod: PodAssignment) => EnforcementLevel {
   const confinement = confiner.confinement([state], []);
   const { pods, pool } = confinement;
   const cpusets = confiner.cpusetsOf(state.settings);
   const list = confiner.members.list();
   const isPlain = cpusets !== undefined && !cpusets.isPartition;
-  if (isPlain && differentPools(cpusets, pool, list).length > 0) return 'recorded';
+  const groups = confiner.groupsNow([state], undefined, true);
+  const uncovered = groups ? uncoveredPods(state.pods, groups.groups, groups.facts) : new Set();
   const isConfined = (member: SharedMember) => isPlain && cpusets.confines(member, list, pods, pool);
   const { found, byMask } = confiner.members.strays(confinement, isConfined);
-  return levelOf({ stuck: found, byMask, members: list.length });
+  const isOpen = isPlain && differentPools(cpusets, pool, list).length > 0;
+  const level = isOpen ? 'recorded' : levelOf({ stuck: found, byMask, members: list.length });
+  return (pod) => {
+    if (uncovered.has(pod)) return 'recorded';
+    return isPartitioned(pod) ? pod.enforcement.level : level;
+  };
 }

@@ -3,7 +3,7 @@
 // between leaves the shared pool too small, but never causes an overlap.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison } from './drift.js';
@@ -53,10 +53,18 @@ export interface Enforcer {
    * @throws ERR_CGROUP
    */
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
-  /** The level at which CPUs are kept from the shared members now, without a partition. */
-  levelNow(state: Assignments): EnforcementLevel;
+  /**
+   * The level at which the CPUs of a grant are kept from others now, if its partition is valid:
+   * `recorded` if its groups lack some, or the group of another grant has some.
+   */
+  levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel;
   /** Where processes of grants are put; undefined if only masks are used. */
   cpusetsOf(settings: MachineSettings): Cpusets | undefined;
+  /**
+   * Whether this process may move the processes of the cgroup that owns a grant. Root may not move
+   * just any process because a record says so that others may have written.
+   */
+  mayMoveOwner(owner: OwnerRecord): boolean;
   readonly members: SharedMembers | undefined;
   /**
    * Records what the threads of this process that run on no grant have chosen. Call it before
@@ -93,8 +101,9 @@ export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => ({ failed: [], stuck: [] }),
   compare: () => ({ checked: 0, found: [] }),
-  levelNow: () => 'recorded',
+  levelsNow: () => () => 'recorded',
   cpusetsOf: () => undefined,
+  mayMoveOwner: () => true,
   members: undefined,
   learnChoices: () => {},
   cpusWithinReach: () => CpuSet.EMPTY,

@@ -12,8 +12,9 @@ import {
   memoryDifferences,
   partitionDifferences,
   poolDifferences,
+  rootDifferences,
 } from './layout/differences.js';
-import { readGrants, readPartition, readPools } from './layout/facts.js';
+import { type RootFacts, readGrants, readPartition, readPools, readRoot } from './layout/facts.js';
 import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { grantKey } from './layout/transition.js';
@@ -37,21 +38,27 @@ interface ComparedGroups {
   readonly drift: readonly Difference[];
 }
 
+/** `machine`: all CPUs and memory nodes, which the root should have. */
 export function compareGroups(
   cpusets: Cpusets,
   state: Assignments,
   pool: CpuSet,
   members: readonly SharedMember[],
+  machine: Pick<RootFacts, 'cpus' | 'mems'>,
 ): ComparedGroups {
   const { hierarchy, grants, home } = cpusets;
   const layout = layoutOf([state]);
-  const found = readGrants(hierarchy, layout.groups);
+  const found = readGrants(hierarchy, layout.groups, true);
   const root = readPartition(hierarchy, found);
   // With a partition, the shared pool has no groups.
   const pools = root?.root.kind === 'root' ? [] : cpusets.poolGroups(members);
   const poolFacts = readPools(hierarchy, pools);
+  // Without groups below, the root is put right when the first one is made.
+  const isUsed = found.groups.size > 0 || poolFacts.groups.length > 0;
   const leftovers = grants.leftovers(state.pods).filter((group) => group.isMade());
   const differences = [
+    // The groups below cannot be put right before it.
+    ...rootDifferences(layout, machine, isUsed ? readRoot(hierarchy) : undefined),
     ...partitionDifferences(layout, root),
     ...groupDifferences(layout.groups, found),
     ...memoryDifferences(layout.groups, found),
@@ -62,7 +69,7 @@ export function compareGroups(
     ),
   ];
   return {
-    checked: (root ? 1 : 0) + found.groups.size + (pool.isEmpty ? 0 : poolFacts.groups.length),
+    checked: (root || isUsed ? 1 : 0) + found.groups.size + (pool.isEmpty ? 0 : poolFacts.groups.length),
     drift: differences.filter(({ isDrift }) => isDrift),
   };
 }
@@ -79,7 +86,7 @@ export function groupFound(
   const of = pod ? `${grantKey(pod)} ${has}` : `${taken} ${partition}`;
   const repairPartition = () => {
     try {
-      confiner.setPartition([state]);
+      confiner.setPartition([state], [], true);
     } finally {
       // The kernel has reset masks with the partition.
       confiner.confine([state], []);

@@ -99,16 +99,20 @@ export class MachineConfiner {
 
   /**
    * Makes the root a partition with the CPUs of all of these states, or ends the partition. The
-   * last state says which grants are isolated in it.
+   * last state says which grants are isolated in it. `isWhole`: see {@link readGrants}.
    * @throws ERR_CGROUP with the kernel's reason; then the root is as before
    */
-  setPartition(states: readonly Assignments[], unpinned: readonly UnpinnedThread[] = []): void {
+  setPartition(
+    states: readonly Assignments[],
+    unpinned: readonly UnpinnedThread[] = [],
+    isWhole = false,
+  ): void {
     const cpusets = this.cpusetsOf(states[0]!.settings);
     if (cpusets?.hierarchy.version !== 2) return;
     const layout = layoutOf(states);
     if (layout.partition.isEmpty && !cpusets.isPartition) return;
     const { hierarchy } = cpusets;
-    const grants = readGrants(hierarchy, layout.groups);
+    const grants = readGrants(hierarchy, layout.groups, isWhole);
     const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
     if (differences.length === 0) return;
     this.#choices ??= this.#choicesOf(cpusets, this.members.present(), states, unpinned);
@@ -117,17 +121,18 @@ export class MachineConfiner {
 
   /**
    * The groups of grants in all of these states, with their current facts; `concerns` selects the
-   * grants. Undefined if there are none.
+   * grants, `isWhole`: see {@link readGrants}. Undefined if there are none.
    * @throws ERR_CGROUP
    */
   groupsNow(
     states: readonly Assignments[],
     concerns: (pod: PodAssignment) => boolean = () => true,
+    isWhole = false,
   ): GroupsNow | undefined {
     const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
     if (!hierarchy || groups.length === 0) return undefined;
-    return { hierarchy, groups, facts: readGrants(hierarchy, groups) };
+    return { hierarchy, groups, facts: readGrants(hierarchy, groups, isWhole) };
   }
 
   // Reads them before the kernel resets the masks.

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -13,7 +13,7 @@ import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';
 import { Clearing } from './clearing.js';
-import { compare, levelNow } from './comparison.js';
+import { compare, levelsNow } from './comparison.js';
 import { Cpusets } from './cpusets/cpusets.js';
 import { cpusOutsideGrants, cpusWithinReach } from './cpusets/reach.js';
 import type { PoolCpuset } from './cpusets/shared-group.js';
@@ -28,10 +28,16 @@ export class MachineEnforcer implements Enforcer {
   readonly #confiner: MachineConfiner;
   readonly #state: () => Assignments | undefined;
 
-  /** `state` reads the state on record; undefined if it cannot be read. */
-  constructor(confiner: MachineConfiner, state: () => Assignments | undefined) {
+  readonly #isDoubtful: () => boolean;
+
+  /**
+   * `state` reads the state on record; undefined if it cannot be read. `isDoubtful`: whether this
+   * process is root, and others can write the record.
+   */
+  constructor(confiner: MachineConfiner, state: () => Assignments | undefined, isDoubtful: () => boolean) {
     this.#confiner = confiner;
     this.#state = state;
+    this.#isDoubtful = isDoubtful;
   }
 
   get members(): SharedMembers {
@@ -40,6 +46,14 @@ export class MachineEnforcer implements Enforcer {
 
   cpusetsOf(settings: MachineSettings): Cpusets | undefined {
     return this.#confiner.cpusetsOf(settings);
+  }
+
+  mayMoveOwner({ kind, cgroup }: OwnerRecord): boolean {
+    const isOurs = () => {
+      const settings = this.#state()?.settings;
+      return settings !== undefined && this.cpusetsOf(settings)?.isOurs(cgroup!.path) === true;
+    };
+    return kind !== 'cgroup' || !this.#isDoubtful() || isOurs();
   }
 
   cpusWithinReach({ settings, pods }: Assignments): CpuSet {
@@ -126,18 +140,27 @@ export class MachineEnforcer implements Enforcer {
     return compare({ confiner: this.#confiner, state, isGivenUp, share });
   }
 
-  levelNow(state: Assignments): EnforcementLevel {
-    return levelNow(this.#confiner, state);
+  levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel {
+    return levelsNow(this.#confiner, state);
   }
 }
 
-/** The enforcer of this machine, as far as this process may enforce anything. */
-export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
+/**
+ * The enforcer of this machine, as far as this process may enforce anything. `given`: its own option
+ * `cgroupRoot`.
+ */
+export function enforcerOf(
+  topology: () => Topology,
+  store: Store,
+  given: string | null | undefined,
+): Enforcer {
   const members = SharedMembers.of(store);
   if (!members) return NO_ENFORCER;
   const state = () => unlessRefused(() => store.read()?.assignments);
   const find = (cgroupRoot: string): FoundCpusets => {
     try {
+      const why = store.rootChoice?.whyNot(cgroupRoot, given);
+      if (why !== undefined) return why;
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
     } catch (error) {
@@ -145,5 +168,6 @@ export function enforcerOf(topology: () => Topology, store: Store): Enforcer {
       throw error;
     }
   };
-  return new MachineEnforcer(new MachineConfiner(topology, members, find), state);
+  const isDoubtful = () => store.rootChoice?.counts === true;
+  return new MachineEnforcer(new MachineConfiner(topology, members, find), state, isDoubtful);
 }

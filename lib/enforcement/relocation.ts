@@ -4,13 +4,14 @@
 // masks.
 import type { Assignments } from '../account/assignments.js';
 import type { MovingPod, Place } from '../account/moves/move-steps.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
+import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { moveProcess } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import { isCgroupHere } from '../processes/cgroup-owner.js';
 import type { Enforcer } from './enforcer.js';
 import { childrenOf } from './members/descent.js';
 import { processesIn } from './members/member-processes.js';
@@ -33,16 +34,20 @@ const ofAll = (place: Place) => threadShares(place)[0].cpus;
 const ofContainer = (container: string | null | undefined) => (place: Place) =>
   place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
 
+// Another cgroup may have the path now.
+const processesOfOwner = ({ cgroup }: OwnerRecord): readonly number[] =>
+  cgroup !== null && isCgroupHere(cgroup) ? processesIn(cgroup.path) : [];
+
 /** `children`: the pids that this process has started. */
 function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly number[]): readonly Tenant[] {
   const { uid, owner } = pod;
   const registered = enforcer.members?.registry.look() ?? [];
-  const attached = registered.flatMap(({ entry }) => {
-    if (entry.kind !== 'process' || entry.pid === process.pid) return [];
+  const attached = registered.flatMap(({ entry, doubt }) => {
+    if (entry.kind !== 'process' || entry.pid === process.pid || doubt !== undefined) return [];
     if (entry.grant === uid) return [{ pid: entry.pid, cpusIn: ofContainer(entry.container) }];
     return entry.pinned?.includes(uid) ? [{ pid: entry.pid, cpusIn: ofAll }] : [];
   });
-  const inCgroup = owner.kind === 'cgroup' ? processesIn(owner.cgroup!.path) : [];
+  const inCgroup = enforcer.mayMoveOwner(owner) ? processesOfOwner(owner) : [];
   const survivors = survivorsOf([owner]).get(owner.uuid) ?? [];
   const others = [...children, ...inCgroup, ...survivors.map(({ pid }) => pid)];
   const found = [...attached, ...others.map((pid) => ({ pid, cpusIn: ofAll }))];
@@ -60,7 +65,7 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly nu
 /**
  * Moves these processes off the CPUs that only `from` has. REQUIRES: the state's lock, and a record
  * in which the grant has both places.
- * @throws ERR_SYSCALL if one cannot move
+ * @throws ERR_SYSCALL if one cannot move; ERR_ENFORCEMENT if those of the owner's cgroup must not
  */
 export function relocate(
   { enforcer }: Pick<MoveSite, 'enforcer'>,
@@ -71,6 +76,12 @@ export function relocate(
 ): void {
   const abandoned = from.difference(presentCpus(to));
   if (abandoned.isEmpty) return;
+  const { owner } = pod;
+  if (!enforcer.mayMoveOwner(owner) && processesOfOwner(owner).length > 0) {
+    const message = `grant ${pod.uid} cannot move: others than root can write the state, which names the cgroup ${owner.cgroup!.path} that owns it`;
+    const valid = 'a cgroup below the cgroup root, or a state that only root can write';
+    throw new NumalignError('ERR_ENFORCEMENT', message, { value: owner.cgroup!.path, valid });
+  }
   for (const { pid, cpusIn } of tenantsOf(enforcer, pod, children)) moveProcess(pid, abandoned, cpusIn(to));
 }
 

@@ -26,6 +26,7 @@ export async function configure(site: Site, config: Config, options: MachineOpti
     checkCgroupRoot(state, settings);
     refuseBesideKubelet(site, config, next);
     await commit(next);
+    if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.record(changes.cgroupRoot);
     site.enforcer.apply(next);
   });
 }

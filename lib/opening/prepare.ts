@@ -6,10 +6,10 @@ import { withoutPods } from '../account/pod-changes.js';
 import type { Site } from '../admission/site.js';
 import { commitEnforced, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
-import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
+import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
 import { checkRecorded, firstState } from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
-import { type Config, MACHINE_CGROUP_ROOT } from '../input/config.js';
+import type { Config } from '../input/config.js';
 import { allowing } from '../machine/topology-refresh.js';
 import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
@@ -26,9 +26,12 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
   const { ledger, topology, resources, lockTimeoutMs } = site;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
     const now = cpusNow(topology, checkpoint?.assignments.pods);
+    const { cgroupRoot } = config.settings;
+    const recordChoice = () => cgroupRoot !== undefined && ledger.rootChoice?.record(cgroupRoot);
     if (!checkpoint) {
       const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
       refuseBesideKubelet(site, config, first);
+      recordChoice();
       await commit(withIdentities(first, first, topology));
       joinPool(site, config, first);
       return settingWarnings(first, topology, now.online);
@@ -40,6 +43,7 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     refuseBesideKubelet(site, config, assignments);
     // Such a state can only be looked at.
     if (checkpoint.refusal) return [];
+    recordChoice();
     const archived = ledger.isOfThisBoot(checkpoint)
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
@@ -60,6 +64,5 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
 
 function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
   if (settings.cgroupRoot !== undefined) return state;
-  const cgroupRoot = scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
-  return { ...state, settings: { ...state.settings, cgroupRoot } };
+  return { ...state, settings: { ...state.settings, cgroupRoot: defaultCgroupRoot(scope) } };
 }

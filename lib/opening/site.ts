@@ -35,7 +35,9 @@ export function siteOf(
   resources: Site['resources'],
 ): Site {
   const { lockTimeoutMs, enforcement } = config;
-  const enforcer = topology.isSimulated ? NO_ENFORCER : enforcerOf(() => site.topology, ledger);
+  const enforcer = topology.isSimulated
+    ? NO_ENFORCER
+    : enforcerOf(() => site.topology, ledger, config.settings.cgroupRoot);
   const quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => site.topology);
   const site: Site = {
     managerId: newManagerId(),

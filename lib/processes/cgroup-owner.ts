@@ -41,10 +41,13 @@ export function identifyCgroup(folder: string): CgroupIdentity {
   }
 }
 
-/** True if the path leads to this very cgroup. */
+/**
+ * True if the path leads to this very cgroup, and not to a folder with files that look like one:
+ * reading these could block.
+ */
 export function isCgroupHere({ path, device, inode }: CgroupIdentity): boolean {
   const numbers = numbersOf(path);
-  return numbers !== undefined && numbers.device === device && numbers.inode === inode;
+  return numbers?.device === device && numbers.inode === inode && isCgroupFolder(path);
 }
 
 /** True if a cgroup may have processes. Counts as alive if this process cannot tell. */

@@ -16,8 +16,11 @@ import type { Fights } from './fights.js';
 
 // A repair may reveal more differences, which are repaired in the same round. What it mends along
 // the way is not a separate drift.
-const PASSES = 4;
-const REPAIRED_LAST: readonly DriftKind[] = ['member', 'leftover'];
+const PASSES = 5;
+// Threads are repaired after their groups, others after these. The rest comes first.
+const REPAIRED_LAST: readonly DriftKind[] = ['thread', 'member', 'leftover'];
+// Whose failures may let others run on granted CPUs, or keep a grant off its own.
+const LOWERING: readonly DriftKind[] = ['partition', 'cgroup', 'pool', 'member'];
 
 /** The result of a repair. */
 export interface Repair {
@@ -89,8 +92,8 @@ async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>)
     if (pass === 0) different = found;
     const todo = found.filter(({ key }) => !attempts.has(key) && !fights.isContested(key));
     if (todo.length === 0 || pass === PASSES) break;
-    const first = todo.filter(({ kind }) => !REPAIRED_LAST.includes(kind));
-    for (const each of first.length > 0 ? first : todo) {
+    const first = Math.min(...todo.map(({ kind }) => REPAIRED_LAST.indexOf(kind)));
+    for (const each of todo.filter(({ kind }) => REPAIRED_LAST.indexOf(kind) === first)) {
       const isLost = fights.meet(each.key) === 'lost';
       let error: NumalignError | undefined;
       try {
@@ -141,16 +144,20 @@ async function lower(
   commit: EnforcedCommit,
   lostKinds: readonly DriftKind[],
 ): Promise<Drift[]> {
-  if (!lostKinds.some((kind) => kind === 'partition' || kind === 'pool' || kind === 'member')) return [];
-  let next = state;
-  if (lostKinds.includes('partition')) {
+  if (!lostKinds.some((kind) => LOWERING.includes(kind))) return [];
+  const lowered = (from: Assignments) => {
+    const levelNow = enforcer.levelsNow(from);
+    return withLevels(from, (pod) =>
+      cpusOf(pod).isEmpty ? pod.enforcement.level : weaker(pod.enforcement.level, levelNow(pod)),
+    );
+  };
+  let next = lowered(state);
+  const hasLost = (pod: PodAssignment, i: number) => isPartitioned(pod) && !isPartitioned(next.pods[i]!);
+  if (lostKinds.includes('partition') || state.pods.some(hasLost)) {
     next = withLevels(next, (pod) => (isPartitioned(pod) ? 'members' : pod.enforcement.level));
     enforcer.apply(next);
+    next = lowered(next);
   }
-  const now = enforcer.levelNow(next);
-  next = withLevels(next, (pod) =>
-    isPartitioned(pod) || cpusOf(pod).isEmpty ? pod.enforcement.level : weaker(pod.enforcement.level, now),
-  );
   const changes = next.pods.filter((pod, i) => pod.enforcement.level !== state.pods[i]!.enforcement.level);
   if (changes.length === 0) return [];
   await commit(next, true);

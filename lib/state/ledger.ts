@@ -12,6 +12,7 @@ import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
+import { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
@@ -44,6 +45,7 @@ export class Ledger implements Store {
   readonly #folder: StateFolder;
   readonly #owners: Owners;
   readonly #waiters: WaitQueue;
+  readonly #rootChoice: RootChoice;
   readonly #watch: FolderWatch;
   readonly #guard: OwnerGuard;
   readonly #lock: StateLock;
@@ -58,6 +60,7 @@ export class Ledger implements Store {
     const bootId = readBootId();
     this.#owners = new Owners(owners, path, bootId);
     this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
+    this.#rootChoice = new RootChoice(path, scope, folder);
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);
@@ -146,6 +149,11 @@ export class Ledger implements Store {
   get owners(): Owners {
     this.#look();
     return this.#owners;
+  }
+
+  get rootChoice(): RootChoice {
+    this.#look();
+    return this.#rootChoice;
   }
 
   get waiters(): WaitQueue {

@@ -7,6 +7,7 @@ import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
 import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';
+import type { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
 import type { WaitQueue } from './wait-queue.js';
@@ -83,6 +84,8 @@ export interface Store extends StateSource {
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
   readonly registry: Registry<Store>;
+  /** What root has chosen about the state; undefined if it is in no folder. */
+  readonly rootChoice?: RootChoice | undefined;
   /**
    * Keeps the state open until the returned function is called. Every watch, transaction and grant
    * of this environment does so too. A later caller opens the state again.

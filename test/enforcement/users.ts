@@ -1,12 +1,18 @@
 // Processes of several users, and a state folder that a group of them shares.
-import { chmodSync, chownSync, mkdirSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { Agent } from '../support/agent.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { AGENT, asUser, forStrangers } from '../support/strangers.js';
 import { child } from './members.js';
 
 export const [GROUP, ALICE, BOB] = [54330, 54331, 54332];
+
+const CHOICES = '/run/numalign-root';
+
+/** What root has chosen about a state folder. */
+export const choiceFile = (stateDir: string) => join(CHOICES, encodeURIComponent(stateDir));
 
 /** A state folder of root's that the group may use. */
 export function sharedFolder(): string {
@@ -15,6 +21,10 @@ export function sharedFolder(): string {
   chmodSync(join(stateDir, '..'), 0o755);
   chownSync(stateDir, 0, GROUP);
   chmodSync(stateDir, 0o2770);
+  onTestFinished(() => {
+    rmSync(choiceFile(stateDir), { force: true });
+    if (existsSync(CHOICES) && readdirSync(CHOICES).length === 0) rmdirSync(CHOICES);
+  });
   return stateDir;
 }
 

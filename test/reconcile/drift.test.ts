@@ -306,8 +306,9 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
   it('are counted with the threads', async () => {
     const { manager } = await granted();
     const { checked } = await manager.reconcile();
-    // The group of the grant, with what is in it and with its CPUs, and that of the shared pool.
-    expect(checked).toBe(threads().length + 3);
+    // The group of the grant, with what is in it and with its CPUs, that of the shared pool, and the
+    // root.
+    expect(checked).toBe(threads().length + 4);
   });
 
   it('of grants that were widened are narrowed', async () => {
@@ -339,6 +340,39 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     expect(await manager.reconcile()).toMatchObject({ repaired: 1 });
     expect(read(group, 'tasks').split('\n')).toContain(String(tid));
     expect(affinity(tid)).toEqual(grant.cpus);
+  });
+
+  // As another program can: the groups below give up what the root loses first.
+  const narrowRoot = (group: string) => {
+    for (const folder of [group, '.']) writeFileSync(join(root, folder, 'cpuset.cpus'), String(RESERVED));
+  };
+
+  it('get the CPUs back that the root above them has lost', async () => {
+    const { manager, grant, group, drifts } = await granted();
+    narrowRoot(group);
+    expect(affinity()).toEqual(RESERVED);
+    expect(await manager.reconcile()).toMatchObject({ repaired: drifts.length, contested: 0 });
+    expect(read('.', 'cpuset.cpus')).toBe(String(ALL));
+    expect(affinity()).toEqual(grant.cpus);
+    expect(grant.enforcement).toBe('cpuset');
+    expect(drifts).toContainEqual({
+      kind: 'cgroup',
+      uid: null,
+      what: `${root} has CPUs ${RESERVED} without ${ALL.difference(RESERVED)}`,
+      repaired: true,
+      contested: false,
+    });
+  });
+
+  it('that cannot get their CPUs, as the root loses them each time, lower the level', async () => {
+    const { manager, grant, group, drifts } = await granted();
+    for (let round = 0; round < 3; round++) {
+      narrowRoot(group);
+      await manager.reconcile();
+    }
+    expect(affinity()).toEqual(RESERVED);
+    expect(grant.enforcement).toBe('recorded');
+    expect(drifts.at(-1)).toMatchObject({ kind: 'level', uid: grant.uid, repaired: false });
   });
 
   it('of the shared pool that were widened are narrowed', async () => {

@@ -1,6 +1,8 @@
 // The cgroup namespace of this process. See cgroup_namespaces(7).
 import { readlinkSync } from 'node:fs';
 
+import { MACHINE_CGROUP_ROOT } from '../../input/config.js';
+
 // linux/proc_ns.h: the namespace whose paths are the machine's.
 const INITIAL = 'cgroup:[4026531835]';
 
@@ -12,4 +14,9 @@ export function isInInitialCgroupNamespace(): boolean {
     // A kernel without cgroup namespaces has only one view.
     return true;
   }
+}
+
+/** The cgroup root of a state unless a user chooses one. */
+export function defaultCgroupRoot(scope: 'machine' | 'private' | 'memory'): string | null {
+  return scope === 'machine' && isInInitialCgroupNamespace() ? MACHINE_CGROUP_ROOT : null;
 }

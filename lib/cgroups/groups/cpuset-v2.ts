@@ -15,6 +15,7 @@ import type { Partition, PartitionKind, Throttling } from './cpuset-group.js';
 import { CPUS } from './group-files.js';
 
 const PARTITION = 'cpuset.cpus.partition';
+const EXCLUSIVE = 'cpuset.cpus.exclusive';
 const KINDS: readonly string[] = ['member', 'root', 'isolated'] satisfies PartitionKind[];
 
 export class CpusetGroupV2 extends CommonGroup {
@@ -150,8 +151,11 @@ export class CpusetGroupV2 extends CommonGroup {
       (changes) => {
         this.prepare(changes);
         const now = this.partition();
+        const exclusive = this.textIfThere(EXCLUSIVE);
         // An invalid partition would stay invalid with any CPUs.
-        if (now.kind !== 'member' && (kind === 'member' || !now.valid)) this.#write(changes, 'member');
+        if (now.kind !== 'member' && (kind === 'member' || !now.valid || exclusive))
+          this.#write(changes, 'member');
+        if (exclusive) this.#clearExclusive(changes, exclusive);
         if (kind !== 'member') this.checkNeighbours(cpus, true);
         if (cpus.isEmpty) this.clearCpus(changes);
         else this.place(changes, CPUS, cpus);
@@ -219,6 +223,12 @@ export class CpusetGroupV2 extends CommonGroup {
       text: this.partition().text,
       valid,
     });
+  }
+
+  // Since Linux 6.7 a partition has these CPUs if there are any, not those of cpuset.cpus.
+  #clearExclusive(changes: Changes, former: string): void {
+    const doing = `clear the exclusive CPUs of ${this.path}`;
+    changes.write(join(this.path, EXCLUSIVE), '', former, 'set-cpus', doing);
   }
 
   #write(changes: Changes, kind: PartitionKind): void {

@@ -3,9 +3,9 @@
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import type { Partition } from '../../cgroups/groups/cpuset-group.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
-import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts } from './facts.js';
-import { containerOf, type Layout, type LayoutGroup } from './layout.js';
+import { CpuSet } from '../../machine/cpu-set.js';
+import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts, RootFacts } from './facts.js';
+import { containerOf, isPartitioned, type Layout, type LayoutGroup } from './layout.js';
 import type { Step } from './steps.js';
 
 export interface Difference {
@@ -40,14 +40,71 @@ export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFac
   return groups.flatMap(({ pod, name, cpus }) => {
     const found = facts.groups.get(name);
     const target = within(facts.online, cpus);
-    if (!found || target.isEmpty || found.cpus.equals(target)) return [];
+    if (!found || target.isEmpty) return [];
     const { path } = found;
-    const what = `${path} has CPUs ${found.cpus} instead of ${cpus}`;
+    const isSet = found.cpus.equals(target);
+    if (isSet && withheld(found, target, facts).isEmpty) return [];
+    const has = isSet ? `only CPUs ${found.effective} of the cgroups above` : `CPUs ${found.cpus}`;
+    const what = `${path} has ${has} instead of ${cpus}`;
     // While a grant changes, its group may have all that the grant holds.
-    const has = within(facts.online, found.cpus);
-    const isDrift = !target.isSubsetOf(has) || !has.isSubsetOf(cpusOf(pod));
+    const set = within(facts.online, found.cpus);
+    const isDrift = isSet || !target.isSubsetOf(set) || !set.isSubsetOf(cpusOf(pod));
     return [{ kind: 'cgroup', pod, path, what, isDrift, steps: [{ kind: 'fit', path, cpus: target }] }];
   });
+}
+
+// What the cgroups above keep from a group. With cgroup v1 they cannot.
+const withheld = (
+  { effective }: Pick<GroupFacts, 'effective'>,
+  target: CpuSet,
+  { present }: GrantFacts,
+): CpuSet => (effective && present ? target.intersection(present).difference(effective) : CpuSet.EMPTY);
+
+/**
+ * Grants whose CPUs the group of another grant has, or that lack some in their own groups. Within a
+ * partition, what a group lacks is still kept from everyone else.
+ */
+export function uncoveredPods(
+  pods: readonly PodAssignment[],
+  groups: readonly LayoutGroup[],
+  facts: GrantFacts,
+): ReadonlySet<PodAssignment> {
+  const uncovered = new Set<PodAssignment>();
+  for (const { pod, name, cpus } of groups) {
+    const group = facts.groups.get(name);
+    if (!group) continue;
+    const used = group.effective ?? group.cpus;
+    const isWhole = within(facts.online ?? facts.present, cpus).isSubsetOf(used);
+    if (!isWhole && !isPartitioned(pod)) uncovered.add(pod);
+    for (const other of pods) if (other !== pod && used.intersects(cpusOf(other))) uncovered.add(other);
+  }
+  return uncovered;
+}
+
+/**
+ * A root without CPUs or memory nodes that the cgroup above has: no group below could have them.
+ * `machine`: all of them. Partitions have {@link partitionDifferences}.
+ */
+export function rootDifferences(
+  { partition }: Layout,
+  machine: Pick<RootFacts, 'cpus' | 'mems'>,
+  root: RootFacts | undefined,
+): readonly Difference[] {
+  if (!root) return [];
+  const { path, cpus, mems, above } = root;
+  const of = { pod: null, path, isDrift: true } as const;
+  const found: Difference[] = [];
+  const lostCpus = machine.cpus.intersection(above.cpus).difference(cpus);
+  if (!root.isPartition && partition.isEmpty && !cpus.isEmpty && !lostCpus.isEmpty) {
+    const what = `${path} has CPUs ${cpus} without ${lostCpus}`;
+    found.push({ ...of, kind: 'cgroup', what, steps: [{ kind: 'fit', path, cpus: cpus.union(lostCpus) }] });
+  }
+  const lostMems = machine.mems.intersection(above.mems).difference(mems);
+  if (!mems.isEmpty && !lostMems.isEmpty) {
+    const what = `${path} has memory nodes ${mems} without ${lostMems}`;
+    found.push({ ...of, kind: 'memory', what, steps: [{ kind: 'bind', path, nodes: mems.union(lostMems) }] });
+  }
+  return found;
 }
 
 /**
@@ -76,8 +133,11 @@ export function partitionDifferences(
 ): readonly Difference[] {
   if (!facts) return [];
   const { root, rootPath: path } = facts;
-  const isRootRight = isPartitionOf(root, layout.partition);
   const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isIsolated }) => isIsolated);
+  const nested = isolated.flatMap(({ name }) => facts.groups.get(name)?.partition?.effective ?? []);
+  const effective = nested.reduce((all, each) => all.union(each), root.effective);
+  const isRootRight =
+    isPartitionOf(root, layout.partition) && withheld({ effective }, layout.partition, facts).isEmpty;
   const open = isolated.filter(({ name }) => !isIsolation(facts.groups.get(name)));
   if (isRootRight && open.length === 0) return [];
   const target = layout.partition.isEmpty ? 'no partition' : `a partition of ${layout.partition}`;
@@ -93,9 +153,10 @@ export function partitionDifferences(
   return [{ kind: 'partition', pod: null, path, what, isDrift, steps }];
 }
 
-function isPartitionOf({ kind, valid, cpus }: Partition, target: CpuSet): boolean {
+// Linux 6.12 can call a partition valid that runs on CPUs of the cgroup above.
+function isPartitionOf({ kind, valid, cpus, effective }: Partition, target: CpuSet): boolean {
   if (target.isEmpty) return kind !== 'root';
-  return kind === 'root' && valid && cpus.equals(target);
+  return kind === 'root' && valid && cpus.equals(target) && effective.isSubsetOf(target);
 }
 
 // A kernel without such a file isolates nothing.

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
+import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { listsAllProcesses, namespaceOf } from '../../processes/cgroup-owner.js';
 import {
@@ -105,6 +106,8 @@ export function processesOf(registered: Registered): readonly ProcessIdentity[] 
 /** The processes of a cgroup and of the cgroups below it. */
 export function processesIn(path: string): number[] {
   try {
+    // Elsewhere anyone could list any process.
+    if (!isCgroupFolder(path)) return [];
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
     const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     return [...pids, ...folders.flatMap(({ name }) => processesIn(join(path, name)))];

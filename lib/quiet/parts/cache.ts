@@ -5,7 +5,7 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { Part, PartDemand } from '../kernel/setting.js';
 import { isMounted, RESCTRL, readCacheInfo, readMostGroups } from '../resctrl/cache-info.js';
-import { groupPaths } from '../resctrl/group.js';
+import { groupPaths, isPathOfGroup } from '../resctrl/group.js';
 import { type CachePlan, type CacheShortage, planCache } from './cache-plan.js';
 import { DEFAULT_PATH, defaultSetting, groupSetting } from './cache-settings.js';
 
@@ -58,7 +58,7 @@ export const cache: Part = {
     if (info === undefined) return [];
     const plan = planCache(files, info, demand, paths);
     const endedPaths = paths.filter(
-      (path) => path !== DEFAULT_PATH && plan.claims.every((claim) => claim.path !== path),
+      (path) => isPathOfGroup(path) && plan.claims.every((claim) => claim.path !== path),
     );
     const isNeeded = paths.includes(DEFAULT_PATH) || plan.claims.length > 0;
     return [

@@ -11,6 +11,7 @@ const CPUS = '/sys/devices/system/cpu';
 const FASTEST = 'performance';
 const GOVERNOR = 'scaling_governor';
 const GOVERNORS = 'scaling_available_governors';
+const LEAST = 'scaling_min_freq';
 const PREFERENCE = 'energy_performance_preference';
 const PREFERENCES = 'energy_performance_available_preferences';
 
@@ -48,8 +49,12 @@ const offers = (files: KernelFiles, path: string) =>
 function settingsOf(files: KernelFiles, policy: FrequencyPolicy, paths: readonly string[]): Setting[] {
   const { folder, cpus } = policy;
   // The values return with the policy's CPUs, so what is on record stays there.
-  if (cpus.isEmpty)
-    return paths.map((path) => new PolicyFile(files, policy, path.slice(folder.length + 1), String));
+  if (cpus.isEmpty) {
+    // A path on record must not lead elsewhere.
+    return [PREFERENCE, GOVERNOR, LEAST]
+      .filter((file) => paths.includes(`${folder}/${file}`))
+      .map((file) => new PolicyFile(files, policy, file, String));
+  }
   const performance = () => FASTEST;
   const greatest = files.read(`${folder}/scaling_max_freq`);
   const atLeast = (base: string) => (Number(base) < Number(greatest) ? greatest! : base);
@@ -60,7 +65,7 @@ function settingsOf(files: KernelFiles, policy: FrequencyPolicy, paths: readonly
     ...(offers(files, `${folder}/${GOVERNORS}`)
       ? [new PolicyFile(files, policy, GOVERNOR, performance)]
       : []),
-    ...(greatest === undefined ? [] : [new PolicyFile(files, policy, 'scaling_min_freq', atLeast)]),
+    ...(greatest === undefined ? [] : [new PolicyFile(files, policy, LEAST, atLeast)]),
   ];
 }
 

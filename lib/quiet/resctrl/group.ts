@@ -16,7 +16,13 @@ export const ABSENT = 'absent';
 
 const CPUS = 'cpus=';
 
-export const pathOfGroup = (uid: string): string => `${RESCTRL}/numalign-${encodeURIComponent(uid)}`;
+const GROUP = `${RESCTRL}/numalign-`;
+
+export const pathOfGroup = (uid: string): string => GROUP + encodeURIComponent(uid);
+
+/** Whether a path on record can be the group of a grant. It must not lead elsewhere. */
+export const isPathOfGroup = (path: string): boolean =>
+  path.startsWith(GROUP) && !path.slice(GROUP.length).includes('/');
 
 /** Equal groups have equal texts. */
 export const printGroup = ({ schemata, cpus }: Group): string => `${printSchemata(schemata)}\n${CPUS}${cpus}`;

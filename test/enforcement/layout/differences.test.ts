@@ -9,6 +9,8 @@ import {
   memoryDifferences,
   partitionDifferences,
   poolDifferences,
+  rootDifferences,
+  uncoveredPods,
 } from '../../../lib/enforcement/layout/differences.js';
 import type { GroupFacts, PartitionFacts } from '../../../lib/enforcement/layout/facts.js';
 import { layoutOf, uidOf } from '../../../lib/enforcement/layout/layout.js';
@@ -71,6 +73,13 @@ const facts = (root: string, running: string, found: Record<string, string> = {}
   online: undefined,
   groups: groups(found),
   nodes: NodeSet.EMPTY,
+});
+
+/** With what the cgroups above leave each group of 0-7. */
+const withEffective = (found: PartitionFacts, effective: string): PartitionFacts => ({
+  ...found,
+  present: cpus('0-7'),
+  groups: new Map([...found.groups].map(([name, group]) => [name, { ...group, effective: cpus(effective) }])),
 });
 
 const inWords = (step: Step) => {
@@ -194,6 +203,38 @@ describe('groups of grants', () => {
     expect(summary(groupDifferences(layout.groups, facts('member', '', found)))).toEqual(expected);
   });
 
+  it.each([
+    { effective: '1-2', expected: [] },
+    { effective: '1', expected: [['cgroup', 'drift', 'fit /root/a/main 1-2']] },
+    { effective: '0,3', expected: [['cgroup', 'drift', 'fit /root/a/main 1-2']] },
+  ])('drift if the cgroups above leave them $effective of 1-2', ({ effective, expected }) => {
+    const found = withEffective(facts('member', '', { 'a/main': '1-2' }), effective);
+    expect(summary(groupDifferences(layoutOf([state(running)]).groups, found))).toEqual(expected);
+  });
+
+  it('do not drift while CPUs are offline', () => {
+    const found = { ...withEffective(facts('member', '', { 'a/main': '1-2' }), '1'), present: cpus('0-1') };
+    expect(groupDifferences(layoutOf([state(running)]).groups, found)).toEqual([]);
+  });
+
+  it.each([
+    { title: 'is on its CPUs', found: { 'a/main': '1-2', 'p/main': '4' }, expected: [] },
+    { title: 'lacks one', found: { 'a/main': '1', 'p/main': '4' }, expected: ['a'] },
+    { title: 'shares one with another grant', found: { 'a/main': '1-3', 'p/main': '4' }, expected: ['b'] },
+    { title: 'lacks one in its partition', found: { 'a/main': '1-2', 'p/main': '0' }, expected: [] },
+    { title: 'shares one of a partition', found: { 'a/main': '1-2', 'p/main': '4-5' }, expected: ['q'] },
+  ])('leave a grant uncovered if a group $title', ({ found, expected }) => {
+    const pods = [
+      running,
+      grant('b', 'members', { main: '3' }),
+      grant('p', 'partition', { main: '4' }),
+      grant('q', 'partition', { main: '5' }),
+    ];
+    const { groups: wanted } = layoutOf([state(...pods)]);
+    const uncovered = uncoveredPods(pods, wanted, facts('member', '', found));
+    expect([...uncovered].map(({ uid }) => uid)).toEqual(expected);
+  });
+
   it('get no CPU that is offline', () => {
     const { groups: wanted } = layoutOf([state(running)]);
     const found = { ...facts('member', '', { 'a/main': '3' }), online: cpus('0-1') };
@@ -277,6 +318,61 @@ describe('the root', () => {
     },
   ])('$title', ({ wanted, found, expected }) => {
     expect(summary(partitionDifferences(layoutOf([wanted]), found))).toEqual(expected);
+  });
+
+  it.each([
+    { title: 'has its CPUs with the groups isolated in it', running: '2', nested: '3', expected: [] },
+    { title: 'lacks CPUs', running: '2', nested: '', expected: ['partition'] },
+    { title: 'runs on CPUs of the cgroup above', running: '0-3', nested: '3', expected: ['partition'] },
+  ])('differs if a valid partition $title', ({ running, nested, expected }) => {
+    const found = facts('root', '2-3', { 'i/main': '3 isolated' });
+    const group = found.groups.get('i/main')!;
+    const its = { ...group, partition: { ...group.partition!, effective: cpus(nested) } };
+    const now = {
+      ...found,
+      present: cpus('0-7'),
+      root: { ...found.root, effective: cpus(running) },
+      groups: new Map([['i/main', its]]),
+    };
+    const wanted = state(grant('i', 'isolated', { main: '3' }), grant('b', 'partition', { main: '2' }));
+    expect(partitionDifferences(layoutOf([wanted]), now).map(({ kind }) => kind)).toEqual(expected);
+  });
+
+  it.each([
+    { title: 'has all', has: '0-3', mems: '0-1', expected: [] },
+    { title: 'has those of the cgroup above (cgroup v2)', has: '', mems: '', expected: [] },
+    { title: 'has what the cgroup above has', has: '0-1', mems: '0', above: ['0-1', '0'], expected: [] },
+    { title: 'lacks CPUs', has: '0,2', mems: '0-1', expected: [['cgroup', 'drift', 'fit /root 0-3']] },
+    {
+      title: 'lacks CPUs that the cgroup above has',
+      has: '0',
+      mems: '0-1',
+      above: ['0-1', '0-1'],
+      expected: [['cgroup', 'drift', 'fit /root 0-1']],
+    },
+    {
+      title: 'lacks a memory node',
+      has: '0-3',
+      mems: '1',
+      expected: [['memory', 'drift', 'bind /root 0-1']],
+    },
+  ])('of no partition differs unless it $title', ({ has, mems, above = ['0-7', '0-1'], expected }) => {
+    const machine = { cpus: cpus('0-3'), mems: NodeSet.parse('0-1') };
+    const [aboveCpus, aboveMems] = [cpus(above[0]!), NodeSet.parse(above[1]!)];
+    const its = {
+      path: '/root',
+      cpus: cpus(has),
+      isPartition: false,
+      mems: NodeSet.parse(mems),
+      above: { cpus: aboveCpus, mems: aboveMems },
+    };
+    expect(summary(rootDifferences(layoutOf([none]), machine, its))).toEqual(expected);
+    // A partition has only the CPUs of its grants.
+    const others = expected.filter(([kind]) => kind !== 'cgroup');
+    expect(summary(rootDifferences(layoutOf([one]), machine, its))).toEqual(others);
+    expect(summary(rootDifferences(layoutOf([none]), machine, { ...its, isPartition: true }))).toEqual(
+      others,
+    );
   });
 
   it('has nothing to compare with cgroup v1', () => {

@@ -1,11 +1,14 @@
 // Other programs change partitions and cgroups of numalign, in a throw-away machine: at least 16
 // CPUs, root, cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, test } from 'node:test';
 import { affinity } from '../../../dist/entries/diagnostics.js';
 import { pin } from '../../../dist/index.js';
+import { removeCgroup } from './cgroup-removal.mjs';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
 
@@ -129,6 +132,135 @@ test('a cgroup that another program has narrowed gets the CPUs of its grant agai
   assert.equal(effective(group), String(grant.cpus));
   assert.deepEqual(kinds(await manager.reconcile()), []);
   await grant.release();
+});
+
+// Delegated: below the cgroup of another program.
+const PARENT = join(MOUNT, 'drift-parent');
+async function below(kind, list) {
+  mkdirSync(PARENT);
+  put(PARENT, 'cpuset.cpus', list);
+  if (kind !== 'member') put(PARENT, 'cpuset.cpus.partition', kind);
+  put(PARENT, 'cgroup.subtree_control', '+cpuset');
+  mkdirSync(join(PARENT, 'home'));
+  put(join(PARENT, 'home'), 'cgroup.procs', String(process.pid));
+  const manager = await open({ cgroupRoot: '/drift-parent/numalign', managedCPUs: '4-11' });
+  const member = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  return { manager, member, root: join(PARENT, 'numalign') };
+}
+
+async function endBelow({ manager, member }) {
+  for (const { uid } of manager.grants()) await manager.release(uid);
+  put(MOUNT, 'cgroup.procs', String(process.pid));
+  member.kill('SIGKILL');
+  if (member.exitCode === null && member.signalCode === null) await once(member, 'exit');
+  removeCgroup(PARENT);
+}
+
+test('a root that another program has narrowed gets its CPUs again, and so do the groups below', async () => {
+  const site = await below('member', '0-15');
+  const { manager, member, root } = site;
+  try {
+    mkdirSync(join(root, 'pool'), { recursive: true });
+    put(root, 'cgroup.subtree_control', '+cpuset');
+    put(join(root, 'pool'), 'cgroup.procs', String(member.pid));
+    await manager.addSharedMember({ cgroup: join(root, 'pool') });
+    const grant = await manager.acquire({ cpu: 2, enforcement: 'cpuset', require: 'cpuset' });
+    grant.pin();
+    assert.deepEqual(kinds(await manager.reconcile()), []);
+    const other = String(manager.sharedPool().first);
+    put(root, 'cpuset.cpus', other);
+    assert.equal(String(affinity()), other);
+    const found = kinds(await manager.reconcile());
+    assert.ok(found.length > 0 && found.every(([, repaired]) => repaired), JSON.stringify(found));
+    assert.equal(String(affinity()), String(grant.cpus));
+    assert.equal(grant.enforcement, 'cpuset');
+    put(root, 'cpuset.mems', '0');
+    assert.deepEqual(kinds(await manager.reconcile()), [['memory', true]]);
+  } finally {
+    await endBelow(site);
+  }
+});
+
+test('a grant loses its level with the CPUs of the cgroup above the root', async () => {
+  const site = await below('member', '0-15');
+  const { manager, member, root } = site;
+  try {
+    mkdirSync(join(root, 'pool'), { recursive: true });
+    put(root, 'cgroup.subtree_control', '+cpuset');
+    put(join(root, 'pool'), 'cgroup.procs', String(member.pid));
+    await manager.addSharedMember({ cgroup: join(root, 'pool') });
+    const grant = await manager.acquire({ cpu: 2, enforcement: 'cpuset', require: 'cpuset' });
+    grant.pin();
+    put(PARENT, 'cpuset.cpus', String(manager.sharedPool().first));
+    const found = await manager.reconcile();
+    assert.ok(
+      kinds(found).some(([kind, repaired]) => kind === 'cgroup' && !repaired),
+      JSON.stringify(found),
+    );
+    assert.equal(grant.enforcement, 'recorded');
+    assert.equal(found.drifts.at(-1).kind, 'level');
+  } finally {
+    await endBelow(site);
+  }
+});
+
+test('a partition below another one says so when that one loses its CPUs', async () => {
+  const site = await below('root', '4-11');
+  const { manager, root } = site;
+  try {
+    const grant = await manager.acquire({ cpu: 2, require: 'partition' });
+    assert.equal(partition(root), 'root');
+    put(PARENT, 'cpuset.cpus', String(manager.sharedPool()));
+    const found = await manager.reconcile();
+    assert.ok(
+      kinds(found).some(([kind, repaired]) => kind === 'partition' && !repaired),
+      JSON.stringify(found),
+    );
+    assert.ok(['members', 'recorded'].includes(grant.enforcement), grant.enforcement);
+    assert.equal(found.drifts.at(-1).kind, 'level');
+  } finally {
+    await endBelow(site);
+  }
+});
+
+test('a partition whose exclusive CPUs another program has changed gets them again', async (context) => {
+  const { manager } = await managed();
+  const grant = await manager.acquire({ cpu: 4 });
+  if (!existsSync(join(ROOT, 'cpuset.cpus.exclusive'))) {
+    await grant.release();
+    return context.skip('this kernel has no cpuset.cpus.exclusive');
+  }
+  for (const list of [String(grant.cpus.first), String(manager.sharedPool().first)]) {
+    put(ROOT, 'cpuset.cpus.exclusive', list);
+    const report = await manager.reconcile();
+    assert.deepEqual(kinds(report), [['partition', true]], JSON.stringify(report.drifts));
+    assert.deepEqual([partition(), effective()], ['root', String(grant.cpus)]);
+  }
+  await grant.release();
+});
+
+test('a partition whose CPUs another cgroup has taken meanwhile ends, and the record says so', async (context) => {
+  const { manager } = await managed();
+  const grant = await manager.acquire({ cpu: 4 });
+  const beside = join(MOUNT, 'drift-beside');
+  mkdirSync(beside);
+  try {
+    put(ROOT, 'cpuset.cpus.partition', 'member');
+    const file = existsSync(join(beside, 'cpuset.cpus.exclusive')) ? 'cpuset.cpus.exclusive' : 'cpuset.cpus';
+    put(ROOT, 'cpuset.cpus', '\n');
+    put(beside, file, String(grant.cpus));
+    if (file === 'cpuset.cpus') put(beside, 'cpuset.cpus.partition', 'root');
+    const found = await manager.reconcile();
+    context.diagnostic(JSON.stringify(found.drifts.map(({ what }) => what)));
+    assert.ok(
+      kinds(found).some(([kind, repaired]) => kind === 'partition' && !repaired),
+      JSON.stringify(found),
+    );
+    assert.notEqual(grant.enforcement, 'partition');
+    await grant.release();
+  } finally {
+    removeCgroup(beside);
+  }
 });
 
 test('a setting that another program changes again and again is left to it, and the record says so', async () => {
