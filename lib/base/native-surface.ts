@@ -12,6 +12,7 @@ import type {
   ConfineMemberCall,
   MemberChoicesCall,
   NativeConfinement,
+  NativeDeparture,
   NativeMemberChoice,
   NativeMemberThread,
   NativeMove,
@@ -185,12 +186,12 @@ export interface Native {
   pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED if a thread is pinned for another grant */
   checkNotPinned(tid: number, grant: string): void;
-  undoPin(grant: string, sharedPool: Words): NativePinOutcome;
+  undoPin(grant: string, sharedPool: Words): NativeDeparture;
   /**
    * Undoes the pins of some threads, like {@link undoPin}, for whichever grant they are pinned.
    * `cpus`: the CPUs of the grant.
    */
-  shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativePinOutcome;
+  shareThreads(grant: string, cpus: Words, tids: readonly number[], sharedPool: Words): NativeDeparture;
   /**
    * Moves the threads that are pinned for a grant (see {@link PinCall.part}) to its present CPUs.
    */
@@ -236,9 +237,12 @@ export interface Native {
   settleChoices(limit: Words, dryRun: boolean): number;
   /**
    * Call it before you move threads into a cgroup, which changes their masks: the next pin,
-   * placement or undoing then starts from the masks that they have now.
+   * placement or undoing then starts from the masks that they have now. If that fails, call {@link
+   * restoreMasks}.
    */
   rememberMasks(): void;
+  /** Gives threads the masks that {@link rememberMasks} remembers, and forgets these. */
+  restoreMasks(): void;
   /**
    * Records, for later pins, the choices of the threads that run on no grant. `limit`: the CPUs of
    * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and

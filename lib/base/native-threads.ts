@@ -15,6 +15,12 @@ export interface NativePinOutcome {
   unmovable: NativeMove[];
 }
 
+/** Threads that have left a grant. */
+export interface NativeDeparture extends NativePinOutcome {
+  /** Brings those that have not ended back, with their scheduling classes. Needs no file. */
+  comeBack(): void;
+}
+
 /** The kinds of threads, in the order of the core's enumerators. */
 export const THREAD_ROLES = ['main', 'worker', 'pool', 'v8', 'other'] as const;
 /**
@@ -80,6 +86,11 @@ export interface NativeConfinement {
   isRefused: boolean;
   /** In a dry run: the masks of the threads that would move or are stuck, each once. */
   places: Words[];
+  /**
+   * Gives threads that have moved their masks from before, unless they have others by now. False if
+   * all have. Needs no file.
+   */
+  putBack?(): boolean;
 }
 
 /** The owner of pins. The addon does not record pins with an empty `grant`. */

@@ -24,6 +24,8 @@ export class Clearing {
   readonly #unpinned: readonly UnpinnedThread[];
   readonly #reopen: (state: Assignments) => void;
   readonly #shortfalls: string[] = [];
+  // By member, in the order of their moves.
+  readonly #putBacks: (() => void)[] = [];
   #bindings: BindingOutcomes = new Map();
 
   /** `reopen` opens to others what a state does not take. */
@@ -69,7 +71,9 @@ export class Clearing {
       }
       if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
       this.#fitGroups(before);
-      const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned);
+      const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned, (putBack) =>
+        this.#putBacks.push(putBack),
+      );
       const finish = (stuck: readonly StuckMember[]) =>
         this.#confirm(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
       if (standing.stuck.length === 0) return finish([]);
@@ -128,12 +132,13 @@ export class Clearing {
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
       for (const { pod, group, pids } of processes) {
-        unlessRefused(() => {
-          if (pids.length > 0) group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
-          for (const pid of pids) if (pid !== process.pid) group.attach(pid);
-        });
+        const create = () => group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
+        if (pids.length > 0) unlessRefused(create);
+        for (const pid of pids) if (pid !== process.pid) unlessRefused(() => group.attach(pid));
       }
       unlessRefused(() => this.#reopen(before));
+      // What could not be opened again, because the choices on record could not be read or written.
+      for (const putBack of this.#putBacks.reverse()) putBack();
     };
   }
 

@@ -21,6 +21,17 @@ const homes = new Map<string, string>();
 // The paths of groups for which this process has asked for strict memory.
 const strict = new Set<string>();
 
+// What comes next pins or unpins the threads that `move` has moved.
+function rememberingMasks<T>(move: () => T): T {
+  native.rememberMasks();
+  try {
+    return move();
+  } catch (error) {
+    native.restoreMasks();
+    throw error;
+  }
+}
+
 export interface Machine {
   readonly enforcer: Enforcer;
   readonly topology: Topology;
@@ -31,6 +42,8 @@ export class GrantGroup {
   readonly #cpusets: Cpusets;
   readonly #pod: PodAssignment;
   readonly #container: string | undefined;
+  // Of strict memory, while the threads of this process have left.
+  #strictNodes: NodeSet | undefined;
 
   private constructor(machine: Machine, cpusets: Cpusets, pod: PodAssignment, container: string | undefined) {
     this.#machine = machine;
@@ -97,15 +110,19 @@ export class GrantGroup {
   }
 
   /**
-   * Moves threads of this process into the group. Returns true if this moves the whole process,
-   * with threads that are just being created.
+   * Moves threads of this process into the group, except those that end meanwhile. Returns true if
+   * this moves the whole process, with threads that are just being created. Pin them then, or call
+   * native.restoreMasks.
    * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which only moves whole
    *   processes
    */
   enter(all: readonly Threads[]): boolean {
     // All masks, before the first move changes one.
-    native.rememberMasks();
-    return all.map((threads) => this.#enter(threads)).includes(true);
+    return rememberingMasks(() => {
+      let isWhole = false;
+      for (const threads of all) unlessEnded(() => (isWhole = this.#enter(threads) || isWhole));
+      return isWhole;
+    });
   }
 
   #enter(threads: Threads): boolean {
@@ -211,7 +228,9 @@ export class GrantGroup {
     if (parts.length > 0) moveProcess(pid, this.#all.difference(cpus), cpus);
     const { hierarchy } = this.#cpusets;
     for (const child of childrenOf(pid)) {
-      if (hierarchy.groupOf(child).path !== group.path) this.#attach(group, child);
+      unlessEnded(() => {
+        if (hierarchy.groupOf(child).path !== group.path) this.#attach(group, child);
+      });
     }
   }
 
@@ -297,18 +316,20 @@ export class GrantGroup {
     homes.delete(this.path);
     if (!this.isInUse) return undefined;
     const group = this.#handle;
-    native.rememberMasks();
-    native.askChoices(this.#pod.uid);
+    this.#strictNodes = this.hasMemoryNodes ? group.mems() : undefined;
     let home = origin ?? this.#cpusets.home;
-    try {
-      group.moveBack(process.pid, home);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      // The cgroup that it came from may no longer exist.
-      home = this.#cpusets.home;
-      group.moveBack(process.pid, home);
-    }
-    this.setMemoryNodes(undefined);
+    rememberingMasks(() => {
+      native.askChoices(this.#pod.uid);
+      try {
+        group.moveBack(process.pid, home);
+      } catch (error) {
+        if (!(error instanceof NumalignError)) throw error;
+        // The cgroup that it came from may no longer exist.
+        home = this.#cpusets.home;
+        group.moveBack(process.pid, home);
+      }
+      this.setMemoryNodes(undefined);
+    });
     return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 
@@ -324,19 +345,20 @@ export class GrantGroup {
     const isOfGrant = (path: string) => path === this.path || homes.has(path);
     const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));
     if (inside.length === 0) return pool;
-    native.rememberMasks();
     const move = (to: string) => {
       for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, to));
       return this.#cpusets.isWithin(to, pool) ? this.#all : pool;
     };
     const origin = homes.get(groupOf(inside[0]!)) ?? home;
-    try {
-      return move(origin);
-    } catch (error) {
-      // The cgroup that they came from may no longer exist.
-      if (error instanceof NumalignError && origin !== home) return move(home);
-      throw error;
-    }
+    return rememberingMasks(() => {
+      try {
+        return move(origin);
+      } catch (error) {
+        // The cgroup that they came from may no longer exist.
+        if (error instanceof NumalignError && origin !== home) return move(home);
+        throw error;
+      }
+    });
   }
 
   get #all(): CpuSet {
@@ -344,9 +366,10 @@ export class GrantGroup {
     return possible.union(cpus);
   }
 
-  /** Moves threads that have left back in. @throws ERR_CGROUP */
+  /** Moves threads that have left back in, as far as they can. */
   comeBack(tids: readonly number[]): void {
-    if (this.#cpusets.hierarchy.version === 2) this.enter(['process']);
-    else this.enter(tids);
+    const all = this.#cpusets.hierarchy.version === 2 ? (['process'] as const) : tids;
+    for (const threads of all) unlessRefused(() => this.#enter(threads));
+    if (this.#strictNodes) unlessRefused(() => this.setMemoryNodes(this.#strictNodes));
   }
 }

@@ -150,10 +150,14 @@ export class MachineConfiner {
   /**
    * Moves members off what any of these states takes, unless a partition keeps everyone else off.
    */
-  confine(states: readonly Assignments[], unpinned: readonly UnpinnedThread[]): Standing {
+  confine(
+    states: readonly Assignments[],
+    unpinned: readonly UnpinnedThread[],
+    onMoved?: Confinement['onMoved'],
+  ): Standing {
     const { members } = this;
     const cpusets = this.cpusetsOf(states[0]!.settings);
-    const confinement = this.confinement(states, unpinned);
+    const confinement = { ...this.confinement(states, unpinned), onMoved };
     const { pool, pods } = confinement;
     const present = members.present();
     const list = present.registered.map(({ entry }) => memberOf(entry));

@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
 import { nodesOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
-import type { GrantRecord } from '../admission/grants/grant-record.js';
+import { type GrantRecord, vacateGrant } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
@@ -15,7 +15,6 @@ import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
 import { type BufferOptions, checkBuffer, nodeBuffer, noteBuffer, parseBuffer } from '../threads/buffers.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
-import { unpinMemory } from '../threads/memory.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 import {
   checkBalanced,
@@ -34,7 +33,6 @@ import {
 } from '../threads/placement.js';
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
-import { readAgain, undoPin } from '../threads/vacate.js';
 import { GrantPart } from './grant-part.js';
 import { GrantProcesses } from './grant-processes.js';
 import { grantedThreads, noteRunning } from './granted.js';
@@ -91,22 +89,22 @@ export class GrantThreads extends GrantProcesses {
    */
   async unpin(): Promise<PinResult> {
     this.#record.checkUsable();
-    const { topology } = this.#record.site;
+    const { site, pod } = this.#record;
     const undo = () =>
-      transact(this.#record.site, undefined, async (state) => {
-        const { result, threads } = undoPin(
-          topology,
-          this.#record.group,
-          this.uid,
-          sharedPool(state, cpusNow(topology)),
-        );
-        unpinMemory(this.uid);
+      transact(site, undefined, async (state) => {
+        const vacate = vacateGrant(site, pod);
+        const left = vacate.leave(sharedPool(state, cpusNow(site.topology)));
+        try {
+          site.enforcer.apply(state, vacate.threads(left));
+        } catch (error) {
+          vacate.comeBack(left);
+          throw error;
+        }
         this.#workerCpus = undefined;
         this.#record.stopPlacements();
-        this.#record.site.enforcer.apply(state, threads);
-        return readAgain(result);
+        return vacate.settled(left);
       });
-    return tracedApply(this.#record.site, this, 'unpin', undo);
+    return tracedApply(site, this, 'unpin', undo);
   }
 
   /**

@@ -56,8 +56,13 @@ function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]
     // As a member, also where the manager was opened without, it follows the pool.
     if (registry?.ownName === undefined) registry?.addProcess(process.pid);
     const pool = sharedPool(state, cpusNow(topology));
-    const { result, threads } = sharePinned(topology, group, pod, tids, pool);
-    enforcer.apply(state, threads);
+    const { result, threads, comeBack } = sharePinned(topology, group, pod, tids, pool);
+    try {
+      enforcer.apply(state, threads);
+    } catch (error) {
+      comeBack();
+      throw error;
+    }
     return readAgain(result);
   });
 }

@@ -1,6 +1,6 @@
 // Followers: how the threads that this process has pinned for a grant follow changes of its CPUs.
 import { type Booked, type ThreadShare, threadShares } from '../account/pod-holdings.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePinOutcome } from '../base/native-threads.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
@@ -57,7 +57,13 @@ export function threadsOf(store: Store, uid: string, before: Booked): GrantThrea
         },
       );
     },
-    widen: (cpus, pod) => follow(pod, cpus, new CpuSet(native.onlineCpus())),
+    // It may undo a step that failed for want of a descriptor: an offline CPU harms nobody then.
+    widen: (cpus, pod) =>
+      follow(
+        pod,
+        cpus,
+        unlessRefused(() => new CpuSet(native.onlineCpus()), cpus),
+      ),
     park: (pool) => move(before, ({ part }) => native.parkGrant(uid, part, pool.words)),
     checkCanLeave: () => checkNoChild(store, { uid }, 'taken from it'),
   };

@@ -1,6 +1,7 @@
 // GrantedThreads: what it takes to put threads on the CPUs of a grant.
 import type { EnforcementLevel } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
+import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type NativePinOutcome, THREAD_ROLES, type ThreadRole } from '../base/native-threads.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
@@ -81,7 +82,9 @@ export function inGroup<T>(
   try {
     return put(group.enter(threads));
   } catch (error) {
-    if (!wasInUse) group.leave(cpus);
+    // The caller must see the first error.
+    if (!wasInUse) unlessRefused(() => group.leave(cpus));
+    native.restoreMasks();
     throw error;
   }
 }

@@ -1,10 +1,10 @@
 // Vacate: how the threads that this process has pinned for a grant leave its CPUs, and return if
 // the grant does not end.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { type Booked, runningCpus, threadShares } from '../account/pod-holdings.js';
+import { type Booked, runningCpus } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { NativePinOutcome } from '../base/native-threads.js';
+import type { NativeDeparture } from '../base/native-threads.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import {
@@ -48,25 +48,20 @@ function affinityIfThere(tid: number): CpuSet | undefined {
 
 export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
 
+/** Threads that have left a grant. */
 export interface Unpinned {
   readonly result: PinResult;
   readonly threads: readonly UnpinnedThread[];
+  /** Brings the threads back, except those that have ended. */
+  readonly comeBack: () => void;
 }
 
 // Threads leave their cgroup first, if there is one: it would not let masks have CPUs of the shared
 // pool. What the shared pool's own cpuset excludes from a mask is its business.
-export function undoPin(
-  topology: Topology,
-  group: GrantGroup | undefined,
-  uid: string,
-  pool: CpuSet,
-): Unpinned {
+function undoPin(topology: Topology, group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
   const maskCpus = group?.leave(pool);
-  return unpinned(
-    topology,
-    native.undoPin(uid, (maskCpus ?? pool).words),
-    maskCpus === undefined || maskCpus === pool,
-  );
+  const outcome = native.undoPin(uid, (maskCpus ?? pool).words);
+  return unpinned(topology, maskCpus && group, outcome, maskCpus === undefined || maskCpus === pool);
 }
 
 /**
@@ -82,21 +77,32 @@ export function sharePinned(
 ): Unpinned {
   const maskCpus = group?.leaveThreads(tids, pool) ?? pool;
   const outcome = native.shareThreads(pod.uid, runningCpus(pod).words, tids, maskCpus.words);
-  return unpinned(topology, outcome, maskCpus === pool);
+  return unpinned(topology, group, outcome, maskCpus === pool);
 }
 
-// `isByMask`: masks keep the threads in the shared pool, and not a cpuset.
-function unpinned(topology: Topology, outcome: NativePinOutcome, isByMask: boolean): Unpinned {
+// `group`: that they have left; `isByMask`: masks keep the threads in the shared pool, and not a
+// cpuset.
+function unpinned(
+  topology: Topology,
+  group: GrantGroup | undefined,
+  outcome: NativeDeparture,
+  isByMask: boolean,
+): Unpinned {
   const threads = [...outcome.moved, ...outcome.unmovable].map(({ tid, now, earlier = now }) => ({
     tid,
     // The record must not have CPUs that the machine does not have, even if a thread may use any.
     earlier: new CpuSet(earlier).intersection(topology.cpus),
   }));
   const { moved, unmovable, guaranteed } = toPinResult(outcome, true);
-  if (isByMask) return { threads, result: { moved, unmovable, guaranteed } };
+  const comeBack = () => {
+    group?.comeBack(threads.map(({ tid }) => tid));
+    outcome.comeBack();
+  };
+  if (isByMask) return { threads, comeBack, result: { moved, unmovable, guaranteed } };
   const hasLeft = (thread: UnmovableThread) => thread.reason === CLIPPED;
   return {
     threads,
+    comeBack,
     result: {
       moved: [...moved, ...unmovable.filter(hasLeft)],
       unmovable: unmovable.filter((each) => !hasLeft(each)),
@@ -111,27 +117,18 @@ export function vacateOf(
   group: GrantGroup | undefined,
   pod: PodAssignment,
 ): Vacate<Unpinned, PinResult> {
-  const { uid, owner } = pod;
-  let hasLeft = false;
+  const { uid } = pod;
   let pinMemoryAgain = () => {};
   return {
     leave: (pool) => {
-      hasLeft = group?.isInUse ?? false;
       const departure = undoPin(topology, group, uid, pool);
       pinMemoryAgain = unpinMemory(uid);
       return departure;
     },
     threads: ({ threads }) => threads,
     settled: ({ result }) => readAgain(result),
-    comeBack: ({ result: { moved } }) => {
-      const shares = threadShares(pod);
-      if (hasLeft) group?.comeBack(moved.map(({ tid }) => tid));
-      for (const { tid, before } of moved) {
-        // Back to its own place, as far as that belongs to the grant.
-        const share = shares.find(({ cpus }) => before.isSubsetOf(cpus));
-        const { part, cpus } = share ? { ...share, cpus: before } : shares[0];
-        native.pin({ tid, cpus: cpus.words, grant: uid, part, owner: owner.uuid, replace: false });
-      }
+    comeBack: ({ comeBack }) => {
+      comeBack();
       pinMemoryAgain();
     },
   };

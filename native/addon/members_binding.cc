@@ -90,13 +90,13 @@ ConfinementRequest to_confinement(const Napi::Value& question) {
   };
 }
 
-// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places }; undefined if there is no
-// such process
+// (ConfineMemberCall) -> { threads, stuck, moved, isRefused, places, putBack }; undefined if there
+// is no such process
 Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   Result<Confinement> result = confine_member(to_confinement(info[0]));
   if (!result.ok() && result.error().errno_value == ESRCH) return env.Undefined();
-  const Confinement confinement = unwrap(env, std::move(result));
+  Confinement confinement = unwrap(env, std::move(result));
 
   auto stuck = Napi::Array::New(env, confinement.stuck.size());
   for (uint32_t i = 0; i < stuck.Length(); i++) {
@@ -114,6 +114,13 @@ Napi::Value confine_member_binding(const Napi::CallbackInfo& info) {
   auto places = Napi::Array::New(env, confinement.places.size());
   for (uint32_t i = 0; i < places.Length(); i++) places[i] = from_id_set(env, confinement.places[i]);
   answer["places"] = places;
+  if (!confinement.changes.empty()) {
+    const pid_t pid = Fields(info[0], "a confinement").integer("pid");
+    answer["putBack"] = Napi::Function::New(
+        env, [pid, changes = std::move(confinement.changes)](const Napi::CallbackInfo& call) {
+          return Napi::Boolean::New(call.Env(), put_back(pid, changes));
+        });
+  }
   return answer;
 }
 
@@ -151,6 +158,8 @@ void remember_masks(const Napi::CallbackInfo& info) {
   unwrap(info.Env(), ThreadPins::of_this_process().remember_masks());
 }
 
+void restore_masks(const Napi::CallbackInfo&) { ThreadPins::of_this_process().restore_masks(); }
+
 // (words of their cpuset, none if unknown; words of all CPUs; what is known of them as shared
 // members)
 void learn_choices(const Napi::CallbackInfo& info) {
@@ -173,6 +182,7 @@ void export_members(Napi::Env env, Napi::Object exports) {
   exports["choices"] = Napi::Function::New(env, choices);
   exports["learnChoices"] = Napi::Function::New(env, learn_choices);
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
+  exports["restoreMasks"] = Napi::Function::New(env, restore_masks);
 }
 
 }  // namespace numalign::addon

@@ -46,7 +46,7 @@ Napi::Array from_moves(Napi::Env env, const std::vector<ThreadMove>& moves) {
   return array;
 }
 
-Napi::Value from_outcome(Napi::Env env, const PinOutcome& outcome) {
+Napi::Object from_outcome(Napi::Env env, const PinOutcome& outcome) {
   Napi::Object object = Napi::Object::New(env);
   object["moved"] = from_moves(env, outcome.moved);
   object["unmovable"] = from_moves(env, outcome.unmovable);
@@ -254,11 +254,18 @@ Napi::Value schedule(const Napi::CallbackInfo& info) {
   return from_scheduling(env, std::get<Scheduling>(result));
 }
 
-// (grant, words of the shared pool)
+Napi::Value from_undone(Napi::Env env, Undone undone) {
+  Napi::Object outcome = from_outcome(env, undone.outcome);
+  outcome["comeBack"] = Napi::Function::New(
+      env, [come_back = std::move(undone.come_back)](const Napi::CallbackInfo&) { come_back(); });
+  return outcome;
+}
+
+// (grant, words of the shared pool): an outcome with `comeBack`
 Napi::Value undo_pin(const Napi::CallbackInfo& info) {
-  return from_outcome(info.Env(),
-                      unwrap(info.Env(), ThreadPins::of_this_process().undo(to_string(info[0], "the grant"),
-                                                                            to_id_set<CpuTag>(info[1]))));
+  return from_undone(info.Env(),
+                     unwrap(info.Env(), ThreadPins::of_this_process().undo(to_string(info[0], "the grant"),
+                                                                           to_id_set<CpuTag>(info[1]))));
 }
 
 // (grant, part, words of its CPUs from now on)
@@ -299,12 +306,12 @@ Napi::Value recall_threads(const Napi::CallbackInfo& info) {
                                                             to_threads(info[3]))));
 }
 
-// (grant, words of its CPUs, ids of threads, words of the shared pool)
+// (grant, words of its CPUs, ids of threads, words of the shared pool): an outcome with `comeBack`
 Napi::Value share_threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
-  return from_outcome(env, unwrap(env, ThreadPins::of_this_process().share(
-                                           to_string(info[0], "the grant"), to_id_set<CpuTag>(info[1]),
-                                           to_threads(info[2]), to_id_set<CpuTag>(info[3]))));
+  return from_undone(env, unwrap(env, ThreadPins::of_this_process().share(
+                                          to_string(info[0], "the grant"), to_id_set<CpuTag>(info[1]),
+                                          to_threads(info[2]), to_id_set<CpuTag>(info[3]))));
 }
 
 // (grant, part, words of the CPUs to wait on)

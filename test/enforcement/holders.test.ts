@@ -1,7 +1,8 @@
 // The holder of a grant, if not every process can be inspected.
-import { describe, expect, it } from 'vitest';
+import { once } from 'node:events';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
-import { isHolder } from '../../lib/enforcement/members/descent.js';
+import { childrenOf, isHolder } from '../../lib/enforcement/members/descent.js';
 import { child } from './members.js';
 
 const UNPRIVILEGED = 65_534;
@@ -12,6 +13,20 @@ const ownerWith = (pid: number): OwnerRecord => ({
   command: null,
   cgroup: null,
   unknown: {},
+});
+
+describe('the children of a process', () => {
+  it('are found while its threads end', async () => {
+    const script = `
+import subprocess, threading
+print(subprocess.Popen(['sleep', '1000']).pid, flush=True)
+while True: threading.Thread(target=lambda: None).start()`;
+    const parent = child('python3', ['-c', script]);
+    const [line] = await once(parent.stdout!, 'data');
+    const pid = Number(line);
+    onTestFinished(() => void process.kill(pid));
+    for (let i = 0; i < 200; i++) expect(childrenOf(parent.pid!)).toEqual([pid]);
+  });
 });
 
 describe('the holder of a grant', () => {

@@ -9,6 +9,7 @@ import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { until } from '../../state/until.js';
 import type { Vacate } from '../../threads/vacate.js';
+import { publishError } from '../diagnostics.js';
 import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
@@ -85,10 +86,15 @@ export function awaitSuccessor<T>(
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));
-        site.enforcer.apply(state, departure.threads(moved));
       } catch (error) {
         departure.comeBack(moved);
         throw error;
+      }
+      try {
+        site.enforcer.apply(state, departure.threads(moved));
+      } catch (error) {
+        // The CPUs belong to the successor. The next change gives threads what they had chosen.
+        publishError(site, 'apply', error);
       }
       return true;
     });

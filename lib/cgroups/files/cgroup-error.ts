@@ -244,6 +244,7 @@ export function unlessEnded(step: () => void): void {
   try {
     step();
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.errnoName !== 'ESRCH') throw error;
+    const hasEnded = error instanceof NumalignError && error.details.reason === 'no-process';
+    if (!hasEnded) throw error;
   }
 }

@@ -73,14 +73,12 @@ export class CpusetGroupV1 extends CommonGroup {
     const inside = new Set(this.threads());
     const all = threadsOf(pid);
     const doing = `move process ${pid} out of ${this.path}`;
-    unlessEnded(() => {
-      if (all.every((tid) => inside.has(tid))) this.moveProcess(pid, to, doing);
-      else {
-        for (const tid of all.filter((tid) => inside.has(tid))) {
-          this.writeNumber(to, 'tasks', tid, 'attach-thread', doing);
-        }
-      }
-    });
+    if (all.every((tid) => inside.has(tid))) {
+      unlessEnded(() => this.moveProcess(pid, to, doing));
+      return;
+    }
+    for (const tid of all.filter((tid) => inside.has(tid)))
+      unlessEnded(() => this.writeNumber(to, 'tasks', tid, 'attach-thread', doing));
   }
 }
 

@@ -46,6 +46,8 @@ export interface Confinement {
   readonly unpinned: readonly UnpinnedThread[];
   /** The CPUs of a process's cpuset, which its threads may choose from; undefined if unknown. */
   readonly cpusetOf: (pid: number) => CpuSet | undefined;
+  /** Called with what gives the threads of a process the masks that they had. Needs no file. */
+  readonly onMoved?: ((putBack: () => void) => void) | undefined;
 }
 
 /** What became of the members. */

@@ -1,7 +1,8 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { ENVIRONMENT } from '../../base/registry.js';
+import { textOf } from '../../base/text/text-of.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**
@@ -27,16 +28,25 @@ export function inheritedLock({ uuid }: OwnerRecord): number | undefined {
   return fd === undefined ? undefined : Number(fd);
 }
 
+// Of the threads of a process, some of which end meanwhile. Some kernels have no file of children.
+const READINGS = 4;
+
 /** The living children of a process. proc(5) lists them by the thread that started them. */
 export function childrenOf(pid: number): number[] {
+  const all = new Set<number>();
   try {
-    return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
-      readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
-    );
+    // The children of a thread that ends become those of another, which may have been read already.
+    for (let reading = 0, isWhole = false; reading < READINGS && !isWhole; reading++) {
+      const lists = readdirSync(`/proc/${pid}/task`).map((tid) =>
+        textOf(`/proc/${pid}/task/${tid}/children`),
+      );
+      for (const child of lists.flatMap((list) => list?.split(' ') ?? [])) if (child) all.add(Number(child));
+      isWhole = !lists.includes(undefined);
+    }
   } catch {
-    // The process has ended, or the kernel has no such file.
-    return [];
+    // The process has ended.
   }
+  return [...all];
 }
 
 // proc(5): the parent is the 4th field. An orphan has another parent.

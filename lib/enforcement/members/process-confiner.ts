@@ -22,6 +22,8 @@ const NOTHING_DONE: Outcome = { moved: 0 };
 export class ProcessConfiner {
   readonly #folder: NativeFolder;
   readonly #holders: Holders;
+  // Rows of records by process, which could not be written.
+  readonly #unwritten = new Map<string, readonly NativeMemberThread[]>();
 
   /** `folder`: members/ of the state folder. */
   constructor(folder: NativeFolder, holders: Holders) {
@@ -37,7 +39,10 @@ export class ProcessConfiner {
     const name = processName(process);
     const file = readMemberFile(this.#folder, `${name}${MASKS}`);
     if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
-    return { text: file.text, threads: decodeMasks(name, file.text) };
+    return {
+      text: file.text,
+      threads: [...decodeMasks(name, file.text), ...(this.#unwritten.get(name) ?? [])],
+    };
   }
 
   /** Records what the only thread of a process has chosen. */
@@ -49,7 +54,7 @@ export class ProcessConfiner {
   /** What {@link confine} would do. Undefined if nothing is taken and nothing is on record. */
   plan(
     process: Process,
-    { all, pods, granted, rightfulCpus, unpinned, cpusetOf, ...confinement }: Confinement,
+    { all, pods, granted, rightfulCpus, unpinned, cpusetOf, taken: allTaken, pool: allPool }: Confinement,
     names: readonly string[],
     onlyNarrow: boolean,
     choices?: readonly NativeMemberChoice[],
@@ -58,7 +63,7 @@ export class ProcessConfiner {
     const file = `${processName(process)}${MASKS}`;
     const before = names.includes(file) ? this.masks(process) : undefined;
     const attached = attachedCpus(process, pods);
-    const { taken, pool } = attached ? { taken: all.difference(attached), pool: attached } : confinement;
+    const [taken, pool] = attached ? [all.difference(attached), attached] : [allTaken, allPool];
     // All choices or none: a thread that is left out would pass for the child of another thread
     // with the same mask.
     const threadChoices = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
@@ -139,6 +144,7 @@ export class ProcessConfiner {
       if (text === old || !mayWrite()) return text;
       if (text === undefined) this.#folder.remove(file);
       else this.#folder.replace(file, text);
+      this.#unwritten.delete(processName(process));
       return text;
     };
     if (isDone(planned)) {
@@ -150,6 +156,12 @@ export class ProcessConfiner {
     const text = save([...planned.threads, ...known], before);
     const result = move();
     if (!result) return NOTHING_DONE;
+    const { putBack } = result;
+    if (putBack) {
+      confinement.onMoved?.(() => {
+        if (putBack()) this.#unwritten.set(processName(process), known);
+      });
+    }
     save(result.threads, text);
     return { moved: result.moved, ...reasonOf(result) };
   }

@@ -85,8 +85,13 @@ Result<Done> set_affinity(pid_t tid, const CpuSet& cpus) {
   return syscall_error("sched_setaffinity", "cannot move " + thread_name(tid));
 }
 
+bool is_thread_of(pid_t pid, pid_t tid) {
+  // The kernel looks for the thread before it checks the right.
+  return syscall(SYS_tgkill, pid, tid, 0) == 0 || errno == EPERM;
+}
+
 bool is_own_thread(pid_t tid) {
-  return tid == 0 || tid == current_thread_id() || syscall(SYS_tgkill, getpid(), tid, 0) == 0;
+  return tid == 0 || tid == current_thread_id() || is_thread_of(getpid(), tid);
 }
 
 Result<ThreadList> ThreadList::open(pid_t pid) {

@@ -29,8 +29,11 @@ Result<CpuSet> get_whole_mask(pid_t tid);
 // EINVAL: nothing is left after clipping; EPERM: another user's thread; ESRCH: no such thread.
 Result<Done> set_affinity(pid_t tid, const CpuSet& cpus);
 
-// True if a thread of this process has this id now: ids are reused, and root could move anyone's
+// True if a thread of the process has this id now: ids are reused, and root could move anyone's
 // threads.
+bool is_thread_of(pid_t pid, pid_t tid);
+
+// The same for this process.
 bool is_own_thread(pid_t tid);
 
 // The threads of a process: /proc/PID/task, opened once for any number of reads. It stays with this

@@ -28,7 +28,7 @@ class Confiner {
     const MemberThread* entry = known_.find(tid, mask.value());
     const bool was_reset = entry && is_reset(*entry, mask.value());
     if (!entry) entry = known_.parent_of(tid, mask.value());
-    const bool has_place = was_reset && restore_place(*entry);
+    const bool has_place = was_reset && restore_place(*entry, mask.value());
     if (has_place || known_.is_in_grant(mask.value())) {
       // The mask applied then shows if the mask before the pin was the thread's own choice.
       if (entry) remember({tid, entry->chosen, entry->applied, entry->asked}, entry->chosen);
@@ -44,11 +44,11 @@ class Confiner {
       if (refused == 0) result_.moved++;
       if (refused == 0) now = cut(to_be);
     } else if (!has_it) {
-      Result<Done> set = set_affinity(tid, to_be);
+      Result<Done> set = set_mask(tid, to_be);
       const bool is_set = set.ok();
       // Its cpuset has none of what it has chosen.
       if (!is_set && set.error().errno_value == EINVAL && !request_.only_narrow)
-        set = set_affinity(tid, request_.pool);
+        set = set_mask(tid, request_.pool);
       if (!set.ok() && set.error().errno_value == ESRCH) return;
       if (!set.ok()) refused = set.error().errno_value;
       // A cpuset clips nothing off a part of the thread's present mask.
@@ -56,7 +56,7 @@ class Confiner {
       Result<CpuSet> after = is_part && obeys_ ? Result<CpuSet>(to_be) : get_affinity(tid);
       if (!after.ok()) return;
       if (is_part) obeys_ = after.value() == to_be;
-      if (after.value() != now) result_.moved++;
+      if (after.value() != now) note_move({tid, now, after.value()});
       now = std::move(after).value();
     }
     const bool is_stuck = now.intersects(request_.taken);
@@ -91,12 +91,27 @@ class Confiner {
   }
 
   // Puts a thread whose mask the kernel has reset back on its CPUs in a grant.
-  bool restore_place(const MemberThread& thread) {
+  bool restore_place(const MemberThread& thread, const CpuSet& now) {
     if (!known_.is_in_grant(thread.place)) return false;
-    const bool can_move =
-        request_.dry_run ? refusal(thread.tid) == 0 : set_affinity(thread.tid, thread.place).ok();
-    if (can_move) result_.moved++;
-    return can_move;
+    if (request_.dry_run) {
+      if (refusal(thread.tid) != 0) return false;
+      result_.moved++;
+      return true;
+    }
+    if (!set_mask(thread.tid, thread.place).ok()) return false;
+    note_move({thread.tid, now, thread.place});
+    return true;
+  }
+
+  // Its id may belong to another process by now, which root could move too.
+  Result<Done> set_mask(pid_t tid, const CpuSet& cpus) const {
+    if (is_thread_of(request_.pid, tid)) return set_affinity(tid, cpus);
+    return syscall_error("sched_setaffinity", "cannot move thread " + std::to_string(tid), ESRCH);
+  }
+
+  void note_move(MaskChange change) {
+    result_.moved++;
+    result_.changes.push_back(std::move(change));
   }
 
   // What the kernel leaves of a mask: the part in the cpuset, or the pool if there is none.
@@ -148,6 +163,16 @@ bool may_move(pid_t tid) {
   return set.ok() || set.error().errno_value != EPERM;
 }
 
+bool put_back(pid_t pid, const std::vector<MaskChange>& changes) {
+  bool has_moved = false;
+  for (const auto& [tid, before, now] : changes) {
+    Result<CpuSet> mask = get_affinity(tid);
+    if (mask.ok() && mask.value() == now && is_thread_of(pid, tid))
+      has_moved |= set_affinity(tid, before).ok();
+  }
+  return has_moved;
+}
+
 Result<Confinement> confine_member(const ConfinementRequest& request) {
   Confiner confiner(request);
   std::set<pid_t> seen;
@@ -157,7 +182,10 @@ Result<Confinement> confine_member(const ConfinementRequest& request) {
   ThreadList list = std::move(found).value();
   for (int pass = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
     Result<std::vector<pid_t>> threads = list.threads();
-    if (!threads.ok()) return threads.error();
+    const bool has_ended = !threads.ok() && threads.error().errno_value == ESRCH;
+    if (has_ended || (pass == 0 && !threads.ok())) return threads.error();
+    // What has moved must be known.
+    if (!threads.ok()) break;
     bool found_new = false;
     for (pid_t tid : threads.value()) {
       if (!seen.insert(tid).second) continue;

@@ -21,8 +21,16 @@ struct StuckThread {
   CpuSet cpus;
 };
 
+// A thread whose mask has changed.
+struct MaskChange {
+  pid_t tid;
+  CpuSet before;
+  CpuSet now;
+};
+
 struct Confinement {
   std::vector<MemberThread> threads;  // to pass to the next call, by tid
+  std::vector<MaskChange> changes;    // none in a dry run
   std::vector<StuckThread> stuck;
   int moved = 0;
   bool is_refused = false;     // for a dry run: the caller may not move some of the threads to be moved
@@ -44,6 +52,10 @@ struct ConfinementRequest {
 // True if the caller may change the mask of a thread. Changes nothing: the kernel checks the right
 // first, and then refuses an empty mask (sched_setaffinity(2): EPERM, EINVAL).
 bool may_move(pid_t tid);
+
+// Gives threads of a process their masks from before, unless they have others by now. False if all
+// have. Needs no file.
+bool put_back(pid_t pid, const std::vector<MaskChange>& changes);
 
 // Gives every thread its choice without `taken`, or `pool` if nothing is left of it. Passes over
 // the threads until two passes in a row find nothing new, because threads may start in between; a

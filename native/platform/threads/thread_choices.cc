@@ -56,7 +56,10 @@ void ThreadChoices::learn(const std::map<pid_t, CpuSet>& masks, const std::vecto
   };
   for (const auto& [tid, mask] : masks) {
     std::optional<ThreadChoice> choice = made_of(tid, mask);
-    if (!choice && !find(tid)) choice = inherited(mask);
+    if (!choice && !find(tid)) {
+      choice = inherited(mask);
+      if (choice) choice->start = 0;
+    }
     const CpuSet& own = mask == limit ? all : mask;
     learned[tid] = choice ? *std::move(choice) : ThreadChoice{own, own};
   }

@@ -16,7 +16,8 @@ namespace numalign {
 
 struct ThreadChoice {
   CpuSet chosen;
-  CpuSet asked;  // the last request to the kernel; differs from `chosen` if numalign has clipped that
+  CpuSet asked;        // the last request to the kernel; differs from `chosen` if numalign has clipped that
+  uint64_t start = 0;  // of the thread, in clock ticks; 0: unknown
 };
 
 class ThreadChoices {
@@ -30,6 +31,12 @@ class ThreadChoices {
              const CpuSet& all, const std::vector<MemberThread>& known);
 
   void set(pid_t tid, ThreadChoice choice) { choices_[tid] = std::move(choice); }
+
+  // Forgets threads, given as pairs of id and choice.
+  template <class Predicate>
+  void forget_if(Predicate has_ended) {
+    std::erase_if(choices_, [&](const auto& entry) { return entry.second.start != 0 && has_ended(entry); });
+  }
 
   // Threads whose choice the kernel refused and would accept now: their cpuset had none of it, and
   // now has some of it, and other CPUs too.

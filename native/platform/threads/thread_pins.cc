@@ -18,23 +18,25 @@ constexpr int kCleanPasses = 2;
 // to be complete.
 constexpr int kMaxPasses = 64;
 
-// Sets the mask and reads it back. errno ESRCH if the thread is gone, or belongs to another
-// process.
-Result<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
-  if (!is_own_thread(tid)) {
-    return syscall_error("sched_setaffinity",
-                         "cannot move thread " + std::to_string(tid) + " of this process", ESRCH);
-  }
+// Sets the mask and reads it back. Nullopt if no thread of this process has the id any more.
+std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
+  if (!is_own_thread(tid)) return std::nullopt;
   Result<CpuSet> before = get_affinity(tid);
-  if (!before.ok()) return before.error();
-  if (Result<Done> set = set_affinity(tid, cpus); !set.ok()) {
-    const int why = set.error().errno_value;
-    if (why == ESRCH) return set.error();
-    return ThreadMove{tid, before.value(), before.value(), why};
-  }
+  const auto refused = [&](const Error& error) -> std::optional<ThreadMove> {
+    if (error.errno_value == ESRCH) return std::nullopt;
+    const CpuSet mask = before.ok() ? before.value() : CpuSet();
+    return ThreadMove{tid, mask, mask, error.errno_value};
+  };
+  if (!before.ok()) return refused(before.error());
+  if (Result<Done> set = set_affinity(tid, cpus); !set.ok()) return refused(set.error());
   Result<CpuSet> now = get_affinity(tid);
-  if (!now.ok()) return now.error();
+  if (!now.ok()) return refused(now.error());
   return ThreadMove{tid, std::move(before).value(), std::move(now).value()};
+}
+
+Error has_ended(pid_t tid) {
+  return syscall_error("sched_setaffinity", "cannot move thread " + std::to_string(tid) + " of this process",
+                       ESRCH);
 }
 
 // Without CAP_SYS_NICE, a thread with the flag keeps it. The flag does nothing to an ordinary
@@ -46,15 +48,13 @@ Result<Done> change_scheduling(pid_t tid, const Scheduling& now, Scheduling want
   return set_scheduling(tid, wanted);
 }
 
-bool is_gone(const Error& error) { return error.errno_value == ESRCH; }
-
 // The CPUs among `cpus` that are offline, as far as known.
 CpuSet offline_among(const CpuSet& cpus) {
   Result<CpuSet> online = online_cpus();
   return online.ok() ? cpus - online.value() : CpuSet();
 }
 
-// 0 if the thread has ended.
+// 0 if it cannot be read: the thread has ended, or no descriptor is left.
 uint64_t start_of(pid_t tid) {
   ProcFolder folder("/proc/self/task");
   const std::string name = std::to_string(tid) + "/stat";
@@ -62,6 +62,20 @@ uint64_t start_of(pid_t tid) {
   const std::optional<TaskStat> stat = text ? parse_task_stat(*text) : std::nullopt;
   return stat ? stat->start_ticks : 0;
 }
+
+// Whether the thread that started then still has the id. What is unknown counts as equal: a thread
+// must not stay on a grant because its file cannot be read.
+bool is_same_thread(pid_t tid, uint64_t start) {
+  if (!is_own_thread(tid)) return false;
+  const uint64_t now = start == 0 ? 0 : start_of(tid);
+  return now == 0 || now == start;
+}
+
+// Remembered masks are for one operation, whatever comes of it.
+struct ClearAtEnd {
+  std::map<pid_t, CpuSet>& masks;
+  ~ClearAtEnd() { masks.clear(); }
+};
 
 // Leaves out threads that end meanwhile.
 Result<std::map<pid_t, CpuSet>> masks_of_all() {
@@ -87,7 +101,29 @@ ThreadPins& ThreadPins::of_this_process() {
   return pins;
 }
 
-// A new thread may have the id by now: only one that still runs on its pinned CPUs counts.
+// Another thread may get the id of one that has ended: it must not inherit what is known of that.
+void ThreadPins::forget_ended() {
+  const auto has_ended = [](const auto& entry) { return !is_same_thread(entry.first, entry.second.start); };
+  std::erase_if(pins_, has_ended);
+  std::erase_if(scheduled_, has_ended);
+  choices_.forget_if(has_ended);
+}
+
+void ThreadPins::forget_ended(pid_t tid) {
+  auto pin = pins_.find(tid);
+  if (pin != pins_.end() && !is_same_thread(tid, pin->second.start)) pins_.erase(pin);
+}
+
+// If they cannot be listed now, because no descriptor is left, those of the last list.
+Result<std::vector<pid_t>> ThreadPins::threads() {
+  Result<std::vector<pid_t>> now = process_threads();
+  if (now.ok()) listed_ = now.value();
+  if (now.ok() || listed_.empty()) return now;
+  std::erase_if(listed_, [](pid_t tid) { return !is_own_thread(tid); });
+  return listed_;
+}
+
+// A thread that has chosen other CPUs since has left the other grant.
 const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::string& grant) {
   auto found = pins_.find(tid);
   if (found == pins_.end() || found->second.target.grant == grant) return nullptr;
@@ -100,13 +136,14 @@ const ThreadPins::Pin* ThreadPins::pinned_for_another(pid_t tid, const std::stri
 // The pin of a thread for a part of the grant; nullptr for all others.
 const ThreadPins::Pin* ThreadPins::pinned_for_part(pid_t tid, const std::string& grant) {
   auto pin = pins_.find(tid);
-  if (pin == pins_.end() || pin->second.target.grant != grant || pin->second.target.part.empty())
-    return nullptr;
-  return pin->second.start == start_of(tid) ? &pin->second : nullptr;
+  const bool is_for_part =
+      pin != pins_.end() && pin->second.target.grant == grant && !pin->second.target.part.empty();
+  return is_for_part ? &pin->second : nullptr;
 }
 
 Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const std::string& grant,
                                                       const std::string& owner, bool replace) {
+  forget_ended();
   Result<std::vector<pid_t>> first = moves.threads();
   if (!first.ok()) return first.error();
   if (!grant.empty() && !replace) {
@@ -120,8 +157,9 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
   std::set<pid_t> seen;
   int clean = 0;
   for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
-    Result<std::vector<pid_t>> list = moves.threads();
-    if (!list.ok()) return list.error();
+    const Result<std::vector<pid_t>> list = pass == 0 ? first : moves.threads();
+    // Most have moved: to say that none have would be worse.
+    if (!list.ok()) break;
     bool found_new = false;
     for (pid_t thread : list.value()) {
       if (!seen.insert(thread).second) continue;
@@ -133,13 +171,11 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
         if (!now.ok() || now.value() == stays->cpus || stays->parked) continue;
         cpus = stays->cpus;
       }
-      Result<ThreadMove> result = move_thread(thread, cpus);
-      if (!result.ok()) {
-        if (moves.whole_process && is_gone(result.error())) continue;
-        return result.error();
-      }
+      std::optional<ThreadMove> result = move_thread(thread, cpus);
+      if (!result && !moves.whole_process) return has_ended(thread);
+      if (!result) continue;
       found_new = true;
-      ThreadMove move = std::move(result).value();
+      ThreadMove move = *std::move(result);
       if (auto earlier = earlier_.find(thread); earlier != earlier_.end()) move.before = earlier->second;
       if (grant.empty() && move.errno_value == 0) note_choice(thread, cpus);
       if (!grant.empty() && !stays && move.errno_value == 0) {
@@ -164,6 +200,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
 
 Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std::string& grant) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   std::vector<pid_t> threads{tid == 0 ? current_thread_id() : tid};
   if (tid == -1) {
     Result<std::vector<pid_t>> all = process_threads();
@@ -179,16 +216,17 @@ Result<std::optional<AlreadyPinned>> ThreadPins::other_pin(pid_t tid, const std:
 
 // move() for one thread without a grant.
 Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin_for_nobody(pid_t tid, const CpuSet& cpus) {
+  const ClearAtEnd clear{earlier_};
+  forget_ended(tid);
   // The kernel finds the calling thread faster by 0 than by its id.
-  Result<ThreadMove> result = move_thread(tid == current_thread_id() ? 0 : tid, cpus);
-  if (!result.ok()) return result.error();
-  ThreadMove move = std::move(result).value();
+  std::optional<ThreadMove> result = move_thread(tid == current_thread_id() ? 0 : tid, cpus);
+  if (!result) return has_ended(tid);
+  ThreadMove move = *std::move(result);
   move.tid = tid;
   if (move.errno_value == 0) note_choice(tid, cpus);
   PinOutcome outcome;
   add(outcome, std::move(move), cpus);
   relax();
-  earlier_.clear();
   return std::variant<PinOutcome, AlreadyPinned>(std::move(outcome));
 }
 
@@ -290,6 +328,7 @@ CpuSet ThreadPins::choice_of(pid_t tid, const CpuSet& mask) const {
 
 void ThreadPins::adopt(pid_t tid, const CpuSet& granted, const PinTarget& target, const std::string& owner) {
   std::lock_guard lock(mutex_);
+  forget_ended(current_thread_id());
   Result<CpuSet> parent = get_affinity(0);
   const CpuSet before = choice_of(current_thread_id(), parent.ok() ? parent.value() : granted);
   granted_.try_emplace(target, Granted{before, {}}).first->second.cpus |= granted;
@@ -304,6 +343,7 @@ Result<CpuSet> ThreadPins::asked_mask() {
   Result<CpuSet> now = get_affinity(0);
   if (!now.ok()) return now;
   const pid_t tid = current_thread_id();
+  forget_ended(tid);
   const ThreadChoice* choice = choices_.find(tid);
   return !choice || pins_.contains(tid) || born_on(now.value()) ? now : Result<CpuSet>(choice->asked);
 }
@@ -318,28 +358,30 @@ Result<bool> ThreadPins::ask(const CpuSet& cpus) {
 Result<Done> ThreadPins::ask_later(const CpuSet& chosen, const CpuSet& all) {
   std::lock_guard lock(mutex_);
   Result<Done> set = set_affinity(0, all);
-  if (set.ok()) choices_.set(current_thread_id(), {chosen, all});
+  const pid_t tid = current_thread_id();
+  if (set.ok()) choices_.set(tid, {chosen, all, start_of(tid)});
   return set;
 }
 
 void ThreadPins::ask_choices(const std::string& grant) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   for (auto& [tid, pin] : pins_) {
-    if (pin.target.grant == grant) pin.asked = is_own_thread(tid) && set_affinity(tid, pin.before).ok();
+    if (pin.target.grant == grant) pin.asked = set_affinity(tid, pin.before).ok();
   }
 }
 
 Result<int> ThreadPins::settle_choices(const CpuSet& limit, bool dry_run) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   int settled = 0;
   for (const auto& [tid, chosen] : choices_.unsettled(limit)) {
     Result<CpuSet> now = get_affinity(tid);
     // The thread has ended, is pinned again, or has made another choice.
     if (pins_.contains(tid) || !now.ok() || now.value() != limit) continue;
     if (!dry_run) {
-      Result<ThreadMove> move = move_thread(tid, chosen);
-      if (!move.ok() && !is_gone(move.error())) return move.error();
-      if (move.ok() && move.value().errno_value == 0) choices_.set(tid, {chosen, chosen});
+      const std::optional<ThreadMove> move = move_thread(tid, chosen);
+      if (move && move->errno_value == 0) choices_.set(tid, {chosen, chosen});
     }
     settled++;
   }
@@ -350,6 +392,7 @@ Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const 
                                                                const std::string& grant) {
   using Outcome = std::variant<Scheduling, Starved>;
   std::lock_guard lock(mutex_);
+  forget_ended();
   if (!is_own_thread(tid)) {
     return syscall_error("sched_setattr", "cannot reach thread " + std::to_string(tid) + " of this process",
                          ESRCH);
@@ -362,8 +405,9 @@ Result<std::variant<Scheduling, Starved>> ThreadPins::schedule(pid_t tid, const 
   if (Result<Done> set = change_scheduling(tid, before.value(), wanted); !set.ok()) return set.error();
   Result<Scheduling> now = get_scheduling(tid);
   if (!now.ok()) return now.error();
-  auto entry = scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value()}).first;
-  // The id may have belonged to a thread with another class.
+  auto entry =
+      scheduled_.try_emplace(tid, Scheduled{grant, before.value(), now.value(), start_of(tid)}).first;
+  // It may have chosen another class itself since.
   if (entry->second.now != before.value()) entry->second.before = before.value();
   entry->second.grant = grant;
   entry->second.now = now.value();
@@ -425,27 +469,23 @@ void ThreadPins::unschedule(pid_t tid, const Scheduled& scheduled) {
 }
 
 // Gives a thread its choice within `pool`, else the whole pool.
-Result<Done> ThreadPins::restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
-                                 PinOutcome& outcome) {
+void ThreadPins::restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
+                         PinOutcome& outcome) {
   CpuSet wanted = before & pool;
   if (wanted.empty()) wanted = pool;
-  Result<ThreadMove> move = move_thread(tid, wanted);
+  std::optional<ThreadMove> move = move_thread(tid, wanted);
   // Its cpuset has none of it at present.
-  const bool is_refused = move.ok() && move.value().errno_value == EINVAL && wanted != pool;
+  const bool is_refused = move && move->errno_value == EINVAL && wanted != pool;
   if (is_refused && !is_asked) {
     wanted = pool;
     move = move_thread(tid, wanted);
   }
-  if (move.ok()) {
-    ThreadMove moved = std::move(move).value();
-    moved.earlier = before;
-    if (is_refused && is_asked) moved.errno_value = 0;
-    choices_.set(tid, {before, wanted});
-    add(outcome, std::move(moved), wanted);
-  } else if (!is_gone(move.error())) {
-    return move.error();
-  }
-  return Done{};
+  if (!move) return;
+  move->earlier = before;
+  if (is_refused && is_asked) move->errno_value = 0;
+  // Only a choice that differs from the request could be mistaken for that of another thread.
+  choices_.set(tid, {before, wanted, before == wanted ? 0 : start_of(tid)});
+  add(outcome, *std::move(move), wanted);
 }
 
 // The mask before the thread moved into another cgroup.
@@ -463,12 +503,16 @@ bool ThreadPins::is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const {
   return now.ok() && (is_out || now.value().intersects(granted));
 }
 
-Result<PinOutcome> ThreadPins::share(const std::string& grant, const CpuSet& granted,
-                                     const std::vector<pid_t>& tids, const CpuSet& pool) {
+Result<Undone> ThreadPins::share(const std::string& grant, const CpuSet& granted,
+                                 const std::vector<pid_t>& tids, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
+  const ClearAtEnd clear{earlier_};
+  forget_ended();
   PinOutcome outcome;
+  Departure left;
   for (auto& [target, all] : granted_) {
-    if (target.grant == grant) all.whole_process = false;
+    if (target.grant != grant) continue;
+    if (std::exchange(all.whole_process, false)) left.whole_process = target;
   }
   // The choice of a thread that is on a grant.
   auto choice_on_grant = [&](pid_t tid) -> std::optional<CpuSet> {
@@ -487,31 +531,44 @@ Result<PinOutcome> ThreadPins::share(const std::string& grant, const CpuSet& gra
     if (pinned_for_part(tid, grant)) continue;
     const std::optional<CpuSet> before = choice_on_grant(tid);
     auto pin = pins_.find(tid);
-    const bool is_asked = pin != pins_.end() && pin->second.asked;
-    if (pin != pins_.end()) pins_.erase(pin);
-    if (!before) continue;
-    if (auto scheduled = scheduled_.find(tid); scheduled != scheduled_.end()) {
-      unschedule(tid, scheduled->second);
-      scheduled_.erase(scheduled);
+    const Pin* own = pin == pins_.end() ? nullptr : &pin->second;
+    if (before) {
+      if (auto scheduled = scheduled_.find(tid); scheduled != scheduled_.end()) {
+        unschedule(tid, scheduled->second);
+        left.scheduled.insert(scheduled_.extract(scheduled));
+      }
+      leave(tid, *before, own, pool, outcome, left);
     }
-    Result<Done> restored = restore(tid, *before, is_asked, pool, outcome);
-    if (!restored.ok()) return restored.error();
+    if (own) left.pins.insert(pins_.extract(pin));
   }
   relax();
-  earlier_.clear();
-  return outcome;
+  return Undone{std::move(outcome), [this, left = std::move(left)] { come_back(left); }};
 }
 
-Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
+// Restores a thread, whose pin this is, if it has one.
+void ThreadPins::leave(pid_t tid, const CpuSet& before, const Pin* pin, const CpuSet& pool,
+                       PinOutcome& outcome, Departure& left) {
+  Result<CpuSet> mask = mask_of(tid);
+  if (mask.ok()) left.masks.push_back({tid, pin ? pin->start : start_of(tid), std::move(mask).value()});
+  restore(tid, before, pin && pin->asked, pool, outcome);
+}
+
+Result<Undone> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
+  const ClearAtEnd clear{earlier_};
+  forget_ended();
+  // Before anything changes: without it, threads without a pin cannot be found.
+  Result<std::vector<pid_t>> threads = this->threads();
+  if (!threads.ok()) return threads.error();
   PinOutcome outcome;
+  Departure left;
   for (auto entry = scheduled_.begin(); entry != scheduled_.end();) {
     if (entry->second.grant != grant) {
       ++entry;
       continue;
     }
     unschedule(entry->first, entry->second);
-    entry = scheduled_.erase(entry);
+    left.scheduled.insert(scheduled_.extract(entry++));
   }
 
   CpuSet granted;
@@ -522,46 +579,57 @@ Result<PinOutcome> ThreadPins::undo(const std::string& grant, const CpuSet& pool
       continue;
     }
     granted |= entry->second.cpus;
-    of_grant.push_back(std::move(entry->second));
-    entry = granted_.erase(entry);
+    of_grant.push_back(entry->second);
+    left.granted.insert(granted_.extract(entry++));
   }
-  std::set<pid_t> had_pins;
   for (auto pin = pins_.begin(); pin != pins_.end();) {
     if (pin->second.target.grant != grant) {
       ++pin;
       continue;
     }
     granted |= pin->second.cpus;
-    if (is_on(granted, pin->first, pin->second)) {
-      const auto& [tid, own] = *pin;
-      if (Result<Done> restored = restore(tid, own.before, own.asked, pool, outcome); !restored.ok())
-        return restored.error();
-    }
-    had_pins.insert(pin->first);
-    pin = pins_.erase(pin);
+    if (is_on(granted, pin->first, pin->second))
+      leave(pin->first, pin->second.before, &pin->second, pool, outcome, left);
+    left.pins.insert(pins_.extract(pin++));
   }
 
   // Threads born under the pin have its mask and no entry.
   if (!of_grant.empty()) {
-    Result<std::vector<pid_t>> threads = process_threads();
-    if (!threads.ok()) return threads.error();
     for (pid_t tid : threads.value()) {
-      if (pins_.contains(tid) || had_pins.contains(tid)) continue;
+      if (pins_.contains(tid) || left.pins.contains(tid)) continue;
       Result<CpuSet> now = mask_of(tid);
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
       auto born = std::ranges::find_if(
           of_grant, [&](const Granted& each) { return now.value().is_subset_of(each.cpus); });
-      const CpuSet& before = (born == of_grant.end() ? of_grant.front() : *born).before;
-      if (Result<Done> restored = restore(tid, before, false, pool, outcome); !restored.ok())
-        return restored.error();
+      leave(tid, (born == of_grant.end() ? of_grant.front() : *born).before, nullptr, pool, outcome, left);
     }
   }
-  earlier_.clear();
-  return outcome;
+  return Undone{std::move(outcome), [this, left = std::move(left)] { come_back(left); }};
+}
+
+void ThreadPins::come_back(const Departure& left) {
+  std::lock_guard lock(mutex_);
+  forget_ended();
+  granted_.insert(left.granted.begin(), left.granted.end());
+  if (left.whole_process) holds_whole_process(*left.whole_process);
+  for (const auto& [tid, start, mask] : left.masks) {
+    if (is_same_thread(tid, start) && !pins_.contains(tid)) (void)move_thread(tid, mask);
+  }
+  pins_.insert(left.pins.begin(), left.pins.end());
+  for (const auto& [tid, scheduled] : left.scheduled) {
+    if (!is_same_thread(tid, scheduled.start)) continue;
+    Result<Scheduling> now = get_scheduling(tid);
+    if (now.ok() && change_scheduling(tid, now.value(), scheduled.now).ok())
+      scheduled_.try_emplace(tid, scheduled);
+  }
+  // Threads may have ended or started meanwhile.
+  forget_ended();
+  relax();
 }
 
 Result<PinOutcome> ThreadPins::follow(const PinTarget& target, const CpuSet& cpus) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   PinOutcome outcome;
   auto entry = granted_.find(target);
   if (entry == granted_.end()) return outcome;
@@ -570,7 +638,7 @@ Result<PinOutcome> ThreadPins::follow(const PinTarget& target, const CpuSet& cpu
   const bool has_offline = !offline_among(granted).empty();
   std::set<pid_t> seen;
   for (int pass = 0, clean = 0; pass < kMaxPasses && clean < kCleanPasses; pass++) {
-    Result<std::vector<pid_t>> list = process_threads();
+    Result<std::vector<pid_t>> list = threads();
     if (!list.ok()) return list.error();
     bool found_new = false;
     for (pid_t tid : list.value()) {
@@ -598,18 +666,15 @@ Result<PinOutcome> ThreadPins::follow(const PinTarget& target, const CpuSet& cpu
         if (is_pinned) pin->second.cpus = stays;
         continue;
       }
-      Result<ThreadMove> move = move_thread(tid, wanted);
-      if (!move.ok()) {
-        if (is_gone(move.error())) continue;
-        return move.error();
-      }
+      std::optional<ThreadMove> move = move_thread(tid, wanted);
+      if (!move) continue;
       found_new = true;
-      if (is_pinned && move.value().errno_value == 0) {
+      if (is_pinned && move->errno_value == 0) {
         pin->second.cpus = stays;
-        pin->second.given = wanted == stays ? move.value().now : CpuSet();
+        pin->second.given = wanted == stays ? move->now : CpuSet();
         pin->second.parked = false;
       }
-      add(outcome, std::move(move).value(), wanted);
+      add(outcome, *std::move(move), wanted);
     }
     clean = found_new ? 0 : clean + 1;
   }
@@ -619,16 +684,14 @@ Result<PinOutcome> ThreadPins::follow(const PinTarget& target, const CpuSet& cpu
 
 Result<PinOutcome> ThreadPins::park(const PinTarget& target, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   PinOutcome outcome;
   for (auto& [tid, pin] : pins_) {
     if (pin.target != target) continue;
-    Result<ThreadMove> move = move_thread(tid, pool);
-    if (!move.ok()) {
-      if (is_gone(move.error())) continue;
-      return move.error();
-    }
+    std::optional<ThreadMove> move = move_thread(tid, pool);
+    if (!move) continue;
     pin.parked = true;
-    add(outcome, std::move(move).value(), pool);
+    add(outcome, *std::move(move), pool);
   }
   return outcome;
 }
@@ -645,15 +708,6 @@ std::vector<pid_t> ThreadPins::threads_for(const PinTarget& target, const std::v
   };
   for (pid_t tid : threads) {
     auto pin = pins_.find(tid);
-    // Another thread with its id matters only if it runs elsewhere.
-    auto is_elsewhere = [&] {
-      Result<CpuSet> now = get_affinity(tid);
-      return now.ok() && !now.value().is_subset_of(granted->second.cpus);
-    };
-    if (pin != pins_.end() && is_elsewhere() && pin->second.start != start_of(tid)) {
-      pins_.erase(pin);
-      pin = pins_.end();
-    }
     const bool is_for_it = pin != pins_.end() ? pin->second.target == target
                                               : granted->second.whole_process && !is_born_for_another(tid);
     if (is_for_it) found.push_back(tid);
@@ -664,6 +718,7 @@ std::vector<pid_t> ThreadPins::threads_for(const PinTarget& target, const std::v
 Result<std::vector<pid_t>> ThreadPins::threads_for(const PinTarget& target) {
   std::lock_guard lock(mutex_);
   if (!granted_.contains(target)) return std::vector<pid_t>();
+  forget_ended();
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return threads;
   return threads_for(target, threads.value());
@@ -690,6 +745,7 @@ std::vector<ThreadMove> ThreadPins::places_of(const PinTarget& target, const Cpu
 Result<std::vector<ThreadMove>> ThreadPins::strays(const PinTarget& target, const CpuSet& cpus) {
   std::lock_guard lock(mutex_);
   if (!granted_.contains(target)) return std::vector<ThreadMove>();
+  forget_ended();
   Result<std::vector<pid_t>> threads = process_threads();
   if (!threads.ok()) return threads.error();
   std::vector<pid_t> out;
@@ -703,15 +759,13 @@ Result<std::vector<ThreadMove>> ThreadPins::strays(const PinTarget& target, cons
 Result<PinOutcome> ThreadPins::recall(const PinTarget& target, const CpuSet& cpus,
                                       const std::vector<pid_t>& tids) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   PinOutcome outcome;
   for (const ThreadMove& place : places_of(target, cpus, tids)) {
-    Result<ThreadMove> move = move_thread(place.tid, place.now);
-    if (!move.ok()) {
-      if (is_gone(move.error())) continue;
-      return move.error();
-    }
-    const bool is_back = move.value().errno_value == 0 && move.value().now.is_subset_of(cpus);
-    (is_back ? outcome.moved : outcome.unmovable).push_back(std::move(move).value());
+    std::optional<ThreadMove> move = move_thread(place.tid, place.now);
+    if (!move) continue;
+    const bool is_back = move->errno_value == 0 && move->now.is_subset_of(cpus);
+    (is_back ? outcome.moved : outcome.unmovable).push_back(*std::move(move));
   }
   if (!outcome.moved.empty()) relax();
   return outcome;
@@ -721,13 +775,23 @@ Result<Done> ThreadPins::remember_masks() {
   std::lock_guard lock(mutex_);
   Result<std::map<pid_t, CpuSet>> masks = masks_of_all();
   if (!masks.ok()) return masks.error();
-  earlier_ = std::move(masks).value();
+  earlier_.merge(std::move(masks).value());
   return Done{};
+}
+
+void ThreadPins::restore_masks() {
+  std::lock_guard lock(mutex_);
+  const ClearAtEnd clear{earlier_};
+  for (const auto& [tid, mask] : earlier_) {
+    Result<CpuSet> now = get_affinity(tid);
+    if (now.ok() && now.value() != mask) (void)move_thread(tid, mask);
+  }
 }
 
 Result<Done> ThreadPins::learn_choices(const CpuSet& limit, const CpuSet& all,
                                        const std::vector<MemberThread>& known) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   Result<std::map<pid_t, CpuSet>> found = masks_of_all();
   if (!found.ok()) return found.error();
   std::map<pid_t, CpuSet> masks = std::move(found).value();
@@ -743,6 +807,7 @@ Result<Done> ThreadPins::learn_choices(const CpuSet& limit, const CpuSet& all,
 
 std::vector<MemberThread> ThreadPins::choices() {
   std::lock_guard lock(mutex_);
+  forget_ended();
   std::vector<MemberThread> known;
   for (const auto& [tid, choice] : choices_.all()) {
     if (!pins_.contains(tid)) known.push_back({tid, choice.chosen, choice.asked, choice.asked});
@@ -752,6 +817,7 @@ std::vector<MemberThread> ThreadPins::choices() {
 
 bool ThreadPins::holds_for(std::string_view owner, pid_t except) {
   std::lock_guard lock(mutex_);
+  forget_ended();
   return std::ranges::any_of(pins_, [&](const auto& entry) {
     if (entry.first == except || entry.second.owner != owner) return false;
     Result<CpuSet> now = get_affinity(entry.first);

@@ -36,6 +36,14 @@ struct PinOutcome {
   std::vector<ThreadMove> unmovable;  // refused, or clipped by a cpuset
 };
 
+// The threads of a grant that have left it.
+struct Undone {
+  PinOutcome outcome;
+  // Everything of the grant is as before again, for threads that have not ended, and that no other
+  // grant has taken. Needs no file.
+  std::function<void()> come_back;
+};
+
 // What threads are pinned for: a grant, or a part of it that none of its other threads may use.
 struct PinTarget {
   std::string grant;
@@ -122,13 +130,13 @@ class ThreadPins {
   // Gives the threads pinned for `grant`, and those born since with its mask, their earlier mask
   // within `pool`, else the whole pool, and their earlier scheduling class. `pool` must be free of
   // exclusive CPUs.
-  Result<PinOutcome> undo(const std::string& grant, const CpuSet& pool);
+  Result<Undone> undo(const std::string& grant, const CpuSet& pool);
 
   // Like undo(), for some threads, whichever grant they are pinned for. `grant` no longer has the
   // whole process: unpinned threads are not its own. Threads of its parts stay. `granted`: its
   // CPUs, which may have threads that were never pinned, because their process was started there.
-  Result<PinOutcome> share(const std::string& grant, const CpuSet& granted, const std::vector<pid_t>& tids,
-                           const CpuSet& pool);
+  Result<Undone> share(const std::string& grant, const CpuSet& granted, const std::vector<pid_t>& tids,
+                       const CpuSet& pool);
 
   // Moves the threads pinned for `target`, and those born since with its mask, to `cpus`, after its
   // CPUs have changed. A thread that has chosen some of them keeps the part of its choice that is
@@ -153,9 +161,13 @@ class ThreadPins {
   // Moves those of threads_for() that are in `tids` back to their place; `cpus` as for strays().
   Result<PinOutcome> recall(const PinTarget& target, const CpuSet& cpus, const std::vector<pid_t>& tids);
 
-  // Remembers the masks of all threads, because moving them into a cgroup changes masks. The next
-  // pin(), place() or undo() uses the remembered ones.
+  // Remembers the masks of all threads that it does not remember yet, because moving them into a
+  // cgroup changes masks. The next pin(), place(), share() or undo() that succeeds uses and forgets
+  // them.
   Result<Done> remember_masks();
+
+  // There will be none: gives threads the remembered masks, and forgets them.
+  void restore_masks();
 
   // Learns the choices of threads that run on no grant, for later pins; see ThreadChoices::learn().
   Result<Done> learn_choices(const CpuSet& limit, const CpuSet& all, const std::vector<MemberThread>& known);
@@ -175,7 +187,7 @@ class ThreadPins {
     CpuSet given = {};  // its mask when it was last moved to `cpus`, without offline CPUs
     bool parked = false;
     bool asked = false;  // see ask_choices()
-    uint64_t start = 0;  // of the thread, in clock ticks: another thread may have its id by now
+    uint64_t start = 0;  // of the thread, in clock ticks: another thread may get its id; 0: unknown
   };
 
   // What concerns all threads of a target, even those without a pin because they were born with the
@@ -190,6 +202,21 @@ class ThreadPins {
     std::string grant;
     Scheduling before;
     Scheduling now;
+    uint64_t start;
+  };
+
+  // What undo() has taken away.
+  struct Departure {
+    struct Mask {
+      pid_t tid;
+      uint64_t start;
+      CpuSet cpus;
+    };
+    std::vector<Mask> masks;
+    std::map<pid_t, Pin> pins;
+    std::map<PinTarget, Granted> granted;
+    std::map<pid_t, Scheduled> scheduled;
+    std::optional<PinTarget> whole_process = {};  // no longer has it
   };
 
   Result<std::variant<PinOutcome, AlreadyPinned>> pin_for_nobody(pid_t tid, const CpuSet& cpus);
@@ -214,8 +241,13 @@ class ThreadPins {
   const Pin* pinned_for_part(pid_t tid, const std::string& grant);
   std::vector<pid_t> threads_for(const PinTarget& target, const std::vector<pid_t>& threads);
   void holds_whole_process(const PinTarget& target);
-  Result<Done> restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool,
-                       PinOutcome& outcome);
+  void forget_ended();
+  void forget_ended(pid_t tid);
+  Result<std::vector<pid_t>> threads();
+  void come_back(const Departure& left);
+  void leave(pid_t tid, const CpuSet& before, const Pin* pin, const CpuSet& pool, PinOutcome& outcome,
+             Departure& left);
+  void restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool, PinOutcome& outcome);
   Result<CpuSet> mask_of(pid_t tid) const;
   bool is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const;
   void note_choice(pid_t tid, const CpuSet& cpus);
@@ -233,6 +265,7 @@ class ThreadPins {
   std::map<PinTarget, Granted> granted_;
   std::map<pid_t, Scheduled> scheduled_;
   std::map<pid_t, CpuSet> earlier_;  // see remember_masks()
+  std::vector<pid_t> listed_;        // see threads()
   ThreadChoices choices_;
 };
 

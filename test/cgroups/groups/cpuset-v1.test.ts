@@ -312,6 +312,33 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(tree.group().threads()).toEqual([tid]);
     });
 
+    it('are left by the other threads of a process when one ends', async () => {
+      const { tree } = madeRoot();
+      const pod = tree.group('pod');
+      pod.create(cpus('0'), NODE0);
+      const { pid, threads } = await threadedIdler();
+      const inside = threads().slice(1);
+      for (const tid of inside) pod.attachThread(tid);
+      let hasEnded = false;
+      const ending = openCpusetHierarchy(ROOT, new MadeGroupsInMemory(), {
+        ...tree,
+        makeFolder: mkdirSync,
+        removeFolder: rmdirSync,
+        write(path: string, text: string) {
+          writeFileSync(path, `${text}\n`);
+          // As if it had ended before.
+          const error = Object.assign(new Error('ESRCH'), { errno: -3, code: 'ESRCH', syscall: 'write' });
+          if (!hasEnded) {
+            hasEnded = true;
+            throw error;
+          }
+        },
+      });
+      ending.group('pod').moveBack(pid, tree.rootPath);
+      expect(inside.length).toBeGreaterThan(1);
+      expect(pod.threads()).toEqual([]);
+    });
+
     it('shrink from the bottom, grow from the top, and move', () => {
       const { tree, files } = madeRoot();
       const [pod, a, b] = [tree.group('pod'), tree.group('pod', 'a'), tree.group('pod', 'b')];

@@ -147,6 +147,18 @@ TEST_F(MemberMasksTest, TakesEveryThreadOffAndGivesBackWhatItHad) {
   EXPECT_TRUE(done.threads.empty()) << "each thread has the mask that it had chosen";
 }
 
+TEST_F(MemberMasksTest, PutsBackTheMasksThatHaveNotChangedSince) {
+  Other wide(all_), narrow(first_), chooser(all_);
+  const Confinement done = confine(off(first_));
+  ASSERT_TRUE(set_affinity(chooser.tid(), all_).ok());
+  EXPECT_FALSE(put_back(1, done.changes)) << "threads of another process";
+  EXPECT_EQ(mask(wide.tid()), all_ - first_);
+  EXPECT_TRUE(put_back(getpid(), done.changes));
+  for (pid_t tid : {self_, wide.tid(), chooser.tid()}) EXPECT_EQ(mask(tid), all_);
+  EXPECT_EQ(mask(narrow.tid()), first_);
+  EXPECT_FALSE(put_back(getpid(), done.changes));
+}
+
 TEST_F(MemberMasksTest, DoesNothingTheSecondTime) {
   Other wide(all_);
   confine(off(first_));

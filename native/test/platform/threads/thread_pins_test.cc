@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <fstream>
+#include <memory>
 #include <thread>
 
 namespace numalign {
@@ -136,10 +140,10 @@ TEST_F(ThreadPinsTest, SharesSomeThreadsOfAGrantAndLeavesTheOthers) {
     while (tid == 0) std::this_thread::yield();
   }
   pin_or_die(-1, first_, {"grant"});
-  Result<PinOutcome> shared = pins_.share("grant", first_, {tids[0]}, second_);
+  Result<Undone> shared = pins_.share("grant", first_, {tids[0]}, second_);
   ASSERT_TRUE(shared.ok());
-  ASSERT_EQ(shared.value().moved.size(), 1u);
-  EXPECT_EQ(shared.value().moved[0].earlier, all_) << "its choice";
+  ASSERT_EQ(shared.value().outcome.moved.size(), 1u);
+  EXPECT_EQ(shared.value().outcome.moved[0].earlier, all_) << "its choice";
   EXPECT_EQ(mask(tids[0]), second_);
   EXPECT_EQ(mask(tids[1]), first_);
   const std::vector<pid_t> left = pins_.threads_for({"grant"}).value();
@@ -454,6 +458,152 @@ TEST_F(ThreadPinsTest, SaysWhatTheKernelClipped) {
   EXPECT_EQ(outcome.unmovable[0].now, first_);
   ASSERT_TRUE(pins_.undo("grant", all_).ok());
   EXPECT_EQ(mask(), all_);
+}
+
+// A thread that waits.
+class Waiting {
+ public:
+  Waiting()
+      : thread_([this] {
+          tid_ = current_thread_id();
+          while (!stop_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }) {
+    while (tid_ == 0) std::this_thread::yield();
+  }
+  ~Waiting() {
+    stop_ = true;
+    thread_.join();
+  }
+  pid_t tid() const { return tid_; }
+
+ private:
+  std::atomic<pid_t> tid_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+// A thread with the id of one that has ended; nullptr if this user may not choose ids, or others
+// have taken it.
+std::unique_ptr<Waiting> with_id_of(std::unique_ptr<Waiting> ended) {
+  const pid_t tid = ended->tid();
+  ended.reset();
+  // Start times are counted in hundredths of a second.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  for (int attempt = 0; attempt < 20; attempt++) {
+    std::ofstream("/proc/sys/kernel/ns_last_pid") << tid - 1 << std::flush;
+    auto next = std::make_unique<Waiting>();
+    if (next->tid() == tid) return next;
+  }
+  return nullptr;
+}
+
+TEST_F(ThreadPinsTest, InheritsNothingFromAnEndedThreadWithItsId) {
+  auto ended = std::make_unique<Waiting>();
+  const pid_t tid = ended->tid();
+  ASSERT_TRUE(set_affinity(tid, second_).ok());
+  pin_or_die(tid, first_, {"grant"});
+  const Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
+  ASSERT_TRUE(pins_.schedule(tid, nicer, "grant").ok());
+  std::unique_ptr<Waiting> next = with_id_of(std::move(ended));
+  if (!next) GTEST_SKIP() << "the id cannot be chosen";
+  EXPECT_TRUE(pins_.threads_for({"grant"}).value().empty());
+  ASSERT_TRUE(set_scheduling(tid, nicer).ok());
+  pin_or_die(tid, first_, {"grant"});
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(tid), all_) << "its own mask, not what the ended thread had chosen";
+  EXPECT_EQ(get_scheduling(tid).value(), nicer) << "its own class";
+}
+
+TEST_F(ThreadPinsTest, InheritsNoChoiceThatCouldNotBeRequestedYet) {
+  auto ended = std::make_unique<Waiting>();
+  const pid_t tid = ended->tid();
+  ASSERT_TRUE(set_affinity(tid, first_).ok());
+  pin_or_die(tid, first_, {"grant"});
+  ASSERT_TRUE(pins_.undo("grant", second_).ok()) << "the pool has nothing of its choice";
+  std::unique_ptr<Waiting> next = with_id_of(std::move(ended));
+  if (!next) GTEST_SKIP() << "the id cannot be chosen";
+  EXPECT_EQ(pins_.settle_choices(all_, true).value(), 0);
+}
+
+TEST_F(ThreadPinsTest, BringsThreadsBackThatHaveNotEnded) {
+  Waiting unpinned;
+  auto ended = std::make_unique<Waiting>();
+  auto reborn = std::make_unique<Waiting>();
+  const PinTarget part{"grant", "io"};
+  pin_or_die(-1, first_, {"grant"});
+  pin_or_die(0, second_, part);
+  const Scheduling nicer{.policy = SCHED_OTHER, .priority = 0, .nice = 4, .reset_on_fork = false};
+  ASSERT_TRUE(pins_.schedule(unpinned.tid(), nicer, "grant").ok());
+  Waiting born;
+  ASSERT_TRUE(set_affinity(born.tid(), first_).ok());
+  Result<Undone> undone = pins_.undo("grant", all_);
+  ASSERT_TRUE(undone.ok());
+  EXPECT_EQ(mask(unpinned.tid()), all_);
+  EXPECT_EQ(mask(born.tid()), all_);
+  ended.reset();
+  reborn = with_id_of(std::move(reborn));
+  undone.value().come_back();
+  EXPECT_EQ(mask(), second_);
+  EXPECT_EQ(mask(unpinned.tid()), first_);
+  EXPECT_EQ(mask(born.tid()), first_) << "as it was born there";
+  if (reborn) EXPECT_EQ(mask(reborn->tid()), all_) << "another thread with the id";
+  EXPECT_EQ(pins_.threads_for(part).value(), std::vector<pid_t>{current_thread_id()});
+  const std::vector<pid_t> rest = pins_.threads_for({"grant"}).value();
+  EXPECT_EQ(std::ranges::count(rest, unpinned.tid()), 1);
+  EXPECT_EQ(std::ranges::count(rest, born.tid()), 1) << "the grant has the whole process again";
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  for (pid_t tid : {current_thread_id(), unpinned.tid(), born.tid()}) EXPECT_EQ(mask(tid), all_);
+}
+
+TEST_F(ThreadPinsTest, BringsASharedThreadBackToItsGrant) {
+  Waiting thread;
+  pin_or_die(-1, first_, {"grant"});
+  Result<Undone> shared = pins_.share("grant", first_, {thread.tid()}, second_);
+  ASSERT_TRUE(shared.ok());
+  EXPECT_EQ(mask(thread.tid()), second_);
+  shared.value().come_back();
+  EXPECT_EQ(mask(thread.tid()), first_);
+  EXPECT_EQ(std::ranges::count(pins_.threads_for({"grant"}).value(), thread.tid()), 1);
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+  EXPECT_EQ(mask(thread.tid()), all_);
+}
+
+TEST_F(ThreadPinsTest, RestoresRememberedMasksOfWhatWasNotPinnedAfterAll) {
+  ASSERT_TRUE(set_affinity(0, second_).ok());
+  ASSERT_TRUE(pins_.remember_masks().ok());
+  // As a cgroup does, which the thread enters and leaves.
+  ASSERT_TRUE(set_affinity(0, first_).ok());
+  ASSERT_TRUE(pins_.remember_masks().ok());
+  pins_.restore_masks();
+  EXPECT_EQ(mask(), second_);
+  ASSERT_TRUE(set_affinity(0, all_).ok());
+  PinOutcome outcome = pin_or_die(0, first_, {"grant"});
+  EXPECT_EQ(outcome.moved[0].before, all_) << "they are forgotten";
+  ASSERT_TRUE(pins_.undo("grant", all_).ok());
+}
+
+TEST_F(ThreadPinsTest, UndoesAPinWhenNoDescriptorIsLeft) {
+  Waiting thread;
+  pin_or_die(-1, first_, {"grant"});
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool can_list = process_threads().ok();
+  const bool is_undone = pins_.undo("grant", all_).ok();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(can_list);
+  EXPECT_TRUE(is_undone);
+  EXPECT_EQ(mask(), all_);
+  EXPECT_EQ(mask(thread.tid()), all_);
+}
+
+TEST(Affinity, KnowsTheProcessOfAThread) {
+  Waiting thread;
+  EXPECT_TRUE(is_thread_of(getpid(), thread.tid()));
+  EXPECT_TRUE(is_thread_of(1, 1));
+  EXPECT_FALSE(is_thread_of(getpid(), 1));
+  EXPECT_FALSE(is_thread_of(1, thread.tid()));
 }
 
 TEST(Affinity, FindsTheCpusetWhateverTheMask) {
