@@ -1,6 +1,8 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
+
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
+import { throwIfExhausted } from '../../base/errors.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
@@ -33,7 +35,8 @@ export function childrenOf(pid: number): number[] {
     return readdirSync(`/proc/${pid}/task`).flatMap((tid) =>
       readFileSync(`/proc/${pid}/task/${tid}/children`, 'latin1').split(' ').filter(Boolean).map(Number),
     );
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     // The process has ended, or the kernel has no such file.
     return [];
   }
