@@ -20,6 +20,7 @@ namespace {
 using test::captured;
 using test::described;
 using test::read_file;
+using test::refusal;
 using test::synthetic;
 using Source = DiscoverySource;
 
