@@ -24,7 +24,8 @@ export function readNumber(path: string, pattern = /^(\d+)/): number | undefined
   try {
     const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
     return number === undefined ? undefined : Number(number);
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     return undefined;
   }
 }
