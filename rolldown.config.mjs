@@ -10,7 +10,7 @@ import { defineConfig } from 'rolldown';
 // costs time, and nothing else; test/base/loading.test.ts tells what is loaded when.
 const FILES = {
   // What tells that the addon is missing does not load it.
-  common: /^(base\/(errors|text\/.*)|input\/values\/quantity)$/,
+  common: /^(base\/(errors|codes\/errno|text\/.*)|input\/values\/quantity)$/,
   // All that a Worker below numalign/preload needs.
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.

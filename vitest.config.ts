@@ -1,7 +1,5 @@
-import { dirname, join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
+import { builtLibrary } from './test/support/built-library.js';
 
 const tests = (folder: string, names: string) => `test/${folder}/{${names},}.test.ts`;
 
@@ -44,7 +42,10 @@ const STATES = [
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners}'),
   'test/repacking/*.test.ts',
-  tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
+  tests(
+    'state',
+    'difference,folder-errors,journal*,open-file-limit,owner-ends,put-back,recovery-laws,unfinished-lines',
+  ),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.
@@ -62,22 +63,6 @@ const PROCESSES = [
   tests('state', 'delayed-notices,file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
   tests('state', 'open-folders,owner-watch,owners,wait-queue'),
 ];
-
-const ROOT = fileURLToPath(new URL('.', import.meta.url));
-
-// Tests run the built package, which loads in a tenth of the time that the modules of lib/ take.
-const builtLibrary: Plugin = {
-  name: 'built-library',
-  enforce: 'pre',
-  resolveId(source, importer) {
-    if (!importer || !source.startsWith('.')) return undefined;
-    const path = resolve(dirname(importer), source);
-    const lib = join(ROOT, 'lib/');
-    return path.startsWith(lib)
-      ? { id: join(ROOT, 'dist', path.slice(lib.length)), external: true }
-      : undefined;
-  },
-};
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (

@@ -1,6 +1,7 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
-import { getSystemErrorName } from 'node:util';
+import { readFileSync } from 'node:fs';
+import { errnoName, errorText } from './codes/errno.js';
 import type { ErrorCodes } from './codes/error-codes.js';
 import { plainJson } from './text/plain-json.js';
 
@@ -47,7 +48,7 @@ export class NumalignError extends Error {
     this.details = Object.freeze(facts);
     if (typeof facts.errno === 'number') {
       this.errno = facts.errno;
-      this.errnoName = getSystemErrorName(-facts.errno);
+      this.errnoName = errnoName(facts.errno);
     }
     if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
   }
@@ -66,6 +67,36 @@ NumalignError.prototype.name = 'NumalignError';
 /** The errno and system call of a Node error, as details of a {@link NumalignError}. */
 export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
+}
+
+/** A Node error of a system call as ERR_SYSCALL; any other error as it is. */
+export function kernelError(error: unknown): unknown {
+  const { errno, syscall } = error as NodeJS.ErrnoException;
+  if (error instanceof NumalignError || errno === undefined || syscall === undefined) return error;
+  const facts = kernelFacts(error as NodeJS.ErrnoException);
+  return new NumalignError('ERR_SYSCALL', errorText(error as NodeJS.ErrnoException), {
+    ...facts,
+    cause: error,
+  });
+}
+
+/** The text of a file that every machine has. @throws ERR_SYSCALL if it cannot be read */
+export function kernelText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw kernelError(error);
+  }
+}
+
+/**
+ * Throws an error that says nothing about a file: this process, or the machine, can open no more.
+ * @throws ERR_SYSCALL
+ */
+export function throwIfExhausted(error: unknown): void {
+  if (['EMFILE', 'ENFILE', 'ENOMEM'].includes((error as NodeJS.ErrnoException).code ?? '')) {
+    throw kernelError(error);
+  }
 }
 
 /** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */

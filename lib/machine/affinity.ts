@@ -1,7 +1,8 @@
 // Affinity of threads: reads and sets masks, and reports what the kernel did. Follows
 // sched_setaffinity(2) and sched_getaffinity(2).
-import { getSystemErrorName } from 'node:util';
+
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { errnoName } from '../base/codes/errno.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeMove, NativePinOutcome, ThreadRole } from '../base/native-threads.js';
@@ -86,7 +87,7 @@ export function toPinResult(outcome: NativePinOutcome, wholeProcess: boolean): P
     moved: outcome.moved.map(fromMove),
     unmovable: outcome.unmovable.map((move) => ({
       ...fromMove(move),
-      reason: move.errno === 0 ? CLIPPED : getSystemErrorName(-move.errno),
+      reason: move.errno === 0 ? CLIPPED : errnoName(move.errno),
     })),
     guaranteed: !wholeProcess && outcome.unmovable.length === 0,
   };
@@ -115,7 +116,7 @@ const NO_OWNER: PinOwner = { grant: '', part: '', owner: '', replace: false };
 function refusalOf(cpus: CpuSet, tid: number, errno: number): NumalignError {
   const facts = { errno, syscall: 'sched_setaffinity', value: cpus.toString() };
   const online = readOnlineCpus();
-  if (getSystemErrorName(-errno) === 'EINVAL' && online && !cpus.intersects(online)) {
+  if (errnoName(errno) === 'EINVAL' && online && !cpus.intersects(online)) {
     return new NumalignError(
       'ERR_SYSCALL',
       `this machine has no ${cpusNamed(cpus)} online; it has ${cpusNamed(online)}`,
@@ -124,7 +125,7 @@ function refusalOf(cpus: CpuSet, tid: number, errno: number): NumalignError {
   }
   return new NumalignError(
     'ERR_SYSCALL',
-    `the kernel refuses to run thread ${tid} on ${cpusNamed(cpus)}: ${getSystemErrorName(-errno)}`,
+    `the kernel refuses to run thread ${tid} on ${cpusNamed(cpus)}: ${errnoName(errno)}`,
     { ...facts, valid: 'CPUs that are online and in the cpuset of the process' },
   );
 }
@@ -178,7 +179,7 @@ export function moveProcess(pid: number, taken: CpuSet, pool: CpuSet): void {
   if (!stuck) return;
   throw new NumalignError(
     'ERR_SYSCALL',
-    `thread ${stuck.tid} of process ${pid} cannot leave CPUs ${new CpuSet(stuck.cpus)}: ${stuck.errno === 0 ? CLIPPED : getSystemErrorName(-stuck.errno)}`,
+    `thread ${stuck.tid} of process ${pid} cannot leave CPUs ${new CpuSet(stuck.cpus)}: ${stuck.errno === 0 ? CLIPPED : errnoName(stuck.errno)}`,
     {
       errno: stuck.errno,
       syscall: 'sched_setaffinity',

@@ -1,7 +1,9 @@
 // Discovery: loads this machine or another as a Topology. Follows hwloc_topology_load and
 // hwloc_topology_set_xmlbuffer.
+
 import { readFile } from 'node:fs/promises';
 import { checkOptions } from '../base/check-options.js';
+import { errorName } from '../base/codes/errno.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { parseMachine } from './machine-json.js';
@@ -21,8 +23,8 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new NumalignError('ERR_INVALID_TOPOLOGY', `cannot read the machine file ${path}: ${code}`, {
+    const name = errorName(cause as NodeJS.ErrnoException);
+    throw new NumalignError('ERR_INVALID_TOPOLOGY', `cannot read the machine file ${path}: ${name}`, {
       value: path,
       cause,
     });

@@ -1,6 +1,8 @@
 // The kernel's hugepages: /sys/kernel/mm/hugepages, and per NUMA node below
 // /sys/devices/system/node.
+
 import { readdirSync, readFileSync } from 'node:fs';
+import { throwIfExhausted } from '../base/errors.js';
 
 const POOLS = '/sys/kernel/mm/hugepages';
 
@@ -9,7 +11,8 @@ export function hugepageSizes(): number[] {
   let names: string[];
   try {
     names = readdirSync(POOLS);
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     return []; // The kernel has no hugepages.
   }
   const sizes = names.flatMap((name) => /^hugepages-(\d+)kB$/.exec(name)?.slice(1) ?? []);
@@ -21,7 +24,8 @@ export function readNumber(path: string, pattern = /^(\d+)/): number | undefined
   try {
     const [, number] = pattern.exec(readFileSync(path, 'utf8')) ?? [];
     return number === undefined ? undefined : Number(number);
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     return undefined;
   }
 }

@@ -23,6 +23,8 @@ const FILE_COLUMNS = {
   l3: 'uncoreCache',
   node: 'numa',
 } as const;
+// Those of the kernel have up to 32 bits, for example of L3 caches on arm64.
+const MAX_COLUMN = 2 ** 31 - 1;
 const REQUIRED_COLUMNS = ['cpu', 'core', 'socket', 'numa'];
 
 function fail(message: string, value: unknown): never {
@@ -42,7 +44,9 @@ function parseCpus(machine: Record<string, unknown>): Int32Array {
   for (const name of REQUIRED_COLUMNS) if (!columns.includes(name)) fail(`columns lack "${name}"`, columns);
   const at = (name: string) => columns.indexOf(name);
   const rows = list(machine.cpus, 'cpus').map((row, i) => {
-    const numbers = list(row, `cpus[${i}]`).map((cell, c) => whole(cell, `cpus[${i}][${c}]`, CpuSet.MAX_ID));
+    const numbers = list(row, `cpus[${i}]`).map((cell, c) =>
+      whole(cell, `cpus[${i}][${c}]`, columns[c] === 'cpu' ? CpuSet.MAX_ID : MAX_COLUMN),
+    );
     return numbers.length === columns.length
       ? numbers
       : fail(`cpus[${i}] must have a number for each column`, row);

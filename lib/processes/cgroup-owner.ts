@@ -1,8 +1,10 @@
 // Cgroups as owners: checks that a cgroup is still the same one, and has a process.
+
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
+import { errorName } from '../base/codes/errno.js';
 import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/files/cgroup-files.js';
 import { mountOf } from '../cgroups/files/mounts.js';
 import { INITIAL_PID_NAMESPACE } from './process-identity.js';
@@ -37,7 +39,7 @@ export function identifyCgroup(folder: string): CgroupIdentity {
     return { path, ...numbersOf(path)!, namespace: namespaceOf('cgroup') };
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
-    return invalidOption('owner.cgroup', folder, `${valid} (${(error as NodeJS.ErrnoException).code})`);
+    return invalidOption('owner.cgroup', folder, `${valid} (${errorName(error as NodeJS.ErrnoException)})`);
   }
 }
 

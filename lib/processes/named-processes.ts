@@ -1,6 +1,8 @@
 // Finds processes of root's other programs by name.
+
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { throwIfExhausted } from '../base/errors.js';
 import { textOf } from '../base/text/text-of.js';
 
 export interface NamedProcess {
@@ -33,7 +35,8 @@ export function* namedProcesses(names: readonly string[], root = '/'): Generator
   let pids: string[];
   try {
     pids = readdirSync(join(root, '/proc'));
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     return;
   }
   for (const pid of pids) {

@@ -1,7 +1,9 @@
 // Look: the kernel settings that concern quiet grants, and their values now. Changes nothing.
+
 import { setImmediate as turn } from 'node:timers/promises';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { QuietPart } from '../account/quiet/quiet-request.js';
+import { errorName } from '../base/codes/errno.js';
 import type { Topology } from '../machine/topology.js';
 import { cpusOfDemands, demandsFor, type QuietDemand } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
@@ -48,7 +50,7 @@ function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDe
   return { topology, demands: partDemands, cpus: cpusOfDemands(partDemands) };
 }
 
-const reasonOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? (error as Error).message;
+const reasonOf = (error: unknown) => errorName(error as NodeJS.ErrnoException) ?? (error as Error).message;
 
 // The settings of all parts that are requested or on record. Adds failures to `unread`.
 function* settingsOf(

@@ -1,5 +1,7 @@
 // Writes values to settings of the kernel, and reads them back.
+
 import { setImmediate as turn } from 'node:timers/promises';
+import { errorName } from '../base/codes/errno.js';
 import type { Setting } from './kernel/setting.js';
 import { SETTINGS_AT_ONCE } from './look.js';
 import type { Change } from './plan.js';
@@ -30,8 +32,8 @@ async function write(setting: Setting, target: string): Promise<Refusal | undefi
     const value = await setting.read();
     return value === undefined || value === target ? undefined : { reason: `it became ${value}`, value };
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    return (await hasDisappeared(setting)) ? undefined : { reason: code ?? message, value: undefined };
+    const reason = errorName(error as NodeJS.ErrnoException) ?? (error as Error).message;
+    return (await hasDisappeared(setting)) ? undefined : { reason, value: undefined };
   }
 }
 

@@ -1,6 +1,8 @@
 // MemoryPlacement: the NUMA nodes that memory is on. See move_pages(2) and numa_maps in proc(5).
-import { getSystemErrorName, types } from 'node:util';
+
+import { types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
+import { errnoName } from '../base/codes/errno.js';
 import { native } from '../base/native.js';
 
 /** The NUMA nodes that memory is on. Amounts are bytes. */
@@ -50,6 +52,6 @@ export function memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): Mem
     absent,
     unknown,
     source: source === '' ? null : source,
-    reason: errno === 0 ? null : getSystemErrorName(-errno),
+    reason: errno === 0 ? null : errnoName(errno),
   };
 }

@@ -69,6 +69,24 @@ describe('discover', () => {
     }
   });
 
+  it('reads back ids of any size, which arm64 gives L3 caches', async () => {
+    const most = 2 ** 31 - 1;
+    const columns = ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die'];
+    const cpus = [
+      [0, 0, 65_536, 0, 65_536, 0],
+      [3, most, most, 0, most, most],
+    ];
+    const machine = await discover({ json: { columns, cpus, nodes: [{ id: 0 }] } });
+    const again = await discover({ json: machine.toJSON() });
+    expect(again.toJSON()).toEqual(machine.toJSON());
+    expect(machine.toJSON()).toMatchObject({ columns, cpus });
+    expect(String(again.bestFit(again.cpus, 1))).toBe('0');
+    const tooHigh = [[65_536, 0, 0, 0, 0, 0]];
+    expect(await codeOf(discover({ json: { columns, cpus: tooHigh, nodes: [{ id: 0 }] } }))).toBe(
+      'ERR_INVALID_TOPOLOGY',
+    );
+  });
+
   it('reads a JSON machine with holes, uneven nodes and a memory-only node', async () => {
     const machine = await discover({
       json: {

@@ -26,6 +26,8 @@ const ADMISSION = [
   ...tests('conformance', 'conformance'),
 ];
 
+const NRI = ['protocol', 'runtime-state', 'session', 'plugin-service', 'plugin'];
+
 export const JUDGES = {
   'lib/decision': ADMISSION,
   'lib/admission': ADMISSION,
@@ -65,6 +67,27 @@ export const JUDGES = {
     ...tests('doctor', 'foreign-cpusets'),
     ...tests('admission', 'diagnostics'),
   ],
+  // Without those that change the settings of this kernel: a mutant could leave them so.
+  'lib/quiet': [
+    ...tests('quiet/kernel', 'cpu-mask', 'recent'),
+    ...tests('quiet/cache', 'schemata'),
+    ...tests('quiet', 'plan', 'turns', 'kernel-work', 'outcome', 'refusals'),
+    ...tests(
+      'quiet/parts',
+      'masks',
+      'idle',
+      'frequency',
+      'packets',
+      'workqueues',
+      'interrupts',
+      'irqbalance',
+    ),
+    ...tests('quiet/parts', 'coming-and-going'),
+    ...tests('quiet/cache', 'cache-part', 'cache-laws', 'cache-crashes'),
+    ...tests('quiet', 'crashes'),
+  ],
+  'lib/cluster': tests('cluster', 'backoff', 'fork', 'restart', 'respawn', 'kills'),
+  'packages/kubernetes/lib/nri': NRI.map((name) => `packages/kubernetes/test/nri/${name}.test.ts`),
 };
 
 /** What runs in virtual machines only: files of test/vm/guest. */

@@ -3,7 +3,7 @@
 //
 //   npm run test:mutants -- [--sample PERCENT] [--seed S] [--vm] FOLDER|FILE …
 //
-// Folders and files are those of lib/ and native/core. --vm: what lives is judged by the tests in
+// Folders and files are those of lib/, native/core and packages/kubernetes/lib/nri. --vm: what lives is judged by the tests in
 // virtual machines too, where there are any of the folder.
 import { parseArgs } from 'node:util';
 import { fail } from '../../scripts/steps.mjs';

@@ -1,6 +1,7 @@
 // A sample of mutants that follows from a seed, whichever process asks. As a checker of Stryker's
 // it refuses the others before any test runs.
 import { createHash } from 'node:crypto';
+import { relative } from 'node:path';
 
 /** Whether a mutant is in the sample: `percent` of all are. `key` names the mutant. */
 export function isSampled(key, { percent, seed }) {
@@ -22,7 +23,7 @@ class SampleChecker {
 
   async check(mutants) {
     const answer = ({ fileName, location: { start, end }, ...mutant }) => {
-      const file = fileName.slice(fileName.lastIndexOf('/lib/') + 1);
+      const file = relative(process.cwd(), fileName);
       const key = keyOf(file, { ...mutant, location: { start: fromOne(start), end: fromOne(end) } });
       const status = isSampled(key, this.#sample) ? 'passed' : 'compileError';
       return status === 'passed' ? { status } : { status, reason: 'not in the sample' };

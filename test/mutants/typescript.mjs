@@ -30,8 +30,8 @@ function installTool() {
 const configOf = (mutate, report) => ({
   mutate,
   inPlace: true,
-  // With the mutants: what a test starts runs dist.
-  buildCommand: 'node node_modules/rolldown/bin/cli.mjs -c',
+  // With the mutants: what a test starts runs dist. Tests of packages run their lib/.
+  ...(mutate[0].startsWith('lib/') && { buildCommand: 'node node_modules/rolldown/bin/cli.mjs -c' }),
   testRunner: 'vitest',
   plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs'],
   checkers: ['sample'],
@@ -86,7 +86,7 @@ const listOf = (lists, path) =>
   Object.entries(lists).find(([folder]) => path === folder || path.startsWith(`${folder}/`))?.[1];
 
 /**
- * Judges the mutants of one folder or file of lib/; the survivors also in virtual machines, on
+ * Judges the mutants of one folder or file of lib/ or a package; the survivors also in virtual machines, on
  * request.
  */
 export async function judgeTypeScript(path, sample, inMachines) {
@@ -99,7 +99,7 @@ export async function judgeTypeScript(path, sample, inMachines) {
   const work = join(CACHE, 'work');
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
-  copyPackage(work, 'test');
+  copyPackage(work, 'test', 'packages');
   const report = join(CACHE, `${path.replaceAll('/', '-')}.json`);
   rmSync(report, { force: true });
   const mutate = [path.endsWith('.ts') ? path : `${path}/**/*.ts`];

@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer } from 'vitest/node';
+import { builtLibrary } from '../support/built-library.js';
 
 const judges: string[] = JSON.parse(process.env.NUMALIGN_MUTANTS_JUDGES ?? '[]');
 
@@ -18,6 +19,8 @@ class AsListed extends BaseSequencer {
 export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
   plugins: [
+    // One package beside what the cluster of Node requires, which is built.
+    ...(judges.some((judge) => judge.startsWith('test/cluster/')) ? [builtLibrary] : []),
     {
       name: 'processes',
       configureVitest: ({ project }) => {

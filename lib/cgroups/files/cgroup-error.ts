@@ -1,4 +1,5 @@
 // ERR_CGROUP: explains the kernel's error numbers for operations on cgroups.
+import { errnoName } from '../../base/codes/errno.js';
 import { NumalignError } from '../../base/errors.js';
 
 /** Why a cgroup operation failed, for programs: `details.reason`. */
@@ -205,7 +206,7 @@ export function cgroupError(
   const { errno, code, syscall } = error as NodeJS.ErrnoException;
   if (errno === undefined || code === undefined || error instanceof NumalignError) return error;
   // libuv has another name for errno 95 than the kernel.
-  const name = code === 'ENOTSUP' ? 'EOPNOTSUPP' : code;
+  const name = code === 'ENOTSUP' ? 'EOPNOTSUPP' : errnoName(-errno);
   const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
   const label = reason === 'no-access' ? 'it takes' : 'valid is';

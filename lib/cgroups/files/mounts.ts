@@ -1,6 +1,8 @@
 // The mounts that this process sees.
-import { readFileSync, statSync } from 'node:fs';
+
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { kernelText } from '../../base/errors.js';
 
 /** A line of /proc/self/mountinfo. */
 export interface Mount {
@@ -18,7 +20,7 @@ export interface Mount {
 }
 
 export function readMounts(): Mount[] {
-  return readFileSync('/proc/self/mountinfo', 'utf8')
+  return kernelText('/proc/self/mountinfo')
     .trimEnd()
     .split('\n')
     .map((line) => {

@@ -1,6 +1,8 @@
 // The documents of a YAML or JSON file, with their places for messages.
+
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
+import { errorName } from '../../base/codes/errno.js';
 import { NumalignError } from '../../base/errors.js';
 import { YamlText } from './yaml-text.js';
 
@@ -68,7 +70,7 @@ async function readText(path: string, name: string): Promise<string> {
       if (size > MAX_BYTES) break;
     }
   } catch (cause) {
-    const { code = '' } = cause as NodeJS.ErrnoException;
+    const code = errorName(cause as NodeJS.ErrnoException) ?? '';
     throw unreadable(name, WHY_UNREADABLE[code] ?? `it cannot be read: ${code}`, cause);
   }
   if (size > MAX_BYTES) throw unreadable(name, `it is larger than ${MAX_BYTES >> 20} MiB`);

@@ -1,16 +1,17 @@
 // Reads the kubelet's state files in a folder, and replaces both or neither.
+
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { errorText } from '../../base/codes/errno.js';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { CPU_MANAGER_STATE, type KubeletFiles, MEMORY_MANAGER_STATE } from '../../entries/kubelet.js';
 import { type Replacement, remove, replaceAll, syncFolder, writeDurably } from './file-replacement.js';
 
 function fileError(path: string, error: unknown): NumalignError {
-  const { errno, message } = error as NodeJS.ErrnoException;
-  if (errno === undefined) throw error;
-  return new NumalignError('ERR_SYSCALL', message, {
+  if ((error as NodeJS.ErrnoException).errno === undefined) throw error;
+  return new NumalignError('ERR_SYSCALL', errorText(error as Error), {
     value: path,
     ...kernelFacts(error as Error),
     cause: error,

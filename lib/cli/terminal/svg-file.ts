@@ -1,6 +1,8 @@
 // --svg: a picture in addition to a command's output, or instead of it.
+
 import { writeFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import { errnoName } from '../../base/codes/errno.js';
 import { kernelFacts, NumalignError } from '../../base/errors.js';
 import { print } from './output.js';
 
@@ -46,9 +48,9 @@ async function writePicture(path: string, picture: string): Promise<void> {
   try {
     await writeFile(path, picture);
   } catch (error) {
-    const { errno, code } = error as NodeJS.ErrnoException;
+    const { errno } = error as NodeJS.ErrnoException;
     if (errno === undefined) throw error;
-    throw new NumalignError('ERR_SYSCALL', `cannot write the picture ${path}: ${code}`, {
+    throw new NumalignError('ERR_SYSCALL', `cannot write the picture ${path}: ${errnoName(-errno)}`, {
       ...{ value: path, valid: 'a file that can be written, or - for the standard output' },
       ...kernelFacts(error as Error),
       cause: error,

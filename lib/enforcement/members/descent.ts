@@ -1,6 +1,7 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
 import { readdirSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
+import { throwIfExhausted } from '../../base/errors.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import { textOf } from '../../base/text/text-of.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
@@ -43,7 +44,8 @@ export function childrenOf(pid: number): number[] {
       for (const child of lists.flatMap((list) => list?.split(' ') ?? [])) if (child) all.add(Number(child));
       isWhole = !lists.includes(undefined);
     }
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     // The process has ended.
   }
   return [...all];

@@ -1,8 +1,10 @@
 // The processes of a member, and those that no cpuset confines.
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
+import { throwIfExhausted } from '../../base/errors.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
 import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
@@ -111,7 +113,8 @@ export function processesIn(path: string): number[] {
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
     const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
     return [...pids, ...folders.flatMap(({ name }) => processesIn(join(path, name)))];
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     // The cgroup was removed in the meantime.
     return [];
   }

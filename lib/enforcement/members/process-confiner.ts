@@ -1,8 +1,9 @@
 // ProcessConfiner: moves the threads of one member off taken CPUs. What they had chosen is stored
 // next to the registration of their process.
-import { getSystemErrorName } from 'node:util';
+
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
+import { errnoName } from '../../base/codes/errno.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
@@ -133,7 +134,7 @@ export class ProcessConfiner {
     const reasonOf = ({ stuck }: NativeConfinement) => {
       const first = stuck.find(isInTheWay);
       if (!first) return {};
-      const why = first.errno === 0 ? 'the kernel left it there' : getSystemErrorName(-first.errno);
+      const why = first.errno === 0 ? 'the kernel left it there' : errnoName(first.errno);
       return { reason: `its thread ${first.tid} stays on CPUs ${new CpuSet(first.cpus)}: ${why}` };
     };
     // Nothing is written: this process's record would replace that of others, who would not trust

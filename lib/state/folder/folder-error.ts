@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
-import { NumalignError } from '../../base/errors.js';
+import { kernelError, NumalignError } from '../../base/errors.js';
 import { mountOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { GROUP, whyClosed } from './machine-group.js';
@@ -46,7 +46,7 @@ const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 
 // Explains an errno of the folder, or of a file in it, to the user who chose the folder.
 export function explain(path: string, error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return error;
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return kernelError(error);
   const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
   const reasons: Record<string, string | (() => string)> = {
     ELOOP: 'it is a symbolic link, and links are not followed',

@@ -1,7 +1,9 @@
 // The state folder: its owner, its users, and how numalign opens it.
-import { existsSync, lstatSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+
+import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { thrownText } from '../../base/check-options.js';
+import { kernelText } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { checkWritable } from '../../base/writable.js';
@@ -17,7 +19,7 @@ const PRIVATE_MODE = 0o700;
 
 /** The kernel makes a new one at each boot. */
 export function readBootId(): string {
-  return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  return kernelText('/proc/sys/kernel/random/boot_id').trim();
 }
 
 // Resolves links in the folders above, so that one folder has one name. Opening the folder checks
@@ -70,7 +72,7 @@ const INITIAL_USER_NAMESPACE = 'user:[4026531837]';
  */
 function isOverflowUser(user: number): boolean {
   if (readlinkSync('/proc/self/ns/user') === INITIAL_USER_NAMESPACE) return false;
-  return user === Number(readFileSync('/proc/sys/kernel/overflowuid', 'latin1'));
+  return user === Number(kernelText('/proc/sys/kernel/overflowuid'));
 }
 
 // The nearest folder above that everyone may write to. The owner of a folder below it proves

@@ -1,8 +1,11 @@
 #include "platform/discovery/hwloc_discovery.h"
 
+#include <fcntl.h>
 #include <hwloc.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +25,8 @@
 #include "platform/discovery/hwloc_xml.h"
 #include "platform/discovery/pci_devices.h"
 #include "platform/discovery/synthetic_text.h"
+#include "platform/files/unique_fd.h"
+#include "platform/syscall.h"
 #include "platform/threads/affinity.h"
 
 // HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING and HWLOC_TOPOLOGY_FLAG_NO_DISTANCES.
@@ -80,6 +85,57 @@ unsigned long load_flags(bool is_machine) {
   return flags;
 }
 
+// What hwloc reads from the environment but not for this machine as it is loaded here: without I/O,
+// distances, kinds of CPUs and attributes of memory.
+constexpr std::string_view kWithoutEffect[] = {
+    "HWLOC_HIDE_ERRORS",
+    "HWLOC_DEBUG_CHECK",
+    "HWLOC_DONT_ADD_VERSION_INFO",
+    "HWLOC_USE_NUMA_DISTANCES",
+    "HWLOC_PCI_*",
+    "HWLOC_GROUPING*",
+    "HWLOC_CPUKINDS_*",
+    "HWLOC_MEMTIERS_*",
+    "HWLOC_LIBXML*",
+    "HWLOC_XML_*",
+    "HWLOC_PLUGINS_*",
+    "HWLOC_COMPONENTS_VERBOSE",
+    "HWLOC_SYNTHETIC_VERBOSE",
+};
+
+bool is_without_effect(std::string_view name) {
+  return std::ranges::any_of(kWithoutEffect, [&](std::string_view known) {
+    return known.ends_with('*') ? name.starts_with(known.substr(0, known.size() - 1)) : name == known;
+  });
+}
+
+// The environment belongs to the host process, so that it is not changed, and hwloc has no call to
+// ignore it. Unknown variables count: newer versions of hwloc have more.
+std::optional<Error> check_environment() {
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; variable++) {
+    std::string_view text = *variable;
+    std::string_view name = text.substr(0, text.find('='));
+    if (!name.starts_with("HWLOC_") || is_without_effect(name)) continue;
+    return hwloc_error("the environment has " + excerpt(std::string(text)) +
+                       ", which can replace this machine by another: unset " + std::string(name) +
+                       ", or discover the other machine by its XML or synthetic description");
+  }
+  return std::nullopt;
+}
+
+// hwloc takes a file that it cannot open for a missing one, and would describe another machine.
+// These are more than discovery opens at a time.
+constexpr size_t kFilesAtOnce = 8;
+
+std::optional<Error> check_open_files() {
+  std::array<UniqueFd, kFilesAtOnce> files;
+  for (UniqueFd& file : files) {
+    file = UniqueFd(open("/", O_PATH | O_CLOEXEC));
+    if (!file.valid()) return syscall_error("open", "cannot open the files that describe this machine");
+  }
+  return std::nullopt;
+}
+
 // `synthetic`: nullopt for this machine.
 Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
   hwloc_topology_t raw = nullptr;
@@ -94,12 +150,6 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
     std::string why = std::string(": ") + std::strerror(errno);
     return synthetic ? synthetic_error(*synthetic, "hwloc_topology_load() refuses it" + why)
                      : hwloc_error("hwloc_topology_load() cannot read this machine" + why);
-  }
-  if (!synthetic && !hwloc_topology_is_thissystem(raw)) {
-    return hwloc_error(
-        "the environment replaces this machine: unset HWLOC_XMLFILE, HWLOC_SYNTHETIC, HWLOC_FSROOT and "
-        "HWLOC_COMPONENTS, or "
-        "discover the other machine by its XML or synthetic description");
   }
   return topology;
 }
@@ -279,6 +329,8 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
 }
 
 Result<TopologySpec> discover_machine() {
+  if (auto error = check_environment()) return *error;
+  if (auto error = check_open_files()) return *error;
   // Reads the devices on another CPU meanwhile; hwloc takes twice as long.
   auto beside = std::async(std::launch::async, [] {
     std::vector<PciDevice> devices = read_pci_devices("/sys");
@@ -293,6 +345,7 @@ Result<TopologySpec> discover_machine() {
   add_machine_distances(spec.nodes);
   auto [devices, limit] = beside.get();
   if (!limit.ok()) return limit.error();
+  if (auto error = check_open_files()) return *error;
   spec.allowed = limit.value() & online;
   spec.devices = std::move(devices);
   forget_unknown_nodes(spec.devices, spec.nodes);

@@ -36,9 +36,9 @@ enum class DiscoverySource {
 // the kernel's scheduler does.
 //
 // Errors: kHwloc for a text that is not a machine, one with ids above CpuSet::kMaxId or
-// NodeSet::kMaxId or with too many CPUs, and for an environment that replaces this machine
+// NodeSet::kMaxId or with too many CPUs, and for an environment that can replace this machine
 // (HWLOC_XMLFILE and others); the message says what would be valid. kSyscall if the CPUs that the
-// cpuset allows cannot be read.
+// cpuset allows cannot be read, or the process can open no more files.
 //
 // hwloc writes one warning to stderr if this machine's firmware contradicts itself;
 // HWLOC_HIDE_ERRORS=2 in the environment silences it.

@@ -301,11 +301,12 @@ class DocumentReader {
       return fail(
           "a PCIDev needs a pci_busid such as \"0000:3b:00.0\" and a pci_type such as \"0200 [8086:1572]\"");
     }
-    if (!seen_devices_.insert(id).second) return fail("PCIDev " + id + " is given twice");
+    // Where hwloc knows 16 bits of a domain, devices of larger domains have the addresses of others.
+    bool is_first = seen_devices_.insert(id).second;
     device->id = std::move(id);
     if (!children(&DocumentReader::os_device, &*device)) return false;
     bool is_bridge = device->device_class >> 8 == 0x06;
-    if (!is_bridge) xml_.devices.push_back({*std::move(device), place.cpus});
+    if (is_first && !is_bridge) xml_.devices.push_back({*std::move(device), place.cpus});
     return true;
   }
 

@@ -1,4 +1,5 @@
 // MachineFiles: the files of `numalign setup` below a root: what to change, and the changes.
+
 import {
   accessSync,
   chmodSync,
@@ -11,6 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
+import { errorText } from '../../../base/codes/errno.js';
 import { kernelFacts, NumalignError } from '../../../base/errors.js';
 import { keptText, uneditedBody } from '../../systemd/kept-text.js';
 import type { SetupFile } from '../../systemd/setup-files.js';
@@ -96,9 +98,9 @@ function put(path: string, text: string): void {
 }
 
 function fileError(what: string, path: string, error: unknown): NumalignError {
-  const { message, code } = error as NodeJS.ErrnoException;
+  const { code } = error as NodeJS.ErrnoException;
   const advice = code === 'EACCES' || code === 'EPERM' ? ': run it as root, or give --root' : '';
-  return new NumalignError('ERR_SYSCALL', `cannot ${what} ${path} (${message})${advice}`, {
+  return new NumalignError('ERR_SYSCALL', `cannot ${what} ${path} (${errorText(error as Error)})${advice}`, {
     ...kernelFacts(error as NodeJS.ErrnoException),
     value: path,
     valid: 'a folder that this user can write to',

@@ -157,10 +157,17 @@ TEST(HwlocDiscovery, PutsDevicesOfAMachineOfOneNodeOnIt) {
   EXPECT_EQ(find_device(described(Source::kXml, xml), "0000:01:00.0")->nodes, Ids{0});
 }
 
+TEST(HwlocDiscovery, ReadsTheFirstOfTwoPciDevicesWithOneAddress) {
+  const std::string xml = fixture("pci.xml");
+  TopologySpec spec = described(Source::kXml, xml);
+  TopologySpec twice = described(Source::kXml, replaced(xml, "0000:42:00.0", "0000:41:00.0"));
+  EXPECT_EQ(twice.devices.size(), spec.devices.size() - 1);
+  EXPECT_EQ(find_device(twice, "0000:41:00.0")->nodes, find_device(spec, "0000:41:00.0")->nodes);
+}
+
 TEST(HwlocDiscovery, RefusesPciDevicesThatMakeNoSense) {
   std::string xml = fixture("pci.xml");
-  for (auto [from, to, why] : {std::array{"0000:41:00.0", "0000:42:00.0", "0000:42:00.0 is given twice"},
-                               std::array{"\"0000:41:00.0", "\"0:41:00.0", "0000:3b:00.0"},
+  for (auto [from, to, why] : {std::array{"\"0000:41:00.0", "\"0:41:00.0", "0000:3b:00.0"},
                                std::array{"0000:41:00.0", "0000:41:00.9", "pci_busid"},
                                std::array{"0200 [1af4:1041]", "0200 [1af4:104]", "pci_type"},
                                std::array{"0200 [1af4:1041] [1af4:1100]", "", "pci_type"},

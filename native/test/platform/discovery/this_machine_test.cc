@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/id_list.h"
@@ -128,11 +129,29 @@ TEST(ThisMachine, CanRunOnSeveralThreadsAtOnce) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(ThisMachine, RefusesAnEnvironmentThatReplacesThisMachine) {
-  setenv("HWLOC_SYNTHETIC", "pu:3", 1);
-  std::string message = refusal(Source::kMachine, "");
-  unsetenv("HWLOC_SYNTHETIC");
-  EXPECT_NE(message.find("HWLOC_SYNTHETIC"), message.npos) << message;
+// What discovery says while these variables are in the environment; empty if it reads the machine.
+std::string refusal_with(const std::vector<std::pair<const char*, const char*>>& variables) {
+  for (auto [name, value] : variables) setenv(name, value, 1);
+  Result<TopologySpec> spec = discover(Source::kMachine, "");
+  for (auto [name, value] : variables) unsetenv(name);
+  return spec.ok() ? "" : spec.error().message;
+}
+
+TEST(ThisMachine, RefusesAnEnvironmentThatCanReplaceThisMachine) {
+  for (const char* name : {"HWLOC_SYNTHETIC", "HWLOC_XMLFILE", "HWLOC_COMPONENTS", "HWLOC_FSROOT",
+                           "HWLOC_KEEP_NVIDIA_GPU_NUMA_NODES", "HWLOC_OF_NEWER_VERSIONS"}) {
+    std::string message = refusal_with({{name, "linux,stop"}, {"HWLOC_THISSYSTEM", "1"}});
+    EXPECT_NE(message.find("unset HWLOC_"), message.npos) << name << ": " << message;
+    EXPECT_NE(refusal_with({{name, ""}}).find(std::string("unset ") + name + ","), message.npos) << name;
+  }
+}
+
+TEST(ThisMachine, ReadsVariablesOfHwlocThatChangeNothingHere) {
+  EXPECT_EQ(refusal_with({{"HWLOC_HIDE_ERRORS", "2"},
+                          {"HWLOC_PCI_0000_00_LOCALCPUS", "0x1"},
+                          {"HWLOC_XML_VERBOSE", "0"},
+                          {"HWLOC_GROUPING", "0"}}),
+            "");
 }
 
 }  // namespace
