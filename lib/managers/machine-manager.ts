@@ -68,7 +68,10 @@ export class MachineManager extends ManagerView {
   constructor(parts: ManagerParts) {
     const { config, site, lifetime, openingWarnings } = parts;
     const { ledger } = site;
-    const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS));
+    const fail = (error: Error) => {
+      if (this.listenerCount('error') > 0) this.emit('error', error);
+    };
+    const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS), fail);
     super({
       ...{ site, lifetime, openingWarnings },
       placement: config.placement,
@@ -91,9 +94,7 @@ export class MachineManager extends ManagerView {
       },
       drifted: (drift) => this.emit('drift', drift),
       hotplugged: (hotplug) => this.emit('hotplug', hotplug),
-      failed: (error) => {
-        if (this.listenerCount('error') > 0) this.emit('error', error);
-      },
+      failed: fail,
     };
     const endReconciling = site.topology.isSimulated
       ? () => {}
