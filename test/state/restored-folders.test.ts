@@ -137,4 +137,18 @@ describe('an owner whose file was changed', () => {
     expect((await next.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
     expect((await next.tell('grants')).map((grant: { uid: string }) => grant.uid)).toContain(held.uid);
   });
+
+  it('gives its CPUs back when it ends', async () => {
+    const { stateDir, owner, witness } = await stoppedOwner();
+    const [name] = readdirSync(join(stateDir, 'owners'));
+    shell('cp "$1" "$1.2"; mv "$1.2" "$1"', join(stateDir, 'owners', name!));
+    for (let i = 0; i < 3; i++) {
+      const { uid } = await acquire(witness, 1);
+      await witness.tell('release', { uid });
+      // An owner counts as living for some time after the kernel began to report ends.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    await owner.kill();
+    await expect.poll(() => witness.ask('acquire', { cpu: 3 })).toHaveProperty('value');
+  });
 });
