@@ -42,10 +42,8 @@ const STATES = [
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners}'),
   'test/repacking/*.test.ts',
-  tests(
-    'state',
-    'difference,folder-errors,journal*,open-file-limit,owner-ends,put-back,recovery-laws,unfinished-lines',
-  ),
+  tests('state', 'difference,file-systems,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
+  tests('state', 'recovery-laws,restored-folders,shared-folders,unfinished-lines'),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.

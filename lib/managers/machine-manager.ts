@@ -70,7 +70,8 @@ export class MachineManager extends ManagerView {
   constructor(parts: ManagerParts) {
     const { config, site, lifetime, openingWarnings } = parts;
     const { ledger } = site;
-    const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS));
+    const fail = (error: Error) => callListeners(this, 'error', error);
+    const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS), fail);
     super({
       ...{ site, lifetime, openingWarnings },
       placement: config.placement,
@@ -93,7 +94,7 @@ export class MachineManager extends ManagerView {
       },
       drifted: (drift) => callListeners(this, 'drift', drift),
       hotplugged: (hotplug) => callListeners(this, 'hotplug', hotplug),
-      failed: (error) => callListeners(this, 'error', error),
+      failed: fail,
     };
     const endReconciling = site.topology.isSimulated
       ? () => {}

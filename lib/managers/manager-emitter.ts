@@ -21,7 +21,10 @@ import type { Lifetime } from './lifetime.js';
 export interface ManagerEvents {
   /** The state, or what flags depend on, has changed. A listener keeps the process alive. */
   change: [change: StateChange];
-  /** The state cannot be read, or grants of dead owners cannot be taken back. */
+  /**
+   * The state cannot be read, or grants of dead owners cannot be taken back. ERR_STATE_CORRUPT:
+   * another program removed or put back files of the state while this process held grants.
+   */
   error: [error: Error];
   /** Reconciling found a difference, see {@link Manager.reconcile}. */
   drift: [drift: Drift];

@@ -14,7 +14,7 @@ import { canonical, readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
-import { OwnerGuard } from './owner-guard.js';
+import { type HarmListener, OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
 import { StateFolder } from './state-folder.js';
 import { StateLock } from './state-lock.js';
@@ -171,8 +171,8 @@ export class Ledger implements Store {
     return this.#using(() => this.#watch.add(listener, listening));
   }
 
-  watchOwners(listener: Listener): () => void {
-    return this.#using(() => this.#guard.add(listener));
+  watchOwners(listener: Listener, onHarm?: HarmListener): () => void {
+    return this.#using(() => this.#guard.add(listener, onHarm));
   }
 
   #using(begin: () => () => void): () => void {

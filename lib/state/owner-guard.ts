@@ -1,5 +1,7 @@
 // OwnerGuard: restores this environment's owner file if another process removes or changes it, and
-// reports the end of other owners.
+// reports that, and the end of other owners.
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
 import type { Listener } from './files/folder-watch.js';
 import { OWNER_NAME } from './files/state-files.js';
 import { SETTLE_S } from './owners/living-owners.js';
@@ -25,17 +27,25 @@ export interface Guarded {
   ring(): void;
 }
 
+/** Learns that other programs removed or changed files of the state while grants were held. */
+export type HarmListener = (error: Error) => void;
+
 export class OwnerGuard {
+  readonly #path: string;
   readonly #owners: Owners;
   readonly #state: Guarded;
   readonly #watch: OwnerWatch;
   readonly #onEnd = new Set<Listener>();
+  readonly #onHarm = new Set<HarmListener>();
   #transactions = 0;
+  // True if this environment's file was written again, and no transaction has shown the outcome.
+  #isHarmed = false;
   // True if this environment's file may have been removed or changed.
   #isDisturbed = false;
 
   /** `path`: the state folder. */
   constructor(path: string, owners: Owners, state: Guarded) {
+    this.#path = path;
     this.#owners = owners;
     this.#state = state;
     this.#watch = new OwnerWatch(path, {
@@ -62,14 +72,16 @@ export class OwnerGuard {
   }
 
   /** See {@link Store.watchOwners}. */
-  add(listener: Listener): () => void {
+  add(listener: Listener, onHarm: HarmListener = () => {}): () => void {
     const isFirst = this.#onEnd.size === 0;
     this.#onEnd.add(listener);
+    this.#onHarm.add(onHarm);
     this.#watch.start();
     // An owner may have ended before the first listener came.
     if (isFirst) setTimeout(() => this.#lookBack(), SETTLE_S * 1000).unref();
     return () => {
       this.#onEnd.delete(listener);
+      this.#onHarm.delete(onHarm);
       // While this environment holds something, its own file stays watched.
       if (this.#onEnd.size === 0 && this.#owners.ownFd() === undefined) this.#watch.stop();
     };
@@ -84,7 +96,9 @@ export class OwnerGuard {
   async during<T>(transaction: () => Promise<T>): Promise<T> {
     this.#transactions++;
     try {
-      return await transaction();
+      const result = await transaction();
+      this.#reportHarm();
+      return result;
     } finally {
       this.#transactions--;
       if (this.#isDisturbed || !this.#watch.isActive) this.#restore();
@@ -99,7 +113,24 @@ export class OwnerGuard {
     // Watch before writing: the file may be removed again at once.
     this.#watch.restart();
     this.#isDisturbed = this.#transactions > 0;
-    if (!this.#isDisturbed) this.#owners.reassert();
+    if (!this.#isDisturbed) this.#reassert();
+  }
+
+  #reassert(): boolean {
+    const isRewritten = this.#owners.reassert();
+    this.#isHarmed ||= isRewritten;
+    return isRewritten;
+  }
+
+  #reportHarm(): void {
+    if (!this.#isHarmed) return;
+    this.#isHarmed = false;
+    this.#fail(harmError(this.#path, this.#owners.lost));
+  }
+
+  #fail(error: Error): void {
+    // A listener that throws disturbs neither the others nor the caller.
+    for (const listener of this.#onHarm) queueMicrotask(() => listener(error));
   }
 
   // The file was removed or changed by another process, perhaps together with the state.
@@ -112,14 +143,14 @@ export class OwnerGuard {
     try {
       const isFolderAmiss = this.#owners.isNeeded && !this.#state.folder.isCurrent;
       if (isFolderAmiss) this.#state.ensureCurrent();
-      if (!this.#owners.reassert() && !isFolderAmiss) return;
-    } catch {
-      // The folder may be in the middle of a removal. If all attempts fail, the next transaction
-      // says why.
+      if (!this.#reassert() && !isFolderAmiss) return;
+    } catch (error) {
+      // The folder may be in the middle of a removal.
       if (attempts > 1) setTimeout(() => this.#restore(attempts - 1), RESTORE_PAUSE_MS).unref();
+      else this.#fail(error as Error);
       return;
     }
-    this.#state.touch().catch(() => {});
+    this.#state.touch().catch((error) => this.#fail(error));
   }
 
   #lookBack(): void {
@@ -146,4 +177,15 @@ export class OwnerGuard {
     };
     setTimeout(look, pauseMs).unref();
   }
+}
+
+function harmError(path: string, lost: readonly PodAssignment[]): NumalignError {
+  const uids = lost.map(({ uid }) => uid);
+  const outcome =
+    lost.length === 0
+      ? 'they are on record again; what cgroups and persistent owners held may be lost'
+      : `the state that was put back lacks ${uids.join(', ')}, whose CPUs others may have now: release them`;
+  const message = `another program removed, changed or put back files of the state in ${path} while this process held grants: ${outcome}`;
+  const valid = 'a folder that is neither removed nor restored while `numalign status` shows grants';
+  return new NumalignError('ERR_STATE_CORRUPT', message, { value: uids, valid });
 }

@@ -75,6 +75,8 @@ export class StateWriter {
   // True if a power cut may undo the last commit.
   #isUnsynced = false;
   #hasMended = false;
+  // Owners that have not written their lost files although this process has waited.
+  #silent: readonly string[] = [];
   #isPreparing = false;
 
   constructor(path: string, folder: NativeFolder, owners: Owners, reader: StateReader) {
@@ -241,12 +243,16 @@ export class StateWriter {
   async #cluesOf(found: FoundState): Promise<Clues> {
     const gather = () => explaining(this.#path, () => this.#reader.gather(found));
     const isWorthWaiting = ({ owners: { unknown } }: Clues, reads: number) =>
-      unknown.some(({ isFileLost }) => reads < (isFileLost ? LOST_OWNER_READS : OWNER_READS));
+      unknown.some(
+        ({ uuid, isFileLost }) =>
+          reads < (isFileLost && !this.#silent.includes(uuid) ? LOST_OWNER_READS : OWNER_READS),
+      );
     let clues = gather();
     for (let reads = 1; isWorthWaiting(clues, reads); reads++) {
       await pause(OWNER_READ_PAUSE_MS);
       clues = gather();
     }
+    this.#silent = clues.owners.unknown.map(({ uuid }) => uuid);
     return clues;
   }
 

@@ -102,10 +102,11 @@ export interface Store extends StateSource {
   ): Part | undefined;
   /**
    * Calls one listener after the end of an owner with grants. Waits a random short time, so that
-   * one of all processes acts first. Returns a function that ends the watch. Does not keep the
-   * process alive.
+   * one of all processes acts first. `onHarm` is called if other programs removed or changed files
+   * of the state while this environment held grants. Returns a function that ends the watch. Does
+   * not keep the process alive.
    */
-  watchOwners(listener: Listener): () => void;
+  watchOwners(listener: Listener, onHarm?: (error: Error) => void): () => void;
   /**
    * Runs `decide` as one step for all users of the store. Recovers a damaged state first. The
    * checkpoint has a `refusal` if damage or a newer format prevents commits.

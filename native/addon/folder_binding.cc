@@ -82,9 +82,9 @@ class OwnerObject : public Napi::ObjectWrap<OwnerObject> {
     return DefineClass(
         env, "Owner",
         {InstanceMethod<&OwnerObject::write>("write"), InstanceMethod<&OwnerObject::write_from>("writeAt"),
-         InstanceMethod<&OwnerObject::seal>("seal"), InstanceMethod<&OwnerObject::size>("size"), InstanceMethod<&OwnerObject::cut>("cut"),
-         InstanceMethod<&OwnerObject::close>("close"), InstanceMethod<&OwnerObject::is_current>("isCurrent"),
-         InstanceAccessor<&OwnerObject::fd>("fd")});
+         InstanceMethod<&OwnerObject::seal>("seal"), InstanceMethod<&OwnerObject::size>("size"),
+         InstanceMethod<&OwnerObject::cut>("cut"), InstanceMethod<&OwnerObject::close>("close"),
+         InstanceMethod<&OwnerObject::is_current>("isCurrent"), InstanceAccessor<&OwnerObject::fd>("fd")});
   }
   void write(const Napi::CallbackInfo& info) {
     if (info[0].IsBuffer())
@@ -451,8 +451,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   Napi::Value agrees_with_seal(const Napi::CallbackInfo& info) {
     UniqueFd fd = unwrap(info.Env(), folder_->open_to_look(to_string(info[0], "the name")));
     const auto checksum = static_cast<uint32_t>(to_size(info[1], "the checksum"));
-    return Napi::Boolean::New(info.Env(),
-                              unwrap(info.Env(), numalign::agrees_with_seal(fd.get(), checksum)));
+    return Napi::Boolean::New(info.Env(), unwrap(info.Env(), numalign::agrees_with_seal(fd.get(), checksum)));
   }
   Napi::Value lock_device(const Napi::CallbackInfo& info) {
     return Napi::String::New(info.Env(), unwrap(info.Env(), listed_device(*folder_)));

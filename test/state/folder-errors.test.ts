@@ -4,6 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   rmSync,
@@ -12,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';
@@ -23,7 +24,7 @@ import { errorOf } from '../support/error-of.js';
 import { canMount } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { membersOf, ownerMembersOf } from '../support/state-text.js';
-import { AGENT, canBeStranger, forStrangers } from '../support/strangers.js';
+import { AGENT, asUser, canBeStranger, forStrangers } from '../support/strangers.js';
 import { readHighest } from '../torture/state-file.mjs';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
@@ -170,6 +171,27 @@ describe('a state folder', () => {
     });
     expect(readFileSync('/etc/hostname', 'utf8')).toBe(before);
   });
+
+  it.runIf(canBeStranger).each(['777', '277', '000'])(
+    'made by a process with the umask %s is open to its owner alone, also later',
+    async (umask) => {
+      const base = dirname(makeStateDir());
+      chownSync(base, 65534, 65534);
+      const stateDir = join(base, 'state');
+      const agent = forStrangers(AGENT);
+      const script = `umask ${umask} && exec "$0" "$@"`;
+      const first = new Agent([...asUser(65534), 'sh', '-c', script], agent);
+      await first.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+      await first.tell('acquire', { cpu: 1, owner: 'persistent' });
+      await first.kill();
+      const second = new Agent(asUser(65534), agent);
+      await second.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+      expect((await second.tell('acquire', { cpu: 1 })).cpus).toBe('1');
+      const modes = ['', 'lock', 'owners'].map((name) => lstatSync(join(stateDir, name)).mode & 0o777);
+      expect(modes).toEqual([0o700, 0o600, 0o700]);
+      await second.kill();
+    },
+  );
 
   it.runIf(canBeStranger)('is refused if it or its files are closed to this user', async () => {
     const stateDir = makeStateDir();

@@ -532,7 +532,12 @@ describe('claims', () => {
     const unknown: UnknownOwner[] = [];
     for (const [written, uuid, pods] of files) {
       if (pods === 'unreadable') {
-        unknown.push({ uuid, isFileLost: false, since: 0, error: new NumalignError('ERR_STATE_CORRUPT', uuid) });
+        unknown.push({
+          uuid,
+          isFileLost: false,
+          since: 0,
+          error: new NumalignError('ERR_STATE_CORRUPT', uuid),
+        });
         continue;
       }
       living.push({

@@ -15,6 +15,7 @@ const grants = new Map();
 const transfers = new Map();
 const aborts = new Map();
 const changes = [];
+const errors = [];
 const maskOf = () => /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 
 // Loaded for those that ask: other users have a copy of this file alone.
@@ -33,6 +34,7 @@ const verbs = {
     const topology = simulate && (await discover({ synthetic: simulate }));
     const options = { ...more, ...(topology && { topology }) };
     manager = await (tree ? openOverTree(options) : openManager(options));
+    manager.on('error', ({ code, message, details }) => errors.push({ code, message, ...details }));
     return process.pid;
   },
   async acquire(options) {
@@ -98,6 +100,12 @@ const verbs = {
     manager.on('change', (change) => changes.push({ at: Date.now(), ...change }));
   },
   changes: () => changes,
+  errors: () => errors,
+  warnings: () => manager.warnings,
+  // Blocks the event loop after the answer.
+  keepBusy({ ms }) {
+    setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms));
+  },
   share: (target) => manager.addSharedMember(target),
   attach: ({ uid, pid }) => grants.get(uid).attach(pid),
   pin: ({ uid, ...options }) => grants.get(uid).pin(options).moved.length,

@@ -275,14 +275,18 @@ function needsNoLock(owners: NativeFolder, uuid: string): boolean {
 }
 
 function lostOwner(uuid: string, what: string): NumalignError {
-  const why = `its file was ${what} by another program, and it has not written it again`;
-  return unknownOwner(uuid, new NumalignError('ERR_STATE_CORRUPT', why));
+  const why = `its file was ${what}, and it is stopped or too busy to write it again`;
+  return unknownOwner(uuid, new NumalignError('ERR_STATE_CORRUPT', why), 'that owner writes it, or ends');
 }
 
-function unknownOwner(uuid: string, cause: NumalignError): NumalignError {
+function unknownOwner(
+  uuid: string,
+  cause: NumalignError,
+  valid = 'that owner ends and the file is removed',
+): NumalignError {
   return new NumalignError(
     cause.code,
-    `the state is damaged, and the holdings of the owner of owners/${uuid} are unknown: ${cause.message}; numalign grants nothing until that owner ends and the file is removed`,
+    `the state is damaged, and the holdings of the owner of owners/${uuid} are unknown: ${cause.message}; numalign grants nothing until ${valid}`,
     { value: `owners/${uuid}`, cause },
   );
 }

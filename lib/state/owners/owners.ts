@@ -41,6 +41,9 @@ export class Owners implements OwnerRegistry {
   #header: Header | undefined;
   // The pods on record that this environment's file matches.
   #followed: readonly PodAssignment[] | undefined;
+  // What the file claimed when other programs removed or changed it, until the next transaction.
+  #atStake: readonly PodAssignment[] = NONE;
+  #lost: readonly PodAssignment[] = NONE;
   #nextSweep = 0;
   // Counts this environment's transactions.
   #turn = 0;
@@ -137,9 +140,21 @@ export class Owners implements OwnerRegistry {
   reassert(): boolean {
     const self = this.#ownOwner;
     if (!self) return false;
-    if (this.isNeeded) return self.reassert();
-    if (!self.isCurrent) this.close();
-    return false;
+    if (!this.isNeeded) {
+      if (!self.isCurrent) this.close();
+      return false;
+    }
+    const isRewritten = self.reassert();
+    if (isRewritten) {
+      this.#atStake = self.file.pods;
+      this.#followed = undefined;
+    }
+    return isRewritten;
+  }
+
+  /** The grants that the last {@link reassert} put at stake, and that are not on record. */
+  get lost(): readonly PodAssignment[] {
+    return this.#lost;
   }
 
   isOwn(owner: OwnerRecord): boolean {
@@ -245,10 +260,10 @@ export class Owners implements OwnerRegistry {
       const endedUids = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
       self.write(this.#header!, ownPods, endedUids);
     } else {
-      self.agree(
-        this.#header!,
-        pods.filter((pod) => self.holds(pod)),
-      );
+      const ownPods = pods.filter((pod) => self.holds(pod));
+      this.#lost = this.#atStake.filter(({ uid }) => !ownPods.some((pod) => pod.uid === uid));
+      this.#atStake = NONE;
+      self.agree(this.#header!, ownPods);
     }
     this.#followed = pods;
   }

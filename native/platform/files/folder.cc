@@ -60,13 +60,16 @@ Result<Done> make_folder(int parent, const std::string& name, const std::string&
       if (!wait_for_maker(parent, name, beside, AT_REMOVEDIR, attempt)) return Done{};
       continue;
     }
-    UniqueFd fd(openat(parent, beside.c_str(), O_RDONLY | O_DIRECTORY | kOpenFlags));
+    // Opened by its path alone: the umask may have closed it to its maker.
+    UniqueFd fd(openat(parent, beside.c_str(), O_PATH | O_DIRECTORY | kOpenFlags));
     if (!fd.valid() && errno == ENOENT && attempt < kMakeAttempts) continue;
     if (!fd.valid()) return failure("open", "cannot open the folder ");
     // Set after creation, because mkdir obeys the umask and drops the set-group-id bit.
-    if (options.group && fchown(fd.get(), static_cast<uid_t>(-1), *options.group) != 0)
+    if (options.group && fchownat(fd.get(), "", static_cast<uid_t>(-1), *options.group, AT_EMPTY_PATH) != 0)
       return failure("fchown", "cannot set group " + std::to_string(*options.group) + " for the folder ");
-    if (fchmod(fd.get(), options.mode) != 0) return failure("fchmod", "cannot set the mode of the folder ");
+    const std::string opened = "/proc/self/fd/" + std::to_string(fd.get());
+    if (chmod(opened.c_str(), options.mode) != 0)
+      return failure("fchmod", "cannot set the mode of the folder ");
     int renamed = rename_to_free(parent, beside, parent, name);
     // Not every file system supports this. Then an empty folder is replaced, which its users
     // notice.
@@ -175,8 +178,10 @@ Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool ex
 Result<UniqueFd> Folder::create_file(const std::string& name) const {
   UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | kOpenFlags, 0600));
   if (!fd.valid()) return error("open", "cannot create " + name);
-  // The umask must not decide whether the folder's group can use the file.
-  if (file_mode_ == 0600 || fchmod(fd.get(), file_mode_) == 0) return fd;
+  // The umask must not decide who can use the file.
+  struct stat s;
+  if (fstat(fd.get(), &s) == 0 && (s.st_mode & 0777) == file_mode_) return fd;
+  if (fchmod(fd.get(), file_mode_) == 0) return fd;
   Error failure = error("fchmod", "cannot set the mode of " + name);
   (void)remove(name);
   return failure;

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstring>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <thread>
@@ -107,6 +109,41 @@ TEST(FileLock, IsDroppedByTheKernelWhenItsProcessIsKilled) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(try_lock_or_die(folder));
+}
+
+TEST(FileLock, OfAFileThatWasRemovedIsListedOnTheDeviceOfItsFolder) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  UniqueFd file = std::move(create_locked_file(*folder, "owner", "text", {0x412345, 7})).value();
+  ASSERT_TRUE(folder->remove("owner").ok());
+  Result<std::string> device = listed_device(*folder);
+  ASSERT_TRUE(device.ok());
+  std::ifstream locks("/proc/locks");
+  const std::string all{std::istreambuf_iterator<char>(locks), {}};
+  const std::string range = " 4268869 4268875\n";
+  const size_t end = all.find(range);
+  ASSERT_NE(end, std::string::npos);
+  const size_t begin = all.rfind("WRITE -1 ", end) + strlen("WRITE -1 ");
+  EXPECT_EQ(all.substr(begin, device.value().size() + 1), device.value() + ":");
+}
+
+TEST(FileLock, HasASealThatOutlivesOtherTexts) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  UniqueFd file = std::move(create_locked_file(*folder, "owner", "text", {0x412345, 7})).value();
+  UniqueFd look = std::move(folder->open_to_look("owner")).value();
+  const auto agrees = [&](uint32_t checksum) { return agrees_with_seal(look.get(), checksum).value(); };
+  EXPECT_TRUE(agrees(1));
+  ASSERT_TRUE(seal(file.get(), 5, 1'000'000).ok());
+  EXPECT_TRUE(agrees(5));
+  EXPECT_FALSE(agrees(6));
+  // A later seal replaces it, also where the two overlap.
+  ASSERT_TRUE(seal(file.get(), 6, 1).ok());
+  EXPECT_FALSE(agrees(5));
+  EXPECT_TRUE(agrees(6));
+  ASSERT_TRUE(seal(file.get(), 0xffffffff, (uint64_t{1} << 52) - 1).ok());
+  EXPECT_TRUE(agrees(0xffffffff));
+  EXPECT_TRUE(is_locked_elsewhere(look.get(), {0x412345, 7}).value());
 }
 
 TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {

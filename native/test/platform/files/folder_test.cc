@@ -134,17 +134,20 @@ TEST(Folder, FollowsNoLink) {
 
 TEST(Folder, GivesNewFilesTheModeThatItHasItselfWhateverTheUmask) {
   TemporaryFolder temporary;
-  mode_t before = umask(077);
-  FolderOptions options;
-  options.create = true;
-  options.mode = 02770;
-  Folder shared = open_or_die(temporary.path() + "/shared", options);
-  EXPECT_EQ(shared.owner().value().mode, 02770u);
-  ASSERT_TRUE(shared.replace_durably("state", "x", 8).ok());
-  umask(before);
-  struct stat s;
-  ASSERT_EQ(stat((temporary.path() + "/shared/state").c_str(), &s), 0);
-  EXPECT_EQ(s.st_mode & 07777u, 0660u);
+  for (const unsigned mode : {02770u, 0700u}) {
+    mode_t before = umask(0777);
+    FolderOptions options;
+    options.create = true;
+    options.mode = mode;
+    const std::string path = temporary.path() + "/" + std::to_string(mode);
+    Folder folder = open_or_die(path, options);
+    EXPECT_EQ(folder.owner().value().mode, mode);
+    ASSERT_TRUE(folder.replace_durably("state", "x", 8).ok());
+    umask(before);
+    struct stat s;
+    ASSERT_EQ(stat((path + "/state").c_str(), &s), 0);
+    EXPECT_EQ(s.st_mode & 07777u, mode & 0660u);
+  }
 }
 
 TEST(Folder, MakesAFolderAgainThatItsMakerHasLeftBeforeItWasDone) {

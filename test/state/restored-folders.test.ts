@@ -1,0 +1,154 @@
+// A state folder that another program puts back as it was, while its owners hold more than that: no
+// CPU is granted twice, and both sides learn of it.
+import { execFileSync } from 'node:child_process';
+import { cpSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { CpuSet } from '../../lib/index.js';
+import { Agent } from '../support/agent.js';
+import { firstAndAnother } from '../support/budget.mjs';
+import { canUnshare } from '../support/rights.js';
+import { makeStateDir } from '../support/state-dir.js';
+import { stopWithoutLock } from '../support/stop.js';
+
+const MACHINE = 'core:4 pu:1';
+
+async function opener(stateDir: string, prefix: string[] = []): Promise<Agent> {
+  const agent = new Agent(prefix);
+  await agent.tell('open', { stateDir, simulate: MACHINE });
+  return agent;
+}
+
+async function acquire(agent: Agent, cpu: number): Promise<{ uid: string; cpus: CpuSet }> {
+  const { uid, cpus } = await agent.tell('acquire', { cpu });
+  return { uid, cpus: CpuSet.parse(cpus) };
+}
+
+/** Opens the state and acquires a CPU. Returns the code of what refused it. */
+async function refusalOf(stateDir: string, agent = new Agent()): Promise<string | undefined> {
+  const opened = await agent.ask('open', { stateDir, simulate: MACHINE });
+  const { error } = opened.error ? opened : await agent.ask('acquire', { cpu: 1 });
+  return error?.code;
+}
+
+const shell = (script: string, ...args: string[]) => execFileSync('sh', ['-ec', script, 'sh', ...args]);
+
+const WAYS: [string, (stateDir: string, backup: string) => void][] = [
+  ['over its files', (stateDir, backup) => shell('cp -a "$2"/. "$1"', stateDir, backup)],
+  ['in new files', (stateDir, backup) => shell('cd "$1"; rm -r *; cp -a "$2"/. .', stateDir, backup)],
+  ['as a new folder', (stateDir, backup) => shell('rm -r "$1"; cp -a "$2" "$1"', stateDir, backup)],
+];
+
+/** An owner that holds `earlier` CPUs in the backup, and 2 more since. It is stopped. */
+async function stoppedOwner(earlier = 0) {
+  const stateDir = makeStateDir();
+  const backup = `${stateDir}.backup`;
+  const owner = await opener(stateDir);
+  const { uid } = await acquire(owner, 1);
+  if (earlier === 0) await owner.tell('release', { uid });
+  cpSync(stateDir, backup, { recursive: true, preserveTimestamps: true });
+  const witness = await opener(stateDir);
+  await witness.tell('grants');
+  const held = await acquire(owner, 2);
+  await stopWithoutLock(owner, stateDir);
+  return { stateDir, backup, owner, witness, held };
+}
+
+describe.each(firstAndAnother(WAYS))('a folder put back %s while its owner is stopped', (_, putBack) => {
+  it('grants nothing, however often one asks, until the owner says what it holds', async () => {
+    const { stateDir, backup, owner, held } = await stoppedOwner();
+    putBack(stateDir, backup);
+    const taker = new Agent();
+    expect(await refusalOf(stateDir, taker)).toBe('ERR_STATE_CORRUPT');
+    expect(await refusalOf(stateDir, taker)).toBe('ERR_STATE_CORRUPT');
+    owner.process.kill('SIGCONT');
+    const next = await opener(stateDir);
+    const taken = await acquire(next, 1);
+    expect(taken.cpus.intersects(held.cpus)).toBe(false);
+    expect((await next.tell('grants')).map((grant: { uid: string }) => grant.uid)).toContain(held.uid);
+  });
+
+  it('has the owner report it as soon as its event loop turns', async () => {
+    const { stateDir, backup, owner } = await stoppedOwner();
+    putBack(stateDir, backup);
+    owner.process.kill('SIGCONT');
+    const report = {
+      code: 'ERR_STATE_CORRUPT',
+      value: [],
+      message: expect.stringContaining(`files of the state in ${stateDir} while this process held grants`),
+    };
+    await expect.poll(() => owner.tell('errors')).toContainEqual(expect.objectContaining(report));
+  });
+});
+
+describe('a folder that was put back', () => {
+  const [[, overFiles], [, inNewFiles]] = WAYS as [(typeof WAYS)[0], (typeof WAYS)[0]];
+
+  it('gives nothing to a process that had read the same state before', async () => {
+    const { stateDir, backup, witness } = await stoppedOwner();
+    overFiles(stateDir, backup);
+    expect((await witness.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_STATE_CORRUPT');
+  });
+
+  it('gives away nothing that an owner on record has got since', async () => {
+    const { stateDir, backup } = await stoppedOwner(1);
+    inNewFiles(stateDir, backup);
+    expect(await refusalOf(stateDir)).toBe('ERR_STATE_CORRUPT');
+  });
+
+  it('grants again once the owner has ended', async () => {
+    const { stateDir, backup, owner } = await stoppedOwner();
+    inNewFiles(stateDir, backup);
+    await owner.kill();
+    expect((await acquire(await opener(stateDir), 3)).cpus.size).toBe(3);
+  });
+
+  it('makes a request wait for a busy owner, and warns', async () => {
+    const { stateDir, backup, owner, held } = await stoppedOwner();
+    owner.process.kill('SIGCONT');
+    await owner.tell('keepBusy', { ms: 700 });
+    inNewFiles(stateDir, backup);
+    const taker = await opener(stateDir);
+    expect((await acquire(taker, 1)).cpus.intersects(held.cpus)).toBe(false);
+    const warnings = [...(await taker.tell('warnings')), ...(await owner.tell('warnings'))];
+    expect(warnings.map(({ code }) => code)).toContain('STATE_RECOVERED');
+  });
+
+  it.runIf(canUnshare)('has its owner name the grants that it has lost', async () => {
+    const { stateDir, backup, owner, held } = await stoppedOwner();
+    inNewFiles(stateDir, backup);
+    // A process that cannot see locks gives them away.
+    const blind = ['unshare', '-m', 'sh', '-c', 'mount --bind /dev/null /proc/locks && exec "$0" "$@"'];
+    const taker = await opener(stateDir, blind);
+    for (let i = 0; i < 3; i++) await acquire(taker, 1);
+    owner.process.kill('SIGCONT');
+    await expect
+      .poll(() => owner.tell('errors'))
+      .toContainEqual(expect.objectContaining({ code: 'ERR_STATE_CORRUPT', value: [held.uid] }));
+  });
+});
+
+describe('an owner whose file was changed', () => {
+  it('keeps what it holds, and what the file says now counts for nothing', async () => {
+    const { stateDir, held } = await stoppedOwner(1);
+    const name = readdirSync(join(stateDir, 'owners')).find((each) => !each.endsWith('.new'))!;
+    shell('cp "$1" "$1.2"; cat "$1.2" > "$1"; sed -i "s/nothing//" "$1"', join(stateDir, 'owners', name));
+    const next = await opener(stateDir);
+    expect((await next.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_INSUFFICIENT_CPUS');
+    expect((await next.tell('grants')).map((grant: { uid: string }) => grant.uid)).toContain(held.uid);
+  });
+
+  it('gives its CPUs back when it ends', async () => {
+    const { stateDir, owner, witness } = await stoppedOwner();
+    const [name] = readdirSync(join(stateDir, 'owners'));
+    shell('cp "$1" "$1.2"; mv "$1.2" "$1"', join(stateDir, 'owners', name!));
+    for (let i = 0; i < 3; i++) {
+      const { uid } = await acquire(witness, 1);
+      await witness.tell('release', { uid });
+      // An owner counts as living for some time after the kernel began to report ends.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+    await owner.kill();
+    await expect.poll(() => witness.ask('acquire', { cpu: 3 })).toHaveProperty('value');
+  });
+});
