@@ -44,7 +44,8 @@ const STATES = [
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners}'),
   'test/repacking/*.test.ts',
-  tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
+  tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,strays'),
+  tests('state', 'unfinished-lines'),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.
@@ -58,8 +59,8 @@ const PROCESSES = [
   tests('elastic', 'elastic-{crashes,patience,processes}'),
   tests('moves', 'move-crashes'),
   tests('processes', 'program-name'),
-  tests('state', 'delayed-notices,file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
-  tests('state', 'open-folders,owner-watch,owners,wait-queue'),
+  tests('state', 'calls-in-a-row,delayed-notices,file-watch,folder-watch,full-disk,lock,long-states'),
+  tests('state', 'machine-group,open-folders,owner-watch,owners,wait-queue'),
 ];
 
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
