@@ -43,7 +43,7 @@ const STATES = [
   tests('moves', 'move-{failures,grant,listeners}'),
   'test/repacking/*.test.ts',
   tests('state', 'difference,file-systems,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
-  tests('state', 'recovery-laws,restored-folders,shared-folders,unfinished-lines'),
+  tests('state', 'recovery-laws,restored-folders,shared-folders,strays,unfinished-lines'),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.
@@ -58,8 +58,8 @@ const PROCESSES = [
   tests('elastic', 'elastic-{crashes,patience,processes}'),
   tests('moves', 'move-crashes'),
   tests('processes', 'program-name'),
-  tests('state', 'delayed-notices,file-watch,folder-watch,full-disk,lock,long-states,machine-group'),
-  tests('state', 'open-folders,owner-watch,owners,wait-queue'),
+  tests('state', 'calls-in-a-row,delayed-notices,file-watch,folder-watch,full-disk,lock,long-states'),
+  tests('state', 'machine-group,open-folders,owner-watch,owners,wait-queue'),
 ];
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */

@@ -70,7 +70,7 @@ export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDet
 }
 
 /** A Node error of a system call as ERR_SYSCALL; any other error as it is. */
-export function kernelError(error: unknown): unknown {
+export function kernelError<E>(error: E): E | NumalignError {
   const { errno, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof NumalignError || errno === undefined || syscall === undefined) return error;
   const facts = kernelFacts(error as NodeJS.ErrnoException);

@@ -11,7 +11,7 @@ import { FolderWatch, type Listener, type Listening } from './files/folder-watch
 import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
-import { explaining } from './folder/folder-error.js';
+import { explain, explaining } from './folder/folder-error.js';
 import { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { type HarmListener, OwnerGuard } from './owner-guard.js';
@@ -25,7 +25,8 @@ import { FolderQueue, type WaitQueue } from './wait-queue.js';
 
 const RESTORE_TIMEOUT_MS = 10_000;
 
-function refusing(refusal: NumalignError): Commit {
+function refusing(path: string, error: NumalignError): Commit {
+  const refusal = explain(path, error);
   return Object.assign(() => Promise.reject(refusal), { refusal });
 }
 
@@ -234,7 +235,7 @@ export class Ledger implements Store {
       this.#reader.totalOn = options.totalOn;
       const newest = this.#reader.readGood();
       // Changes no byte of a newer format, not even of the lock's file.
-      if (newest?.refusal) return await decide(newest, refusing(newest.refusal));
+      if (newest?.refusal) return await decide(newest, refusing(this.path, newest.refusal));
       const result = this.#lock.take(options);
       // A free lock is taken synchronously: the caller's code must not run while it is held.
       const lock = result instanceof Promise ? await result : result;
@@ -256,8 +257,10 @@ export class Ledger implements Store {
       if (found.kind === 'good' && !found.checkpoint.refusal) this.#writer.mendCopyOnce(found);
       const checkpoint = found.kind === 'good' ? found.checkpoint : await this.#writer.recover(found, lock);
       explaining(this.path, () => this.#folder.rejoinParts());
-      if (checkpoint?.refusal) return await decide(checkpoint, refusing(checkpoint.refusal));
-      if (checkpoint && this.isOfThisBoot(checkpoint)) this.#owners.follow(checkpoint);
+      if (checkpoint?.refusal) return await decide(checkpoint, refusing(this.path, checkpoint.refusal));
+      const strays = checkpoint && this.isOfThisBoot(checkpoint) ? this.#owners.follow(checkpoint) : [];
+      if (checkpoint && strays.length > 0)
+        this.#writer.putStraysAside(this.#folder.owners, strays, checkpoint);
       let before = checkpoint?.assignments;
       return await decide(checkpoint, async (next, isLast = false) => {
         await this.#writer.commit(this.#reader.bootId, before, next, lock, isLast);

@@ -1,5 +1,5 @@
 // StateLock: the lock of a state. Only its holder changes the state.
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { LOCK_FILE } from './files/state-files.js';
 import { explain, explaining } from './folder/folder-error.js';
@@ -72,7 +72,7 @@ export class StateLock {
   }
 
   #timeoutError(lockTimeoutMs: number): NumalignError {
-    const text = this.#folder.read(LOCK_FILE)?.toString('utf8') ?? '';
+    const text = unlessRefused(() => this.#folder.read(LOCK_FILE))?.toString('utf8') ?? '';
     // The first line of the file is a number.
     const { holder, pid, isStopped } = lockHolder(text.slice(text.indexOf('\n') + 1));
     const stopped = isStopped ? `, which is stopped: continue it (kill -CONT ${pid}) or end it` : '';

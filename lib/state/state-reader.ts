@@ -5,7 +5,7 @@ import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { JournalFollower } from './files/journal-follower.js';
 import { COPY_FILE, damaged, type FoundState, findState, highestOf, isOfBoot } from './files/state-files.js';
-import { explaining, folderError } from './folder/folder-error.js';
+import { explain, explaining, folderError } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, flawOf, generationAfter, lastGood, rebuild } from './owners/recovery.js';
@@ -151,8 +151,10 @@ export class StateReader {
   /** Rebuilds the state from its remains. */
   view(clues: Clues): Checkpoint | undefined {
     const rebuilt = rebuild(clues, this.#bootId, this.totalOn);
+    const refusal = rebuilt?.refusal && explain(this.#path, rebuilt.refusal);
     const generation = Math.max(this.#generation, generationAfter(clues) - 1);
-    return rebuilt && { ...rebuilt, generation, writtenAt: new Date().toISOString() };
+    const writtenAt = new Date().toISOString();
+    return rebuilt && { ...rebuilt, ...(refusal && { refusal }), generation, writtenAt };
   }
 
   /** @throws ERR_STATE_FOLDER if the path has another folder, or none */

@@ -3,9 +3,9 @@ import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
-import { archive, quarantine } from './files/put-aside.js';
+import { archive, putAside, quarantine } from './files/put-aside.js';
 import {
   COPY_FILE,
   type FoundState,
@@ -234,9 +234,17 @@ export class StateWriter {
       await this.commit(view.bootId, undefined, view.assignments, lock);
     }
     const checkpoint = view && reader.lastRead;
-    const uids = (checkpoint?.assignments.pods ?? []).map(({ uid }) => uid);
-    this.recoveries.push(this.#recovered(clues, files, uids));
+    this.#report(this.#recoveryMessage(clues, checkpoint?.assignments), files, checkpoint?.assignments);
     return checkpoint;
+  }
+
+  /** Puts aside what is in owners/ but was written by no owner, and reports it. */
+  putStraysAside(owners: NativeFolder, names: readonly string[], { assignments }: Checkpoint): void {
+    const files = names.flatMap((name) => unlessRefused(() => putAside(this.#folder, name, owners)) ?? []);
+    if (files.length === 0) return;
+    const what = files.length === 1 ? names[0] : `${names[0]} and ${files.length - 1} more`;
+    const message = `${this.#path}/owners had ${what}, which no owner wrote and none holds; numalign put it aside`;
+    this.#report(message, files, assignments);
   }
 
   // Gives the owners time to write what they hold.
@@ -256,17 +264,17 @@ export class StateWriter {
     return clues;
   }
 
-  #recovered({ found, base }: Clues, files: readonly string[], uids: readonly string[]): StateRecovered {
+  #recoveryMessage({ found, base }: Clues, state: Assignments | undefined): string {
     const why = found.kind === 'damaged' ? found.why : `there was no ${STATE_FILE}`;
     const from = base ? `generation ${base.generation} and ` : '';
-    const grants = `${uids.length} grant${uids.length === 1 ? '' : 's'}`;
-    const message = `the state in ${this.#path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
-    return Object.freeze({
-      code: 'STATE_RECOVERED',
-      message,
-      quarantined: files,
-      generation: this.#reader.generation,
-      kept: uids,
-    });
+    const count = state?.pods.length ?? 0;
+    const grants = `${count} grant${count === 1 ? '' : 's'}`;
+    return `the state in ${this.#path} was damaged (${why}); numalign recovered it from ${from}the files of living owners, with ${grants}`;
+  }
+
+  #report(message: string, quarantined: readonly string[], state: Assignments | undefined): void {
+    const { generation } = this.#reader;
+    const kept = (state?.pods ?? []).map(({ uid }) => uid);
+    this.recoveries.push(Object.freeze({ code: 'STATE_RECOVERED', message, quarantined, generation, kept }));
   }
 }

@@ -30,7 +30,8 @@ export interface Commit {
 }
 
 /**
- * A damaged state is recovered. `quarantined` names the damaged files, `kept` the grants that are left.
+ * A damaged state is recovered, or files that no owner wrote are put aside. `quarantined` names these
+ * files, `kept` the grants that are left.
  * @remedy Find the cause: a full disk, a crash.
  */
 export interface StateRecovered {

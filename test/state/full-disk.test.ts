@@ -35,6 +35,21 @@ it('an acquire that could not be written leaves no claim, so that an opener find
   expect(readdirSync(stateDir)).not.toContain('quarantine');
 });
 
+it('a claim that fits only in part leaves nothing of it in the owner’s file', async () => {
+  const manager = await open();
+  const { stateDir } = manager;
+  await manager.acquire({ cpu: 1, name: 'kept' });
+  const [{ owner }] = membersOf(stateDir).pods;
+  const sizeOf = () => statSync(join(stateDir, 'owners', owner.uuid)).size;
+  const before = sizeOf();
+  const repair = breakCommits(stateDir, before + 20);
+  const error = await errorOf(() => manager.acquire({ cpu: 2 }));
+  repair();
+  expect([error.code, error.errnoName]).toEqual(['ERR_SYSCALL', 'EFBIG']);
+  expect(sizeOf()).toBe(before);
+  expect(ownerMembersOf(stateDir, owner.uuid).pods).toMatchObject([{ name: 'kept' }]);
+});
+
 it('a claim is taken back even if the line that says so does not fit', async () => {
   const manager = await open();
   const { stateDir } = manager;

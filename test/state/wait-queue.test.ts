@@ -1,4 +1,5 @@
 // Requests that wait for CPUs, in order of arrival.
+import { execFileSync } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
 import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,10 +51,11 @@ describe('a queue', () => {
     expect(readdirSync(path).sort()).toEqual(['17', 'README']);
   });
 
-  it('takes a folder or a link with the name of a place for none', () => {
+  it('takes a folder, a pipe or a link with the name of a place for none', () => {
     const { path, one } = queues();
     mkdirSync(join(path, nameOf(1)));
     symlinkSync('/dev/null', join(path, nameOf(2)));
+    execFileSync('mkfifo', [join(path, nameOf(3))]);
     mkdirSync(join(path, nameOf(4)));
     expect(one.isFirst(undefined)).toBe(true);
     const ticket = one.join();

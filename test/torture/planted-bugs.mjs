@@ -152,8 +152,12 @@ export const BUGS = [
   {
     name: 'a request that cannot wait keeps its place',
     file: 'lib/state/wait-queue.ts',
-    before: ['createOwner(nameOf(ticket), lockNote()));\n'],
-    after: "createOwner(nameOf(ticket), ''));\n    this.#own.get(nameOf(ticket))!.write(lockNote());\n",
+    before: ['lockNote());\n    const ticket = this.#own.join(number);\n    this.#files.set(ticket, file);\n'],
+    after: `'');
+    const ticket = this.#own.join(number);
+    this.#files.set(ticket, file);
+    file.write(lockNote());
+`,
     find: 'torture.mjs',
   },
   {

@@ -126,3 +126,6 @@ export class OwnerLocks {
     });
   }
 }
+
+/** False if this process cannot see locks. REQUIRES: a lock is held, such as the state's. */
+export const canListLocks = (): boolean => readLocks() !== '';

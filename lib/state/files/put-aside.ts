@@ -9,14 +9,17 @@ const QUARANTINE = 'quarantine';
 export const ARCHIVE_FOLDER = 'archive';
 
 /** Moves a damaged file aside. Returns its new name, if it was damaged. */
-export function quarantine(folder: NativeFolder, name: string, { kind }: FoundState): string[] {
-  if (kind !== 'damaged') return [];
+export const quarantine = (folder: NativeFolder, name: string, { kind }: FoundState): string[] =>
+  kind === 'damaged' ? [putAside(folder, name)] : [];
+
+/** Moves what has the name in `from` to the quarantine of the state folder. Returns its new name. */
+export function putAside(folder: NativeFolder, name: string, from = folder): string {
   return using(partOf(folder, QUARANTINE), (aside) => {
     const time = new Date().toISOString().replace(/[-:]/g, '');
     let newName = `${time}-${name}`;
     for (let n = 2; aside.version(newName) !== undefined; n++) newName = `${time}.${n}-${name}`;
-    folder.move(name, aside, newName);
-    return [newName];
+    from.move(name, aside, newName);
+    return newName;
   });
 }
 

@@ -10,7 +10,7 @@ import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, journalSteps } from '../format/journal.js';
 import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { checksum, isNewer } from '../format/sealed-json.js';
-import { OwnerLocks } from './owner-locks.js';
+import { canListLocks, OwnerLocks } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
 /** The same lines without sync, for recovery if state.json is lost. */
@@ -25,6 +25,9 @@ export const sizeOf = (version: string) => Number(version.split(':')[1]);
 
 /** The names of owners' files. Other files in owners/ are ignored. */
 export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** The uuid in the name of an owner's file, or of one that is being made. */
+export const ownerIn = (name: string) => name.replace(/\.new$/, '');
 
 export interface GoodState extends Journal {
   readonly kind: 'good';
@@ -171,18 +174,16 @@ export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefin
 
 /**
  * True if a process holds the lock of an owner's file. With the `path` of the state folder, also
- * finds the lock of a removed or replaced file. A file that cannot be opened counts as locked.
+ * finds the lock of a removed or replaced file. What cannot be opened counts as locked, unless the
+ * kernel shows that no lock was there.
  */
 export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
   try {
     return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));
   } catch (error) {
-    if (
-      error instanceof NumalignError &&
-      ['ELOOP', 'EISDIR', 'ENXIO', 'EACCES'].includes(error.errnoName ?? '')
-    ) {
-      return true;
-    }
+    if (isNoFile(error))
+      return path === undefined || !canListLocks() || new OwnerLocks(owners, path).has(uuid);
+    if (error instanceof NumalignError && error.errnoName === 'EACCES') return true;
     throw error;
   }
 }
@@ -223,12 +224,14 @@ export function findOwners(
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
   const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
-    if (uuid === ownFile?.uuid) continue;
+    if (uuid === ownFile?.uuid || (locks && isStray(owners, uuid, () => locks))) continue;
     const isOwnFile = isLocked(owners, uuid);
     const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;
     try {
       const bytes = readOwner(owners, uuid);
+      // See needsNoLock. An error for each of many files would take long.
+      if (!locked && bytes.length === 0) continue;
       if (locked && !(isOwnFile && owners.agreesWithSeal(uuid, crc32(bytes)))) {
         const error = lostOwner(uuid, 'replaced or changed');
         unknown.push({ uuid, error, isFileLost: true, since: locks?.since(uuid) ?? 0 });
@@ -307,3 +310,23 @@ export function isNewerOwner(owners: NativeFolder, uuid: string): boolean {
   const bytes = readOwner(owners, uuid);
   return isNewer(OWNER_FORMAT, bytes);
 }
+
+// No owner's file is longer. The addon reads no longer ones.
+const MOST_BYTES = 256 << 20;
+
+/**
+ * True if what has the name in owners/ was written by no owner (a folder, a link, a pipe, a file far
+ * too large) and hides no living one. REQUIRES: the state's lock, because it shows in `locks`.
+ */
+export function isStray(owners: NativeFolder, name: string, locks: () => OwnerLocks): boolean {
+  try {
+    owners.isOwnerAlive(name);
+    if (sizeOf(owners.version(name) ?? '0:0') <= MOST_BYTES) return false;
+  } catch (error) {
+    if (!isNoFile(error)) return false;
+  }
+  return canListLocks() && !locks().has(ownerIn(name));
+}
+
+const isNoFile = (error: unknown) =>
+  error instanceof NumalignError && /^E(LOOP|ISDIR|NXIO)$/.test(error.errnoName ?? '');

@@ -42,11 +42,19 @@ export function whyNoFolder(path: string): string {
 // Errno numbers: Node has no names for some of them.
 const { EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS, ESTALE } = constants.errno;
 
+const NO_FILE = 'it is not an ordinary file';
 const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 
-// Explains an errno of the folder, or of a file in it, to the user who chose the folder.
-export function explain(path: string, error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') return kernelError(error);
+// Explains an errno of the folder, or of a file in it, to the user who chose the folder. Adds the
+// folder to an error of a file's contents.
+export function explain<E>(path: string, error: E): E | NumalignError {
+  if (!(error instanceof NumalignError)) return kernelError(error);
+  if (/^ERR_STATE_(CORRUPT|VERSION)$/.test(error.code) && !error.message.includes(path))
+    return new NumalignError(error.code, `${error.message} (in ${path})`, {
+      ...error.details,
+      cause: error.cause,
+    });
+  if (error.code !== 'ERR_SYSCALL') return error;
   const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
   const reasons: Record<string, string | (() => string)> = {
     ELOOP: 'it is a symbolic link, and links are not followed',
@@ -55,6 +63,8 @@ export function explain(path: string, error: unknown): unknown {
     EACCES: denied,
     EPERM: denied,
     EROFS: 'its file system is read-only',
+    EISDIR: NO_FILE,
+    ENXIO: NO_FILE,
   };
   if (error.syscall === 'fcntl' && NO_LOCKS.includes(error.errno ?? 0)) return noLocksError(path, error);
   const stale =
@@ -63,9 +73,10 @@ export function explain(path: string, error: unknown): unknown {
   const reason = typeof cause === 'function' ? cause() : cause;
   if (reason === undefined) return error;
   // The message of an error inside the folder names its file.
+  const hint = reason === NO_FILE ? NO_FILE : 'links are not followed';
   const isInside =
-    /^E(LOOP|NOTDIR)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
-  return folderError(path, isInside ? `${error.message} (links are not followed)` : reason, error);
+    /^E(LOOP|NOTDIR|ISDIR|NXIO)$/.test(error.errnoName ?? '') && !error.message.includes(` folder ${path}: `);
+  return folderError(path, isInside ? `${error.message} (${hint})` : reason, error);
 }
 
 /**

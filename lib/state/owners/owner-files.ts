@@ -3,7 +3,8 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { isLocked, isNewerOwner, OWNER_NAME } from '../files/state-files.js';
+import { OwnerLocks } from '../files/owner-locks.js';
+import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/state-files.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
 import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
@@ -18,6 +19,8 @@ interface ChangedOwner {
 }
 
 const FEW_OWNERS = 4;
+// So many take a fraction of a second to put aside.
+const MOST_STRAYS = 1000;
 
 export function harmlessly(action: () => unknown): void {
   try {
@@ -90,20 +93,25 @@ export class OwnerFiles {
 
   /**
    * Removes files of dead owners and of failed grants, and rewrites files that were removed. Under
-   * the lock there is no new file that is not locked yet.
+   * the lock there is no new file that is not locked yet. Returns the names of some strays.
    */
-  sweep(pods: Pods, header: Header, ownUuid: string | undefined): void {
+  sweep(pods: Pods, header: Header, ownUuid: string | undefined): readonly string[] {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
     const names = new Set(this.#folder.list());
+    const strays: string[] = [];
+    let listed: OwnerLocks | undefined;
+    const locks = () => (listed ??= new OwnerLocks(this.#folder, this.#path));
     for (const name of names) {
-      const isHalf = name.endsWith('.new') && OWNER_NAME.test(name.slice(0, -'.new'.length));
-      const isOwner = OWNER_NAME.test(name) && name !== ownUuid && !onRecord.has(name);
-      if (isHalf || (isOwner && this.#isLeft(name))) this.#folder.remove(name);
+      const uuid = ownerIn(name);
+      if (!OWNER_NAME.test(uuid) || name === ownUuid || onRecord.has(name)) continue;
+      if (isStray(this.#folder, name, locks)) strays.push(name);
+      else if (name !== uuid || this.#isLeft(uuid, locks)) this.#folder.remove(name);
     }
     for (const [uuid, its] of byFile(pods)) if (!names.has(uuid)) this.#write(its, header);
+    return strays.slice(0, MOST_STRAYS);
   }
 
-  #isLeft(uuid: string): boolean {
-    return !isLocked(this.#folder, uuid, this.#path) && !isNewerOwner(this.#folder, uuid);
+  #isLeft(uuid: string, locks: () => OwnerLocks): boolean {
+    return !isLocked(this.#folder, uuid) && !locks().has(uuid) && !isNewerOwner(this.#folder, uuid);
   }
 }

@@ -167,18 +167,23 @@ export class Owners implements OwnerRegistry {
 
   /**
    * Makes the files match the state on record: drops what a crash left behind and rewrites what was
-   * removed. If the disk fails, the files claim too much, which does no harm.
+   * removed. If the disk fails, the files claim too much, which does no harm. Returns the names of
+   * strays, see {@link isStray}.
    */
-  follow({ generation, assignments }: Checkpoint): void {
+  follow({ generation, assignments }: Checkpoint): readonly string[] {
     const { pods, settings, kubelet } = assignments;
     this.#turn++;
     this.#header = { bootId: this.#bootId, generation, settings };
     if (this.#ownOwner) this.#ownOwner.since = generation;
     harmlessly(() => this.#followOwn(pods, kubelet));
     const now = process.uptime();
-    if (now < this.#nextSweep) return;
+    let strays: readonly string[] = [];
+    if (now < this.#nextSweep) return strays;
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    harmlessly(() => this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid));
+    harmlessly(() => {
+      strays = this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid);
+    });
+    return strays;
   }
 
   /**

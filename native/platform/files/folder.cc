@@ -162,15 +162,14 @@ bool Folder::is_current() const {
 
 Result<UniqueFd> Folder::open_file(const std::string& name, bool create, bool exclusive) const {
   if (exclusive) return create_file(name);
-  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDWR | kOpenFlags));
-  if (!fd.valid() && errno == ENOENT && create) return make_file(name);
-  if (!fd.valid()) return error("open", "cannot open " + name);
+  struct stat s;
+  Result<UniqueFd> fd = open_ordinary(name, O_RDWR, &s);
+  if (!fd.ok() && fd.error().errno_value == ENOENT && create) return make_file(name);
+  if (!fd.ok()) return fd;
   // Only the file's owner may set the mode; others find it right already. A file with a second name
   // may be linked here from elsewhere.
-  struct stat s;
-  const bool is_wrong = fstat(fd.get(), &s) == 0 && (s.st_mode & 0777) != file_mode_;
-  if (is_wrong && s.st_uid == geteuid() && s.st_nlink == 1) {
-    if (fchmod(fd.get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
+  if ((s.st_mode & 0777) != file_mode_ && s.st_uid == geteuid() && s.st_nlink == 1) {
+    if (fchmod(fd.value().get(), file_mode_) != 0) return error("fchmod", "cannot set the mode of " + name);
   }
   return fd;
 }
@@ -237,12 +236,6 @@ Result<Folder> Folder::with_own_files() const {
   return Folder(path_, std::move(fd), identity_, file_mode_ & ~0022U, storage_);
 }
 
-Result<UniqueFd> Folder::open_to_read(const std::string& name) const {
-  UniqueFd fd(openat(fd_.get(), name.c_str(), O_RDONLY | O_NONBLOCK | kOpenFlags));
-  if (!fd.valid()) return error("open", "cannot open " + name);
-  return fd;
-}
-
 Result<std::optional<std::string>> Folder::read(const std::string& name, size_t limit) const {
   Result<std::optional<FoundFile>> found = read_found(name, limit);
   if (!found.ok()) return found.error();
@@ -251,12 +244,11 @@ Result<std::optional<std::string>> Folder::read(const std::string& name, size_t 
 }
 
 Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, size_t limit) const {
-  Result<UniqueFd> opened = open_to_read(name);
+  struct stat s;
+  Result<UniqueFd> opened = open_to_look(name, &s);
   if (!opened.ok() && opened.error().errno_value == ENOENT) return std::optional<FoundFile>();
   if (!opened.ok()) return opened.error();
   const UniqueFd& fd = opened.value();
-  struct stat s;
-  if (fstat(fd.get(), &s) != 0) return error("fstat", "cannot look at " + name);
   auto too_large = [&] {
     errno = EFBIG;
     return error("read", name + " is larger than " + std::to_string(limit) + " bytes");

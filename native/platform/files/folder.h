@@ -80,7 +80,7 @@ class Folder {
   // True while `path` still leads here; false once the folder was removed or replaced.
   bool is_current() const;
 
-  // The whole file; nullopt if it does not exist. EFBIG above `limit` bytes.
+  // The whole ordinary file; nullopt if it does not exist. EFBIG above `limit` bytes.
   Result<std::optional<std::string>> read(const std::string& name, size_t limit) const;
   // The same, with the owner of the very inode that was read.
   Result<std::optional<FoundFile>> read_found(const std::string& name, size_t limit) const;
@@ -89,13 +89,11 @@ class Folder {
   Result<Done> remove(const std::string& name) const;
   // Moves `name` (a link itself, not its target) into another folder of the same file system.
   Result<Done> move(const std::string& name, const Folder& to, const std::string& new_name) const;
-  // Opens an existing file for reading.
-  Result<UniqueFd> open_to_read(const std::string& name) const;
-  // Opens for reading and writing, close-on-exec. With `exclusive` the file must be new; else it is
-  // created if it does not exist.
+  // Opens an ordinary file for reading and writing, close-on-exec. With `exclusive` the file must be
+  // new; else it is created if it does not exist. EISDIR or ENXIO for anything else.
   Result<UniqueFd> open_file(const std::string& name, bool create, bool exclusive) const;
-  // Opens an ordinary file read-only. Closing it causes no IN_CLOSE_WRITE in the folder. EISDIR or
-  // ENXIO for anything else. `s`, if given, gets the result of fstat(2).
+  // The same, read-only, for an existing file. Closing it causes no IN_CLOSE_WRITE in the folder.
+  // `s`, if given, gets the result of fstat(2).
   Result<UniqueFd> open_to_look(const std::string& name, struct stat* s = nullptr) const;
   // The same, for reading and writing.
   Result<UniqueFd> open_to_change(const std::string& name, struct stat* s = nullptr) const;

@@ -237,6 +237,18 @@ TEST(Folder, SaysWhenItsPathLeadsElsewhere) {
   EXPECT_TRUE(again.is_current());
 }
 
+TEST(Folder, OpensOrdinaryFilesOnly) {
+  TemporaryFolder temporary;
+  Folder folder = open_or_die(temporary.path());
+  ASSERT_EQ(mkfifo((temporary.path() + "/pipe").c_str(), 0600), 0);
+  ASSERT_EQ(mkdir((temporary.path() + "/folder").c_str(), 0700), 0);
+  for (const auto& [name, expected] : {std::pair("pipe", ENXIO), std::pair("folder", EISDIR)}) {
+    EXPECT_EQ(folder.read(name, 100).error().errno_value, expected);
+    EXPECT_EQ(folder.open_file(name, true, false).error().errno_value, expected);
+    EXPECT_EQ(folder.open_to_look(name).error().errno_value, expected);
+  }
+}
+
 TEST(Folder, RefusesAFileAboveTheLimit) {
   TemporaryFolder temporary;
   std::ofstream(temporary.path() + "/large") << std::string(101, 'x');
