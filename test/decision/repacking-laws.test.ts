@@ -340,6 +340,7 @@ describe('a repacking on a random machine', () => {
             return;
           }
           checkValid(question, made, answer);
+          expect(decide({ ...question, state: carryOut(question, answer) }).admitted).toBe(true);
           const { moves, bytes, cpus } = answer;
           const uids = moves
             .map(({ uid }) => uid)

@@ -124,6 +124,21 @@ describe('a plan', () => {
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 
+  it('names no grant of memory alone, which cannot move', async () => {
+    const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 2 * GI })));
+    const manager = await openManager({ topology, ...DYNAMIC });
+    onTestFinished(() => manager.close());
+    const request = (uid: string, cpu: string, memory: string) => ({
+      uid,
+      containers: [{ name: 'main', limits: { cpu, memory } }],
+    });
+    await manager.admit(request('memory', '500m', '512Mi'), { ...SINGLE, movable: true });
+    await manager.admit(request('beside', '1', '500Mi'), SINGLE);
+    await manager.admit(request('other', '1', '1500Mi'), SINGLE);
+    const { admitted, repacking } = manager.plan(request('asker', '1', '1500Mi'), SINGLE);
+    expect([admitted, repacking]).toMatchObject([false, { moves: [], reason: 'grants' }]);
+  });
+
   it('names all grants that would move', async () => {
     const manager = await openTwoNodes(DYNAMIC, 5);
     await fragmentByTwo(manager);
