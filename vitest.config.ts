@@ -18,7 +18,7 @@ const DECISIONS = [
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
+  tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
   tests('state', 'checkpoint,owner-files,recovery'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
@@ -42,7 +42,7 @@ const STATES = [
   tests('base', 'layered-map,registry,steps'),
   tests('cli', 'agent,run'),
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
-  tests('moves', 'move-{failures,grant,listeners}'),
+  tests('moves', 'move-{failures,grant,listeners,pages}'),
   'test/repacking/*.test.ts',
   tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
 ];
