@@ -16,7 +16,7 @@ const DECISIONS = [
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns'),
+  tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
   tests('state', 'checkpoint,owner-files,recovery'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
@@ -40,7 +40,7 @@ const STATES = [
   tests('base', 'layered-map,registry,steps'),
   tests('cli', 'agent,run'),
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
-  tests('moves', 'move-{failures,grant,listeners}'),
+  tests('moves', 'move-{failures,grant,listeners,pages}'),
   'test/repacking/*.test.ts',
   tests('state', 'difference,file-systems,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
   tests('state', 'recovery-laws,restored-folders,shared-folders,strays,unfinished-lines'),

@@ -71,7 +71,8 @@ export class Slot {
   }
 
   /**
-   * Forks a worker. @throws like {@link Cluster.fork}: then there is no worker, and the CPUs stay
+   * Forks a worker, but no successor if the slot is closed meanwhile. Returns the last worker.
+   * @throws like {@link Cluster.fork}: then there is no worker, and the CPUs stay
    */
   start(): Promise<GrantedWorker> {
     this.#starting = this.#start();
@@ -80,6 +81,10 @@ export class Slot {
 
   async #start(): Promise<GrantedWorker> {
     this.#ground ??= await this.#owner.groundOf(this.#plan);
+    if (this.#worker && this.#isClosed) {
+      this.#end();
+      return this.#worker;
+    }
     try {
       await startWorker(this.#owner.cluster, this.#plan.env, this.#ground, (worker) => {
         const life = new WorkerLife(

@@ -13,17 +13,19 @@ import {
   movesSince,
   type Place,
   placeOf,
+  shareRoom,
   withoutPlaceholder,
   yieldRoom,
 } from '../account/moves/move-steps.js';
 import { isPlaceholder } from '../account/moves/placeholder.js';
 import type { Elasticity, PodAssignment } from '../account/pod-assignment.js';
 import { nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
-import { freeCpus, sharedPool } from '../account/pools.js';
+import { type CpuSnapshot, freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { MILLI } from '../input/values/quantity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { notMoved } from './answer.js';
 
 /**
@@ -59,7 +61,8 @@ export function withAnnouncement(
   if (!missing.isEmpty) throw noRoom(`CPU ${missing}`);
   const tables = memoryTables(state, topology);
   const shortages = shortagesOf(addedMemory, tables);
-  const withRoom = yieldRoom(state, asker.request, shortages);
+  const shared = shareRoom(state, asker.request, addedCpus, lackOfShared(state, now, addedCpus));
+  const withRoom = yieldRoom(shared, asker.request, shortages);
   const [short] = withRoom === state ? shortages : shortagesOf(addedMemory, memoryTables(withRoom, topology));
   if (short) throw noRoom(`enough ${short.type} on NUMA nodes ${short.nodes}`);
   const allocatableOn = (node: number, type: string) =>
@@ -73,6 +76,15 @@ export function withAnnouncement(
   if (left < freeCpus(state, now).size && mixedOfPods(next.pods) > left * MILLI)
     throw noRoom('the part of the shared pool that mixed grants book, while it moves,');
   return next;
+}
+
+/** How many CPUs the shared pool lacks once these are taken, for itself and for mixed grants. */
+function lackOfShared(state: Assignments, now: CpuSnapshot, taken: CpuSet): number {
+  const free = freeCpus(state, now);
+  const left = free.difference(taken);
+  if (left.size === free.size) return 0;
+  const least = sharedPool(state, now).difference(taken).isEmpty ? 1 : 0;
+  return Math.max(least, Math.ceil(mixedOfPods(state.pods) / MILLI) - left.size);
 }
 
 /** The blocks that do not fit into the free memory of their nodes, with the missing bytes. */

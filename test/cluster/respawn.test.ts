@@ -127,6 +127,31 @@ describe('a worker that dies', () => {
     expect(seen).toEqual(['bug in exit']);
   });
 
+  it('is not forked again if the cluster is disconnected while its successor acquires CPUs', async () => {
+    const manager = await setUp();
+    const other = await manager.acquire({ cpu: ALL.size - 1 });
+    const { worker } = await fork({ optional: true });
+    await other.release();
+    const { acquire } = manager;
+    const acquired = new Promise((resolve) => {
+      const disconnectFirst: typeof acquire = (options: never) => {
+        cluster.disconnect();
+        const grant = acquire.call(manager, options);
+        resolve(grant);
+        return grant;
+      };
+      Object.assign(manager, { acquire: disconnectFirst });
+    });
+    let forks = 0;
+    const count = () => void forks++;
+    cluster.on('fork', count);
+    onTestFinished(() => void cluster.off('fork', count));
+    process.kill(worker.process.pid!, 'SIGKILL');
+    await acquired;
+    await expect.poll(() => manager.grants()).toEqual([]);
+    expect(forks).toBe(0);
+  });
+
   it('is not the worker of a later fork', async () => {
     const manager = await setUp();
     const { worker } = await fork({ optional: true });

@@ -1,10 +1,18 @@
 // Repackings, compared with all sequences of up to two moves, each decided.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Assignments } from '../../lib/account/assignments.js';
+import { type Assignments, findPod } from '../../lib/account/assignments.js';
+import { cpusOfPods } from '../../lib/account/cpus-of-pods.js';
 import { bookingFlaw } from '../../lib/account/memory-of-pods.js';
+import {
+  beginMove,
+  finishMove,
+  type MovingPod,
+  withoutPlaceholder,
+} from '../../lib/account/moves/move-steps.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { devicesOf, memoryOf, nodesOf, presentCpus } from '../../lib/account/pod-holdings.js';
+import type { Site } from '../../lib/admission/site.js';
 import { decide, decideWhether } from '../../lib/decision/decision.js';
 import type { Question } from '../../lib/decision/question.js';
 import { type MovableGrant, movableGrant } from '../../lib/decision/repacking/movable-grant.js';
@@ -12,11 +20,13 @@ import { moveOf } from '../../lib/decision/repacking/move.js';
 import { type Repacking, repack } from '../../lib/decision/repacking/repacking.js';
 import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
+import { withAnnouncement } from '../../lib/moves/move-target.js';
 import { budget, isLong } from '../support/budget.mjs';
-import { GI, MI } from '../support/memory-machine.js';
+import { GI, MI, machineOf } from '../support/memory-machine.js';
 import {
   type Amounts,
   type DeviceNodes,
+  OWNER,
   RepackingWorld,
   type WorldOptions,
 } from '../support/repacking-world.js';
@@ -253,6 +263,57 @@ function checkValid(question: Question, { topology }: RepackingWorld, { moves, p
   expect(topology.cpus.isSubsetOf(held)).toBe(false);
 }
 
+/** Carries out the moves as processes do: what a grant leaves is kept for the request at once. */
+function carryOut({ state, topology, uid }: Question, { moves }: Repacking): Assignments {
+  const time = { now: '2026-01-01T01:00:00.000Z', hourAgo: '2026-01-01T00:00:00.000Z' };
+  const asker = { request: uid, owner: OWNER, ...time, deadline: time.now };
+  const site = { topology, ledger: { owners: { isOwn: () => true } } } as unknown as Site;
+  const moved = moves.reduce((now, { uid: grant, after }) => {
+    const podIn = (all: Assignments) => findPod(all, grant)!;
+    const announced = withAnnouncement(site, now, podIn(now), after, asker);
+    const begun = beginMove(announced, podIn(announced) as MovingPod, OWNER.uuid);
+    return finishMove(begun, podIn(begun) as MovingPod, time);
+  }, state);
+  return withoutPlaceholder(moved, uid);
+}
+
+const crowded = fc.record({
+  nodes: fc.array(fc.integer({ min: 4, max: 7 }), { minLength: 3, maxLength: 4 }),
+  grants: fc.array(
+    fc.record({
+      cpu: fc.integer({ min: 1, max: 4 }),
+      node: fc.nat(3),
+      isMovable: fc.constantFrom(true, true, true, false),
+    }),
+    { minLength: 6, maxLength: 14 },
+  ),
+});
+
+// The room of the first move and the new place of the second are all that is free.
+const ALL_BUT_THE_ROOM = {
+  nodes: [6, 6, 6],
+  grants: [
+    { cpu: 3, node: 0, isMovable: true },
+    { cpu: 2, node: 0, isMovable: true },
+    { cpu: 1, node: 0, isMovable: false },
+    { cpu: 4, node: 1, isMovable: true },
+    { cpu: 3, node: 2, isMovable: false },
+  ],
+};
+
+/** Grants on single nodes, and a request for one CPU more than any node has left. */
+async function crowdedQuestion({ nodes, grants }: typeof crowded extends fc.Arbitrary<infer T> ? T : never) {
+  const made = new RepackingWorld(await machineOf(nodes.map((cpus) => ({ cpus, memory: 64 * GI }))));
+  const options = { policy: 'single-numa-node' } as const;
+  grants.forEach(({ cpu, node: at, isMovable }, i) => {
+    const within = made.topology.nodes[at % nodes.length]!.cpus;
+    made.admit(`g${i}`, [{ cpu }], options, { within, ...(isMovable && { movable: [] }) });
+  });
+  const held = cpusOfPods(made.state.pods);
+  const cpu = 1 + Math.max(...made.topology.nodes.map(({ cpus }) => cpus.difference(held).size));
+  return { question: made.question('new', [{ cpu }], options), movable: made.movable };
+}
+
 describe('a repacking on a random machine', () => {
   it(
     'is valid, and the least of all where there is one of at most two moves',
@@ -279,6 +340,7 @@ describe('a repacking on a random machine', () => {
             return;
           }
           checkValid(question, made, answer);
+          expect(decide({ ...question, state: carryOut(question, answer) }).admitted).toBe(true);
           const { moves, bytes, cpus } = answer;
           const uids = moves
             .map(({ uid }) => uid)
@@ -295,4 +357,20 @@ describe('a repacking on a random machine', () => {
     },
     LONGEST,
   );
+
+  it('can be carried out, though what each grant leaves is kept for the request', async () => {
+    let pairs = 0;
+    await fc.assert(
+      fc.asyncProperty(crowded, async (described) => {
+        const { question, movable } = await crowdedQuestion(described);
+        const answer = repack(question, movable, LIMITS);
+        fc.pre(answer.isFound);
+        if (answer.moves.length > 1) pairs++;
+        const state = carryOut(question, answer);
+        expect(decide({ ...question, state }).admitted).toBe(true);
+      }),
+      { numRuns: budget(5_000, 30), examples: [[ALL_BUT_THE_ROOM]] },
+    );
+    expect(pairs).toBeGreaterThan(0);
+  });
 });

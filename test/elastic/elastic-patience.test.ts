@@ -3,14 +3,15 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { livingState } from '../../lib/elastic/elastic-ground.js';
-import { settledGrants } from '../../lib/elastic/shrink-grants.js';
+import { settledGrants, shrinkGrants } from '../../lib/elastic/shrink-grants.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
-import { type Manager, openManager } from '../../lib/index.js';
+import { type Manager, NumalignError, openManager } from '../../lib/index.js';
+import { notMoved } from '../../lib/moves/answer.js';
 import { Agent } from '../support/agent.js';
 import { changed } from '../support/changed.js';
 import { errorOf } from '../support/error-of.js';
-import { siteOf } from '../support/moves.mjs';
+import { podOf, siteOf } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:6 pu:1';
@@ -132,6 +133,50 @@ describe('a growth that an error has stopped', () => {
     await number.release();
     await holder.transact({ lockTimeoutMs: 10_000, totalOn: () => 0 }, () => failed);
     await settled(manager, () => grant.cpus.size === 11);
+  });
+
+  it('is tried again as soon after the last of several errors as after the first', async () => {
+    const stateDir = makeStateDir();
+    const [manager, other] = [await open(stateDir), await open(stateDir)];
+    const grant = await manager.acquire(range('elastic'));
+    const { ledger } = siteOf(manager);
+    const real = ledger.transact.bind(ledger);
+    let pauseMs = 0;
+    for (let times = 1; times <= 4; times++) {
+      const number = await other.acquire({ cpu: 4 });
+      await number.release();
+      const spy = vi.spyOn(ledger, 'transact').mockImplementationOnce(async () => {
+        const failure = performance.now();
+        spy.mockImplementationOnce((...options: Parameters<typeof real>) => {
+          pauseMs = performance.now() - failure;
+          return real(...options) as never;
+        });
+        throw new NumalignError('ERR_SYSCALL', 'the disk is full');
+      });
+      await settled(manager, () => grant.cpus.size === 11);
+      spy.mockRestore();
+    }
+    // 400 ms after one failure; 3200 after four in a row.
+    expect(pauseMs).toBeGreaterThan(0);
+    expect(pauseMs).toBeLessThan(1600);
+  });
+});
+
+describe('a grant of a range', () => {
+  it.each([
+    ['has refused', 'refused', true],
+    ['has not answered', 'no-answer', true],
+    ['has no room', 'no-room', false],
+    ['has ended', 'ended', false],
+    ['is called off', 'called-off', false],
+  ])('that does not shrink because it %s (%s) counts as refusing: %s', async (_, reason, isRefusal) => {
+    const manager = await open(makeStateDir());
+    const { uid } = await manager.acquire(range('elastic'));
+    const site = siteOf(manager);
+    const answer = vi.spyOn(site.ledger, 'transact').mockRejectedValueOnce(notMoved(uid, reason, reason));
+    onTestFinished(() => answer.mockRestore());
+    const refused = await shrinkGrants(site, [podOf(site, uid)], { for: 'asker' });
+    expect(refused).toEqual(isRefusal ? [uid] : []);
   });
 });
 

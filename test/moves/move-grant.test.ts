@@ -230,6 +230,19 @@ describe('an invalid move', () => {
     expect(String(grant.cpus)).toBe('0-1');
   });
 
+  it('does not begin if the kubelet has taken some of the CPUs meanwhile', async () => {
+    const manager = await open();
+    const grant = await onFirst(manager);
+    const containers = [{ name: 'main', cpus: '5' }];
+    grant.on('move', () => manager.recordKubelet([{ namespace: 'default', name: 'web', containers }]));
+    const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
+    const error = await errorOf(() => move(manager, grant.uid, SECOND, { for: 'asker' }));
+    expect(error).toMatchObject({ code: 'ERR_NOT_MOVED' });
+    expect(await end).toMatchObject({ isMoved: false, error: { details: { reason: 'no-room' } } });
+    expect(String(grant.cpus)).toBe('0-1');
+    expect(manager.grants().flatMap(({ flags }) => flags)).toEqual([]);
+  });
+
   it('is refused if memory of the node is allocated together with that of others', async () => {
     const topology = await machineOf([0, 1, 2].map(() => ({ cpus: 4, memory: 8 * GI })));
     const manager = await openManager({ topology, stateDir: makeStateDir() });

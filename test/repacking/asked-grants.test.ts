@@ -1,17 +1,17 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import type { Site } from '../../lib/admission/site.js';
-import type { Grant } from '../../lib/index.js';
+import type { Grant, Manager } from '../../lib/index.js';
 import { AskedGrants } from '../../lib/repacking/asked-grants.js';
 import { fragment, openTwoNodes } from '../support/fragmented.js';
 import { placeAt, podOf, siteOf } from '../support/moves.mjs';
 
 const MOST_PASSING = 3;
 
-let [site, mover, pod] = [] as unknown as [Site, Grant, PodAssignment];
+let [manager, site, mover, pod] = [] as unknown as [Manager, Site, Grant, PodAssignment];
 
 beforeEach(async () => {
-  const manager = await openTwoNodes({});
+  manager = await openTwoNodes({});
   ({ mover } = await fragment(manager));
   site = siteOf(manager);
   pod = podOf(site, mover.uid);
@@ -35,18 +35,24 @@ describe('a grant that one request has asked to move', () => {
     expect(asked.unmoved).toMatchObject([{ uid: pod.uid, name: 'mover', reason: 'refused' }]);
   });
 
-  it('may be asked again where others were faster, but not for ever', async () => {
-    await mover.release();
-    const asked = new AskedGrants();
-    for (let times = 1; times < MOST_PASSING; times++)
-      expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, true]);
-    expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, false]);
-  });
+  describe.each<[why: string, act: () => Promise<unknown>]>([
+    ['has ended', () => mover.release()],
+    // One of the CPUs that it is to have.
+    ['lacks room', () => manager.acquire({ cpu: 3 })],
+  ])('and that %s', (_, act) => {
+    it('may be asked again, but not for ever', async () => {
+      await act();
+      const asked = new AskedGrants();
+      for (let times = 1; times < MOST_PASSING; times++)
+        expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, true]);
+      expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, false]);
+    });
 
-  it('does not count as one that stays where others were faster', async () => {
-    await mover.release();
-    const asked = new AskedGrants();
-    await ask(asked);
-    expect(asked.unmoved).toEqual([]);
+    it('does not count as one that stays', async () => {
+      await act();
+      const asked = new AskedGrants();
+      await ask(asked);
+      expect(asked.unmoved).toEqual([]);
+    });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type AdmissionError, type MoveEvent, openManager } from '../../lib/index.js';
+import { type AcquireOptions, type AdmissionError, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import {
   askForThree,
@@ -10,7 +10,7 @@ import {
   openTwoNodes,
   SINGLE,
 } from '../support/fragmented.js';
-import { GI } from '../support/memory-machine.js';
+import { GI, machineOf } from '../support/memory-machine.js';
 
 const pod = (cpu: number | string, uid = 'pod') => ({
   uid,
@@ -124,6 +124,21 @@ describe('a plan', () => {
     expect(cpusByName(manager)).toEqual({ mover: '0-1', filler: '4-5' });
   });
 
+  it('names no grant of memory alone, which cannot move', async () => {
+    const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 2 * GI })));
+    const manager = await openManager({ topology, ...DYNAMIC });
+    onTestFinished(() => manager.close());
+    const request = (uid: string, cpu: string, memory: string) => ({
+      uid,
+      containers: [{ name: 'main', limits: { cpu, memory } }],
+    });
+    await manager.admit(request('memory', '500m', '512Mi'), { ...SINGLE, movable: true });
+    await manager.admit(request('beside', '1', '500Mi'), SINGLE);
+    await manager.admit(request('other', '1', '1500Mi'), SINGLE);
+    const { admitted, repacking } = manager.plan(request('asker', '1', '1500Mi'), SINGLE);
+    expect([admitted, repacking]).toMatchObject([false, { moves: [], reason: 'grants' }]);
+  });
+
   it('names all grants that would move', async () => {
     const manager = await openTwoNodes(DYNAMIC, 5);
     await fragmentByTwo(manager);
@@ -217,6 +232,27 @@ describe('a request for which one of several grants may move', () => {
     const nodes = manager.grants().map(({ name, numaNodes }) => `${name} ${numaNodes}`);
     expect(nodes).toEqual(['a 1', 'b 1', 'filler 1', 'asker 0']);
     expect(manager.memory().map(({ reserved }) => reserved / GI)).toEqual([0, 2]);
+  });
+
+  it.each<[why: string, nodes: number[], fixed: AcquireOptions[], free: number]>([
+    ['the pool needs', [6, 6, 6], [{ cpu: 1 }], 1],
+    ['mixed grants have booked', [7, 6, 6, 1], Array(2).fill({ cpu: 1.6, mixed: true }), 2],
+  ])('moves both even if the room of the first is the last that %s', async (_, nodes, fixed, free) => {
+    const topology = await machineOf(nodes.map((cpus) => ({ cpus, memory: 8 * GI })));
+    const manager = await openManager({ topology, ...DYNAMIC });
+    onTestFinished(() => manager.close());
+    const acquire = (cpu: number, movable = true) =>
+      manager.acquire({ cpu, ...SINGLE, ...(movable && { movable }) });
+    await acquire(3);
+    await acquire(2);
+    for (const options of fixed) await manager.acquire({ ...options, ...SINGLE });
+    await acquire(4);
+    const rest = await acquire(2, false);
+    await acquire(3, false);
+    await rest.release();
+    const grant = await acquire(4, false);
+    expect(grant.numaNodes.toString()).toBe('0');
+    expect(manager.freeCpus().size).toBe(free);
   });
 
   it('does not ask the second where the first refuses', async () => {

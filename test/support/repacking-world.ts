@@ -13,7 +13,7 @@ import { parsePlacement } from '../../lib/input/placement.js';
 import { type AdmitOptions, parseAdmit } from '../../lib/input/request.js';
 import { guaranteed } from './simulated.js';
 
-const OWNER: OwnerRecord = {
+export const OWNER: OwnerRecord = {
   ...{ kind: 'persistent', uuid: '', pid: null, command: null, cgroup: null, unknown: {} },
 };
 const NOW = '2026-01-01T00:00:00.000Z';

@@ -1,5 +1,5 @@
 // The steps of a move, each from one state on record to the next. Pure.
-import type { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { type Assignments, findPod } from '../assignments.js';
 import {
   type BookedMemory,
@@ -18,6 +18,8 @@ import {
   isPlaceholder,
   memoryToYield,
   placeholder,
+  roomCpus,
+  withLessCpus,
   withLessRoom,
   withoutTarget,
   withRoom,
@@ -148,6 +150,17 @@ export function yieldRoom(
     if (parts.length === 0) return before;
     return replacePod(before, parts.reduce(withLessRoom, keeper!), released(before.memory, parts));
   }, state);
+}
+
+/**
+ * Gives CPUs of a request's room to the shared pool, while a grant that moves for the same request
+ * holds two places. No request may take the pool's last CPUs. `except`: the grant gets these.
+ */
+export function shareRoom(state: Assignments, request: string, except: CpuSet, count: number): Assignments {
+  const keeper = count > 0 ? keeperOf(state, { for: request }) : undefined;
+  if (!keeper) return state;
+  const cpus = CpuSet.from(roomCpus(keeper).difference(except).toArray().slice(0, count));
+  return replacePod(state, withLessCpus(keeper, cpus));
 }
 
 /** Records that the owner does not move the grant. The asking process reads the reason. */

@@ -42,6 +42,10 @@ export function withLessRoom(pod: PodAssignment, part: MemoryBlock): PodAssignme
   return withContainers(pod, roomCpus(pod), memory, memoryIn(pod, TARGET));
 }
 
+/** Removes CPUs from a placeholder's room. */
+export const withLessCpus = (pod: PodAssignment, cpus: CpuSet) =>
+  withTarget(pod, memoryIn(pod, TARGET), cpus);
+
 export const isPlaceholder = ({ containers }: Pick<PodAssignment, 'containers'>): boolean =>
   containers[0]?.name === ROOM;
 

@@ -64,8 +64,8 @@ export function linesOf({ dryRun, nodes, moves, unmoved, isBounded }: Defragment
   const name = (grant: { readonly name: string }) => printable(grant.name);
   return [
     ...moves.map((move) => {
-      const from = move.before.isEmpty ? '' : `: ${cpusNamed(move.before)} to ${move.cpus}`;
-      return `${dryRun ? 'would move' : 'moved'} ${name(move)}${from}, NUMA ${move.nodes}`;
+      const places = `${cpusNamed(move.before)} to ${move.cpus}, NUMA ${move.nodes}`;
+      return `${dryRun ? 'would move' : 'moved'} ${name(move)}: ${places}`;
     }),
     ...unmoved.map((grant) => `not moved ${name(grant)}: ${grant.reason ?? grant.code}`),
     ...(moves.length + unmoved.length === 0 ? ['no move of a grant that consents would help'] : []),

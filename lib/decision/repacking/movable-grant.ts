@@ -45,7 +45,8 @@ export interface Target {
 
 /**
  * Describes a grant that consents to moves; undefined if it cannot move: a change of it is under
- * way, it has init containers, it is booked by pod-level resources, or it has lost a NUMA node.
+ * way, it has init containers, it is booked by pod-level resources, it has lost a NUMA node, or it
+ * has memory alone, so that nothing runs on it that takes its pages along.
  */
 export function movableGrant(question: Question, pod: PodAssignment): MovableGrant | undefined {
   const { topology, state } = question;
@@ -53,18 +54,19 @@ export function movableGrant(question: Question, pod: PodAssignment): MovableGra
   const isBookedWhole = resources !== undefined || (booking !== null && !hasParts(pod));
   if (upcoming !== null || isBookedWhole || containers.some(({ kind }) => kind === 'init')) return undefined;
   const cpus = presentCpus(pod);
+  if (cpus.isEmpty) return undefined;
   const memory = memoryBlocks([pod]);
   const memoryNodes = nodesOf(memory);
   const nodes = topology.nodesOf(cpus).union(memoryNodes);
   const isHere =
     cpus.isSubsetOf(topology.cpus) && [...nodes].every((node) => topology.numaNodes.includes(node));
-  if (nodes.isEmpty || !isHere) return undefined;
+  if (!isHere) return undefined;
   const recorded = recordedPlacement(pod, question.request.placement);
   const placement = placementUnder(state.settings.kubeletVersion, {
     ...recorded,
     // Under `none` any place will do, but hints lead the decision to the intended one.
     topologyPolicy: recorded.topologyPolicy === 'none' ? 'best-effort' : recorded.topologyPolicy,
-    cpuPolicy: cpus.isEmpty ? 'none' : 'static',
+    cpuPolicy: 'static',
     memoryPolicy: memory.length === 0 ? 'None' : 'Static',
     initContainerLookahead: false,
   });

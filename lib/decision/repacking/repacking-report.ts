@@ -89,8 +89,7 @@ export function reportOf(
   return { moves, reason, unmoved, isBounded, text: printable(texts.join('; ')) };
 }
 
-const moveText = ({ name, before, cpus }: ProposedMove) =>
-  before.isEmpty ? `"${name}"` : `"${name}" (${cpusNamed(before)} to ${cpus})`;
+const moveText = ({ name, before, cpus }: ProposedMove) => `"${name}" (${cpusNamed(before)} to ${cpus})`;
 
 // Either all grants move, or all shrink.
 function stepsText(moves: readonly ProposedMove[]): string {
