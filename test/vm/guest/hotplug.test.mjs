@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -20,6 +20,7 @@ import { NO_QUIETER } from '../../../dist/quiet/quieter.js';
 import { Ledger } from '../../../dist/state/ledger.js';
 import { threadsOf } from '../../../dist/threads/followers.js';
 import { Actor } from './actors.mjs';
+import { removeCgroup } from './cgroup-removal.mjs';
 
 const { placement, enforcement } = parseConfig({});
 
@@ -314,6 +315,9 @@ test('nothing is lost while the last shared CPU is offline', async () => {
 
 test('with cgroup v1, cpusets get a CPU back that comes online', async () => {
   const point = mkdtempSync(join(tmpdir(), 'numalign-v1-'));
+  // Cgroups that enable the controller below keep it in v2.
+  for (const name of readdirSync('/sys/fs/cgroup'))
+    if (name.startsWith('numalign')) removeCgroup(join('/sys/fs/cgroup', name));
   writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '-cpuset');
   execFileSync('mount', ['-t', 'cgroup', '-o', 'cpuset', 'cpuset', point]);
   try {
@@ -351,6 +355,10 @@ test('with cgroup v1, cpusets get a CPU back that comes online', async () => {
       writeFileSync(join(point, 'tasks'), tid);
     for (const name of ['numalign-v1/shared', 'numalign-v1']) rmdirSync(join(point, name));
     execFileSync('umount', [point]);
+    // The controller comes back once the last of its cgroups is gone.
+    const controllers = () => readFileSync('/sys/fs/cgroup/cgroup.controllers', 'utf8').split(/\s/);
+    for (const end = Date.now() + 60_000; !controllers().includes('cpuset') && Date.now() < end; )
+      await new Promise((resolve) => setTimeout(resolve, 20));
     writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
   }
 });
