@@ -349,11 +349,13 @@ test('with cgroup v1, cpusets get a CPU back that comes online', async () => {
     assert.equal(readFileSync(join(point, 'numalign-v1', 'shared', 'cpuset.cpus'), 'utf8').trim(), '0-4');
     manager.close();
   } finally {
-    for (const tid of readFileSync(join(point, 'numalign-v1', 'shared', 'tasks'), 'utf8')
-      .split('\n')
-      .filter(Boolean))
-      writeFileSync(join(point, 'tasks'), tid);
-    for (const name of ['numalign-v1/shared', 'numalign-v1']) rmdirSync(join(point, name));
+    const root = join(point, 'numalign-v1');
+    const groups = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    for (const folder of [...groups.map(({ name }) => join(root, name)), root]) {
+      const tids = readFileSync(join(folder, 'tasks'), 'utf8').split('\n').filter(Boolean);
+      for (const tid of tids) writeFileSync(join(point, 'tasks'), tid);
+      rmdirSync(folder);
+    }
     execFileSync('umount', [point]);
     // The controller comes back once the last of its cgroups is gone.
     const controllers = () => readFileSync('/sys/fs/cgroup/cgroup.controllers', 'utf8').split(/\s/);
