@@ -6,10 +6,10 @@ import type { CpuSet } from '../machine/cpu-set.js';
  * What kind of difference reconciling found. `thread`: a thread of a grant may run outside of it.
  * `cgroup`: the cgroup of a grant has other CPUs, or lost threads; or the root lacks CPUs.
  * `partition`: the root is no valid partition, or has other CPUs. `memory`: the cgroup of a grant
- * has other memory nodes than booked, or the root lacks some. `pool`: a cgroup of the shared pool has other CPUs. `member`: a shared member may run
- * where it must not, or may not where it could. `leftover`: a cgroup without a grant. `level`: a
- * grant has a weaker level than recorded. `quiet`: a kernel setting is not what quiet grants need,
- * or a left-over of one.
+ * has other memory nodes than booked, or the root lacks some. `pool`: a cgroup of the shared pool
+ * has other CPUs. `member`: a shared member may run where it must not, or may not where it could.
+ * `leftover`: a cgroup without a grant. `level`: a grant has a weaker level than recorded. `quiet`:
+ * a kernel setting is not what quiet grants need, or a left-over of one.
  */
 export type DriftKind =
   | 'thread'

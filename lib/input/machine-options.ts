@@ -80,7 +80,10 @@ export interface MachineOptions {
    * The cgroup below which numalign makes its cgroups, as an absolute path in the cpuset hierarchy.
    * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy
    * or below a partition. null: no cgroups. It cannot change while CPUs are exclusive
-   * (ERR_CONFIG_CONFLICT).
+   * (ERR_CONFIG_CONFLICT). If others than root can write the state folder, processes of root use
+   * the recorded value only if it is their own option, the one that a process of root has passed or
+   * configured since boot (`/run/numalign-root`), or the default; otherwise only masks. They then
+   * move no process of a cgroup outside it with the grant that the cgroup owns (ERR_ENFORCEMENT).
    * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a
    *   cgroup namespace
    */

@@ -122,6 +122,7 @@ export const SHAPES = [
       'children',
       'container-memory',
       'hotplug',
+      'frozen',
       'recipes',
       'restart',
       'until-reboot',

@@ -1,6 +1,7 @@
 // A grant's share of a cache, on a fake resctrl.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { discover } from '../../../lib/entries/topology.js';
+import { cache } from '../../../lib/quiet/parts/cache.js';
 import { CacheRun, cacheDemand } from './cache-run.js';
 import { type FakeOptions, FakeResctrl } from './fake-resctrl.js';
 
@@ -179,4 +180,17 @@ describe('a grant that cannot have ways', () => {
     expect(() => group.write('L3:0=5\ncpus=0')).toThrow(/EINVAL, The mask 5 has non-consecutive 1-bits/);
     expect(run.files.groups.has('numalign-a')).toBe(false);
   });
+});
+
+describe('a group on record', () => {
+  it.each(['/tmp/group', '/sys/fs/resctrl/numalign-a/../../../../tmp/group', '/sys/fs/resctrl/others'])(
+    'is no setting if it is not the group of a grant: %s',
+    (path) => {
+      const run = runOf({}, {});
+      const exists = vi.spyOn(run.files, 'exists').mockReturnValue(true);
+      const settings = [...cache.settings(run.files, run.demand, [path])];
+      expect(settings.map((setting) => setting.path)).not.toContain(path);
+      exists.mockRestore();
+    },
+  );
 });

@@ -147,6 +147,15 @@ describe('a policy whose CPUs are all offline, with unreadable files', () => {
     expect(settings().map(({ path }) => path.split('/').at(-2))).toEqual(Array(3).fill('policy2'));
   });
 
+  it('has no file elsewhere, whatever is on record', () => {
+    const paths = ['../../../../../../etc/hostname', 'boost', ''].map((path) => `${folder(3)}/${path}`);
+    const found = frequency.settings(kernelTree(policy(3, '')), demandOf(machine, quiet('')), [
+      ...paths,
+      `${folder(3)}/scaling_governor`,
+    ]);
+    expect([...found].map(({ path }) => path)).toEqual([`${folder(3)}/scaling_governor`]);
+  });
+
   it('keeps its record', () => {
     const path = `${folder(3)}/scaling_governor`;
     const setting = settings([path]).find((each) => each.path === path)!;

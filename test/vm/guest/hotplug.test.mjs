@@ -1,8 +1,9 @@
 // CPUs that really go offline and come back, in a throw-away machine: at least 16 CPUs, root,
 // cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -18,6 +19,8 @@ import { refreshSite } from '../../../dist/machine/topology-refresh.js';
 import { NO_QUIETER } from '../../../dist/quiet/quieter.js';
 import { Ledger } from '../../../dist/state/ledger.js';
 import { threadsOf } from '../../../dist/threads/followers.js';
+import { Actor } from './actors.mjs';
+import { removeCgroup } from './cgroup-removal.mjs';
 
 const { placement, enforcement } = parseConfig({});
 
@@ -243,5 +246,121 @@ test('a process that has moved to a narrower cpuset may still use all CPUs that 
   } finally {
     writeFileSync('/sys/fs/cgroup/cgroup.procs', String(process.pid));
     rmdirSync(group);
+  }
+});
+
+test('a grant of a stopped owner gets a substitute or its CPU back once the owner goes on', async () => {
+  const options = {
+    stateDir: join(mkdtempSync(join(tmpdir(), 'numalign-test-')), 'state'),
+    reservedSystemCPUs: '0-1',
+  };
+  const owner = new Actor();
+  try {
+    await owner.open({ ...options, cpuManagerReconcilePeriod: 0 });
+    const { uid, cpus } = await owner.acquire({ cpu: 2 });
+    await owner.grant('pin');
+    const manager = await openManager({ ...options, sharedMember: false, cpuManagerReconcilePeriod: 0 });
+    const lost = CpuSet.parse(cpus).first;
+    process.kill(owner.pid, 'SIGSTOP');
+    await without([lost], async () => {
+      await manager.reconcile();
+      assert.deepEqual(
+        manager
+          .grant(uid)
+          .flags()
+          .map(({ code }) => code),
+        ['CPU_OFFLINE'],
+      );
+      const other = await manager.acquire({ cpu: 4 });
+      assert.ok(!other.cpus.has(lost) && !other.cpus.intersects(CpuSet.parse(cpus)));
+      await other.release();
+    });
+    await manager.reconcile();
+    assert.deepEqual(manager.grant(uid).flags(), []);
+    process.kill(owner.pid, 'SIGCONT');
+    await owner.do((_, mine) => mine.manager.reconcile());
+    assert.equal(await owner.get('cpus'), cpus);
+    assert.deepEqual(
+      await owner
+        .do((numalign) => numalign.threads().map((thread) => String(thread.cpus)))
+        .then((all) => [...new Set(all)]),
+      [cpus],
+    );
+    manager.close();
+  } finally {
+    process.kill(owner.pid, 'SIGCONT');
+    await owner.kill();
+  }
+});
+
+test('nothing is lost while the last shared CPU is offline', async () => {
+  const { manager } = await open({ managedCPUs: '2-4', cgroupRoot: '/numalign-hotplug' });
+  const grant = await manager.acquire({ cpu: 2 });
+  grant.pin();
+  const { enforcement, cpus } = grant;
+  const pool = manager.sharedPool();
+  await without(pool, async () => {
+    assert.equal(String(manager.sharedPool()), '');
+    await manager.reconcile();
+    assert.deepEqual([String(grant.cpus), grant.enforcement], [String(cpus), enforcement]);
+    await assert.rejects(manager.acquire({ cpu: 1 }), { code: 'ERR_INSUFFICIENT_CPUS' });
+    assert.deepEqual(affinity(), grant.cpus);
+  });
+  await manager.reconcile();
+  assert.deepEqual([String(manager.sharedPool()), String(grant.cpus)], [String(pool), String(cpus)]);
+  assert.equal(grant.enforcement, enforcement);
+  await grant.release();
+  manager.close();
+});
+
+test('with cgroup v1, cpusets get a CPU back that comes online', async () => {
+  const point = mkdtempSync(join(tmpdir(), 'numalign-v1-'));
+  // Cgroups that enable the controller below keep it in v2.
+  for (const name of readdirSync('/sys/fs/cgroup'))
+    if (name.startsWith('numalign')) removeCgroup(join('/sys/fs/cgroup', name));
+  writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '-cpuset');
+  execFileSync('mount', ['-t', 'cgroup', '-o', 'cpuset', 'cpuset', point]);
+  try {
+    const { manager } = await open({
+      reservedSystemCPUs: '0-1',
+      managedCPUs: '0-4',
+      sharedMember: true,
+      cgroupRoot: '/numalign-v1',
+    });
+    const grant = await manager.acquire({ cpu: 2, require: 'cpuset' });
+    grant.pin();
+    const { cpus } = grant;
+    const [lost] = cpus;
+    const pool = manager.sharedPool().difference(CpuSet.parse('0-1')).first;
+    const rootCpus = () => readFileSync(join(point, 'numalign-v1', 'cpuset.cpus'), 'utf8').trim();
+    await without([lost, pool], async () => {
+      await manager.reconcile();
+      assert.equal(CpuSet.parse(rootCpus()).has(lost), false);
+    });
+    const { drifts } = await manager.reconcile();
+    assert.ok(
+      drifts.every(({ repaired }) => repaired),
+      JSON.stringify(drifts),
+    );
+    assert.equal(rootCpus(), '0-15');
+    assert.deepEqual([String(grant.cpus), grant.enforcement], [String(cpus), 'cpuset']);
+    assert.deepEqual(affinity(), grant.cpus);
+    await grant.release();
+    assert.equal(readFileSync(join(point, 'numalign-v1', 'shared', 'cpuset.cpus'), 'utf8').trim(), '0-4');
+    manager.close();
+  } finally {
+    const root = join(point, 'numalign-v1');
+    const groups = readdirSync(root, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    for (const folder of [...groups.map(({ name }) => join(root, name)), root]) {
+      const tids = readFileSync(join(folder, 'tasks'), 'utf8').split('\n').filter(Boolean);
+      for (const tid of tids) writeFileSync(join(point, 'tasks'), tid);
+      rmdirSync(folder);
+    }
+    execFileSync('umount', [point]);
+    // The controller comes back once the last of its cgroups is gone.
+    const controllers = () => readFileSync('/sys/fs/cgroup/cgroup.controllers', 'utf8').split(/\s/);
+    for (const end = Date.now() + 60_000; !controllers().includes('cpuset') && Date.now() < end; )
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
   }
 });
