@@ -43,7 +43,7 @@ const STATES = [
   tests('cli', 'agent,run'),
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners}'),
-  'test/repacking/*.test.ts',
+  'test/{addon,repacking}/*.test.ts',
   tests('state', 'difference,folder-errors,journal*,owner-ends,put-back,recovery-laws,unfinished-lines'),
 ];
 
@@ -65,7 +65,7 @@ const PROCESSES = [
 const ROOT = fileURLToPath(new URL('.', import.meta.url));
 
 // Tests run the built package, which loads in a tenth of the time that the modules of lib/ take.
-const builtLibrary: Plugin = {
+export const builtLibrary: Plugin = {
   name: 'built-library',
   enforce: 'pre',
   resolveId(source, importer) {
