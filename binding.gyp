@@ -11,7 +11,8 @@
       "libraries": ["<!@(sh scripts/hwloc-flags.sh --libs)"],
       # The core's own tests run with its assertions.
       "configurations": {"Release": {"defines": ["NDEBUG"]}},
-      "ldflags": ["-Wl,--version-script=../native/addon/exports.map", "-Wl,--gc-sections"]
+      # Node closes an addon with the last environment that loaded it, but threads and state of the process stay.
+      "ldflags": ["-Wl,--version-script=../native/addon/exports.map", "-Wl,--gc-sections", "-Wl,-z,nodelete"]
     }
   ]
 }

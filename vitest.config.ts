@@ -41,7 +41,7 @@ const STATES = [
   tests('cli', 'agent,run'),
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners,pages}'),
-  'test/repacking/*.test.ts',
+  'test/{addon,repacking}/*.test.ts',
   tests('state', 'difference,file-systems,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
   tests('state', 'recovery-laws,restored-folders,shared-folders,strays,unfinished-lines'),
 ];

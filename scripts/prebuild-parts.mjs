@@ -108,14 +108,16 @@ export function publish(built, arch, libc) {
 }
 
 /**
- * Fails if an addon is for another machine, needs a library that may be missing, or exports more
- * than Node looks for. Returns its symbols, as readelf prints them.
+ * Fails if an addon is for another machine, needs a library that may be missing, may be unloaded,
+ * or exports more than Node looks for. Returns its symbols, as readelf prints them.
  */
 export function checkAddon(file, arch, libraries) {
   const readelf = (option) => run('readelf', ['-W', option, file]);
   const [, machine] = /^ *Machine: *(.*)$/m.exec(readelf('--file-header'));
   if (machine !== MACHINES[arch]) fail(`${file} is for ${machine}, not for ${MACHINES[arch]}`);
-  const needed = [...readelf('--dynamic').matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
+  const dynamic = readelf('--dynamic');
+  if (!/\(FLAGS_1\).*\bNODELETE\b/.test(dynamic)) fail(`${file} is not linked with -z nodelete`);
+  const needed = [...dynamic.matchAll(/\(NEEDED\).*\[(.*)\]/g)].map(([, name]) => name);
   const others = needed.filter((name) => !libraries.test(name));
   if (needed.length === 0 || others.length > 0)
     fail(`${file} needs more than the C library: ${others.join(', ')}`);

@@ -35,11 +35,16 @@ class Watcher {
         poll_(static_cast<uv_poll_t*>(std::malloc(uv_handle_size(UV_POLL)))) {}
   ~Watcher() { std::free(poll_); }
 
-  // Returns a negative errno of libuv on failure.
+  // Deletes itself on failure, and returns a negative errno of libuv.
   int start() {
     uv_loop_t* loop = nullptr;
-    if (napi_get_uv_event_loop(env_, &loop) != napi_ok) return UV_EINVAL;
-    if (int refused = uv_poll_init(loop, poll_, source_.fd()); refused != 0) return refused;
+    int unpolled = napi_get_uv_event_loop(env_, &loop) == napi_ok ? 0 : UV_EINVAL;
+    if (unpolled == 0) unpolled = uv_poll_init(loop, poll_, source_.fd());
+    if (unpolled != 0) {
+      // There is no handle to close.
+      delete this;
+      return unpolled;
+    }
     poll_->data = this;
     napi_add_async_cleanup_hook(env_, on_environment_end, this, &hook_);
     if (int refused = uv_poll_start(poll_, UV_READABLE, on_readable); refused != 0) {

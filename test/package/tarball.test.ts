@@ -69,6 +69,15 @@ describe.runIf(isRoot)('the tarball', () => {
     expect(sources.filter((path) => !tarball().files.includes(`native/${path}`))).toEqual([]);
   });
 
+  it('holds addons that are never unloaded', () => {
+    const addons = tarball().files.filter((path) => path.endsWith('.node'));
+    for (const path of addons)
+      expect(run('readelf', ['-W', '--dynamic', path], { cwd: ROOT }).stdout, path).toMatch(
+        /\(FLAGS_1\).*\bNODELETE\b/,
+      );
+    expect(addons).toHaveLength(4);
+  });
+
   it('holds every page that its pages lead to', () => {
     for (const page of tarball().files.filter((path) => path.endsWith('.md'))) {
       for (const [, target] of readFileSync(join(ROOT, page), 'utf8').matchAll(

@@ -48,7 +48,7 @@ function linkModules(folder) {
 export function copyPackage(folder, ...more) {
   if (!existsSync(join(ROOT, 'build/Makefile'))) fail('the addon was not built here: npm run compile');
   // With their exact times, by which make knows the objects that need not be made again.
-  const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(core-|fuzz|torture)/.test(name));
+  const build = readdirSync(join(ROOT, 'build')).filter((name) => !/^(addon-|core-|fuzz|torture)/.test(name));
   mkdirSync(join(folder, 'build'));
   must(run('cp', ['-a', ...[...COPIED, ...more].map((name) => join(ROOT, name)), folder]), 'cp');
   must(run('cp', ['-a', ...build.map((name) => join(ROOT, 'build', name)), join(folder, 'build')]), 'cp');

@@ -11,8 +11,8 @@ import struct
 import sys
 
 NUMBERS = {
-    "x86_64": {"pwrite64": 18, "madvise": 28, "fcntl": 72, "fsync": 74, "fdatasync": 75, "mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "migrate_pages": 256, "move_pages": 279, "inotify_init1": 294},
-    "aarch64": {"fcntl": 25, "inotify_init1": 26, "pwrite64": 68, "fsync": 82, "fdatasync": 83, "madvise": 233, "mbind": 235, "get_mempolicy": 236, "set_mempolicy": 237, "migrate_pages": 238, "move_pages": 239},
+    "x86_64": {"pwrite64": 18, "madvise": 28, "fcntl": 72, "fsync": 74, "fdatasync": 75, "epoll_ctl": 233, "mbind": 237, "set_mempolicy": 238, "get_mempolicy": 239, "migrate_pages": 256, "move_pages": 279, "inotify_init1": 294},
+    "aarch64": {"epoll_ctl": 21, "fcntl": 25, "inotify_init1": 26, "pwrite64": 68, "fsync": 82, "fdatasync": 83, "madvise": 233, "mbind": 235, "get_mempolicy": 236, "set_mempolicy": 237, "migrate_pages": 238, "move_pages": 239},
 }[platform.machine()]
 
 # linux/filter.h, linux/seccomp.h, linux/prctl.h
