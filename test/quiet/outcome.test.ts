@@ -2,6 +2,7 @@
 import { beforeAll, expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
+import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { Part, Setting } from '../../lib/quiet/kernel/setting.js';
 import { quietOutcome } from '../../lib/quiet/outcome.js';
 import { quiet } from '../support/quiet.js';
@@ -68,3 +69,19 @@ it.each([
     expect(parts.interrupts).toEqual({ reached: 'no', reasons: [reason] });
   },
 );
+
+it('is reached in part if one setting is in force, for the CPUs of its own grant', () => {
+  const ofAll = (_: string, { cpus }: { cpus: object }) => cpus;
+  const irq = (name: string, disturbs: unknown) =>
+    ({ path: `/irq/${name}`, identity: null, title: `IRQ ${name}`, read: () => '1', disturbs }) as unknown;
+  const quietIrq = irq('25', () => CpuSet.EMPTY);
+  const its = { ...part, settings: () => [irq('24', ofAll), quietIrq] as Setting[] };
+  const inForce = { ...record, path: '/irq/25', identity: null, written: ['1'] };
+  const outcomeWith = (recorded: QuietSetting[]) => {
+    const demands = [quiet('3'), demand];
+    return quietOutcome({ parts: [its], files: NO_FILES, topology, demands, recorded }, demand.uid, () => []);
+  };
+  const reasons = ['IRQ 24 is still on CPUs 2'];
+  expect(outcomeWith([inForce]).parts.interrupts).toEqual({ reached: 'partly', reasons });
+  expect(outcomeWith([{ ...inForce, written: ['0'] }]).parts.interrupts).toEqual({ reached: 'no', reasons });
+});

@@ -21,7 +21,7 @@ const record: QuietSetting = {
   ...{ written: ['0,2'], refusal: null, isLeftover: false },
 };
 
-/** No grant needs it any more. */
+/** The plan where no grant needs it any more. */
 function planOf(value: string, isDelayed: boolean, recorded = record) {
   const { path, identity } = setting;
   const found = {
@@ -31,19 +31,49 @@ function planOf(value: string, isDelayed: boolean, recorded = record) {
     identity,
     value,
   };
-  const plan = planQuiet({ found: [found], unread: [], hidden: [] }, [recorded], { isWritable: () => true });
-  return plan.restorations.map(({ target }) => target);
+  return planQuiet({ found: [found], unread: [], hidden: [] }, [recorded], { isWritable: () => true });
 }
 
+const restored = (...args: Parameters<typeof planOf>) =>
+  planOf(...args).restorations.map(({ target }) => target);
+
 it('is restored though it still shows the earlier value, since ours may follow', () => {
-  expect(planOf('0', true)).toEqual(['0']);
-  expect(planOf('0', false)).toEqual([]);
+  expect(restored('0', true)).toEqual(['0']);
+  expect(restored('0', false)).toEqual([]);
 });
 
 it('is left alone if another program has written it since', () => {
-  expect(planOf('0-1', true)).toEqual([]);
+  expect(restored('0-1', true)).toEqual([]);
+});
+
+it('is forgotten if another program has restored it, which is not foreign', () => {
+  expect(planOf('0', false)).toEqual({ restorations: [], changes: [], foreign: [], settings: [] });
 });
 
 it('is left alone if it has refused the write', () => {
-  expect(planOf('0', true, { ...record, refusal: 'E2BIG' })).toEqual([]);
+  expect(restored('0', true, { ...record, refusal: 'E2BIG' })).toEqual([]);
+});
+
+it('that a setting would start with keeps its record while the values of new settings change', () => {
+  const whole = { part: 'interrupts' as const, refusal: null, isLeftover: false };
+  const source: QuietSetting = { ...whole, path: '/d', identity: null, original: '0', written: ['1'] };
+  const bystander: QuietSetting = { ...whole, path: '/n', identity: '8', original: '2', written: [] };
+  const demand = demandOf(topology);
+  const of = (path: string, more: object) => ({ ...setting, path, identity: null, ...more }) as Setting;
+  const inherits = { path: '/d', convert: (value: string) => value };
+  const found = [
+    {
+      part: 'interrupts' as const,
+      setting: of('/d', { target: () => '1' }),
+      demand,
+      identity: null,
+      value: '1',
+    },
+    {
+      ...{ part: 'interrupts' as const, demand, identity: '8', value: '2' },
+      setting: of('/n', { target: (base: string) => base, inherits }),
+    },
+  ];
+  const plan = planQuiet({ found, unread: [], hidden: [] }, [source, bystander], { isWritable: () => true });
+  expect(plan).toEqual({ restorations: [], changes: [], foreign: [], settings: [source, bystander] });
 });

@@ -155,7 +155,7 @@ export class NriPlugin {
 
 function isMissing(flaw: NodeError): boolean {
   if (flaw.code !== 'ERR_NRI_CONNECT') return false;
-  return (flaw.details.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT';
+  return (flaw.details.cause as NodeJS.ErrnoException).code === 'ENOENT';
 }
 
 function closedError(): NodeError {

@@ -58,6 +58,21 @@ test.each([
   await expect(makePlugin(options).start()).rejects.toMatchObject({ code, details });
 });
 
+test('the path of a socket may be as long as the kernel takes', async () => {
+  const started = makePlugin({ socketPath: `/${'a'.repeat(106)}` }).start();
+  await expect.poll(() => lines).toEqual([expect.stringMatching(/ENOENT; waiting for the socket$/)]);
+  await plugin.close();
+  await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+});
+
+test('a log of a failure has its code and the socket', async () => {
+  const facts: unknown[] = [];
+  const started = makePlugin({ log: (_level, _message, more) => void facts.push(more) }).start();
+  await expect.poll(() => facts).toEqual([{ code: 'ERR_NRI_CONNECT', socket: place.socketPath }]);
+  await plugin.close();
+  await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+});
+
 test('start resolves at the first Synchronize, and the session can be used', async () => {
   const runtime = await listen();
   let isStarted = false;

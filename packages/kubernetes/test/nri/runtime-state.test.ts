@@ -28,9 +28,13 @@ test('more pods and containers than a machine can run are refused before they ar
 
 test('parts without an end are refused', () => {
   const state = new RuntimeState();
-  const large = part([], ['x'.repeat((4 << 20) - 100)], true);
-  for (let i = 0; i < 16; i += 1) state.add(large);
-  expect(() => state.add(large)).toThrow(expect.objectContaining({ status: 8 }));
+  const [most, parts] = [64 << 20, 16];
+  const sized = (length: number) => part([], ['x'.repeat(length)], true);
+  const spare = sized(most / parts - 100).length - (most / parts - 100);
+  const large = sized(most / parts - spare);
+  expect(large.length * parts).toBe(most);
+  for (let i = 0; i < parts; i += 1) state.add(large);
+  expect(() => state.add(Buffer.from([0x12, 0]))).toThrow(expect.objectContaining({ status: 8 }));
 });
 
 test('bytes that are no list are refused', () => {
