@@ -150,7 +150,7 @@ export class StateReader {
 
   /** Rebuilds the state from its remains. */
   view(clues: Clues): Checkpoint | undefined {
-    const rebuilt = rebuild(clues, this.#bootId, this.totalOn);
+    const rebuilt = explaining(this.#path, () => rebuild(clues, this.#bootId, this.totalOn));
     const refusal = rebuilt?.refusal && explain(this.#path, rebuilt.refusal);
     const generation = Math.max(this.#generation, generationAfter(clues) - 1);
     const writtenAt = new Date().toISOString();

@@ -177,6 +177,17 @@ it('an error about the contents of a state names its folder, and the file in it'
   expect(message).toMatch(new RegExp(`owners/${UUID}.* \\(in ${stateDir}\\)$`));
 });
 
+it('an error about a state of which nothing is left names its folder', async () => {
+  const stateDir = usedFolder();
+  rmSync(join(stateDir, 'owners'), { recursive: true });
+  mkdirSync(join(stateDir, 'owners'));
+  writeFileSync(join(stateDir, 'owners', UUID), '{"format":"numalign-owner","version":2,"kind":"persistent"');
+  for (const name of ['state.json', 'state.copy.json']) writeFileSync(join(stateDir, name), 'nonsense');
+  const { code, message } = await errorOf(() => open(stateDir));
+  expect(code).toBe('ERR_STATE_CORRUPT');
+  expect(message).toContain(`(in ${stateDir})`);
+});
+
 it('an error about the format of a state names its folder', async () => {
   const stateDir = usedFolder();
   makeNewer(stateDir, true);
