@@ -16,10 +16,11 @@ export function isHolder({ pid: owner, uuid }: OwnerRecord, pid: number): boolea
 
 /**
  * Whether an owner, or one of its descendants, started a process: it inherited the owner's lock, or
- * its chain of parents leads to the owner.
+ * its chain of parents leads to a process that has the lock open. Another process may have the
+ * owner's pid: later, or in another pid namespace.
  */
 export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boolean {
-  return parentsOf(pid).includes(owner ?? 0) || hasOpen(pid, `/owners/${uuid}`) === true;
+  return [pid, ...parentsOf(pid)].some((each) => hasOpen(each, `/owners/${uuid}`) ?? each === owner);
 }
 
 /** The copy of an owner's lock that this process inherited. */

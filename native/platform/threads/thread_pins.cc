@@ -114,10 +114,15 @@ void ThreadPins::forget_ended(pid_t tid) {
   if (pin != pins_.end() && !is_same_thread(tid, pin->second.start)) pins_.erase(pin);
 }
 
-// If they cannot be listed now, because no descriptor is left, those of the last list.
-Result<std::vector<pid_t>> ThreadPins::threads() {
+Result<std::vector<pid_t>> ThreadPins::list_threads() {
   Result<std::vector<pid_t>> now = process_threads();
   if (now.ok()) listed_ = now.value();
+  return now;
+}
+
+// If they cannot be listed now, because no descriptor is left, those of the last list.
+Result<std::vector<pid_t>> ThreadPins::threads() {
+  Result<std::vector<pid_t>> now = list_threads();
   if (now.ok() || listed_.empty()) return now;
   std::erase_if(listed_, [](pid_t tid) { return !is_own_thread(tid); });
   return listed_;
@@ -238,7 +243,7 @@ Result<std::variant<PinOutcome, AlreadyPinned>> ThreadPins::pin(pid_t tid, const
   if (tid != -1 && target.grant.empty()) return pin_for_nobody(tid == 0 ? current_thread_id() : tid, cpus);
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
-        if (tid == -1) return process_threads();
+        if (tid == -1) return list_threads();
         return std::vector<pid_t>{tid == 0 ? current_thread_id() : tid};
       },
       .destination_of =
@@ -268,7 +273,7 @@ Result<std::variant<PlacementOutcome, AlreadyPinned>> ThreadPins::place(const Pl
   };
   const Moves moves{
       .threads = [&]() -> Result<std::vector<pid_t>> {
-        Result<std::vector<pid_t>> list = process_threads();
+        Result<std::vector<pid_t>> list = list_threads();
         if (!list.ok()) return list;
         std::vector<pid_t> threads = std::move(list).value();
         for (pid_t thread : threads) {

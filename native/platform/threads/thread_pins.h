@@ -243,6 +243,7 @@ class ThreadPins {
   void holds_whole_process(const PinTarget& target);
   void forget_ended();
   void forget_ended(pid_t tid);
+  Result<std::vector<pid_t>> list_threads();
   Result<std::vector<pid_t>> threads();
   void come_back(const Departure& left);
   void leave(pid_t tid, const CpuSet& before, const Pin* pin, const CpuSet& pool, PinOutcome& outcome,
