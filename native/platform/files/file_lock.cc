@@ -116,7 +116,7 @@ Result<std::string> listed_device(const Folder& folder) {
   Result<UniqueFd> opened = folder.open_to_read(".");
   if (!opened.ok()) return opened.error();
   const int fd = opened.value().get();
-  // Nobody else locks a folder.
+  // Nothing else locks a folder.
   if (Result<bool> locked = lock_bytes(fd, {}, F_RDLCK, false); !locked.ok()) return locked.error();
   return device_listed_for(fd);
 }
