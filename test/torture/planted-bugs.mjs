@@ -152,7 +152,9 @@ export const BUGS = [
   {
     name: 'a request that cannot wait keeps its place',
     file: 'lib/state/wait-queue.ts',
-    before: ['lockNote());\n    const ticket = this.#own.join(number);\n    this.#files.set(ticket, file);\n'],
+    before: [
+      'lockNote());\n    const ticket = this.#own.join(number);\n    this.#files.set(ticket, file);\n',
+    ],
     after: `'');
     const ticket = this.#own.join(number);
     this.#files.set(ticket, file);

@@ -113,7 +113,7 @@ Result<bool> try_lock(int fd, LockRange range) {
 }
 
 Result<std::string> listed_device(const Folder& folder) {
-  Result<UniqueFd> opened = folder.open_to_read(".");
+  Result<UniqueFd> opened = folder.open_again();
   if (!opened.ok()) return opened.error();
   const int fd = opened.value().get();
   // Nothing else locks a folder.

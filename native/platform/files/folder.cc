@@ -211,6 +211,12 @@ Result<UniqueFd> Folder::make_file(const std::string& name) const {
   }
 }
 
+Result<UniqueFd> Folder::open_again() const {
+  UniqueFd fd(openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | kOpenFlags));
+  if (!fd.valid()) return error("open", "cannot open the folder again");
+  return fd;
+}
+
 Result<UniqueFd> Folder::open_to_look(const std::string& name, struct stat* s) const {
   return open_ordinary(name, O_RDONLY, s);
 }

@@ -89,6 +89,8 @@ class Folder {
   Result<Done> remove(const std::string& name) const;
   // Moves `name` (a link itself, not its target) into another folder of the same file system.
   Result<Done> move(const std::string& name, const Folder& to, const std::string& new_name) const;
+  // An open file description of its own of this folder, for locks.
+  Result<UniqueFd> open_again() const;
   // Opens an ordinary file for reading and writing, close-on-exec. With `exclusive` the file must be
   // new; else it is created if it does not exist. EISDIR or ENXIO for anything else.
   Result<UniqueFd> open_file(const std::string& name, bool create, bool exclusive) const;
