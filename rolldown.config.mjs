@@ -35,7 +35,7 @@ const FILES = {
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,
-  cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/mounts)/,
+  cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/(mounts|cgroup-namespace))/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
   rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().

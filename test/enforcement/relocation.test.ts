@@ -1,4 +1,5 @@
 // What moves with a grant, on the word of a record that others may have written.
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -8,7 +9,7 @@ import { enforcerOf } from '../../lib/enforcement/machine-enforcer.js';
 import { relocate, tenantPids } from '../../lib/enforcement/relocation.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, openManager } from '../../lib/index.js';
-import { identifyCgroup } from '../../lib/processes/cgroup-owner.js';
+import { identifyCgroup, isCgroupAlive, isCgroupHere } from '../../lib/processes/cgroup-owner.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { ALL, hierarchy, idler, isUsable, ROOT, read, removeAll } from '../cgroups/own-root.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -86,6 +87,17 @@ describe('a process', () => {
     const cgroup = { path, device: String(dev), inode: String(ino), namespace: '' };
     move(podOf({ kind: 'cgroup', cgroup }));
     expect(masksOf(pid)).toEqual([String(ALL)]);
+  });
+
+  it('is in no cgroup whose folder has another file system', () => {
+    const path = makeStateDir();
+    mkdirSync(path);
+    const { dev, ino } = statSync(path, { bigint: true });
+    // Reading it would wait for a writer.
+    execFileSync('mkfifo', [join(path, 'cgroup.events')]);
+    const cgroup = { path, device: String(dev), inode: String(ino), namespace: '' };
+    expect(isCgroupHere(cgroup)).toBe(false);
+    expect(isCgroupAlive(cgroup)).toBe(true);
   });
 
   it('is no tenant of a grant by a doubtful registration', () => {
