@@ -57,7 +57,7 @@ export function threadsOf(store: Store, uid: string, before: Booked): GrantThrea
         },
       );
     },
-    // It may undo a step that failed for want of a descriptor: an offline CPU harms nobody then.
+    // It may undo a step that failed because no file can be opened.
     widen: (cpus, pod) =>
       follow(
         pod,

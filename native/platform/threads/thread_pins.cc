@@ -101,7 +101,7 @@ ThreadPins& ThreadPins::of_this_process() {
   return pins;
 }
 
-// Another thread may get the id of one that has ended: it must not inherit what is known of that.
+// Another thread may get the id of one that has ended. It inherits nothing that is known of the first.
 void ThreadPins::forget_ended() {
   const auto has_ended = [](const auto& entry) { return !is_same_thread(entry.first, entry.second.start); };
   std::erase_if(pins_, has_ended);
