@@ -38,7 +38,7 @@ export const JUDGES = {
     ...tests('state', 'newer-format'),
     ...tests('kubelet', 'go-json'),
     ...tests('state', 'wait-queue', 'owner-watch', 'lock', 'machine-group', 'owners'),
-    ...tests('state', 'recovery-laws', 'recovery', 'folder-errors', 'put-back'),
+    ...tests('state', 'recovery-laws', 'recovery', 'folder-errors', 'put-back', 'restored-folders'),
     ...tests('admission', 'changed-machine'),
     ...tests('kubelet', 'kubelet-exchange'),
     ...tests('enforcement/members', 'shared-members'),
