@@ -449,7 +449,9 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   // (name, checksum)
   Napi::Value agrees_with_seal(const Napi::CallbackInfo& info) {
-    UniqueFd fd = unwrap(info.Env(), folder_->open_to_look(to_string(info[0], "the name")));
+    Result<UniqueFd> opened = folder_->open_to_look(to_string(info[0], "the name"));
+    if (!opened.ok() && opened.error().errno_value == ENOENT) return Napi::Boolean::New(info.Env(), false);
+    UniqueFd fd = unwrap(info.Env(), std::move(opened));
     const auto checksum = static_cast<uint32_t>(to_size(info[1], "the checksum"));
     return Napi::Boolean::New(info.Env(), unwrap(info.Env(), numalign::agrees_with_seal(fd.get(), checksum)));
   }

@@ -41,6 +41,7 @@ export const JUDGES = {
     ...tests('kubelet', 'go-json'),
     ...tests('state', 'wait-queue', 'owner-watch', 'lock', 'machine-group', 'owners'),
     ...tests('state', 'recovery-laws', 'recovery', 'folder-errors', 'put-back', 'full-disk', 'strays'),
+    ...tests('state', 'restored-folders'),
     ...tests('admission', 'changed-machine'),
     ...tests('kubelet', 'kubelet-exchange'),
     ...tests('enforcement/members', 'shared-members'),

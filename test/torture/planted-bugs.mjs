@@ -130,7 +130,7 @@ export const BUGS = [
     name: 'a file that is gone from the folder counts as never written',
     file: 'lib/state/files/state-files.ts',
     before: ['locks?.beside(withFile) ?? []'],
-    after: 'withFile.slice(withFile.length)',
+    after: 'withFile.slice(withFile.length).map((uuid) => ({ uuid, since: 0 }))',
     find: 'torture.mjs',
     options: ['--disturbed'],
   },

@@ -9,6 +9,8 @@ import type { NativeFolder } from '../../base/native-files.js';
 const START_DIGITS = 15;
 // In RFC 9562 the third of these digits from the right is the version, 4.
 const LEAST_START = 0x400n;
+// Where seals begin.
+const SEALS = 1n << 62n;
 
 // The part of an owner's uuid that its lock shows.
 const startOf = (uuid: string) => BigInt(`0x${uuid.replaceAll('-', '').slice(0, START_DIGITS)}`);
@@ -94,9 +96,9 @@ export class OwnerLocks {
       if (on !== device) continue;
       const start = BigInt(first!);
       const length = BigInt(last!) - start;
-      if (type === 'READ') this.#since.set(inode!, Number(length));
+      if (type === 'READ' && start >= SEALS) this.#since.set(inode!, Number(length));
       // The state's own lock starts at one of the first bytes, where no owner's lock starts.
-      else if (start >= LEAST_START && isOfFolder(length))
+      if (type === 'WRITE' && start >= LEAST_START && isOfFolder(length))
         this.#inodes.set(start, [...(this.#inodes.get(start) ?? []), inode!]);
     }
   }
