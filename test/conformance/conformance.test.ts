@@ -62,7 +62,7 @@ describe('the recorded cases', () => {
     ['cpuset', 200, {}],
     ['bitmask', 200, {}],
     ['hint-merge', 3200, {}],
-    ['cpu-hints', 1200, { A4: 26, D4: 6 }],
+    ['cpu-hints', 1200, { A4: 27, D4: 6 }],
     ['checkpoint', 240, { D10: 3 }],
     ['newer/cpu-take-136', 1050, { A1: 106, A2: 1, F1: 16 }],
     ['newer/checkpoint-136', 120, { D10: 2, F2: 8 }],
