@@ -50,6 +50,10 @@ export interface CpuHintsCall {
   readonly reusable: Words;
   readonly count: number;
   readonly alignBySocket: boolean;
+  /** Counts the cores that add up to `count`: true only where sizes of cores differ. */
+  readonly wholeCores: boolean;
+  /** With `wholeCores`: all of `reusable` are among the `count`. */
+  readonly keepsReusable: boolean;
 }
 
 /** Asks for hints for all types of memory of one request. */

@@ -2,7 +2,7 @@
 // and come back. To make or read a new typed array takes an addon longer than most of the core's
 // work.
 import { types } from 'node:util';
-import type { HintQuestion, Native, PackedHints } from './native-surface.js';
+import type { CpuHintsCall, HintQuestion, Native, PackedHints } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { copyPart, type TopologyHandle, type Words } from './words.js';
 
@@ -26,12 +26,13 @@ export interface WiredFunctions {
     flags: number,
     cpuGroupSize: number,
   ): Answer;
+  /** `flags`: alignBySocket | wholeCores << 1 | keepsReusable << 2. */
   cpuHints(
     topology: TopologyHandle,
     available: number,
     reusable: number,
     count: number,
-    alignBySocket: boolean,
+    flags: number,
   ): Answer;
   memoryHints(
     nodes: number,
@@ -73,6 +74,9 @@ function wrongList(kind: string): never {
 
 const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
   (hints as Partial<HintQuestion>).kind !== undefined;
+
+const cpuHintsFlags = ({ alignBySocket, wholeCores, keepsReusable }: CpuHintsCall) =>
+  (alignBySocket ? 1 : 0) | (wholeCores ? 2 : 0) | (keepsReusable ? 4 : 0);
 
 const MOVED_HEADER = 2;
 const UNMOVABLE_HEADER = 4;
@@ -177,10 +181,10 @@ export function wired(addon: WiredFunctions): Wired {
     reserve(at + QUESTION_HEADER);
     switch (question.kind) {
       case 'cpus': {
-        const { available, reusable, count, alignBySocket } = question.call;
+        const { available, reusable, count } = question.call;
         words[at] = 1;
         words[at + 1] = count;
-        words[at + 2] = alignBySocket ? 1 : 0;
+        words[at + 2] = cpuHintsFlags(question.call);
         return putBehindLength(reusable, putBehindLength(available, at + 3));
       }
       case 'memory': {
@@ -218,9 +222,10 @@ export function wired(addon: WiredFunctions): Wired {
       return wordsOf(addon.bestFit(topology, length, count, flags, cpuGroupSize));
     },
 
-    cpuHints({ topology, available, reusable, count, alignBySocket }) {
-      const free = put(available, 0);
-      return wordsOf(addon.cpuHints(topology, free, put(reusable, free), count, alignBySocket));
+    cpuHints(call) {
+      const free = put(call.available, 0);
+      const length = put(call.reusable, free);
+      return wordsOf(addon.cpuHints(call.topology, free, length, call.count, cpuHintsFlags(call)));
     },
 
     memoryHints({ nodes, types, amounts: ofTypes, groups, reusable, must }) {

@@ -1,6 +1,7 @@
 // Claims: the exclusive amounts of the containers of a pod that is booked as a whole, and checks
 // that something is left for containers that share. Pure.
 import { type AdmissionReason, Refusal } from '../base/refusal.js';
+import { isStrict } from '../input/placement.js';
 import { requestOf } from '../input/pods/pod-request.js';
 import { exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
 import type { Draft } from './cpus/draft.js';
@@ -50,8 +51,7 @@ const EMPTY = 'EmptyPodSharedPoolError';
  * @throws ERR_POD_POOL_EMPTY
  */
 export function checkLeftByHints(ground: Ground): void {
-  const { topologyPolicy } = ground.placement;
-  if (topologyPolicy !== 'restricted' && topologyPolicy !== 'single-numa-node') return;
+  if (!isStrict(ground.placement)) return;
   checkCpusLeft(ground, 'TopologyAffinityError');
   checkMemoryLeft(ground, memoryRequests(ground, undefined), 'TopologyAffinityError');
 }

@@ -9,7 +9,7 @@ import {
 } from '../account/kubelet-record.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf, devicesOf, memoryOf } from '../account/pod-holdings.js';
-import { freeCpus, grantableCpus, isolatedPool, universe } from '../account/pools.js';
+import { freeCpus, isolatedPool, universe } from '../account/pools.js';
 import type { AdmissionReason } from '../base/refusal.js';
 import { printable } from '../base/text/printable.js';
 import { amountFor } from '../input/pods/pod-request.js';
@@ -20,6 +20,7 @@ import { formatBytes } from '../input/values/quantity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
 import { choices, exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
+import { everGrantable, mostEver } from './cpus/cpu-limits.js';
 import type { Draft } from './cpus/draft.js';
 import { availableDevices } from './devices/device-draft.js';
 import { deviceRequests } from './devices/device-requests.js';
@@ -139,16 +140,13 @@ function holders({ pods, kubelet }: Assignments, heldBy: HeldText, byKubelet: Ku
   return [...granted, ...others].filter(({ holds }) => holds !== '');
 }
 
-/** All holders of exclusive CPUs; the pod's own containers come last. */
-export function holdersOf({ state, pod, taken }: Draft): Holder[] {
-  const podItself = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
-  const held = holders(
+/** All grants and pods of the kubelet that hold exclusive CPUs. */
+export const holdersOf = (state: Assignments): Holder[] =>
+  holders(
     state,
     (each) => cpusOf(each).toString(),
     (each) => cpusOfKubeletPod(each).toString(),
   );
-  return taken.isEmpty ? held : [...held, podItself];
-}
 
 function containerOf({ pod }: Draft, name: string | null): ContainerRequest | undefined {
   return pod.containers.find((container) => container.name === name);
@@ -167,11 +165,10 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
   const found = containerOf(draft, container);
   const asked = found ? exclusiveCount(pod, found, placement) : podExclusiveCount(pod, placement);
   // For grants that hold siblings, the machine has one CPU per core.
-  const { machine, from } = choices(draft, asked);
+  const { from } = choices(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
-  const possible = grantableCpus(state.settings, present, pool)
-    .intersection(allowed)
-    .intersection(machine.cpus);
+  const possible = everGrantable(draft, asked);
+  const podItself = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
   return {
     resource: 'cpu',
     provider: null,
@@ -187,7 +184,7 @@ function cpuExplanation({ draft, container, offered }: RejectionFacts): Resource
     isolated: listOrNull(isolatedPool(state.settings, present)),
     unusable: listOrNull(freeCpus(state, present, pool).difference(taken).difference(allowed)),
     hints: ownHints(offered, 'cpu'),
-    holders: holdersOf(draft),
+    holders: taken.isEmpty ? holdersOf(state) : [...holdersOf(state), podItself],
   };
 }
 
@@ -282,18 +279,18 @@ function hintsText(hints: HintFamily | null): string[] {
   return [`  hints: ${shown.join(', ') || (hints.isEmpty ? 'none' : '…')}`];
 }
 
-// `messageCpus`: the number of CPUs that the message of the rejection names already.
-function resourceText(explanation: ResourceExplanation, messageCpus: unknown): string[] {
+// `cpusEver`: how many CPUs one request can ever have. `messageCpus`: the number of CPUs that the
+// message of the rejection names already.
+function resourceText(explanation: ResourceExplanation, cpusEver: number, messageCpus: unknown): string[] {
   const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
   const amount = (number: number) =>
     provider === null && isMemoryType(resource) ? formatBytes(number) : number;
   const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
   const isCpu = resource === 'cpu' && provider === null;
   const isStated = isCpu && asked === messageCpus;
-  const most = nodes.reduce((sum, { possible }) => sum + possible, 0);
   const facts = [
     ...(isStated ? [] : [`${amount(asked)} requested`]),
-    ...(isCpu && !isStated && asked > most ? [`at most ${most} can ever be granted`] : []),
+    ...(isCpu && !isStated && asked > cpusEver ? [`at most ${cpusEver} can ever be granted`] : []),
     ...(isNowhere ? ['no NUMA node has any'] : []),
     ...(nodes.length === 0
       ? []
@@ -319,6 +316,7 @@ export function explain(facts: RejectionFacts): Explanation {
   const { draft, reason, message, messageCpus, container, admittedUnder } = facts;
   const { topologyPolicy } = draft.placement;
   const cpu = cpuExplanation(facts);
+  const cpusEver = mostEver(draft, everGrantable(draft, cpu.asked));
   const resources = [
     ...deviceExplanations(facts),
     ...(cpu.asked ? [cpu] : []),
@@ -328,7 +326,7 @@ export function explain(facts: RejectionFacts): Explanation {
   const [strictest] = admittedUnder;
   const text = [
     `${reason}: ${container === null ? 'the pod' : `container ${container}`}: ${message}`,
-    ...resources.flatMap((resource) => resourceText(resource, messageCpus)),
+    ...resources.flatMap((resource) => resourceText(resource, cpusEver, messageCpus)),
     strictest === undefined
       ? 'no policy would admit it now'
       : `${strictest} would admit it now, ${topologyPolicy} does not`,

@@ -6,7 +6,7 @@ import type { HintFamily } from '../machine/hints.js';
 import { bestTrial, type Trial, type Way } from './joint/best-trial.js';
 import { roomsOf } from './joint/rooms.js';
 import { scoreOf } from './joint/score.js';
-import { nodesOfContainer, type Progress } from './progress.js';
+import { type Progress, placesOf } from './progress.js';
 import { type Question, undo } from './question.js';
 
 /** The steps of a decision that this one builds on. */
@@ -48,7 +48,7 @@ function attempt(begun: Progress, way: Way, { place }: Steps): Trial<Progress> |
     if (error instanceof Refusal) return undefined;
     throw error;
   }
-  const each = placed.allocations.map((allocation) => nodesOfContainer(placed, allocation));
+  const each = placed.allocations.map((allocation) => placesOf(placed, allocation));
   return { placed, score: scoreOf(placed.draft.topology, each) };
 }
 

@@ -3,6 +3,7 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { withLast } from '../base/collections/lists.js';
 import { Refusal } from '../base/refusal.js';
+import { isStrict } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
@@ -139,10 +140,8 @@ function allocate(
 function memoryRefusal(progress: Progress, hint: TopologyHint, error: unknown): Refusal | undefined {
   const { pod, placement } = progress.question.request;
   const { containers } = pod;
-  const { topologyPolicy } = placement;
-  if (!(error instanceof UnevenCores)) return undefined;
-  // The other policies reject such a pod by its hints.
-  if (topologyPolicy !== 'none' && topologyPolicy !== 'best-effort') return undefined;
+  // A strict policy rejects such a pod by its hints.
+  if (!(error instanceof UnevenCores) || isStrict(placement)) return undefined;
   let { draft } = progress;
   let left = draft.topology.wholeCores(draft.free).size;
   for (let i = containers.indexOf(progress.container!); i < containers.length; i++) {

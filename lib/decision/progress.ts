@@ -10,6 +10,7 @@ import { type Draft, firstDraft, nextDraft, withKept } from './cpus/draft.js';
 import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
 import type { OfferedHints } from './explanation.js';
 import type { MergeResult } from './hints/merge-hints.js';
+import type { Places } from './joint/score.js';
 import type { MemoryDraft } from './memory/memory-draft.js';
 import type { Question } from './question.js';
 
@@ -106,11 +107,8 @@ export function nodesOf(progress: Progress): NodeSet {
   return question.topology.nodesOf(cpusTaken(draft, allocations.at(-1)!.cpus)).union(near);
 }
 
-/** The NUMA nodes of what a container has. REQUIRES: all containers are placed. */
-export function nodesOfContainer(
-  progress: Progress,
-  { container, cpus, devices }: ContainerAllocation,
-): NodeSet {
+/** REQUIRES: all containers are placed. */
+export function placesOf(progress: Progress, { container, cpus, devices }: ContainerAllocation): Places {
   const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
   const memory = NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
   const near = progress.draft.topology.nodesOf(cpus.cpus.union(cpus.held)).union(memory);
@@ -118,5 +116,5 @@ export function nodesOfContainer(
   const far = Object.values(devices)
     .flat()
     .flatMap(({ nodes }) => (nodes?.some((node) => near.has(node)) ? [] : (nodes ?? []).slice(0, 1)));
-  return near.union(NodeSet.from(far));
+  return { all: near.union(NodeSet.from(far)), cpusAndMemory: near };
 }

@@ -24,7 +24,7 @@ export interface Rejection {
   readonly message: string;
   /** The facts behind the rejection, by resource. */
   readonly explanation: Explanation;
-  /** All grants with exclusive CPUs. */
+  /** All other grants, and pods of the kubelet, with exclusive CPUs. */
   readonly holders: readonly Holder[];
   /** The reserved CPUs, as a list. */
   readonly reserved: string;
@@ -83,7 +83,7 @@ export function rejectionOf(
     code,
     message: messageOf(message, explanation),
     explanation,
-    holders: holdersOf(draft),
+    holders: holdersOf(question.state).filter(({ uid }) => uid !== question.resized?.uid),
     reserved: question.state.settings.reservedSystemCPUs.toString(),
     isShortage: isShortage(code),
     facts,

@@ -49,6 +49,10 @@ export interface Placement {
   readonly choice: PlacementChoice;
 }
 
+/** True if the policy rejects what it cannot align. */
+export const isStrict = ({ topologyPolicy }: Placement): boolean =>
+  topologyPolicy === 'restricted' || topologyPolicy === 'single-numa-node';
+
 // The key in a grant's record that stands for the choice `joint`.
 const JOINT_OPTION = 'joint-placement';
 

@@ -53,8 +53,8 @@ export class Topology {
   /** True if all cores have the same number of threads. */
   readonly isUniform: boolean;
   /**
-   * Threads per core, on average and rounded down, as the kubelet counts them. With
-   * `full-pcpus-only` requests are multiples of it.
+   * Threads per core; of cores that differ, the greatest number that divides the threads of each.
+   * With `full-pcpus-only` requests are multiples of it.
    */
   readonly cpusPerCore: number;
   /** The PCI devices without bridges, by id. Synthetic machines have none. */
@@ -75,7 +75,7 @@ export class Topology {
     this.l3Groups = this.#groups('l3');
     this.cores = this.#groups('core');
     this.isUniform = this.cores.every((core) => core.cpus.size === this.cores[0]!.cpus.size);
-    this.cpusPerCore = Math.floor(this.cpus.size / this.cores.length);
+    this.cpusPerCore = this.cores.reduce((unit, core) => greatestDivisor(unit, core.cpus.size), 0);
     this.nodes = this.#nodes(description);
     this.distances = description.distances.length > 0 ? description.distances : undefined;
     this.numaNodes = Object.freeze(this.nodes.map((node) => node.id));
@@ -132,9 +132,9 @@ export class Topology {
     let free = CpuSet.coerce(assigned ?? available);
     const reused = assigned === undefined && reusable !== undefined ? CpuSet.coerce(reusable) : CpuSet.EMPTY;
     if (assigned !== undefined && free.size !== request) return HintFamily.from([], this.numaNodes);
-    if (assigned === undefined && fullPhysicalCpusOnly && request % this.cpusPerCore === 0) {
-      free = this.wholeCores(free.union(reused));
-    }
+    const isWhole =
+      assigned === undefined && fullPhysicalCpusOnly === true && request % this.cpusPerCore === 0;
+    if (isWhole) free = this.wholeCores(free.union(reused));
     return new HintFamily(
       native.cpuHints({
         topology: this.handle,
@@ -142,6 +142,8 @@ export class Topology {
         reusable: reused.words,
         count: request,
         alignBySocket: alignBySocket === true,
+        wholeCores: isWhole && !this.isUniform,
+        keepsReusable: false,
       }),
       this.numaNodes,
     );
@@ -216,6 +218,8 @@ export class Topology {
     );
   }
 }
+
+const greatestDivisor = (a: number, b: number): number => (b === 0 ? a : greatestDivisor(b, a % b));
 
 const CPU_HINTS_OPTIONS = [
   'request',

@@ -33,14 +33,25 @@ void check(const Topology& topology, const CpuHintsRequest& request, Napi::Env e
   throw Napi::RangeError::New(env, "hints are for at least one CPU and at most 64 NUMA nodes");
 }
 
-// (topology, available, reusable, count, alignBySocket) -> family
+CpuHintsRequest to_cpu_hints_request(CpuSet available, CpuSet reusable, int count, uint32_t flags) {
+  return {.available = std::move(available),
+          .reusable = std::move(reusable),
+          .count = count,
+          .align_by_socket = (flags & 1) != 0,
+          .whole_cores = (flags & 2) != 0,
+          .keeps_reusable = (flags & 4) != 0};
+}
+
+// (topology, available, reusable, count, alignBySocket | wholeCores << 1 | keepsReusable << 2) ->
+// family
 Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
   WireReader wire(info.Env());
-  CpuHintsRequest request{.available = wire.id_set<CpuTag>(info[1]),
-                          .reusable = wire.id_set<CpuTag>(info[2]),
-                          .count = to_int(info[3], "the count"),
-                          .align_by_socket = to_bool(info[4], "alignBySocket")};
+  CpuSet available = wire.id_set<CpuTag>(info[1]);
+  CpuSet reusable = wire.id_set<CpuTag>(info[2]);
+  CpuHintsRequest request =
+      to_cpu_hints_request(std::move(available), std::move(reusable), to_int(info[3], "the count"),
+                           static_cast<uint32_t>(to_int(info[4], "the flags")));
   check(topology, request, info.Env());
   return to_wire(info.Env(), cpu_hints(topology, request).to_words());
 }
@@ -254,10 +265,10 @@ class OfferReader {
   // length.
   HintFamily cpus() {
     std::span<const uint32_t> head = take(2);
-    CpuHintsRequest request{.available = id_set(),
-                            .reusable = id_set(),
-                            .count = to_count(head[0]),
-                            .align_by_socket = head[1] != 0};
+    CpuSet available = id_set();
+    CpuSet reusable = id_set();
+    CpuHintsRequest request =
+        to_cpu_hints_request(std::move(available), std::move(reusable), to_count(head[0]), head[1]);
     const Topology& topology = to_topology(topology_);
     check(topology, request, env_);
     if (static_cast<int>(topology.spec().nodes.size()) == nodes_) return cpu_hints(topology, request);

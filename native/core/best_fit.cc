@@ -8,44 +8,14 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/core_sizes.h"
+
 namespace numalign {
 namespace {
 
 // Up to this many NUMA nodes, tries every combination, like the kubelet; above it, ranks them. 8
 // nodes give at most 3^8 pairs (combination, remainder subset); 16 would give 43 million.
 constexpr size_t kMostCombinedNodes = 8;
-
-// Tells if free cores can add up exactly to an amount.
-class CoreSizes {
- public:
-  void add(int size) {
-    if (static_cast<size_t>(size) >= free_.size()) free_.resize(size + 1);
-    free_[size]++;
-  }
-  void remove(int size) { free_[size]--; }
-
-  // A subset sum over the few different sizes: reachable[n] is how many cores of the current size
-  // reach n, or -1.
-  bool can_make(int amount) const {
-    std::vector<int> reachable(amount + 1, -1);
-    reachable[0] = 0;
-    for (size_t size = 1; size < free_.size(); size++) {
-      if (free_[size] == 0) continue;
-      for (int n = 0; n <= amount; n++) {
-        int before = n - static_cast<int>(size);
-        if (reachable[n] >= 0) {
-          reachable[n] = 0;
-        } else if (before >= 0 && reachable[before] >= 0 && reachable[before] < free_[size]) {
-          reachable[n] = reachable[before] + 1;
-        }
-      }
-    }
-    return reachable[amount] >= 0;
-  }
-
- private:
-  std::vector<int> free_;
-};
 
 // The free CPUs, the taken CPUs, and the orders in which elements are tried.
 class Accumulator {

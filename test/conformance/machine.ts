@@ -23,6 +23,15 @@ export function isIrregular(machine: MachineJson): boolean {
   );
 }
 
+/** What the cores that are wholly among these CPUs add up to. */
+export function coreSumsOf(machine: MachineJson, cpus: ReadonlySet<number>): ReadonlySet<number> {
+  let sums = new Set([0]);
+  for (const core of groupsOf(machine, 'core').values())
+    if (core.every((cpu) => cpus.has(cpu)))
+      sums = new Set([...sums, ...[...sums].map((sum) => sum + core.length)]);
+  return sums;
+}
+
 /** How many L3 groups these CPUs are in. */
 export function countL3Groups(machine: MachineJson, cpus: ReadonlySet<number>): number {
   return [...groupsOf(machine, 'uncoreCache').values()].filter((group) => group.some((cpu) => cpus.has(cpu)))

@@ -58,12 +58,16 @@ const container = (name: string, cpu: number, more: Record<string, number | stri
   guaranteed(name, { cpu, ...more });
 const podOf = (...containers: ReturnType<typeof guaranteed>[]) => ({ containers });
 
+/** The NUMA nodes of the CPUs and memory of a container. */
+const nodesNear = ({ topology }: Manager, { cpus, held, memory }: Plan['containers'][number]) =>
+  topology.nodesOf(cpus ? cpus.union(held) : held).union(NodeSet.from(memory.flatMap(({ nodes }) => nodes)));
+
 /** The NUMA nodes of each container that has any. */
-function nodesOfEach({ topology }: Manager, { containers }: Plan): NodeSet[] {
+function nodesOfEach(manager: Manager, { containers }: Plan): NodeSet[] {
   return containers
-    .map(({ cpus, held, memory, devices }) => {
-      const own = topology.nodesOf(cpus ? cpus.union(held) : held);
-      const near = own.union(NodeSet.from(memory.flatMap(({ nodes }) => nodes)));
+    .map((each) => {
+      const near = nodesNear(manager, each);
+      const { devices } = each;
       const far = Object.values(devices)
         .flat()
         .filter(({ nodes }) => nodes && !nodes.some((node) => near.has(node)))
@@ -133,6 +137,68 @@ describe('the jointly chosen nodes', () => {
     const [main] = plan.containers;
     expect(manager.topology.nodesOf(main!.cpus!).size).toBe(1);
     expect(unionOf(nodesOfEach(manager, plan)).size).toBe(2);
+  });
+
+  it('have CPUs and memory together, where only a device needs another one', async () => {
+    const devices = { [NIC]: ['a', 'b'].map((id) => ({ id, numaNodes: [2] })) };
+    const manager = await managerOf([{ cores: 1, gib: 1 }, four, { cores: 1, gib: 4 }], { devices });
+    await manager.admit(podOf(container('main', 2, { [NIC]: 1, memory: '2Gi' })));
+    const plan = manager.plan(podOf(container('main', 4, { memory: '1Gi', [NIC]: 1 })), JOINT);
+    expect(String(nodesNear(manager, plan.containers[0]!))).toBe('1');
+    expect(nodesOfEach(manager, plan).map(String)).toEqual(['1-2']);
+  });
+
+  it('have CPUs and memory together, where the devices need several anyhow', async () => {
+    const specs = [
+      { cores: 3, gib: 8 },
+      { cores: 0, gib: 4 },
+      { cores: 4, gib: 0 },
+    ];
+    const devices = { [NIC]: specs.map((_, node) => ({ id: `nic-${node}`, numaNodes: [node] })) };
+    const even = specs.map((_, a) => specs.map((_, b) => (a === b ? 10 : 20)));
+    const manager = await managerOf(specs, { devices }, even);
+    const asked = podOf(container('main', 2, { memory: '1Gi', [NIC]: 2 }));
+    for (const options of [{}, JOINT]) {
+      const plan = manager.plan(asked, { policy: 'none', ...options });
+      expect(nodesOfEach(manager, plan)[0]!.size).toBe(2);
+      expect(String(nodesNear(manager, plan.containers[0]!))).toBe('0');
+    }
+  });
+
+  it('of a pod aligned by socket are not narrowed: CPUs come from the fuller of its sockets', async () => {
+    const specs = [four, { cores: 0, gib: 8 }, { cores: 3, gib: 8 }, four];
+    const devices = { [NIC]: [0, 2].map((node) => ({ id: `nic-${node}`, numaNodes: [node] })) };
+    const manager = await managerOf(specs, { devices, memoryManagerPolicy: 'None' });
+    const nodes = (cpuManagerPolicyOptions: object) => {
+      const asked = podOf(container('main', 2, { [NIC]: 2 }));
+      const [main] = manager.plan(asked, { ...JOINT, cpuManagerPolicyOptions }).containers;
+      return String(manager.topology.nodesOf(main!.cpus!));
+    };
+    expect([nodes({ 'align-by-socket': true }), nodes({})]).toEqual(['0', '2']);
+  });
+
+  it('of several containers are near each other, if that costs none of them a node', async () => {
+    const manager = await managerOf([four, four, four, four], {}, CROSSED);
+    const asked = podOf(container('one', 6), container('two', 6));
+    const nodes = (options: object) => nodesOfEach(manager, manager.plan(asked, options)).map(String);
+    expect([nodes({}), nodes(JOINT)]).toEqual([
+      ['0', '1'],
+      ['0', '2'],
+    ]);
+  });
+
+  it('of one container are near each other, before those of the pod are', async () => {
+    // Nodes 0 and 1 are the nearest pair, nodes 2 to 4 the nearest three.
+    const apart = (a: number, b: number) => (a === b ? 10 : a < 2 && b < 2 ? 11 : a > 1 && b > 1 ? 12 : 40);
+    const nodes = [0, 1, 2, 3, 4];
+    const distances = nodes.map((a) => nodes.map((b) => apart(a, b)));
+    const manager = await managerOf(
+      nodes.map(() => four),
+      {},
+      distances,
+    );
+    const asked = podOf(container('wide', 14), container('narrow', 6));
+    expect(nodesOfEach(manager, manager.plan(asked, JOINT)).map(String)).toEqual(['0-1', '2']);
   });
 
   it('are shared by the containers of a pod, if that costs none of them a node', async () => {
@@ -270,7 +336,10 @@ const placements = fc.record({
   initContainerLookahead: fc.boolean(),
 } as const) as fc.Arbitrary<NonNullable<Parameters<Manager['plan']>[1]>>;
 
-/** The order of placements: nodes by container, of the pod, and the distance between these. */
+/**
+ * The order of placements: nodes by container, of the pod, the distances between these, and the
+ * nodes of CPUs and memory.
+ */
 function costOf(manager: Manager, plan: Plan): readonly number[] {
   const { distances, numaNodes } = manager.topology;
   const apart = (nodes: NodeSet) => {
@@ -286,6 +355,7 @@ function costOf(manager: Manager, plan: Plan): readonly number[] {
     all.size,
     each.reduce((sum, nodes) => sum + apart(nodes), 0),
     apart(all),
+    plan.containers.reduce((sum, container) => sum + nodesNear(manager, container).size, 0),
   ];
 }
 

@@ -4,6 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NodeSet, openManager } from '../../lib/index.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
+import { guaranteed, simulate } from '../support/simulated.js';
 
 async function open(): Promise<Manager> {
   const manager = await openManager({ topology: await discover({ synthetic: 'numa:2 core:32 pu:1' }) });
@@ -49,8 +50,11 @@ describe('an error', () => {
       /^65 exclusive CPUs requested: this machine has 64 CPUs, and one of .*; at most 63 can be granted now; cpu: free/,
     );
     expect(await message(64)).not.toMatch(/this machine|ever/);
+    const held = await manager.acquire({ cpu: 1 });
+    expect(await message(64)).toMatch(/: at most 63 can ever be granted \(of CPUs 0-63\), and one of /);
+    await held.release();
     expect((await errorOf(() => manager.acquire({ cpu: 65, policy: 'single-numa-node' }))).message).toContain(
-      'cpu: 65 requested; at most 64 can ever be granted; free by NUMA node: ',
+      'cpu: 65 requested; at most 63 can ever be granted; free by NUMA node: ',
     );
     await manager.configure({ reservedSystemCPUs: '0-31' });
     expect(await message(40)).toMatch(/^40 exclusive CPUs requested: 32 are free \(32-63\); cpu: free/);
@@ -61,6 +65,30 @@ describe('an error', () => {
     await grant.release();
     await manager.configure({ reservedSystemCPUs: '0-63' });
     expect(await message(1)).toContain('the settings leave no CPU that can be granted');
+  });
+
+  it('for more than whole cores can ever give leaves one whole core shared', async () => {
+    const manager = await simulate('package:2 core:4 pu:2', {
+      cpuManagerPolicyOptions: { 'full-pcpus-only': true },
+    });
+    const { explanation } = manager.plan(
+      { containers: [guaranteed('main', { cpu: 18 })] },
+      { policy: 'single-numa-node' },
+    );
+    expect(explanation!.text).toContain('cpu: 18 requested; at most 14 can ever be granted; ');
+  });
+
+  it('for a grant or pod name as holders only others', async () => {
+    const manager = await open();
+    const other = await manager.acquire({ cpu: 1 });
+    const grant = await manager.acquire({ cpu: 2 });
+    const pod = { containers: [guaranteed('a', { cpu: 40 }), guaranteed('b', { cpu: 40 })] };
+    const uids = async (refused: Promise<unknown>) => {
+      const { details } = await errorOf(() => refused);
+      return (details.holders as { uid: string }[]).map(({ uid }) => uid);
+    };
+    expect(await uids(manager.admit(pod))).toEqual([other.uid, grant.uid]);
+    expect(await uids(grant.resize({ cpu: 65 }))).toEqual([other.uid]);
   });
 
   it('for a grant that cannot grow counts all CPUs of the grant, like the request', async () => {

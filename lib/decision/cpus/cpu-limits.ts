@@ -7,6 +7,7 @@ import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { Placement } from '../../input/placement.js';
 import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
+import type { Topology } from '../../machine/topology.js';
 import { choices, mixedMilli, podExclusiveCount, siblings } from './cpu-choices.js';
 import type { Draft } from './draft.js';
 
@@ -69,17 +70,26 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
 
 // Why the request can never be met, with any settings or with these; empty if it can.
 function limitText(draft: Draft, count: number, from: CpuSet): string[] {
-  const { state, present, pool, allowed, kept } = draft;
-  const all = grantableCpus(state.settings, present, pool)
-    .intersection(allowed)
-    .intersection(choices(draft, count).machine.cpus);
+  const { present, pool, kept } = draft;
+  const all = everGrantable(draft, count);
   if (all.isEmpty && !kept)
     return [`the settings leave no ${pool === 'isolated' ? 'isolated ' : ''}CPU that can be granted`];
   const { size } = present.online;
   if (count > size) return [`this machine has ${size} CPU${size === 1 ? '' : 's'}`];
-  if (kept || count <= all.size || all.equals(from)) return [];
-  return [`at most ${all.size} can ever be granted (of ${cpusNamed(all)})`];
+  const most = mostEver(draft, all);
+  if (kept || count <= most || all.equals(from)) return [];
+  return [`at most ${most} can ever be granted (of ${cpusNamed(all)})`];
 }
+
+/** The CPUs that the settings let a request for `count` have, granted or not. */
+export const everGrantable = (draft: Draft, count: number): CpuSet =>
+  grantableCpus(draft.state.settings, draft.present, draft.pool)
+    .intersection(draft.allowed)
+    .intersection(choices(draft, count).machine.cpus);
+
+/** How many of these CPUs can be granted on the empty machine. */
+export const mostEver = (draft: Draft, cpus: CpuSet): number =>
+  mostBeside(draft, cpus, sharedPool({ ...draft.state, pods: [], kubelet: null }, draft.present));
 
 function freeText(free: CpuSet, keptCount = 0): string {
   const beside = keptCount === 0 ? '' : `, beside ${keptCount} of this grant`;
@@ -109,13 +119,17 @@ function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
 }
 
 /** How many CPUs in `from` can be granted. One stays if they are the whole shared pool. */
-function mostOf(draft: Draft, from: CpuSet): number {
-  const { topology, placement } = draft;
-  const shared = sharedBeside(draft);
+const mostOf = (draft: Draft, from: CpuSet): number => mostBeside(draft, from, sharedBeside(draft));
+
+function mostBeside({ topology, placement }: Draft, from: CpuSet, shared: CpuSet): number {
   const all = placement.holdSiblings ? from.union(siblings(topology, from)) : from;
-  const isLast = !shared.isEmpty && shared.isSubsetOf(all);
-  return isLast ? Math.max(from.size - (mustBeWhole(placement) ? topology.cpusPerCore : 1), 0) : from.size;
+  if (shared.isEmpty || !shared.isSubsetOf(all)) return from.size;
+  return from.size - (mustBeWhole(placement) ? leastCore(topology, from) : Math.min(1, from.size));
 }
+
+// The fewest threads of a core in `from`; without such a core, all of `from`.
+const leastCore = ({ cores }: Topology, from: CpuSet): number =>
+  cores.reduce((least, { cpus }) => (cpus.isSubsetOf(from) ? Math.min(least, cpus.size) : least), from.size);
 
 function keptShared(draft: Draft, count: number, most: number, limit: readonly string[] = []): string {
   const pool = sharedBeside(draft);

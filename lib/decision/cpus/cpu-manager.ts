@@ -3,7 +3,7 @@
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { Placement } from '../../input/placement.js';
+import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
@@ -59,9 +59,15 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
       reusable: reusable.intersection(from).words,
       count,
       alignBySocket: placement.alignBySocket,
+      wholeCores: mustAddUp(machine, placement),
+      keepsReusable: draft.kept !== undefined,
     },
   };
 }
+
+/** True if whole cores are required and may not add up to every amount, because their sizes differ. */
+export const mustAddUp = ({ isUniform }: Topology, placement: Placement): boolean =>
+  mustBeWhole(placement) && !isUniform;
 
 /** The CPUs of these NUMA nodes. `alignBySocket`: the CPUs of all their sockets. */
 export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
@@ -180,10 +186,7 @@ function takeNearFirst(
 ): CpuSet {
   const most = Math.min(sizeOfBoth(from, near), count);
   const cpus = takeParts(machine, placement, from, near, most, count, false);
-  const mayNotBeWhole = mustBeWhole(placement) && !machine.isUniform;
-  if (!mayNotBeWhole || machine.wholeCores(cpus).equals(cpus)) return cpus;
-  // Cores of different sizes may not add up on the near nodes alone. If they add up nowhere, fewer
-  // near CPUs do not help.
+  if (!mustAddUp(machine, placement) || machine.wholeCores(cpus).equals(cpus)) return cpus;
   const tryTake = (nearby: number) => {
     try {
       return takeParts(machine, placement, from, near, nearby, count, true);
@@ -192,6 +195,13 @@ function takeNearFirst(
       throw error;
     }
   };
+  if (!near.isEmpty && isStrict(placement)) {
+    const whole = tryTake(most);
+    if (whole) return whole;
+    throw new UnevenCores(count, from.intersection(near));
+  }
+  // Cores of different sizes may not add up on the near nodes alone. If they add up nowhere, fewer
+  // near CPUs do not help.
   const anywhere = tryTake(0);
   for (let nearby = most; anywhere && nearby > 0; nearby--) {
     const whole = tryTake(nearby);

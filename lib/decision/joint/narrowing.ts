@@ -5,7 +5,7 @@ import type { TopologyHint } from '../../machine/hints.js';
 import { cpuHints } from '../cpus/cpu-manager.js';
 import type { Draft } from '../cpus/draft.js';
 import { type Hints, mergeOffered } from '../hints/merge-hints.js';
-import { candidates, keptNodes, memoryHints } from '../memory/memory-hints.js';
+import { candidates, memoryHints } from '../memory/memory-hints.js';
 import type { MemoryRequests } from '../memory/memory-requests.js';
 import { jointSite } from './joint-site.js';
 
@@ -25,23 +25,30 @@ export function narrowed(
   memory: MemoryRequests,
   hint: TopologyHint,
 ): ResourceHints {
-  const { nodes } = hint;
   // Nothing to choose; a resized container stays where it is.
-  if (nodes === null || nodes.size <= 1 || draft.kept) return undivided(hint);
-  const best = (hints: Hints | undefined): TopologyHint => {
-    if (!hints) return hint;
-    const { merged } = mergeOffered([hints], jointSite(draft, 'best-effort', nodes));
-    return merged.admitted && merged.hint.nodes?.isSubsetOf(nodes) ? merged.hint : hint;
+  if (hint.nodes === null || hint.nodes.size <= 1 || draft.kept) return undivided(hint);
+  const best = (near: TopologyHint, ...hints: readonly (Hints | undefined)[]): TopologyHint => {
+    const asked = hints.filter((each) => each !== undefined);
+    if (asked.length < hints.length) return near;
+    const { merged } = mergeOffered(asked, jointSite(draft, 'best-effort', near.nodes!));
+    return merged.admitted && merged.hint.nodes?.isSubsetOf(near.nodes!) ? merged.hint : near;
   };
+  const cpuQuestion = cpuHints(draft, container);
+  const memoryQuestion = memoryHints(draft, memory);
+  // With alignBySocket, all nodes of a socket count as near.
+  const { alignBySocket } = draft.placement;
+  // The other nodes are for devices: CPUs and memory stay together.
+  const near = alignBySocket ? hint : best(hint, cpuQuestion, memoryQuestion);
   const mayShare = () => {
     const { merged } = mergeOffered(
-      [candidates(draft, memory, [...nodes])],
-      jointSite(draft, 'best-effort', nodes),
+      [candidates(draft, memory, [...near.nodes!])],
+      jointSite(draft, 'best-effort', near.nodes!),
     );
-    return merged.admitted && merged.hint.nodes?.equals(nodes);
+    return merged.admitted && merged.hint.nodes?.equals(near.nodes!);
   };
-  // With alignBySocket, all nodes of a socket count as near.
-  const cpus = draft.placement.alignBySocket ? hint : best(cpuHints(draft, container));
-  const isWhole = memory.length === 0 || keptNodes(draft).length > 0 || mayShare();
-  return { cpus, memory: isWhole ? hint : best(memoryHints(draft, memory)) };
+  const isWhole = memory.length === 0 || mayShare();
+  return {
+    cpus: alignBySocket ? hint : best(near, cpuQuestion),
+    memory: isWhole ? near : best(near, memoryQuestion),
+  };
 }

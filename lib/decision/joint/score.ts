@@ -12,6 +12,14 @@ export interface Score {
   /** The distances among these nodes. */
   readonly containersApart: number;
   readonly podApart: number;
+  /** The number of NUMA nodes of CPUs and memory, without those of devices, summed over containers. */
+  readonly ofCpusAndMemory: number;
+}
+
+/** The NUMA nodes of what a container has. */
+export interface Places {
+  readonly all: NodeSet;
+  readonly cpusAndMemory: NodeSet;
 }
 
 /** The sum of the distances between all pairs of these nodes, both ways. */
@@ -23,19 +31,21 @@ export function distanceOf({ distances, numaNodes }: Topology, nodes: NodeSet): 
   return sum;
 }
 
-/** `each`: the nodes of each container. */
-export function scoreOf(topology: Topology, each: readonly NodeSet[]): Score {
-  const pod = each.reduce((all, nodes) => all.union(nodes), NodeSet.EMPTY);
-  let [placed, ofContainers, containersApart] = [0, 0, 0];
-  for (const nodes of each) {
-    if (!nodes.isEmpty) placed++;
-    ofContainers += nodes.size;
-    containersApart += distanceOf(topology, nodes);
+/** `each`: by container. */
+export function scoreOf(topology: Topology, each: readonly Places[]): Score {
+  const pod = each.reduce((nodes, { all }) => nodes.union(all), NodeSet.EMPTY);
+  let [placed, ofContainers, containersApart, ofCpusAndMemory] = [0, 0, 0, 0];
+  for (const { all, cpusAndMemory } of each) {
+    if (!all.isEmpty) placed++;
+    ofContainers += all.size;
+    containersApart += distanceOf(topology, all);
+    ofCpusAndMemory += cpusAndMemory.size;
   }
-  return { placed, ofContainers, ofPod: pod.size, containersApart, podApart: distanceOf(topology, pod) };
+  const podApart = distanceOf(topology, pod);
+  return { placed, ofContainers, ofPod: pod.size, containersApart, podApart, ofCpusAndMemory };
 }
 
-const ORDER = ['ofContainers', 'ofPod', 'containersApart', 'podApart'] as const;
+const ORDER = ['ofContainers', 'ofPod', 'containersApart', 'podApart', 'ofCpusAndMemory'] as const;
 
 export function isBetter(one: Score, other: Score): boolean {
   for (const by of ORDER) if (one[by] !== other[by]) return one[by] < other[by];

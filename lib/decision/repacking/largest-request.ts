@@ -5,6 +5,8 @@ import { guaranteedPod } from '../../input/pods/pod-request.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
 import type { AdmissionRequest } from '../../input/request.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
+import { mustBeWhole } from '../cpus/cpu-limits.js';
+import { mustAddUp } from '../cpus/cpu-manager.js';
 import { decideWhether } from '../decision.js';
 import type { Question } from '../question.js';
 import type { Repacking } from './repacking.js';
@@ -37,9 +39,8 @@ export function largestByNode(askFor: AskFor): ReadonlyMap<number, number> {
 }
 
 function largestWithin(askFor: AskFor, cpus: CpuSet): number {
-  const unit = unitOf(askFor);
-  const fits = (count: number) => decideWhether({ ...askFor(count * unit), within: cpus });
-  return unit * (lastThat(0, Math.floor(cpus.size / unit), fits)?.count ?? 0);
+  const fits = (count: number) => decideWhether({ ...askFor(count), within: cpus });
+  return greatest(askFor, 0, cpus.size, fits)?.count ?? 0;
 }
 
 /** The repacking for the largest request; undefined if it cannot exceed `least` CPUs. */
@@ -48,37 +49,34 @@ export function largerBy(
   least: number,
   search: (question: Question) => Repacking | undefined,
 ): Repacking | undefined {
-  const unit = unitOf(askFor);
   const most = Math.max(...askFor(1).topology.nodes.map(({ cpus }) => cpus.size));
-  return lastThat(Math.floor(least / unit), Math.floor(most / unit), (count) => search(askFor(count * unit)))
-    ?.answer;
-}
-
-function unitOf(askFor: AskFor): number {
-  const { topology, request } = askFor(1);
-  const { fullPhysicalCpusOnly, holdSiblings } = request.placement;
-  return fullPhysicalCpusOnly && !holdSiblings ? topology.cpusPerCore : 1;
+  return greatest(askFor, least, most, (count) => search(askFor(count)))?.answer;
 }
 
 /** The state after the moves, without the request's pod. */
 export const afterMoves = ({ next, pod }: Repacking) => removePods(next(), new Set([pod.uid]));
 
-// The greatest count from `least` + 1 to `most` with an answer, and the answer. REQUIRES: all lower
-// counts have an answer, too.
-function lastThat<T>(
+// The greatest count above `least`, up to `most`, with an answer, and the answer.
+function greatest<T>(
+  askFor: AskFor,
   least: number,
   most: number,
   answerFor: (count: number) => T | undefined,
 ): { readonly count: number; readonly answer: T } | undefined {
+  const { topology, request } = askFor(1);
+  const unit = mustBeWhole(request.placement) ? topology.cpusPerCore : 1;
   let last: { readonly count: number; readonly answer: T } | undefined;
-  let [low, high] = [least + 1, most];
+  let [low, high] = [Math.floor(least / unit) + 1, Math.floor(most / unit)];
+  // Cores of different sizes may add up to a count, but not to a lower one.
+  const isOneByOne = mustAddUp(topology, request.placement);
   while (low <= high) {
-    const count = Math.floor((low + high) / 2);
+    const half = isOneByOne ? high : Math.floor((low + high) / 2);
+    const count = half * unit;
     const answer = answerFor(count);
-    if (answer === undefined) high = count - 1;
+    if (answer === undefined) high = half - 1;
     else {
       last = { count, answer };
-      low = count + 1;
+      low = half + 1;
     }
   }
   return last;

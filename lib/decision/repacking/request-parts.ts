@@ -1,6 +1,7 @@
 // RequestParts: the parts of a request, and the NUMA nodes on which its policy could admit each
 // part, whatever moves. Pure.
 import { native } from '../../base/native.js';
+import { isStrict } from '../../input/placement.js';
 import { podTotal } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
@@ -8,6 +9,7 @@ import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
 import { requestsFor } from '../alignment.js';
 import { exclusiveCount, oneThreadACore, podExclusiveCount } from '../cpus/cpu-choices.js';
+import { mustAddUp } from '../cpus/cpu-manager.js';
 import type { Draft } from '../cpus/draft.js';
 import { availableDevices } from '../devices/device-draft.js';
 import { deviceHints } from '../devices/device-hints.js';
@@ -67,9 +69,9 @@ function partOf(draft: Draft, container: ContainerRequest | undefined): RequestP
   const { pod, placement } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   const { devices, memory } = requestsFor(draft, container);
-  const { topologyPolicy } = placement;
-  const isStrict = topologyPolicy === 'restricted' || topologyPolicy === 'single-numa-node';
-  const places = isStrict ? strictPlaces(draft, count, memory, devices) : freePlaces(draft, memory, devices);
+  const places = isStrict(placement)
+    ? strictPlaces(draft, count, memory, devices)
+    : freePlaces(draft, memory, devices);
   return { count, memory, places, stays: container?.kind !== 'init' };
 }
 
@@ -126,6 +128,8 @@ function cpuFamily({ topology, placement }: Draft, count: number): HintFamily {
     reusable: new Uint32Array(),
     count,
     alignBySocket: placement.alignBySocket,
+    wholeCores: mustAddUp(machine, placement),
+    keepsReusable: false,
   };
   return new HintFamily(native.cpuHints(call), topology.numaNodes);
 }

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 
 #include "core/id_list.h"
 #include "support/random_machine.h"
@@ -69,6 +72,78 @@ TEST(CpuHints, SayTheSameInBothForms) {
       ASSERT_EQ(prefers(bits, mask), prefers(linear, mask)) << mask;
     }
   }
+}
+
+// The amounts that the whole cores of `available` on the nodes of a mask add up to.
+std::set<int> sums_of(const Topology& topology, const CpuSet& available, uint64_t mask) {
+  std::map<int, std::vector<int>> threads;
+  std::map<int, int> node_of;
+  for (const CpuInfo& cpu : topology.spec().cpus) {
+    threads[cpu.core].push_back(cpu.cpu);
+    node_of[cpu.core] = cpu.node;
+  }
+  std::set<int> sums{0};
+  for (const auto& [core, cpus] : threads) {
+    const auto node = std::ranges::find(topology.spec().nodes, node_of[core], &NodeInfo::node);
+    const auto position = node - topology.spec().nodes.begin();
+    const bool is_inside = (mask >> position & 1) != 0;
+    if (!is_inside || !std::ranges::all_of(cpus, [&](int cpu) { return available.contains(cpu); })) continue;
+    std::set<int> more = sums;
+    for (int sum : sums) more.insert(sum + static_cast<int>(cpus.size()));
+    sums = std::move(more);
+  }
+  return sums;
+}
+
+TEST(CpuHints, OfWholeCoresOfferTheMasksWhoseCoresAddUpAndPreferTheFewestNodesThatCouldEver) {
+  std::mt19937 engine(test::seed());
+  auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
+  for (int i = 0; i < static_cast<int>(test::rounds(2000)); i++) {
+    auto topology = Topology::create(test::random_machine(between, {6, 60})).value();
+    CpuHintsRequest request{.available = test::random_available(between, *topology),
+                            .count = between(1, std::min(topology->cpus().size(), 20)),
+                            .whole_cores = true};
+    HintFamily bits = cpu_hints(*topology, request);
+    HintFamily linear = cpu_hints(*topology, request, 0);
+    EXPECT_EQ(HintFamily::from_words(linear.to_words()), linear);
+    const uint64_t all = all_nodes(static_cast<int>(topology->spec().nodes.size()));
+    auto adds_up = [&](const CpuSet& free, uint64_t mask) {
+      return sums_of(*topology, free, mask).contains(request.count);
+    };
+    if (!adds_up(request.available, all)) continue;  // left to the allocation, which says why
+    int narrowest = NodeMask::kBits;
+    for (uint64_t mask = 1; mask <= all; mask++) {
+      if (adds_up(topology->cpus(), mask)) narrowest = std::min(narrowest, count_ones(mask));
+    }
+    for (uint64_t mask = 1; mask <= all; mask++) {
+      bool has_cpus = true;  // each of its nodes
+      for_each_node(mask, [&](int at) {
+        has_cpus &=
+            std::ranges::count(topology->spec().cpus, topology->spec().nodes[at].node, &CpuInfo::node) > 0;
+      });
+      const bool is_right = has_cpus && adds_up(request.available, mask);
+      ASSERT_EQ(offers(bits, mask), is_right) << request.count << " CPUs on " << mask;
+      ASSERT_EQ(prefers(bits, mask), is_right && count_ones(mask) == narrowest);
+      ASSERT_FALSE(offers(linear, mask) && !is_right);
+      if (count_ones(mask) == 1 || !linear.approximate) {
+        ASSERT_EQ(offers(linear, mask), is_right);
+      }
+    }
+  }
+}
+
+TEST(CpuHints, OfWholeCoresLetAGrantKeepWhatItHas) {
+  TopologySpec spec;  // node 0: {0,1} {2,3}, node 1: {4} {5,6}
+  for (int cpu = 0; cpu < 4; cpu++) spec.cpus.push_back({cpu, cpu / 2 * 2, 0, 0, 0, 0});
+  for (auto [cpu, core] : {std::pair{4, 4}, {5, 5}, {6, 5}}) spec.cpus.push_back({cpu, core, 0, 0, 0, 1});
+  for (int node : {0, 1}) spec.nodes.push_back({node, 0, {}, {}});
+  auto topology = Topology::create(std::move(spec)).value();
+  CpuHintsRequest request{.available = cpus("2-6"), .reusable = cpus("0-1"), .count = 3, .whole_cores = true};
+  request.keeps_reusable = true;
+  EXPECT_TRUE(offers(cpu_hints(*topology, request), 0b11));
+  EXPECT_FALSE(offers(cpu_hints(*topology, request), 0b01)) << "one more would be half a core";
+  request.count = 2;
+  EXPECT_TRUE(offers(cpu_hints(*topology, request), 0b01)) << "it has them already";
 }
 
 TEST(WholeCores, AreThoseWithEveryThread) {

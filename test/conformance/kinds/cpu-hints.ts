@@ -13,7 +13,7 @@ import {
 } from '../case.js';
 import { idsOf } from '../cpu-list.js';
 import { type RecordedHint, recordedHint } from '../hint.js';
-import { groupsOf, hasHalfCores, wholeCoresOf } from '../machine.js';
+import { coreSumsOf, groupsOf, hasHalfCores, isIrregular, wholeCoresOf } from '../machine.js';
 
 interface CpuHintsCase extends Case {
   readonly topology: string;
@@ -53,21 +53,42 @@ function intendedCount(vector: CpuHintsCase, machine: MachineJson): Counted {
   return [...(isByCore ? wholeCoresOf(machine, counted) : counted)];
 }
 
-/** The hints where these CPUs count. */
-function hintsOf(counted: Counted, vector: CpuHintsCase, machine: MachineJson): RecordedHint[] {
+/** Tells if nodes with these CPUs could have the request, of the counted CPUs or on the empty machine. */
+interface Fit {
+  readonly now: (inside: ReadonlySet<number>) => boolean;
+  readonly ever: (inside: ReadonlySet<number>) => boolean;
+}
+
+const fitOf = (counted: Counted, { request }: CpuHintsCase): Fit => ({
+  now: (inside) => counted.filter((cpu) => inside.has(cpu)).length >= request,
+  ever: (inside) => inside.size >= request,
+});
+
+/** On a machine whose cores differ in size, whole cores must add up to the request. */
+function intendedFit(vector: CpuHintsCase, machine: MachineJson): Fit {
   const { request, options, assigned } = vector;
-  if (assigned !== undefined && counted.length !== request) return [];
+  const counted = intendedCount(vector, machine);
+  const addsUp = (cpus: Iterable<number>) => coreSumsOf(machine, new Set(cpus)).has(request);
+  if (options.fullPhysicalCpusOnly !== true || assigned !== undefined || !addsUp(counted))
+    return fitOf(counted, vector);
+  return { now: (inside) => addsUp(counted.filter((cpu) => inside.has(cpu))), ever: addsUp };
+}
+
+/** The hints on nodes that fit. */
+function hintsOf({ now, ever }: Fit, vector: CpuHintsCase, machine: MachineJson): RecordedHint[] {
+  const { request, options, assigned } = vector;
+  if (assigned !== undefined && idsOf(assigned).size !== request) return [];
   const reusable = assigned === undefined ? [...idsOf(vector.reusable)] : [];
   const nodes = groupsOf(machine, 'numa');
   const sockets = [...groupsOf(machine, 'socket').values()];
   const masks = masksOf([...nodes.keys()].sort((a, b) => a - b));
   const cpusIn = (mask: number[]) => new Set(mask.flatMap((node) => nodes.get(node)!));
-  const fewestNodes = masks.find((mask) => cpusIn(mask).size >= request)?.length ?? nodes.size;
+  const fewestNodes = masks.find((mask) => ever(cpusIn(mask)))?.length ?? nodes.size;
   const fewestSockets = Math.ceil(fewestNodes / Math.floor(nodes.size / sockets.length));
   return masks.flatMap((mask) => {
     const inside = cpusIn(mask);
     const has = (cpu: number) => inside.has(cpu);
-    if (!reusable.every(has) || counted.filter(has).length < request) return [];
+    if (!reusable.every(has) || !now(inside)) return [];
     const used = sockets.filter((socket) => socket.some(has)).length;
     const isAligned = options.alignBySocket === true && used === fewestSockets;
     return [{ nodes: mask, preferred: mask.length === fewestNodes || isAligned }];
@@ -80,11 +101,15 @@ function hintsOf(counted: Counted, vector: CpuHintsCase, machine: MachineJson): 
  */
 function letterOf(vector: CpuHintsCase, machine: MachineJson): string | undefined {
   const { available, reusable, options, hints } = vector;
-  if (JSON.stringify(hints) !== JSON.stringify(hintsOf(recordedCount(vector), vector, machine)))
+  if (
+    JSON.stringify(hints) !== JSON.stringify(hintsOf(fitOf(recordedCount(vector), vector), vector, machine))
+  )
     return undefined;
   const free = idsOf(available);
   if ([...idsOf(reusable)].some((cpu) => free.has(cpu))) return 'D4';
-  return options.fullPhysicalCpusOnly && hasHalfCores(machine, free) ? 'A4' : undefined;
+  if (!options.fullPhysicalCpusOnly) return undefined;
+  if (hasHalfCores(machine, free)) return 'A4';
+  return isIrregular(machine) ? 'A1' : undefined;
 }
 
 const show = (hints: readonly RecordedHint[]) =>
@@ -121,7 +146,7 @@ export const cpuHints: Kind = {
     if ('error' in answer) return failed(show(vector.hints), describeError(answer.error));
     if (JSON.stringify(answer.value) === JSON.stringify(vector.hints)) return passed;
     const letter = letterOf(vector, recorded);
-    const intended = hintsOf(intendedCount(vector, recorded), vector, recorded);
+    const intended = hintsOf(intendedFit(vector, recorded), vector, recorded);
     if (letter && JSON.stringify(answer.value) === JSON.stringify(intended)) return diverged(letter);
     return failed(show(vector.hints), `${show(answer.value)} (${show(intended)} are intended)`);
   },

@@ -618,6 +618,13 @@ class Replay {
     if (!isOfHalves && !isIrregular(this.#machine)) return undefined;
     if (!this.#areTaken(podUid, theirs, free, 'average')) return undefined;
     if (!this.#areTaken(podUid, new Map(ours), free, 'own')) return undefined;
+    // What a strict policy promises holds whatever the letter.
+    const leavesHint = ({ cpus, hint }: Pick<Holding, 'cpus' | 'hint'>) => {
+      const own = idsOf(cpus ?? '');
+      return hint.nodes !== null && this.#near(hint, own).size < own.size;
+    };
+    const isStrict = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
+    if (isStrict && ours.some(([, holding]) => leavesHint(holding))) return undefined;
     // Nothing is compared with CPUs that were not free.
     const isFree = [...theirs.values()].every(({ cpus }) =>
       [...idsOf(cpus ?? '')].every((cpu) => free.includes(cpu)),
