@@ -3,6 +3,7 @@
 import { Refusal } from '../base/refusal.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { HintFamily } from '../machine/hints.js';
+import type { Draft } from './cpus/draft.js';
 import { bestTrial, type Trial, type Way } from './joint/best-trial.js';
 import { roomsOf } from './joint/rooms.js';
 import { scoreOf } from './joint/score.js';
@@ -41,7 +42,10 @@ export function placeJointly(progress: Progress, steps: Steps): void {
 }
 
 function attempt(begun: Progress, way: Way, { place }: Steps): Trial<Progress> | undefined {
-  const placed: Progress = { ...begun, joint: typeof way === 'string' ? undefined : way };
+  const placed: Progress =
+    typeof way === 'string'
+      ? { ...begun, joint: undefined, draft: asKubelet(begun.draft) }
+      : { ...begun, joint: way };
   try {
     place(placed, way === 'ahead');
   } catch (error) {
@@ -51,6 +55,12 @@ function attempt(begun: Progress, way: Way, { place }: Steps): Trial<Progress> |
   const each = placed.allocations.map((allocation) => placesOf(placed, allocation));
   return { placed, score: scoreOf(placed.draft.topology, each) };
 }
+
+// The kubelet's way takes the CPUs that the kubelet takes.
+const asKubelet = (draft: Draft): Draft => ({
+  ...draft,
+  placement: { ...draft.placement, choice: 'kubelet' },
+});
 
 // Allocations of custom providers cannot be compared, only given back.
 function onlyTrial(begun: Progress, steps: Steps): Trial<Progress> | undefined {

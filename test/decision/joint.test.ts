@@ -39,6 +39,12 @@ function machineOf(nodes: readonly NodeSpec[], distances?: readonly (readonly nu
   } as unknown as MachineJson;
 }
 
+/** The same with cores of four threads: two of two threads are one. */
+const fourThreads = ({ cpus, ...json }: MachineJson): MachineJson => ({
+  ...json,
+  cpus: cpus.map(([cpu, , ...rest]) => [cpu!, cpu! - (cpu! % 4), ...rest]),
+});
+
 const managerOf = async (
   nodes: readonly NodeSpec[],
   options: ManagerOptions = {},
@@ -163,6 +169,33 @@ describe('the jointly chosen nodes', () => {
       expect(nodesOfEach(manager, plan)[0]!.size).toBe(2);
       expect(String(nodesNear(manager, plan.containers[0]!))).toBe('0');
     }
+  });
+
+  it('are as few as the kubelet’s, which leaves rests of L3 groups alone in v1.32', async () => {
+    const specs = [
+      { cores: 6, gib: 1 },
+      { cores: 4, gib: 3 },
+      { cores: 6, gib: 0 },
+    ];
+    const devices = { [NIC]: specs.map((_, node) => ({ id: `nic-${node}`, numaNodes: [node] })) };
+    const even = specs.map((_, a) => specs.map((_, b) => (a === b ? 10 : 20)));
+    const options = { devices, kubeletVersion: 'v1.32', topologyManagerPolicy: 'none' } as const;
+    const json = fourThreads(machineOf(specs, even));
+    const manager = await simulate(await discover({ json }), {
+      ...options,
+      cpuManagerPolicyOptions: { 'prefer-align-cpus-by-uncorecache': true },
+    });
+    await manager.admit(podOf(container('other', 6, { memory: '1152Mi' })), { policy: 'best-effort' });
+    const asked = podOf(
+      container('one', 2, { memory: '128Mi', [NIC]: 1 }),
+      container('two', 1, { memory: '1Gi', [NIC]: 2 }),
+    );
+    const sizes = (more: object) =>
+      nodesOfEach(manager, manager.plan(asked, { scope: 'pod', ...more })).reduce(
+        (n, { size }) => n + size,
+        0,
+      );
+    expect(sizes(JOINT)).toBeLessThanOrEqual(sizes({}));
   });
 
   it('of a pod aligned by socket are not narrowed: CPUs come from the fuller of its sockets', async () => {
@@ -371,13 +404,14 @@ describe('on any machine', () => {
         fc.array(fc.tuple(pods, fc.constantFrom('kubelet', 'joint')), { maxLength: 4 }),
         pods,
         placements,
-        async (json, others, asked, placement) => {
+        fc.constantFrom('v1.32', 'v1.36'),
+        async (json, others, asked, placement, kubeletVersion) => {
           const topology = await discover({ json });
           const nics = topology.numaNodes.map((node, i) => ({
             id: `nic-${node}`,
             numaNodes: i % 3 === 2 ? [node, topology.numaNodes[i - 1]!] : [node],
           }));
-          const manager = await openManager({ topology, devices: { [NIC]: nics } });
+          const manager = await openManager({ topology, kubeletVersion, devices: { [NIC]: nics } });
           try {
             for (const [other, choice] of others) {
               const options = { owner: 'persistent', placement: choice as 'kubelet' } as const;
