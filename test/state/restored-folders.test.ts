@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CpuSet } from '../../lib/index.js';
+import { discover } from '../../lib/entries/topology.js';
+import { CpuSet, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';
 import { firstAndAnother } from '../support/budget.mjs';
 import { canUnshare } from '../support/rights.js';
@@ -83,6 +84,18 @@ describe.each(firstAndAnother(WAYS))('a folder put back %s while its owner is st
 
 describe('a folder that was put back', () => {
   const [[, overFiles], [, inNewFiles]] = WAYS as [(typeof WAYS)[0], (typeof WAYS)[0]];
+
+  it('shows its owner what it holds before its event loop turns', async () => {
+    const stateDir = makeStateDir();
+    const topology = await discover({ synthetic: MACHINE });
+    const manager = await openManager({ stateDir, topology });
+    await (await manager.acquire({ cpu: 1 })).release();
+    const backup = `${stateDir}.backup`;
+    cpSync(stateDir, backup, { recursive: true });
+    const { uid } = await manager.acquire({ cpu: 1 });
+    inNewFiles(stateDir, backup);
+    expect(manager.grants().map((grant) => grant.uid)).toEqual([uid]);
+  });
 
   it('gives nothing to a process that had read the same state before', async () => {
     const { stateDir, backup, witness } = await stoppedOwner();

@@ -296,7 +296,8 @@ Result<std::vector<std::string>> Folder::list() const {
   };
   for (;;) {
     const long size = read_entries(fd.get(), add);
-    if (size == 0) return names;
+    // A removed folder has no files.
+    if (size == 0 || (size < 0 && errno == ENOENT)) return names;
     if (size < 0) return error("getdents64", "cannot list the files");
   }
 }
