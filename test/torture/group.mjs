@@ -409,9 +409,8 @@ export class Group {
   async round(seconds) {
     const canRemove = !this.machine.isReal;
     const { disturbed } = this.#settings;
-    const isDisturbed = disturbed
-      ? !this.machine.hasElastic || this.#random.chance(2)
-      : !(this.#tree || this.machine.hasMovesAbove || !this.#random.chance(3));
+    const isSometimes = this.machine.hasElastic || !(this.#tree || this.machine.hasMovesAbove);
+    const isDisturbed = disturbed || (isSometimes && this.#random.chance(this.machine.hasElastic ? 2 : 3));
     this.#vandal = isDisturbed
       ? new Vandal(this.#stateDir, this.#random, canRemove, this.#tree !== undefined)
       : undefined;

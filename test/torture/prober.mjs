@@ -32,6 +32,8 @@ for await (const line of createInterface({ input: process.stdin })) {
     } catch (error) {
       answer.refused = refusalOf(error);
     }
+    // Else this process knows of a later state of the folder, and says so to the next probe.
+    manager.close();
   } catch (error) {
     answer.error = refusalOf(error);
   }

@@ -67,7 +67,7 @@ const settings = {
   run,
   canUnshare,
   pause: given.pause,
-  disturbed: given.disturbed || given.changing,
+  disturbed: given.disturbed,
   folderOf,
 };
 const machines = given.changing

@@ -6,8 +6,6 @@ import { describe, expect, it } from 'vitest';
 import { budget } from '../support/budget.mjs';
 
 const SEED = 20_26;
-// Its first round has a third party.
-const SEED_OF_RESTORES = 20_260;
 
 /**
  * Runs a script of this folder on the built package and returns its output, which is also the
@@ -61,12 +59,13 @@ describe('processes that are stopped, busy and killed while grants move, grow an
     const said = run(
       'torture.mjs',
       '--changing',
+      '--disturbed',
       '--seconds',
       budget('60', '4'),
       '--processes',
       '4',
       '--seed',
-      String(SEED_OF_RESTORES),
+      String(SEED),
     );
     expect(said).toMatch(/operations: acquire [1-9]/);
     expect(said).toMatch(/disturbances of the folder [1-9]/);

@@ -3,6 +3,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
+import { throwIfExhausted } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 // How many hexadecimal digits of a uuid its lock shows: a lock starts below 2^60.
@@ -64,7 +65,8 @@ function readLocks(): string {
     for (let reads = 1; all.length > PIECE_BYTES && reads < READS; reads++)
       all += readFileSync('/proc/locks', 'latin1');
     return all;
-  } catch {
+  } catch (error) {
+    throwIfExhausted(error);
     return '';
   }
 }

@@ -83,7 +83,11 @@ constexpr LockRange kSeals = {int64_t{1} << 62, 0};
 // From the line "lock: 1: OFDLCK ADVISORY WRITE -1 08:01:12 0 EOF" about the descriptor's own lock,
 // see proc_pid_fdinfo(5).
 Result<std::string> device_listed_for(int fd) {
+  errno = 0;
   std::ifstream lines("/proc/self/fdinfo/" + std::to_string(fd));
+  // Says nothing about the file system: this process, or the machine, can open no more.
+  if (!lines && (errno == EMFILE || errno == ENFILE))
+    return syscall_error("open", "cannot open the lock's description");
   for (std::string line; std::getline(lines, line);) {
     char device[24];
     if (sscanf(line.c_str(), "lock: %*s %*s %*s %*s %*s %23[0-9a-f:]", device) != 1) continue;
