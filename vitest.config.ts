@@ -17,7 +17,7 @@ const DECISIONS = [
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
-  tests('state', 'checkpoint,owner-files,recovery'),
+  tests('state', 'checkpoint,owner-files,recovery,restored-folders'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
 
@@ -43,7 +43,7 @@ const STATES = [
   tests('moves', 'move-{failures,grant,listeners,pages}'),
   'test/{addon,repacking}/*.test.ts',
   tests('state', 'difference,file-systems,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
-  tests('state', 'recovery-laws,restored-folders,shared-folders,strays,unfinished-lines'),
+  tests('state', 'recovery-laws,shared-folders,strays,unfinished-lines'),
 ];
 
 // The same, and it leaves a trace in its process, such as a pin.

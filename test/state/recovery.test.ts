@@ -322,7 +322,7 @@ describe('a living owner whose file cannot be read', () => {
     const { stateDir, uuid, path } = await stoppedOwner();
     const good = readFileSync(path);
     const topology = await machine();
-    for (let at = 0; at < good.length; at += budget(31, 193)) {
+    for (let at = 0; at < good.length; at += budget(193, 1200)) {
       const damaged = Buffer.from(good);
       damaged[at]! ^= 1 << (at % 8);
       const copy = copyOf(stateDir);
