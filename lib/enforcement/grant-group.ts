@@ -313,8 +313,10 @@ export class GrantGroup {
    */
   leave(pool: CpuSet): CpuSet | undefined {
     const origin = homes.get(this.path);
-    homes.delete(this.path);
-    if (!this.isInUse) return undefined;
+    if (!this.isInUse) {
+      homes.delete(this.path);
+      return undefined;
+    }
     const group = this.#handle;
     this.#strictNodes = this.hasMemoryNodes ? group.mems() : undefined;
     let home = origin ?? this.#cpusets.home;
@@ -330,6 +332,8 @@ export class GrantGroup {
       }
       this.setMemoryNodes(undefined);
     });
+    // Not before: after a failure, the next attempt must find it.
+    homes.delete(this.path);
     return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 

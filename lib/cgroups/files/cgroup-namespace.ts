@@ -1,6 +1,5 @@
 // The cgroup namespace of this process. See cgroup_namespaces(7).
 import { readlinkSync } from 'node:fs';
-
 import { MACHINE_CGROUP_ROOT } from '../../input/config.js';
 
 // linux/proc_ns.h: the namespace whose paths are the machine's.
