@@ -1,6 +1,5 @@
 // Affinity of threads: reads and sets masks, and reports what the kernel did. Follows
 // sched_setaffinity(2) and sched_getaffinity(2).
-
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { errnoName } from '../base/codes/errno.js';
 import { NumalignError } from '../base/errors.js';

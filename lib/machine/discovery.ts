@@ -1,6 +1,5 @@
 // Discovery: loads this machine or another as a Topology. Follows hwloc_topology_load and
 // hwloc_topology_set_xmlbuffer.
-
 import { readFile } from 'node:fs/promises';
 import { checkOptions } from '../base/check-options.js';
 import { errorName } from '../base/codes/errno.js';

@@ -1,6 +1,5 @@
 // The kernel's hugepages: /sys/kernel/mm/hugepages, and per NUMA node below
 // /sys/devices/system/node.
-
 import { readdirSync, readFileSync } from 'node:fs';
 import { throwIfExhausted } from '../base/errors.js';
 

@@ -1,5 +1,4 @@
 // Cgroups as owners: checks that a cgroup is still the same one, and has a process.
-
 import { readlinkSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/pod-assignment.js';

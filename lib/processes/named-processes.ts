@@ -1,5 +1,4 @@
 // Finds processes of root's other programs by name.
-
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { throwIfExhausted } from '../base/errors.js';

@@ -1,5 +1,4 @@
 // Look: the kernel settings that concern quiet grants, and their values now. Changes nothing.
-
 import { setImmediate as turn } from 'node:timers/promises';
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
 import type { QuietPart } from '../account/quiet/quiet-request.js';

@@ -1,5 +1,4 @@
 // Writes values to settings of the kernel, and reads them back.
-
 import { setImmediate as turn } from 'node:timers/promises';
 import { errorName } from '../base/codes/errno.js';
 import type { Setting } from './kernel/setting.js';

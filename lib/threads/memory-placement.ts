@@ -1,5 +1,4 @@
 // MemoryPlacement: the NUMA nodes that memory is on. See move_pages(2) and numa_maps in proc(5).
-
 import { types } from 'node:util';
 import { invalidOption } from '../base/check-options.js';
 import { errnoName } from '../base/codes/errno.js';

@@ -1,5 +1,4 @@
 // The mounts that this process sees.
-
 import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { kernelText } from '../../base/errors.js';

@@ -1,5 +1,4 @@
 // The documents of a YAML or JSON file, with their places for messages.
-
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { errorName } from '../../base/codes/errno.js';

@@ -1,5 +1,4 @@
 // Reads the kubelet's state files in a folder, and replaces both or neither.
-
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';

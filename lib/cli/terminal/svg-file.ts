@@ -1,5 +1,4 @@
 // --svg: a picture in addition to a command's output, or instead of it.
-
 import { writeFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { errnoName } from '../../base/codes/errno.js';

@@ -1,5 +1,4 @@
 // The processes of a member, and those that no cpuset confines.
-
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';

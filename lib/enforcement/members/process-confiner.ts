@@ -1,6 +1,5 @@
 // ProcessConfiner: moves the threads of one member off taken CPUs. What they had chosen is stored
 // next to the registration of their process.
-
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { errnoName } from '../../base/codes/errno.js';

@@ -1,5 +1,4 @@
 // The state folder: its owner, its users, and how numalign opens it.
-
 import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { thrownText } from '../../base/check-options.js';

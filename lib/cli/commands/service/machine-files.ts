@@ -1,5 +1,4 @@
 // MachineFiles: the files of `numalign setup` below a root: what to change, and the changes.
-
 import {
   accessSync,
   chmodSync,
