@@ -17,7 +17,7 @@ import type { Fights } from './fights.js';
 // A repair may reveal more differences, which are repaired in the same round. What it mends along
 // the way is not a separate drift.
 const PASSES = 5;
-// Threads are repaired after their groups, others after these. The rest comes first.
+// In this order, after all other kinds: a thread needs its group first.
 const REPAIRED_LAST: readonly DriftKind[] = ['thread', 'member', 'leftover'];
 // Whose failures may let others run on granted CPUs, or keep a grant off its own.
 const LOWERING: readonly DriftKind[] = ['partition', 'cgroup', 'pool', 'member'];

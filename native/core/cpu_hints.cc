@@ -114,17 +114,7 @@ WholeCoreHints whole_core_hints(const CoresByNode& by_node, int amount, NodeMask
   LinearHints& hints = found.hints;
   hints.must = must;
   hints.domain = domain;
-  auto demand = [&](int request, size_t sizes) {
-    if (request == 0) return;
-    Need need{static_cast<uint64_t>(request), SmallWords(by_node.size())};
-    for (size_t node = 0; node < by_node.size(); node++) {
-      for (size_t i = 0; i < sizes; i++)
-        need.free[node] += static_cast<uint64_t>(nested[i] * by_node[node].count(nested[i]));
-    }
-    hints.needs.push_back(std::move(need));
-  };
-  demand(amount, nested.size());
-  for (size_t i = 0; i < nested.size(); i++) demand(amount % nested[i], i);
+  hints.needs = needs_of(by_node, nested, amount);
   if (are_all_nested) return found;
   auto judge = [&](uint64_t mask) {
     if ((must.bits() & ~mask) != 0 || hints.offers_linearly(NodeMask(mask))) return;

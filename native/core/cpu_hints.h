@@ -26,7 +26,7 @@ struct CpuHintsRequest {
 // A mask is a hint if its nodes have `count` CPUs available or reusable. It is preferred if it has
 // as few nodes as the request needs on the empty machine. Masks consist of nodes with CPUs.
 // Machines with more than `enumerated` nodes get LinearHints; with whole_cores these are approximate
-// if the sizes of cores do not divide each other, but exact for the narrowest masks. If whole cores do
+// if the sizes of cores do not divide each other, but exact for masks of one node. If whole cores do
 // not add up on all nodes together, single CPUs count. REQUIRES: count >= 1, at most 64 NUMA nodes.
 HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request,
                      int enumerated = kEnumeratedNodes);

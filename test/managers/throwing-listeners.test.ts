@@ -1,7 +1,7 @@
 // Listeners of the user's that throw: each is an uncaught exception, and nothing else.
 import { fork } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { once } from 'node:events';
+import { errorMonitor, once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
 import { type Grant, type Manager, openManager } from '../../lib/index.js';
@@ -102,6 +102,15 @@ describe('a listener that throws', () => {
     await grant.release();
     await expect.poll(() => seen).toEqual(['bug in exit']);
   });
+});
+
+it('an error reaches those that only watch errors, as in any emitter', async () => {
+  const manager = await simulate(MACHINE);
+  manager.on('change', () => {});
+  const watched = once(manager, errorMonitor);
+  await manager.acquire({ cpu: 1 });
+  makeNewer(manager.stateDir);
+  expect((await watched)[0]).toMatchObject({ code: expect.stringMatching(/^ERR_STATE_/) });
 });
 
 it('an asynchronous listener that rejects is an unhandled rejection', async () => {

@@ -3,8 +3,8 @@
 //
 //   npm run test:mutants -- [--sample PERCENT] [--seed S] [--vm] FOLDER|FILE …
 //
-// Folders and files are those of lib/, native/core and packages/kubernetes/lib/nri. --vm: what lives is judged by the tests in
-// virtual machines too, where there are any of the folder.
+// Folders and files are those of lib/, native/core and packages/kubernetes/lib/nri. --vm: what
+// lives is judged by the tests in virtual machines too, where there are any of the folder.
 import { parseArgs } from 'node:util';
 import { fail } from '../../scripts/steps.mjs';
 import { freshSeed } from '../torture/options.mjs';

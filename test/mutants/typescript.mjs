@@ -86,8 +86,8 @@ const listOf = (lists, path) =>
   Object.entries(lists).find(([folder]) => path === folder || path.startsWith(`${folder}/`))?.[1];
 
 /**
- * Judges the mutants of one folder or file of lib/ or a package; the survivors also in virtual machines, on
- * request.
+ * Judges the mutants of one folder or file of lib/ or a package; the survivors also in virtual
+ * machines, on request.
  */
 export async function judgeTypeScript(path, sample, inMachines) {
   const judges = listOf(JUDGES, path);
