@@ -43,7 +43,13 @@ if (leftovers.length > 0) {
   failed++;
   failures.push(`tests leave these folders in TMPDIR: ${leftovers.join(', ')}`);
 }
-rmSync(temporary, { recursive: true, force: true });
+try {
+  rmSync(temporary, { recursive: true, force: true });
+} catch (error) {
+  // Such as a mount that a failed test leaves.
+  failed++;
+  failures.push(`what tests leave in TMPDIR cannot be removed: ${error.message}`);
+}
 // Repeated at the very end, so that the last lines of a log show what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();

@@ -61,7 +61,16 @@ export class RootChoice {
         isRoots(folder) ? folder.read(this.#name)?.toString() : undefined,
       ),
     );
-    return text === undefined ? defaultCgroupRoot(this.#scope) : JSON.parse(text).cgroupRoot;
+    return text === undefined ? defaultCgroupRoot(this.#scope) : rootIn(text);
+  }
+}
+
+// Undefined if the file is damaged: no root is chosen then.
+function rootIn(text: string): string | null | undefined {
+  try {
+    return JSON.parse(text).cgroupRoot;
+  } catch {
+    return undefined;
   }
 }
 

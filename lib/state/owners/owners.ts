@@ -210,6 +210,8 @@ export class Owners implements OwnerRegistry {
       if (!isCommitted && before === undefined) return;
       // The file may claim pods of the failed commit.
       if (!isCommitted) this.#followed = undefined;
+      // Its generation is of no state.
+      if (!isCommitted && this.#ownOwner) this.#ownOwner.since = generation;
       const { pods, kubelet } = isCommitted || before === undefined ? next : before;
       harmlessly(() => this.#followOwn(pods, kubelet));
       this.#others.settle(files, header, isCommitted);

@@ -85,9 +85,8 @@ constexpr LockRange kSeals = {int64_t{1} << 62, 0};
 Result<std::string> device_listed_for(int fd) {
   errno = 0;
   std::ifstream lines("/proc/self/fdinfo/" + std::to_string(fd));
-  // Says nothing about the file system: this process, or the machine, can open no more.
-  if (!lines && (errno == EMFILE || errno == ENFILE))
-    return syscall_error("open", "cannot open the lock's description");
+  // Says nothing about the file system. Without /proc the kernel lists nothing.
+  if (!lines && errno != ENOENT) return syscall_error("open", "cannot read what the kernel lists of a lock");
   for (std::string line; std::getline(lines, line);) {
     char device[24];
     if (sscanf(line.c_str(), "lock: %*s %*s %*s %*s %*s %23[0-9a-f:]", device) != 1) continue;
