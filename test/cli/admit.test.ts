@@ -46,12 +46,12 @@ class HeldLock {
   constructor(folder: string) {
     this.#folder = native.Folder.open(folder, false, 0o700, -1);
     this.#lock = this.#folder.tryLock('lock', '4711 another process\n')!;
-    this.#waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `);
+    this.#waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `, 'g');
   }
 
-  async isWaitedFor(): Promise<void> {
+  async isWaitedFor(times = 1): Promise<void> {
     await until(
-      () => this.#waiter.test(readFileSync('/proc/locks', 'latin1')),
+      () => (readFileSync('/proc/locks', 'latin1').match(this.#waiter)?.length ?? 0) >= times,
       'a process that waits for the lock',
     );
   }
@@ -61,6 +61,8 @@ class HeldLock {
     const again = new Promise<NativeLock>((resolve) => {
       this.#folder.waitLock('lock', '4711 another process\n', (_, lock) => resolve(lock!));
     });
+    // Else the process could take the lock several times in a row.
+    await this.isWaitedFor(2);
     this.#lock.release();
     this.#lock = await again;
   }
