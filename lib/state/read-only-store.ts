@@ -112,6 +112,7 @@ export class ReadOnlyStore implements StateSource {
   readonly recoveries = [];
   readonly owners: OwnerLookup = {
     isOwn: () => false,
+    claims: () => false,
     deadPods: (pods) => this.#deadPods(pods),
     isProcessAlive: (uuid) => this.#isProcessAlive(uuid),
   };

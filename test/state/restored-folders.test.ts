@@ -113,6 +113,18 @@ describe('a folder that was put back', () => {
     expect(await refusalOf(stateDir)).toBe('ERR_STATE_CORRUPT');
   });
 
+  it('is what a change of a grant names that it lacks, while another owner is stopped', async () => {
+    const { stateDir, backup } = await stoppedOwner();
+    const manager = await openManager({ stateDir, topology: await discover({ synthetic: MACHINE }) });
+    const grant = await manager.acquire({ cpu: 1 });
+    inNewFiles(stateDir, backup);
+    for (let i = 0; i < 3; i++) {
+      await expect(grant.resize({ cpu: 2 })).rejects.toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+      await expect(grant.transfer()).rejects.toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+      await expect(grant.release()).rejects.toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+    }
+  });
+
   it('grants again once the owner has ended', async () => {
     const { stateDir, backup, owner } = await stoppedOwner();
     inNewFiles(stateDir, backup);

@@ -161,6 +161,10 @@ export class Owners implements OwnerRegistry {
     return owner.kind === 'process' && this.#ownOwner?.record.uuid === owner.uuid;
   }
 
+  claims(uid: string): boolean {
+    return this.#ownOwner?.file.pods.some((pod) => pod.uid === uid) ?? false;
+  }
+
   ownFd(): number | undefined {
     return this.#ownOwner?.fd;
   }
