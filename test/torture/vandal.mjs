@@ -66,7 +66,9 @@ export class Vandal {
     const ends = Array.from(bytes.toString('latin1').matchAll(/\n/g), ({ index }) => index + 1);
     // The head and the whole state are the first lines.
     const lines = Math.max(0, ends.length - 2);
-    if (what === 'middle' || lines === 0) return bytes.subarray(0, this.#random.below(bytes.length));
+    // An empty file, if a process died before it wrote any of it, stays one.
+    if (what === 'middle' || lines === 0)
+      return bytes.subarray(0, this.#random.below(Math.max(bytes.length, 1)));
     const cut = what === 'line' ? 1 : 1 + this.#random.below(Math.min(lines, 20));
     return bytes.subarray(0, ends[ends.length - 1 - cut]);
   }
