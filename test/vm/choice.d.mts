@@ -8,3 +8,4 @@ export function chooseShapes(
   more: number,
   most?: number,
 ): Shape[];
+export const MACHINES_OF_ROOMS: ReadonlyMap<string, readonly string[]>;

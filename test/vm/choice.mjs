@@ -1,81 +1,32 @@
 // The machines that a partial run boots: those that changes concern, and some of the others in
 // rotation.
 import { spawnSync } from 'node:child_process';
+import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { HOUSES } from '../../rooms.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/**
- * The beginnings of paths whose change concerns each machine, besides the tests that run in it. The
- * first has most tests: all of the package concerns it, and so do the scripts that run machines.
- */
+// What concerns a machine besides rooms and its own tests, by the beginnings of paths. The first has
+// most tests: all of the package concerns it, and so do the scripts that run machines.
 const CONCERNS = {
   '4-nodes': ['lib/', 'native/', 'test/vm/', 'docs/recipes.md'],
-  '4-nodes-pci': [
-    ...[
-      'lib/input/devices',
-      'lib/decision/devices/',
-      'lib/machine/machine-description',
-      'native/core/device',
-      'native/platform/discovery/pci',
-    ],
-    ...['lib/audit/', 'native/platform/threads/cpu_activity', 'native/platform/threads/task_activity'],
-  ],
-  '8-nodes': [
-    'lib/decision/hints/merge-hints',
-    'lib/decision/alignment',
-    'lib/decision/place',
-    'lib/decision/decision',
-    'lib/admission/',
-    'lib/moves/',
-    'native/core/',
-  ],
-  '64-cpus': [
-    'lib/machine/cpu-set',
-    'lib/machine/id-set',
-    'lib/decision/cpus/',
-    'native/platform/threads/affinity',
-  ],
-  'cpu-holes': [
-    'lib/machine/topology',
-    'lib/machine/machine-json',
-    'lib/account/cpu-identities',
-    'native/platform/discovery/hwloc',
-  ],
-  'memory-only-node': ['lib/decision/memory/', 'native/core/memory_hints', 'native/platform/memory/'],
-  'cpu-only-node': ['lib/decision/memory/', 'native/platform/discovery/hwloc'],
-  isolated: [
-    ...[
-      'lib/threads/',
-      'lib/doctor/',
-      'lib/machine/isolated-cpus',
-      'native/platform/threads/thread',
-      'native/platform/threads/scheduling',
-    ],
-    'native/platform/threads/pool_barrier',
-  ],
-  containers: [
-    ...['lib/', 'proto/', 'test/containers/'].map((folder) => `packages/kubernetes/${folder}`),
-    ...['lib/processes/cgroup-owner', 'lib/state/owners/'],
-  ],
-  'newer-kernel': [
-    'lib/cgroups/',
-    'lib/enforcement/',
-    'lib/reconcile/',
-    'native/platform/memory/',
-    'native/platform/threads/member_masks',
-  ],
-  sixteen: ['lib/births/', 'lib/pools/', 'native/platform/threads/thread_birth'],
-  quiet: ['lib/quiet/', 'lib/account/quiet/', 'lib/reconcile/quiet-settings'],
-  'quiet-newest': ['lib/quiet/kernel/', 'lib/quiet/parts/'],
+  containers: ['packages/kubernetes/proto/', 'packages/kubernetes/test/containers/'],
 };
 
 const guestTest = (name) => `test/vm/guest/${name}.test.mjs`;
 
-/** The beginnings of paths whose change concerns a machine. */
+/** The beginnings of paths whose change concerns a machine, besides rooms. */
 export function concernsOf({ name, tests, afterReboot = [] }) {
   return [...(CONCERNS[name] ?? []), ...[...tests, ...afterReboot].map(guestTest)];
 }
+
+/** The machines that a change of each folder concerns. */
+export const MACHINES_OF_ROOMS = new Map(
+  Object.entries(HOUSES).flatMap(([house, rooms]) =>
+    rooms.map(({ name, machines = [] }) => [posix.join(house, name), machines]),
+  ),
+);
 
 /**
  * The machines that changed files concern, and `more` of the others, starting at the one that
@@ -87,7 +38,11 @@ export function concernsOf({ name, tests, afterReboot = [] }) {
 export function chooseShapes(shapes, changedFiles, turn, more, most = shapes.length) {
   const isConcerned = (shape) => {
     const concerns = concernsOf(shape);
-    return changedFiles.some((file) => concerns.some((beginning) => file.startsWith(beginning)));
+    return changedFiles.some(
+      (file) =>
+        MACHINES_OF_ROOMS.get(posix.dirname(file))?.includes(shape.name) ||
+        concerns.some((beginning) => file.startsWith(beginning)),
+    );
   };
   const inTurn = partInTurn(
     shapes.filter((shape) => !isConcerned(shape)),

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseShapes, concernsOf } from './choice.mjs';
+import { chooseShapes, concernsOf, MACHINES_OF_ROOMS } from './choice.mjs';
 import { SHAPES } from './shapes.mjs';
 
 const filesBelow = (folder: string) =>
@@ -18,7 +18,7 @@ describe('the machines that are booted after a change', () => {
   it('are those whose folders it touches', () => {
     const chosen = (...files: string[]) => namesOf(chooseShapes(SHAPES, files, 0, 0));
     expect(chosen('lib/enforcement/enforcer.ts')).toEqual(['4-nodes', 'newer-kernel']);
-    expect(chosen('lib/threads/pool.ts', 'lib/input/devices.ts')).toEqual([
+    expect(chosen('lib/threads/pool.ts', 'lib/decision/devices/device-hints.ts')).toEqual([
       '4-nodes',
       '4-nodes-pci',
       'isolated',
@@ -65,5 +65,10 @@ describe('the machines that are booted after a change', () => {
       (concern) => !files.some((file) => file.startsWith(concern)),
     );
     expect(dead).toEqual([]);
+  });
+
+  it('are ones that there are, wherever a room names them', () => {
+    const named = new Set([...MACHINES_OF_ROOMS.values()].flat());
+    expect(namesOf(SHAPES)).toEqual(expect.arrayContaining([...named]));
   });
 });
