@@ -33,10 +33,10 @@ const project = (...names) =>
 if (args.length > 0) await vitest('vitest', args);
 else
   await Promise.all([
-    project('decisions', 'mocks', 'kubernetes'),
+    project('nothing', 'modules', 'kubernetes'),
     project('machine'),
-    project('states', 'visits'),
-    project('processes'),
+    project('agents', 'folders'),
+    project('process'),
   ]);
 const leftovers = readdirSync(temporary).filter((name) => name.startsWith('numalign-'));
 if (leftovers.length > 0) {
@@ -53,6 +53,6 @@ try {
 // Repeated at the very end, so that the last lines of a log show what failed.
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 const why = whyNotPlaceable();
-if (why) console.log(`\nleft out: all tests of the projects machine and visits: each ${why}`);
+if (why) console.log(`\nleft out: all tests of the projects machine and folders: each ${why}`);
 console.log(`\n${passed} passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed === 0 ? 0 : 1);

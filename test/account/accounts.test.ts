@@ -1,3 +1,4 @@
+// needs: nothing
 // Any sequence of admissions, starts, releases and openings, on any machine: the memory account is
 // right, and no device is granted twice.
 import { existsSync } from 'node:fs';

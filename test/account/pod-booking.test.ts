@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Results for lists of pods follow the changes between them.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

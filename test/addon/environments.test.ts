@@ -1,3 +1,4 @@
+// needs: agents
 // The addon in processes whose environments come and go. scripts/addon-sanitizers.sh runs these
 // tests under sanitizers, too.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';

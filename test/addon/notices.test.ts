@@ -1,3 +1,4 @@
+// needs: agents
 // Kernel notices that the environment's loop cannot wait for.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Several pods in one step: all of them or none, and pods that are replaced by their changed
 // requests.
 import { readdirSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { once } from 'node:events';
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// needs: nothing
 // CPUs and devices that a pod has already, put on record where they are.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import fc from 'fast-check';

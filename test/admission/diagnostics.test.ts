@@ -1,3 +1,4 @@
+// needs: machine
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager, type PodSpec } from '../../lib/index.js';
 import { machineAt } from '../support/changing-machine.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // Hugepages of this machine: the kernel's free pages are read, and the pool is restored.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

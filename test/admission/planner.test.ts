@@ -1,3 +1,4 @@
+// needs: machine
 // Pods planned one on top of the other.
 import { describe, expect, it } from 'vitest';
 import { thrownBy } from '../support/error-of.js';

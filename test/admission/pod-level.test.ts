@@ -1,3 +1,4 @@
+// needs: nothing
 // Pods with pod-level resources, as callers see them.
 import { describe, expect, it } from 'vitest';
 import { findPod } from '../../lib/account/assignments.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // Pods that are read once and planned again and again.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The worked examples of the proposals of Kubernetes' CPU, Memory and Topology Managers, with their
 // numbers. test/conformance/README.md lists their other promises.
 import { describe, expect, it } from 'vitest';

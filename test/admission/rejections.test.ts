@@ -1,3 +1,4 @@
+// needs: nothing
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { plainJson } from '../../lib/base/text/plain-json.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The examples in Kubernetes' documentation of its Topology Manager, with devices as custom hint
 // providers.
 import { describe, expect, it } from 'vitest';

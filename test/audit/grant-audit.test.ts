@@ -1,3 +1,4 @@
+// needs: machine
 // Audits of real grants, on this machine and its kernel.
 
 import { existsSync, readFileSync } from 'node:fs';

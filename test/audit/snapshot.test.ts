@@ -1,3 +1,4 @@
+// needs: machine
 // takeSnapshot, of a grant among others.
 import { describe, expect, it } from 'vitest';
 import { snapshotCpus, takeSnapshot } from '../../lib/audit/snapshot.js';

@@ -1,3 +1,4 @@
+// needs: machine
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseCpuStat, readThrottling } from '../../lib/audit/throttling.js';

@@ -1,3 +1,4 @@
+// needs: folders
 // The error of a program that imports numalign when its addon cannot be loaded.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: agents
 // A map from which changed copies are made.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

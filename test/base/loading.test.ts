@@ -1,3 +1,4 @@
+// needs: folders
 // The modules that a program loads, and when: V8 needs longer to read most of the package's code
 // than to run it.
 import { spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+// needs: agents
 // Values in memory for an owner, and weakly held objects by name.
 import { describe, expect, it } from 'vitest';
 import { WeakValues } from '../../lib/base/collections/weak-values.js';

@@ -1,3 +1,4 @@
+// needs: agents
 // Long work in parts.
 import { expect, it } from 'vitest';
 import { inOneGo, inSlices, type Steps } from '../../lib/base/steps.js';

@@ -1,3 +1,4 @@
+// needs: modules
 import { describe, expect, it, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { type WiredFunctions, wired } from '../../lib/base/wire.js';

@@ -1,3 +1,4 @@
+// needs: folders
 // A program on a system where numalign cannot work. The tests run on Linux only: they set
 // `process.platform` to another system's before anything is loaded, which is all that the package
 // checks.

@@ -1,3 +1,4 @@
+// needs: machine
 // Tasks that start while a birth is open, and the state of this thread afterwards.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';

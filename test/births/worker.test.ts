@@ -1,3 +1,4 @@
+// needs: machine
 // Workers that are born on a grant's CPUs.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // The limits of cgroups on CPU time and memory, read from folders that look as the kernel's do.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// needs: process
 // Grant.exec: this process becomes a program. Each test has a process of its own for that.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { afterEach, describe, expect, it } from 'vitest';
 import { variable, withName } from '../../lib/children/program-variables.js';
 

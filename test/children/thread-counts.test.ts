@@ -1,3 +1,4 @@
+// needs: nothing
 // The numbers of threads for a child.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: machine
 // numalign admit of workloads, and of pods with changed requests.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';

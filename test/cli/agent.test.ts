@@ -1,3 +1,4 @@
+// needs: agents
 import { once } from 'node:events';
 import { renameSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -1,3 +1,4 @@
+// needs: machine
 // A state folder that is closed to the user of the command.
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

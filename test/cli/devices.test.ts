@@ -1,3 +1,4 @@
+// needs: nothing
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../../lib/cli/arguments/devices.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // Isolated CPUs on the command line.
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/machine/discovery.js';

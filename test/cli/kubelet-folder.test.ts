@@ -1,3 +1,4 @@
+// needs: modules
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { link, rename } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// needs: machine
 // The command line's output about the kubelet's record.
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: machine
 // The version of the kubelet that decides, on the command line.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { InvalidArgumentError } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { movableTerms } from '../../lib/cli/arguments/movable.js';

@@ -1,3 +1,4 @@
+// needs: folders
 // numalign plan of workloads, and of pods in options of the command line.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';

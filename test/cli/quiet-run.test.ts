@@ -1,3 +1,4 @@
+// needs: machine
 // Quiet grants of the command line, on this machine.
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { InvalidArgumentError } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { enforcementRequest } from '../../lib/cli/arguments/enforcement.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // Below a root of the test's own: the machine stays unchanged.
 import {
   appendFileSync,

@@ -1,3 +1,4 @@
+// needs: folders
 import {
   appendFileSync,
   chmodSync,

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { findGrant } from '../../lib/cli/arguments/find-grant.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { YamlText } from '../../lib/cli/arguments/yaml-text.js';
 

@@ -1,3 +1,4 @@
+// needs: process
 // The delay before the next fork of a worker that dies again and again.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import * as numalign from '../support/package.js';
 import type { Case, Numalign } from './case.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { writeFileSync } from 'node:fs';

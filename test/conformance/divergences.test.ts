@@ -1,3 +1,4 @@
+// needs: nothing
 // The divergences of numalign from the kubelet, each by its smallest example. The letters are those
 // of the recorded cases' list.
 import { describe, expect, it } from 'vitest';

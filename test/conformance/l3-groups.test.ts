@@ -1,3 +1,4 @@
+// needs: nothing
 // With prefer-align-cpus-by-uncorecache on machines whose elements differ in size: never on more L3
 // groups than the kubelet's answer.
 import fc from 'fast-check';

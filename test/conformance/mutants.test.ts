@@ -1,3 +1,4 @@
+// needs: nothing
 // Altered answers: the runner fails each, unless the altered record still satisfies a letter. The
 // number of these is bounded: a wider condition lets more pass.
 import { describe, expect, it } from 'vitest';

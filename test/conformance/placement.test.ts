@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { withDevices } from './devices.js';
 import { capacitiesOf, tablesOf } from './memory.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

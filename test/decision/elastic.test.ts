@@ -1,3 +1,4 @@
+// needs: nothing
 // The number of CPUs of grants that grow and shrink by themselves.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 // What no longer holds of the grants of a state.
 
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Isolated CPUs are a pool of their own: never shared, and only for requests for them.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Joint placement: NUMA nodes are chosen for CPUs, memory and devices together.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The kubelet's version: a setting of the machine, and its effect on pod-level resources.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Init containers that are placed with the whole pod in sight.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, type ManagerOptions, openManager, type Pod } from '../../lib/index.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover, HintFamily, mergeHints, type TopologyHint } from '../../lib/entries/topology.js';

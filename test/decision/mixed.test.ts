@@ -1,3 +1,4 @@
+// needs: nothing
 // Grants of whole CPUs and a fraction of the shared pool.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

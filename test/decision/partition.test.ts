@@ -1,3 +1,4 @@
+// needs: nothing
 // Any sequence of admissions, releases and openings, on any machine: no CPU is granted twice, and
 // none is lost.
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Parts of a grant: decision and record, on simulated machines.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

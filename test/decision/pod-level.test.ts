@@ -1,3 +1,4 @@
+// needs: nothing
 // Pods with pod-level resources, on all kinds of machines: booked once, dealt out, given back.
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';

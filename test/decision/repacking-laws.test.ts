@@ -1,3 +1,4 @@
+// needs: nothing
 // Repackings, compared with all sequences of up to two moves, each decided.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

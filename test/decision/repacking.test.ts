@@ -1,3 +1,4 @@
+// needs: nothing
 // Room that grants make for a request by moving.
 import { describe, expect, it } from 'vitest';
 import { devicesOf, hasParts, memoryOf, presentCpus } from '../../lib/account/pod-holdings.js';

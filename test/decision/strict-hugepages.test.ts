@@ -1,3 +1,4 @@
+// needs: nothing
 // Fewer free hugepages in the kernel than on record.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Whole cores of different sizes: offline threads, hybrid machines. What full-pcpus-only and the
 // strict policies promise holds there too.
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+// needs: machine
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { diagnose } from '../../lib/entries/diagnostics.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { readGovernors, readIdleLatency, readSteering } from '../../lib/doctor/hardware-facts.js';
 import { kernelTree } from '../support/kernel-tree.js';

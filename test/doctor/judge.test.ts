@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import type { CgroupFacts, InterruptFacts, MachineFacts } from '../../lib/doctor/facts.js';
 import type { FindingStatus } from '../../lib/doctor/finding.js';

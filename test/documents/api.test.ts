@@ -1,3 +1,4 @@
+// needs: folders
 // docs/reference/api.md beside the package: every export, every member, and a description of each.
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';

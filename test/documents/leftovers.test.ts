@@ -1,3 +1,4 @@
+// needs: folders
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
@@ -8,7 +9,7 @@ import { makeStateDir } from '../support/state-dir.js';
 it('npm test only minds the temporary folders that its own tests leave', async () => {
   const folder = makeStateDir();
   mkdirSync(folder);
-  const args = ['scripts/test.mjs', '--project', 'decisions', 'test/machine/cpu-set.test.ts'];
+  const args = ['scripts/test.mjs', '--project', 'nothing', 'test/machine/cpu-set.test.ts'];
   const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, TMPDIR: folder },

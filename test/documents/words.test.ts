@@ -1,3 +1,4 @@
+// needs: folders
 // The words of documents, comments, messages and test titles: direct English, and not too much of it.
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: agents
 // Which grants of ranges give up which CPUs, as it is decided before anything happens.
 import { describe, expect, it } from 'vitest';
 import { replacePod } from '../../lib/account/pod-changes.js';

@@ -1,3 +1,4 @@
+// needs: agents
 // Several processes that acquire and release at once, are stopped, and are killed.
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+// needs: agents
 // Grants of one process that grow and shrink by themselves.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

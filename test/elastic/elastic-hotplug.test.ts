@@ -1,3 +1,4 @@
+// needs: machine
 // Grants of ranges where CPUs come online, on a machine that stands for this one.
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';

@@ -1,3 +1,4 @@
+// needs: agents
 // Whatever comes and goes: elastic grants reach the targets of the rule for the record.
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';

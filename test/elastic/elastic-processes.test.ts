@@ -1,3 +1,4 @@
+// needs: process
 // Grants of several processes that grow and shrink by themselves.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';

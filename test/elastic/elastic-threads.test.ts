@@ -1,3 +1,4 @@
+// needs: machine
 // Threads and children of a grant of a range, on this machine.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

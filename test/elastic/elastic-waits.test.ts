@@ -1,3 +1,4 @@
+// needs: agents
 // How long elastic grants leave others alone, and leave CPUs to others.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runningCpus } from '../../lib/account/pod-holdings.js';

@@ -1,3 +1,4 @@
+// needs: machine
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type ElasticPod, elasticPods } from '../../lib/decision/elastic-grants/elastic-view.js';
 import { Patience } from '../../lib/elastic/patience.js';

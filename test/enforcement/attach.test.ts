@@ -1,3 +1,4 @@
+// needs: machine
 // Other processes on the CPUs of a grant, on the real kernel.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';

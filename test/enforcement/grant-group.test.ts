@@ -1,3 +1,4 @@
+// needs: machine
 // Threads of this process in the cgroup of a grant, on the real kernel.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

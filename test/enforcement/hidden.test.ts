@@ -1,3 +1,4 @@
+// needs: machine
 // Members that /proc hides or shows differently: hidepid, time namespaces, and pid namespaces
 // without a /proc of their own. An invisible process has not ended.
 import { spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+// needs: machine
 // The holder of a grant, if not every process can be inspected.
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // The shared members of this machine leave CPUs that the kubelet has given out.
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // Levels of enforcement on the real kernel.
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

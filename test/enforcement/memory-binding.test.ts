@@ -1,3 +1,4 @@
+// needs: machine
 // Files of cgroups for booked memory, in folders that look like them.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

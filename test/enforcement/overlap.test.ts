@@ -1,3 +1,4 @@
+// needs: machine
 // A shared member is never on CPUs of another owner.
 import { describe, expect, it } from 'vitest';
 import { isUsable } from '../cgroups/own-root.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // CPU quotas and memory limits of the cgroups above: reported, not lifted. On the real kernel, in
 // the test's own cgroups.
 import { spawn } from 'node:child_process';

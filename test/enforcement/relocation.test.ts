@@ -1,3 +1,4 @@
+// needs: machine
 // What moves with a grant, on the word of a record that others may have written.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // Root uses a state folder that a group shares: a member of the group can write any record, but not
 // choose what root does with its rights.
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

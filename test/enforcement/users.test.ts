@@ -1,3 +1,4 @@
+// needs: machine
 // Members of several users in one folder, which a group shares: a member that a user may not move
 // stays unchanged, and no process moves on the word of a user without the right to move it.
 import { execFileSync } from 'node:child_process';

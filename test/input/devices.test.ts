@@ -1,3 +1,4 @@
+// needs: nothing
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../lib/entries/topology.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parsePod, podTotal, requestOf } from '../../lib/input/pods/pod-request.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { parseQuiet, parseRequiredQuiet, WHOLE_QUIET } from '../../lib/input/quiet.js';
 import { thrownBy } from '../support/error-of.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Manifests of workloads and lists -> the pods that they make.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

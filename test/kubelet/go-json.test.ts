@@ -1,3 +1,4 @@
+// needs: nothing
 // JSON as Go's encoding/json takes it apart, against JSON.parse.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

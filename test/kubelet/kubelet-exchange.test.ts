@@ -1,3 +1,4 @@
+// needs: nothing
 // The kubelet's files and numalign's record agree, in both directions.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';

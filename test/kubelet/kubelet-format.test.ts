@@ -1,3 +1,4 @@
+// needs: nothing
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';

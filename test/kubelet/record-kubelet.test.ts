@@ -1,3 +1,4 @@
+// needs: nothing
 // The kubelet's allocations, on record beside the grants.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: process
 // Grants of an owner that has ended: any process with an open manager takes them back by itself.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

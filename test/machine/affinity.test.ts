@@ -1,3 +1,4 @@
+// needs: machine
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity, threadId, threads } from '../../lib/entries/diagnostics.js';

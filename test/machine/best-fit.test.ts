@@ -1,3 +1,4 @@
+// needs: nothing
 // A choice of CPUs without a grant: among available ones, near required ones.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

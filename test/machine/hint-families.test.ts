@@ -1,3 +1,4 @@
+// needs: nothing
 // The packed families of memory and devices, read hint by hint: in both forms they equal the result
 // of the kubelet's rules, walked mask by mask.
 import fc from 'fast-check';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The CPUs that take over work from quiet ones.
 import { expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';

@@ -1,3 +1,4 @@
+// needs: machine
 import { execFileSync } from 'node:child_process';
 import {
   existsSync,

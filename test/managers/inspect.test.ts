@@ -1,3 +1,4 @@
+// needs: nothing
 import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';

@@ -1,3 +1,4 @@
+// needs: process
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,

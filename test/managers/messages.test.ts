@@ -1,3 +1,4 @@
+// needs: process
 // Errors and printed objects for common mistakes.
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The placement that a manager uses by default, as it reports it.
 import { describe, expect, it } from 'vitest';
 import type { ManagerOptions } from '../../lib/index.js';

@@ -1,3 +1,4 @@
+// needs: process
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
 import type { Site } from '../../lib/admission/site.js';

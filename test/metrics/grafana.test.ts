@@ -1,3 +1,4 @@
+// needs: process
 // examples/grafana beside the metrics that it queries.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

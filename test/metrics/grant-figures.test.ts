@@ -1,3 +1,4 @@
+// needs: process
 // The figures of a grant, from its audit.
 import { describe, expect, it } from 'vitest';
 import type { CpuAudit, ForeignTask, GrantAudit } from '../../lib/audit/account.js';

@@ -1,3 +1,4 @@
+// needs: process
 // The metrics of each grant in collectMetrics.
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';

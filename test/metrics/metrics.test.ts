@@ -1,3 +1,4 @@
+// needs: process
 // The metrics of a manager's actions in collectMetrics, read like Prometheus reads them.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';

@@ -1,3 +1,4 @@
+// needs: process
 // The built package without packages that only metrics need.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

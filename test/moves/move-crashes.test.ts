@@ -1,3 +1,4 @@
+// needs: process
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';

@@ -1,3 +1,4 @@
+// needs: agents
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Grant, type Manager, NumalignError, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';

@@ -1,3 +1,4 @@
+// needs: agents
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { MoveEnd } from '../../lib/entries/diagnostics.js';
 import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';

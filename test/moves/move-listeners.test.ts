@@ -1,3 +1,4 @@
+// needs: agents
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
 import { dropListeners, type MoveEnd } from '../../lib/moves/move-event.js';

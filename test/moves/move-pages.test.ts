@@ -1,3 +1,4 @@
+// needs: agents
 // Which pages a move takes along, on a machine that stands for this one.
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { MovingPod } from '../../lib/account/moves/move-steps.js';

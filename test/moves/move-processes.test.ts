@@ -1,3 +1,4 @@
+// needs: machine
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager } from '../../lib/index.js';
 import { Agent } from '../support/agent.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // Moves on this machine: threads, processes and buffers of a grant follow it.
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

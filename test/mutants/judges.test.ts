@@ -1,3 +1,4 @@
+// needs: agents
 // The tests that judge mutants.
 import { existsSync } from 'node:fs';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: machine
 import { spawnSync } from 'node:child_process';
 import { lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Which Worker moves to a CPU that another one has left.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

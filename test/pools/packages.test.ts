@@ -1,3 +1,4 @@
+// needs: machine
 // Pools of the packages that programs use, on the CPUs of a grant.
 import { fileURLToPath } from 'node:url';
 import { Piscina } from 'piscina';

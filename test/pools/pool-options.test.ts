@@ -1,3 +1,4 @@
+// needs: nothing
 // The size of a pool, in the words of the packages.
 import { expect, it } from 'vitest';
 import { poolOfSize } from '../../lib/pools/pool-options.js';

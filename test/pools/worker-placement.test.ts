@@ -1,3 +1,4 @@
+// needs: machine
 // Workers of any package, placed at their birth.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { getEventListeners, once } from 'node:events';

@@ -1,3 +1,4 @@
+// needs: agents
 // The kubelet's allocations, kept on record by one process and left alone by others.
 import { existsSync, readdirSync, readFileSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

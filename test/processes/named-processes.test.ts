@@ -1,3 +1,4 @@
+// needs: agents
 // Real processes with a unique name.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

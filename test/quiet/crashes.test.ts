@@ -1,3 +1,4 @@
+// needs: nothing
 // Quiet grants come, change and end on a machine that others change too; their process ends at any
 // single step; the kernel refuses; the disk is full.
 import fc from 'fast-check';

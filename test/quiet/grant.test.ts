@@ -1,3 +1,4 @@
+// needs: machine
 // Quiet grants on this machine: interrupts of its devices under traffic, refusals of the kernel,
 // and restored settings.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

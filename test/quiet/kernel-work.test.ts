@@ -1,3 +1,4 @@
+// needs: nothing
 import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { kernelWork, readKernelSettings } from '../../lib/quiet/kernel-work.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The value of grant.quiet.
 import { beforeAll, expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Plans for a setting that does not show at once what was written, like irqbalance.
 import { beforeAll, expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';

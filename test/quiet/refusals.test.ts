@@ -1,3 +1,4 @@
+// needs: nothing
 // The kernel's refusals of quiet, and settings that disappear or are left to other programs.
 import { expect, it } from 'vitest';
 import { addPod, removePods } from '../../lib/account/pod-changes.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The cost of reading and writing kernel settings for the event loop.
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';

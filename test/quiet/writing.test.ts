@@ -1,3 +1,4 @@
+// needs: nothing
 import { expect, it } from 'vitest';
 import type { Setting } from '../../lib/quiet/kernel/setting.js';
 import type { Change } from '../../lib/quiet/plan.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // Other programs change masks and cgroups of numalign, on the real kernel.
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

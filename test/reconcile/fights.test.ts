@@ -1,3 +1,4 @@
+// needs: machine
 // Fights: repairs, how often they happen, and when they are forgotten.
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Fights } from '../../lib/reconcile/fights.js';

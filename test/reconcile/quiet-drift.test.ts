@@ -1,3 +1,4 @@
+// needs: machine
 // Other programs change settings of quiet grants; interrupts come and go. The kernel's settings are
 // in a folder tree.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';

@@ -1,3 +1,4 @@
+// needs: agents
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import type { Site } from '../../lib/admission/site.js';

@@ -1,3 +1,4 @@
+// needs: agents
 import { describe, expect, it } from 'vitest';
 import type { Defragmentation } from '../../lib/entries/diagnostics.js';
 import { errorOf } from '../support/error-of.js';

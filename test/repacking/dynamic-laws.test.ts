@@ -1,3 +1,4 @@
+// needs: agents
 import { array, assert, asyncProperty, boolean, constantFrom, integer, record } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AdmissionError, openManager, type Pod } from '../../lib/index.js';

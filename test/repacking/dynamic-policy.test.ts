@@ -1,3 +1,4 @@
+// needs: agents
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type AcquireOptions, type AdmissionError, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';

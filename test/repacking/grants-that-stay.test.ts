@@ -1,3 +1,4 @@
+// needs: agents
 import { describe, expect, it } from 'vitest';
 import { errorOf } from '../support/error-of.js';
 import {

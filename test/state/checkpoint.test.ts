@@ -1,3 +1,4 @@
+// needs: nothing
 import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: process
 // Notices of files in a process that delays them.
 import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

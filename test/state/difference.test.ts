@@ -1,3 +1,4 @@
+// needs: agents
 // Changes between two states.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

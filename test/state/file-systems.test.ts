@@ -1,3 +1,4 @@
+// needs: agents
 // A state folder on each file system: the kernel lists the locks of removed files, and numalign
 // finds them. Real mounts, of images in files.
 import { execFileSync, spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+// needs: agents
 // The lines of a state file, as they are printed.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: agents
 // The state as a journal: a line for each commit, read as it grows.
 
 import { createHash } from 'node:crypto';

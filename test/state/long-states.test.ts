@@ -1,3 +1,4 @@
+// needs: process
 // Long states: read in parts, and written whole from texts that are kept.
 import {
   appendFileSync,

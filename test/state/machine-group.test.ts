@@ -1,3 +1,4 @@
+// needs: process
 // The machine's folder and the group that shares it, in namespaces with their own /run, /etc/group
 // and processes.
 import { spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+// needs: agents
 // A process that can open few more files, or none.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

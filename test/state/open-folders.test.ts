@@ -1,3 +1,4 @@
+// needs: process
 // State folders are open as long as this process needs them.
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: agents
 // Living and ended owners, as plans and admissions see it: each is checked once, as long as the
 // kernel reports nothing about its file.
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The owner files that a commit writes, and their content.
 import fc from 'fast-check';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: process
 // Owners other than processes: cgroups of this machine (as root), and persistent ones.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: agents
 // What holds for every recovery: the next generation, the files that it leaves, and which owners
 // count as alive.
 import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: nothing
 // A damaged state: what is recovered, by which process, and what is never granted meanwhile.
 import {
   chmodSync,

@@ -1,3 +1,4 @@
+// needs: agents
 // A state folder that containers share, each with a path and process ids of its own, and folders
 // that they do not share: whose lock is it?
 import { execFileSync } from 'node:child_process';

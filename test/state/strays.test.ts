@@ -1,3 +1,4 @@
+// needs: agents
 // What other programs leave in a state folder, under the names of numalign's files.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+// needs: agents
 // An unfinished last line, and damaged lines.
 
 import { appendFileSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // The whole content of a state at one moment, as managers return it.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // The masks of threads after any sequence of operations on grants, on the real kernel.
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';

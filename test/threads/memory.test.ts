@@ -1,3 +1,4 @@
+// needs: machine
 // Memory of a grant on this machine: nothing is simulated, and reserved pages are given back.
 import { constants } from 'node:buffer';
 import { spawnSync } from 'node:child_process';

@@ -1,3 +1,4 @@
+// needs: machine
 // Threads of a mixed grant in the shared pool, on two CPUs: one of the grant, one of the pool.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // Threads of a part of a grant, on two CPUs: one of the part, one of all other threads.
 import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';

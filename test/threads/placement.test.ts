@@ -1,3 +1,4 @@
+// needs: machine
 // Which kind of thread runs where: by the masks within this process, and by the kernel for a busy
 // program.
 import { once } from 'node:events';

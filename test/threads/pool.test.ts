@@ -1,3 +1,4 @@
+// needs: machine
 // The threads of libuv's pool, found by jobs that wait for each other.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, open, openSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: machine
 // node --import numalign/preload: a program on its own CPUs from its first line, or not at all.
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

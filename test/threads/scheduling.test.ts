@@ -1,3 +1,4 @@
+// needs: machine
 // SCHED_FIFO and nice: set, read back, refused, undone.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+// needs: agents
 // A sample of the runs of torture:damage and fuzz:state.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

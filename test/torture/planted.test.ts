@@ -1,3 +1,4 @@
+// needs: agents
 // Planted bugs replace texts of the sources. These texts go stale when the sources change, and the
 // scripts that plant the bugs run rarely.
 import { readFileSync } from 'node:fs';

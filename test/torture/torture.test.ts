@@ -1,3 +1,4 @@
+// needs: agents
 // Short runs of the torture scripts. CONTRIBUTING.md says what they do and how to run them for
 // longer.
 import { spawnSync } from 'node:child_process';

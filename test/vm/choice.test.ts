@@ -1,3 +1,4 @@
+// needs: nothing
 // Which virtual machines `.ci/run` boots.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The modules that tests in virtual machines load by path: no compiler checks those paths.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,4 @@
+// needs: nothing
 // The machines of test/vm, as lstopo saw them when they ran (npm run test:vm -- --fixtures):
 // discovery and planning without QEMU.
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Assignments, emptyAssignments, findPod } from '../../../lib/account/assignments.js';

@@ -1,3 +1,4 @@
+// needs: machine
 // The cgroups that numalign made, as other processes see them.
 import { readdirSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';

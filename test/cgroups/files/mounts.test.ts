@@ -1,3 +1,4 @@
+// needs: machine
 // Where hierarchies are mounted and which folder a path of /proc/PID/cgroup is, in mount and cgroup
 // namespaces of the test's own.
 import { execFileSync } from 'node:child_process';

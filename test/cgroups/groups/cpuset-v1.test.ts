@@ -1,3 +1,4 @@
+// needs: machine
 // The real cpuset hierarchy of cgroup v1, in a cgroup of the test's own.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Pictures in a real browser: Debian's chromium, where it is installed.
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: machine
 // Layouts and the differences from them, without a kernel.
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';

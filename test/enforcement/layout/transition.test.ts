@@ -1,3 +1,4 @@
+// needs: machine
 // The changes of a commit, without a kernel.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: machine
 // The grants that a process may run on, without a kernel that keeps it off others.
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,3 +1,4 @@
+// needs: machine
 import { describe, expect, it } from 'vitest';
 import { decodeMasks, encodeMasks } from '../../../lib/enforcement/members/member-masks.js';
 import { CpuSet } from '../../../lib/index.js';

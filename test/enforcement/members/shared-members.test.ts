@@ -1,3 +1,4 @@
+// needs: machine
 // Members of the shared pool: they leave CPUs that become exclusive, come back, and keep their own
 // masks.
 import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

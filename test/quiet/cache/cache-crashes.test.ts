@@ -1,3 +1,4 @@
+// needs: nothing
 // The process that handles grants with cache ways ends before any change of resctrl or after any
 // commit; the next one continues from the record. MachineQuieter and the commit are the real ones.
 import fc from 'fast-check';

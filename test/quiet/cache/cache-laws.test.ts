@@ -1,3 +1,4 @@
+// needs: nothing
 // Laws of caches, whatever grants come and go, and wherever the process stops.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

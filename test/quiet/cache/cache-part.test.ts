@@ -1,3 +1,4 @@
+// needs: nothing
 // A grant's share of a cache, on a fake resctrl.
 import { describe, expect, it, vi } from 'vitest';
 import { discover } from '../../../lib/entries/topology.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // Schemata as text.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

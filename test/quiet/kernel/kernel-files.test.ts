@@ -1,3 +1,4 @@
+// needs: nothing
 // Files of a folder in place of those of the kernel.
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { expect, it } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { expect, it } from 'vitest';
 import { recent } from '../../../lib/quiet/kernel/recent.js';
 

@@ -1,3 +1,4 @@
+// needs: nothing
 // Interrupts that appear while grants are quiet, and isolated partitions beside them: on a kernel
 // in memory, with the real quieter.
 import { beforeAll, describe, expect, it } from 'vitest';

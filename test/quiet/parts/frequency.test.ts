@@ -1,3 +1,4 @@
+// needs: nothing
 // Virtual machines have no cpufreq: the files follow the kernel's admin guide.
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';

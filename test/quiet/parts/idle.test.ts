@@ -1,3 +1,4 @@
+// needs: nothing
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';
 import type { PartDemand } from '../../../lib/quiet/kernel/setting.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';
 import type { KernelFiles } from '../../../lib/quiet/kernel/kernel-files.js';

@@ -1,3 +1,4 @@
+// needs: nothing
 // A server like irqbalance 1.9.2: one command per connection; a new list is in force from its next
 // round on.
 import { mkdtempSync, rmSync } from 'node:fs';

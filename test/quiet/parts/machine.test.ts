@@ -1,3 +1,4 @@
+// needs: machine
 // Settings of this machine: each is written, read back and restored.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';

@@ -1,3 +1,4 @@
+// needs: nothing
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';
 import { packets } from '../../../lib/quiet/parts/packets.js';

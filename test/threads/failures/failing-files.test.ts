@@ -1,3 +1,4 @@
+// needs: machine
 // What a refused change leaves behind when the process can open and write no file any more.
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';

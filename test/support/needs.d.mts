@@ -1,0 +1,8 @@
+export const NEEDS: Readonly<
+  Record<'nothing' | 'modules' | 'folders' | 'agents' | 'process' | 'machine', string>
+>;
+export function testsByNeed(
+  root: string,
+  folders: readonly string[],
+  others?: readonly string[],
+): Record<keyof typeof NEEDS, string[]>;
