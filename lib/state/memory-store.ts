@@ -17,7 +17,6 @@ const isAlive = ({ cgroup }: OwnerRecord) => cgroup === null || isCgroupAlive(cg
 const OWNERS: OwnerRegistry = {
   recordFor: (owner) => newOwner(owner, ''),
   isOwn: ({ kind }) => kind === 'process',
-  claims: () => false,
   ownFd: () => undefined,
   handOver: () => false,
   orphans: (): PodAssignment[] => [],

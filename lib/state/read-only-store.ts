@@ -112,7 +112,6 @@ export class ReadOnlyStore implements StateSource {
   readonly recoveries = [];
   readonly owners: OwnerLookup = {
     isOwn: () => false,
-    claims: () => false,
     deadPods: (pods) => this.#deadPods(pods),
     isProcessAlive: (uuid) => this.#isProcessAlive(uuid),
   };

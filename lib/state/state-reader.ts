@@ -188,6 +188,7 @@ export class StateReader {
 
   #forgetRead(): void {
     this.#lastRead = undefined;
-    this.#generation = 0;
+    // An earlier state is not the one on which this process's claims are.
+    this.#generation = this.#owners.since;
   }
 }

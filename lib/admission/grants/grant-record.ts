@@ -40,17 +40,6 @@ export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
   );
 }
 
-const released = (uid: string) =>
-  new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
-
-/** Until all owners have said what they hold, no change is made to such a state. */
-const missing = (uid: string, path: string) =>
-  new NumalignError(
-    'ERR_STATE_CORRUPT',
-    `the state in ${path} was put back without grant ${uid}, which this process still holds: try again once it is on record`,
-    { value: uid, valid: 'a folder that is not restored while `numalign status` shows grants' },
-  );
-
 /** The cgroup of a grant, if it has one. */
 export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
   if (pod.enforcement.target === null) return undefined;
@@ -143,15 +132,13 @@ export class GrantRecord {
     return this.site.ledger.registry.of(endingGrants).has(this.pod.uid);
   }
 
-  /**
-   * @throws ERR_GRANT_RELEASED if it is off the record, or is being released; ERR_STATE_CORRUPT if
-   *   the state was put back without it
-   */
+  /** @throws ERR_GRANT_RELEASED if it is off the record, or is being released */
   check(): PodAssignment {
     const pod = this.#find();
     const { uid } = this.pod;
-    if (this.released || this.isEnding) throw released(uid);
-    if (!pod) throw this.site.ledger.owners.claims(uid) ? missing(uid, this.site.ledger.path) : released(uid);
+    if (this.released || !pod || this.isEnding) {
+      throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
+    }
     this.pod = pod;
     return pod;
   }

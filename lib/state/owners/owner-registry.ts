@@ -5,8 +5,6 @@ import type { OwnerChoice } from '../../input/owner.js';
 /** Questions about owners. They change nothing. */
 export interface OwnerLookup {
   isOwn(owner: OwnerRecord): boolean;
-  /** True if this environment's file has the grant, which a state that was put back may lack. */
-  claims(uid: string): boolean;
   /** True if the process (or Worker) with this file lives. */
   isProcessAlive(uuid: string): boolean;
   /**

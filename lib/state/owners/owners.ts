@@ -157,12 +157,13 @@ export class Owners implements OwnerRegistry {
     return this.#lost;
   }
 
-  isOwn(owner: OwnerRecord): boolean {
-    return owner.kind === 'process' && this.#ownOwner?.record.uuid === owner.uuid;
+  /** The generation of the last commit that this environment's claims came with; else 0. */
+  get since(): number {
+    return this.#ownOwner?.since ?? 0;
   }
 
-  claims(uid: string): boolean {
-    return this.#ownOwner?.file.pods.some((pod) => pod.uid === uid) ?? false;
+  isOwn(owner: OwnerRecord): boolean {
+    return owner.kind === 'process' && this.#ownOwner?.record.uuid === owner.uuid;
   }
 
   ownFd(): number | undefined {
