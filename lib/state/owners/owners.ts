@@ -41,6 +41,8 @@ export class Owners implements OwnerRegistry {
   #header: Header | undefined;
   // The pods on record that this environment's file matches.
   #followed: readonly PodAssignment[] | undefined;
+  // True if the outcome of a commit is unknown: its claim may be of no state.
+  #isUnsettled = false;
   // What the file claimed when other programs removed or changed it, until the next transaction.
   #atStake: readonly PodAssignment[] = NONE;
   #lost: readonly PodAssignment[] = NONE;
@@ -173,6 +175,8 @@ export class Owners implements OwnerRegistry {
   follow({ generation, assignments }: Checkpoint): readonly string[] {
     const { pods, settings, kubelet } = assignments;
     this.#turn++;
+    if (this.#isUnsettled) this.#followed = undefined;
+    this.#isUnsettled = false;
     this.#header = { bootId: this.#bootId, generation, settings };
     if (this.#ownOwner) this.#ownOwner.since = generation;
     harmlessly(() => this.#followOwn(pods, kubelet));
@@ -202,10 +206,12 @@ export class Owners implements OwnerRegistry {
     const changes = podListChanges(before?.pods ?? [], next.pods);
     const files = this.#others.changed(before?.pods ?? [], next.pods, changes);
     const turn = this.#turn;
+    this.#isUnsettled = true;
     const settle = (isCommitted: boolean) => {
       // Another process may have the lock by now. If this environment took it again, that
       // transaction has done all of this.
       if (turn !== this.#turn) return;
+      this.#isUnsettled = false;
       // No state is in force, so the claims are all that is known.
       if (!isCommitted && before === undefined) return;
       // The file may claim pods of the failed commit.
@@ -342,6 +348,8 @@ export class Owners implements OwnerRegistry {
     };
     // Texts of pods that were read compare, those of pods in memory may have another order.
     const ownFile = record ? undefined : this.#ownOwner?.file;
-    return findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
+    const found = findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
+    if (!record || !this.#isUnsettled) return found;
+    return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }
 }
