@@ -10,6 +10,7 @@ import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/owner.js';
+import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
 import { explaining } from '../folder/folder-error.js';
 import type { Checkpoint } from '../format/checkpoint.js';
@@ -58,6 +59,11 @@ export class Owners implements OwnerRegistry {
     this.#others = new OwnerFiles(folder, path);
   }
 
+  // As they are at the first question.
+  get #locks(): LocksOfFolder {
+    return locksOf(this.#folder, this.#path);
+  }
+
   /** Caches which owners live while `notices` report each end. */
   hear(notices: OwnerNotices): LivingOwners {
     this.#living = new LivingOwners(notices, {
@@ -98,10 +104,10 @@ export class Owners implements OwnerRegistry {
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
-  hasEnded(uuid: string): boolean {
+  hasEnded(uuid: string, locks = this.#locks): boolean {
     if (!OWNER_NAME.test(uuid)) return false;
     try {
-      return !this.isProcessAlive(uuid) || native.orphanedOwners().includes(uuid);
+      return !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       return false;
@@ -111,8 +117,8 @@ export class Owners implements OwnerRegistry {
   /**
    * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
    */
-  hasLeftGrants(uuid: string): boolean {
-    if (!this.hasEnded(uuid)) return false;
+  hasLeftGrants(uuid: string, locks = this.#locks): boolean {
+    if (!this.hasEnded(uuid, locks)) return false;
     try {
       const bytes = this.#folder.read(uuid);
       if (bytes === undefined) return false;
@@ -131,7 +137,8 @@ export class Owners implements OwnerRegistry {
     harmlessly(() => {
       names = this.#folder.list();
     });
-    return names.filter((uuid) => this.hasLeftGrants(uuid));
+    const locks = this.#locks;
+    return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
 
   /**
@@ -295,7 +302,7 @@ export class Owners implements OwnerRegistry {
       );
     }
     this.close();
-    return isLocked(this.#folder, self.record.uuid, this.#path);
+    return isLocked(this.#folder, self.record.uuid, this.#locks);
   }
 
   /** This environment owns nothing from now on. */
@@ -311,13 +318,13 @@ export class Owners implements OwnerRegistry {
     return podsOf(pods, orphaned);
   }
 
-  isAlive(owner: OwnerRecord): boolean {
-    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);
+  isAlive(owner: OwnerRecord, locks = this.#locks): boolean {
+    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, locks);
   }
 
   /** True if the process (or Worker) with this file lives. */
-  isProcessAlive(uuid: string): boolean {
-    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, this.#path);
+  isProcessAlive(uuid: string, locks = this.#locks): boolean {
+    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, locks);
   }
 
   isOwnProcess(uuid: string): boolean {
@@ -331,10 +338,11 @@ export class Owners implements OwnerRegistry {
   deadPods(pods: readonly PodAssignment[], mostCgroups?: number): readonly PodAssignment[] {
     const owners = mortalOwners(pods);
     if (owners.length === 0) return NONE;
-    const isAlive = (owner: OwnerRecord) => this.isAlive(owner);
+    const locks = this.#locks;
+    const isAlive = (owner: OwnerRecord) => this.isAlive(owner, locks);
     const dead =
       this.#living?.deadAmong(owners, isAlive, mostCgroups) ?? owners.filter((owner) => !isAlive(owner));
-    return dead.length === 0 ? NONE : podsOfDead(pods, dead, (uuid) => this.isProcessAlive(uuid));
+    return dead.length === 0 ? NONE : podsOfDead(pods, dead, (uuid) => this.isProcessAlive(uuid, locks));
   }
 
   /**
