@@ -58,7 +58,7 @@ export interface ViewParts {
 /** For the package's own modules: looks for changes of flags, which need no commit. */
 export let lookAgain: (manager: ManagerEmitter) => void;
 
-/** For the package's own modules: reports what failed while nobody waited for it. */
+/** For the package's own modules: reports what failed in the background. */
 export let report: (manager: ManagerEmitter, error: Error) => void;
 
 /** The base of all managers: an emitter of events that can be closed. */

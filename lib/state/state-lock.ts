@@ -22,7 +22,7 @@ export class StateLock {
   }
 
   /**
-   * Takes the lock synchronously if it is free and nobody waits. Serves the requests of this
+   * Takes the lock synchronously if it is free and no request waits. Serves the requests of this
    * environment in order.
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER, ERR_SYSCALL
    */

@@ -37,10 +37,10 @@ const REST = ALL.difference(CpuSet.of(ALL.first!));
 const F_OFD_SETLK = 37;
 const TMPFS_MAGIC = 0x01021994;
 
-// A user whom the ACL names.
+// A user in the ACL.
 const NAMED = 65533;
 
-/** The default ACL of a folder, with these rights for all whom it names; see acl(5). */
+/** The default ACL of a folder, with these rights in each entry; see acl(5). */
 function setDefaultAcl(folder: string, rights: number): void {
   // Owner, user, group, mask, others, as in linux/posix_acl_xattr.h.
   const entries = [0x01, 0x02, 0x04, 0x10, 0x20].map(
