@@ -70,7 +70,7 @@ it('without files left every step is done or refused with the errno, and works l
 
 it('without files left memory is not full, and files are not missing', () => {
   const results = resultsOf(`
-    const { textOf } = await import(${entry('base/text/text-of')});
+    const { textOf } = await import(${entry('base/errors')});
     const manager = await openManager(settings(files));
     const grant = await manager.acquire({ cpu: 1 });
     await attempt(files, 'buffer', () => grant.buffer('4Ki'));
