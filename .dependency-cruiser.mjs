@@ -7,7 +7,7 @@ const PURE = '^lib/(account|decision)/';
 // Of Node they use what looks at values only.
 const NODE_OF_VALUES = '^(node:)?util$';
 const MACHINE_READERS = 'affinity|discovery|hugepages|isolated-cpus|online-cpus|topology-refresh';
-const READERS = `^lib/(base/(text/text-of|native-(files|threads))|machine/(${MACHINE_READERS}))[.]ts$`;
+const READERS = `^lib/(base/native-(files|threads)|machine/(${MACHINE_READERS}))[.]ts$`;
 // Reads what accounts and decisions are given.
 const GIVER = '^lib/account/cpus-now[.]ts$';
 

@@ -266,7 +266,8 @@ const HOUR_MS = 3_600_000;
 
 /** The present time, as moves take it. */
 export function moveTime(now = new Date()): MoveTime {
-  return { now: now.toISOString(), hourAgo: new Date(now.getTime() - HOUR_MS).toISOString() };
+  const after = (ms: number) => new Date(now.getTime() + ms).toISOString();
+  return { now: after(0), hourAgo: after(-HOUR_MS), inAnHour: after(HOUR_MS) };
 }
 
 // Moves the pages that an interrupted move left behind. Otherwise they would be on nodes that soon

@@ -1,8 +1,9 @@
 // Throttling: what the CPU controller has taken from processes, from the file cpu.stat of their
 // cgroups.
+
 import { dirname, join } from 'node:path';
+import { textOf } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
-import { textOf } from '../base/text/text-of.js';
 import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/files/hierarchies.js';
 import type { ThrottlingCounters } from './counters.js';
 

@@ -99,6 +99,20 @@ export function throwIfExhausted(error: unknown): void {
   }
 }
 
+/**
+ * The text of a file of the kernel or of another program; undefined if it is missing, or closed to
+ * this process.
+ * @throws ERR_SYSCALL
+ */
+export function textOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throwIfExhausted(error);
+    return undefined;
+  }
+}
+
 /** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
 export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
   try {

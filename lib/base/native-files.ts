@@ -65,6 +65,13 @@ export interface NativeJournal {
   ): string | Promise<string>;
   /** Keeps the first `size` bytes. */
   cut(size: number, folder: NativeFolder): void;
+  /**
+   * Shows others that this process knows this generation, as a lock, which stays if another program
+   * puts an earlier text into the same file.
+   */
+  show(generation: number): void;
+  /** The highest generation above `least` that another process shows; else `least`. */
+  shown(least: number): number;
   close(): void;
 }
 

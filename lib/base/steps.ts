@@ -30,11 +30,13 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
 
 // When the first call after the last turn of the event loop began.
 let firstCall: number | undefined;
+// How many calls wait for a turn.
+let waiting = 0;
 
 /**
  * Call it at the beginning of what a caller may await in a loop. Without a turn of the event loop,
  * calls that wait for no device would keep timers and I/O of the process waiting as long as such a
- * loop runs. The first call of a turn never waits.
+ * loop runs. The first call of a turn waits only for calls before it.
  */
 export function turnIfDue(): Promise<void> | undefined {
   // performance.now() would make Node load another module.
@@ -45,5 +47,8 @@ export function turnIfDue(): Promise<void> | undefined {
       firstCall = undefined;
     });
   }
-  return now - firstCall < CALLS_S ? undefined : nextTurn();
+  if (waiting === 0 && now - firstCall < CALLS_S) return undefined;
+  waiting++;
+  // The caller goes on before the tick.
+  return nextTurn().then(() => process.nextTick(() => waiting--));
 }

@@ -1,7 +1,8 @@
 // ForeignCpusets: reads which cgroups other than numalign's have their own CPUs: systemd's
 // AllowedCPUs=, containers, pods.
+
 import { dirname, join, relative } from 'node:path';
-import { textOf } from '../base/text/text-of.js';
+import { textOf } from '../base/errors.js';
 import { childNames } from '../cgroups/files/cgroup-files.js';
 import { findHierarchy, type Hierarchy } from '../cgroups/files/hierarchies.js';
 import { isAtOrBelow } from '../cgroups/files/mounts.js';

@@ -1,6 +1,6 @@
 // HardwareFacts: reads the kernel's governors, idle states, interrupts, packet steering and
 // hugepages.
-import { textOf } from '../base/text/text-of.js';
+import { textOf } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { countFreeHugepages, hugepageSizes } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';

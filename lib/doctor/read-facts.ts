@@ -1,9 +1,8 @@
 // ReadFacts: reads MachineFacts. Changes nothing and needs no rights; what this process may not
 // read is null.
 import { existsSync, readlinkSync } from 'node:fs';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { NumalignError, textOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { textOf } from '../base/text/text-of.js';
 import { mountOf } from '../cgroups/files/mounts.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';

@@ -312,14 +312,10 @@ export class GrantGroup {
    * @throws ERR_CGROUP if they cannot leave
    */
   leave(pool: CpuSet): CpuSet | undefined {
-    const origin = homes.get(this.path);
-    if (!this.isInUse) {
-      homes.delete(this.path);
-      return undefined;
-    }
+    if (!this.isInUse) return undefined;
     const group = this.#handle;
     this.#strictNodes = this.hasMemoryNodes ? group.mems() : undefined;
-    let home = origin ?? this.#cpusets.home;
+    let home = homes.get(this.path) ?? this.#cpusets.home;
     rememberingMasks(() => {
       native.askChoices(this.#pod.uid);
       try {
@@ -332,9 +328,15 @@ export class GrantGroup {
       }
       this.setMemoryNodes(undefined);
     });
-    // Not before: after a failure, the next attempt must find it.
-    homes.delete(this.path);
     return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
+  }
+
+  /**
+   * Call it after {@link leave} once masks keep no thread on the grant's CPUs. Not before: after a
+   * failure, the threads belong into the group.
+   */
+  forgetHome(): void {
+    homes.delete(this.path);
   }
 
   /**

@@ -2,8 +2,7 @@
 // owned by root, and for this process's place in it. Only reads.
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { unlessRefused } from '../base/errors.js';
-import { textOf } from '../base/text/text-of.js';
+import { textOf, unlessRefused } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
 import { CPU_MANAGER_STATE, type CpuManagerState, parseCpuManagerState } from './cpu-manager-state.js';

@@ -34,7 +34,7 @@ import { configure } from '../opening/configure.js';
 import { leavePool } from '../opening/pool-membership.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
 import type { Lifetime } from './lifetime.js';
-import { lookAgain } from './manager-emitter.js';
+import { lookAgain, report } from './manager-emitter.js';
 import { ManagerView } from './manager-view.js';
 
 /** The options of {@link Manager.registerDevices}. */
@@ -70,8 +70,10 @@ export class MachineManager extends ManagerView {
   constructor(parts: ManagerParts) {
     const { config, site, lifetime, openingWarnings } = parts;
     const { ledger } = site;
-    const fail = (error: Error) => callListeners(this, 'error', error);
-    const endOwnerWatch = ledger.watchOwners(() => takeBack(parts, RECLAIM_PAUSE_MS), fail);
+    const endOwnerWatch = ledger.watchOwners(
+      () => takeBack(parts, RECLAIM_PAUSE_MS),
+      (error) => report(this, error),
+    );
     super({
       ...{ site, lifetime, openingWarnings },
       placement: config.placement,
@@ -94,7 +96,7 @@ export class MachineManager extends ManagerView {
       },
       drifted: (drift) => callListeners(this, 'drift', drift),
       hotplugged: (hotplug) => callListeners(this, 'hotplug', hotplug),
-      failed: fail,
+      failed: (error) => callListeners(this, 'error', error),
     };
     const endReconciling = site.topology.isSimulated
       ? () => {}

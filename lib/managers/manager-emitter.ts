@@ -58,6 +58,9 @@ export interface ViewParts {
 /** For the package's own modules: looks for changes of flags, which need no commit. */
 export let lookAgain: (manager: ManagerEmitter) => void;
 
+/** For the package's own modules: reports what failed in the background. */
+export let report: (manager: ManagerEmitter, error: Error) => void;
+
 /** The base of all managers: an emitter of events that can be closed. */
 export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & ListenerEvents> {
   /** Identifies the manager within its thread, in messages of the diagnostics channels. */
@@ -104,15 +107,16 @@ export abstract class ManagerEmitter extends EventEmitter<ManagerEvents & Listen
       sharedPool: () => this.sharedPool(),
       reclaim,
       tell: (change) => callListeners(this, 'change', change),
-      fail: (error) => {
-        publishError(site, 'watch', error);
-        callListeners(this, 'error', error);
-      },
+      fail: (error) => report(this, error),
     });
   }
 
   static {
     lookAgain = (manager) => setImmediate(() => manager.#watch.look());
+    report = (manager, error) => {
+      publishError(manager.#parts.site, 'watch', error);
+      callListeners(manager, 'error', error);
+    };
   }
 
   /** A summary for JSON.stringify. It does not read the state. */

@@ -25,7 +25,10 @@ export function notMoved(uid: string, reason: string, why: string, cause?: unkno
   });
 }
 
-/** Why an announced move is no longer on record: too late, or called off before its deadline. */
+/**
+ * Why an announced move is no longer on record: too late, or called off before its deadline. By the
+ * wall clock: if that is set, only this word is wrong.
+ */
 export function offRecord({ uid, upcoming }: MovingPod): NumalignError {
   return Date.now() < Date.parse(upcoming.move.deadline)
     ? notMoved(uid, 'called-off', 'the move was called off')

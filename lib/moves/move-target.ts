@@ -10,9 +10,9 @@ import {
   blocksLeft,
   type MoveAsker,
   type MoveTime,
-  movesSince,
   type Place,
   placeOf,
+  recentMoves,
   shareRoom,
   withoutPlaceholder,
   yieldRoom,
@@ -143,7 +143,7 @@ function checkConsent(pod: PodAssignment, time: MoveTime, nodes: readonly number
   const { maxPerHour, exclude } = movable;
   const excluded = nodes.filter((node) => exclude.has(node));
   if (excluded.length > 0) throw no(` to NUMA node ${excluded}`, excluded, `any node but ${exclude}`);
-  const moves = movesSince(pod, time).length;
+  const moves = recentMoves(pod, time).length;
   if (maxPerHour !== null && moves >= maxPerHour)
     throw no(' again within the hour', moves, `at most ${maxPerHour} moves an hour`);
 }

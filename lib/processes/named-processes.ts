@@ -1,8 +1,7 @@
 // Finds processes of root's other programs by name.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { throwIfExhausted } from '../base/errors.js';
-import { textOf } from '../base/text/text-of.js';
+import { textOf, throwIfExhausted } from '../base/errors.js';
 
 export interface NamedProcess {
   readonly pid: number;

@@ -27,7 +27,10 @@ export interface Guarded {
   ring(): void;
 }
 
-/** Learns that other programs removed or changed files of the state while grants were held. */
+/**
+ * Learns that other programs removed or changed files of the state while grants were held. Must not
+ * throw.
+ */
 export type HarmListener = (error: Error) => void;
 
 export class OwnerGuard {
@@ -129,8 +132,7 @@ export class OwnerGuard {
   }
 
   #fail(error: Error): void {
-    // A listener that throws disturbs neither the others nor the caller.
-    for (const listener of this.#onHarm) queueMicrotask(() => listener(error));
+    for (const listener of this.#onHarm) listener(error);
   }
 
   // The file was removed or changed by another process, perhaps together with the state.

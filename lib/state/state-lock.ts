@@ -12,6 +12,8 @@ const PASS_MS = 250;
 export class StateLock {
   readonly #path: string;
   readonly #folder: NativeFolder;
+  // The requests of this environment that wait, in order.
+  readonly #waiting = new Set<unknown>();
 
   /** `folder`: the state folder at `path`. */
   constructor(path: string, folder: NativeFolder) {
@@ -20,13 +22,14 @@ export class StateLock {
   }
 
   /**
-   * Takes the lock synchronously if it is free and no process waits.
+   * Takes the lock synchronously if it is free and no request waits. Serves the requests of this
+   * environment in order.
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER, ERR_SYSCALL
    */
   take(options: TransactOptions): NativeLock | Promise<NativeLock> {
     const note = lockNote();
-    const lock = explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
-    return lock ?? this.#wait(note, options);
+    const tryLock = () => explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
+    return (this.#waiting.size === 0 && tryLock()) || this.#wait(note, options);
   }
 
   // A thread of the addon waits in the kernel, so neither the event loop nor libuv's pool is
@@ -42,6 +45,8 @@ export class StateLock {
       const giveUp = (reason: unknown) => settle(() => reject(reason));
       // A stopped waiter must not keep all others from a free lock.
       const take = () => {
+        const [first] = this.#waiting;
+        if (first !== settle) return;
         try {
           const lock = folder.tryLock(LOCK_FILE, note, true);
           if (lock) settle(() => resolve(lock));
@@ -59,15 +64,17 @@ export class StateLock {
       // before that news.
       const timer = setTimeout(() => setImmediate(late), lockTimeoutMs);
       signal?.addEventListener('abort', onAbort, { once: true });
-      function settle(how: () => void) {
+      const settle = (how: () => void) => {
         isSettled = true;
+        this.#waiting.delete(settle);
         clearTimeout(timer);
         clearInterval(pass);
         signal?.removeEventListener('abort', onAbort);
         // If the wait is over, this does nothing.
         folder.giveUp(request);
         how();
-      }
+      };
+      this.#waiting.add(settle);
     });
   }
 

@@ -115,19 +115,20 @@ export class StateReader {
     return this.#checkPast(this.load(), lock.number());
   }
 
-  // The whole file may have been restored from a backup. This process may not have seen the newest
-  // generation, but living owners have.
-  #checkPast(found: FoundState, highest: number): FoundState {
+  // The file may have been restored from a backup, with the lock's. This process may not have seen
+  // the newest generation, but living owners have.
+  #checkPast(found: FoundState, committed: number): FoundState {
     if (found.kind !== 'good') return found;
     const { checkpoint } = found;
     this.#adoptBoot(checkpoint);
-    const { wholeReads } = this.journal;
+    const { wholeReads, file } = this.journal;
+    const highest = Math.max(committed, file?.shown(checkpoint.generation) ?? 0);
     const isOlder = highest > checkpoint.generation;
     const needsOwners = this.#comparedRead !== wholeReads && this.isOfThisBoot(checkpoint);
     const why = isOlder
       ? `it is older than generation ${highest}, which was committed here`
       : needsOwners && flawOf(checkpoint, this.#owners.find(checkpoint));
-    if (why) return damaged(why, { generation: checkpoint.generation, checkpoint });
+    if (why) return damaged(why, { generation: Math.max(highest, checkpoint.generation), checkpoint });
     this.#comparedRead = wholeReads;
     return found;
   }

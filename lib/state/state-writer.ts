@@ -110,11 +110,10 @@ export class StateWriter {
       await this.#write(checkpoint, lock, isLast, before === undefined);
     } catch (error) {
       // The file may be in place although its sync failed. Others may have read it, so the commit
-      // counts.
-      if (!reader.finds(checkpoint)) {
-        settle?.(false);
-        throw explain(this.#path, error);
-      }
+      // counts. If that cannot be told either, the claim stays until the next transaction.
+      const isInPlace = unlessRefused(() => reader.finds(checkpoint));
+      if (isInPlace === false) settle?.(false);
+      if (!isInPlace) throw explain(this.#path, error);
       this.#isUnsynced = true;
       // If a power cut undoes the commit, this number shows it.
       lock.setNumber(generation);

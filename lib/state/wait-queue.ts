@@ -98,7 +98,10 @@ export class FolderQueue implements WaitQueue {
 
   join(): Ticket {
     this.#names = this.#list().sort();
-    const number = this.#removeEnded() + 1;
+    this.#removeEnded();
+    let number = Number(this.#names.at(-1) ?? 0) + 1;
+    // A folder may have the name, and is not removed.
+    while (this.#folder.version(nameOf({ number })) !== undefined) number++;
     const file = this.#folder.createOwner(nameOf({ number }), lockNote());
     const ticket = this.#own.join(number);
     this.#files.set(ticket, file);
@@ -110,21 +113,15 @@ export class FolderQueue implements WaitQueue {
     return this.#folder.list().filter((name) => NAME.test(name));
   }
 
-  // Only at both ends, because each file takes a look: those in between get there. Returns the last
-  // number that is taken.
-  #removeEnded(): number {
-    let last = 0;
+  // Only at both ends, because each file takes a look: those in between get there.
+  #removeEnded(): void {
     for (const end of [0, -1])
       for (let name = this.#names.at(end); name !== undefined; name = this.#names.at(end)) {
         const place = name;
-        const isAlive = this.#isAlive(place);
-        if (!isAlive) unlessRefused(() => this.#folder.remove(place));
-        // A folder is not removed.
-        if (this.#folder.version(place) !== undefined) last = Math.max(last, Number(place));
-        if (isAlive) break;
+        if (this.#isAlive(place)) break;
+        unlessRefused(() => this.#folder.remove(place));
         this.#names.splice(end, 1);
       }
-    return last;
   }
 
   isFirst(ticket: Ticket | undefined): boolean {

@@ -2,7 +2,7 @@
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
+import { kernelText, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { parseQuantity, type Quantity, wholeValue } from '../input/values/quantity.js';
@@ -30,7 +30,10 @@ export interface BufferOptions {
 
 /** The bytes available on the machine, and in the memory cgroup if that has a limit. */
 function availableBytes(): number {
-  return Math.min(freemem(), process.availableMemory());
+  const available = process.availableMemory();
+  // Node has 0 if it cannot open the file.
+  if (available === 0) kernelText('/proc/meminfo');
+  return Math.min(freemem(), available);
 }
 
 /** The free bytes on a node or on the machine; null if unknown. */

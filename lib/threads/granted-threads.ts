@@ -83,7 +83,11 @@ export function inGroup<T>(
     return put(group.enter(threads));
   } catch (error) {
     // The caller must see the first error.
-    if (!wasInUse) unlessRefused(() => group.leave(cpus));
+    if (!wasInUse)
+      unlessRefused(() => {
+        group.leave(cpus);
+        group.forgetHome();
+      });
     native.restoreMasks();
     throw error;
   }

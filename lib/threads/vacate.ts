@@ -61,6 +61,7 @@ export interface Unpinned {
 function undoPin(topology: Topology, group: GrantGroup | undefined, uid: string, pool: CpuSet): Unpinned {
   const maskCpus = group?.leave(pool);
   const outcome = native.undoPin(uid, (maskCpus ?? pool).words);
+  group?.forgetHome();
   return unpinned(topology, maskCpus && group, outcome, maskCpus === undefined || maskCpus === pool);
 }
 

@@ -30,6 +30,8 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                            InstanceMethod<&JournalObject::read>("read"),
                            InstanceMethod<&JournalObject::append>("append"),
                            InstanceMethod<&JournalObject::cut>("cut"),
+                           InstanceMethod<&JournalObject::show>("show"),
+                           InstanceMethod<&JournalObject::shown>("shown"),
                            InstanceMethod<&JournalObject::close>("close"),
                        });
   }
@@ -89,6 +91,13 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   // (size, folder)
   void cut(const Napi::CallbackInfo& info) {
     unwrap(info.Env(), file(info.Env()).cut(*to_folder(info[1], "folder"), to_size(info[0], "the size")));
+  }
+  // (generation)
+  void show(const Napi::CallbackInfo& info) { file(info.Env()).show(to_size(info[0], "the generation")); }
+  // (the least)
+  Napi::Value shown(const Napi::CallbackInfo& info) {
+    const uint64_t shown = file(info.Env()).shown(to_size(info[0], "the least"));
+    return Napi::Number::New(info.Env(), static_cast<double>(shown));
   }
   void close(const Napi::CallbackInfo&) { file_.reset(); }
 

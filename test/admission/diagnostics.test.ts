@@ -1,6 +1,8 @@
 // needs: machine
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
+import { readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';
 import {
@@ -305,6 +307,19 @@ describe('numalign:error', () => {
       managerId: manager.id,
       stateDir: manager.stateDir,
     });
+  });
+
+  it('reports files that other programs removed, as the event does', async () => {
+    const stateDir = makeStateDir();
+    const manager = await openManager({ stateDir });
+    onTestFinished(() => manager.close());
+    await manager.acquire({ cpu: 1 });
+    const errors = messagesOf('error');
+    const heard: Error[] = [];
+    manager.on('error', (error) => heard.push(error));
+    for (const name of readdirSync(join(stateDir, 'owners'))) rmSync(join(stateDir, 'owners', name));
+    await until(() => heard.length > 0 && heard, 'the event');
+    expect(errors).toMatchObject([{ step: 'watch', code: 'ERR_STATE_CORRUPT', error: heard[0] }]);
   });
 });
 

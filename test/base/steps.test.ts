@@ -1,7 +1,7 @@
 // needs: agents
 // Long work in parts.
 import { expect, it } from 'vitest';
-import { inOneGo, inSlices, type Steps } from '../../lib/base/steps.js';
+import { inOneGo, inSlices, type Steps, turnIfDue } from '../../lib/base/steps.js';
 
 function* sum(numbers: readonly number[]): Steps<number> {
   let total = 0;
@@ -30,4 +30,19 @@ it('leaves turns of the event loop to others between slices', async () => {
     return 'turned';
   }
   expect(await inSlices(untilTurned())).toBe('turned');
+});
+
+it('lets no call overtake one that waits for a turn of the event loop', async () => {
+  await new Promise((resolve) => setImmediate(resolve));
+  const order: string[] = [];
+  const call = async (name: string) => {
+    await turnIfDue();
+    order.push(name);
+  };
+  turnIfDue();
+  // In the turn that ends the wait, before the call that waits.
+  const later = new Promise((resolve) => setImmediate(() => resolve(call('later'))));
+  while (turnIfDue() === undefined);
+  await Promise.all([call('earlier'), later]);
+  expect(order).toEqual(['earlier', 'later']);
 });

@@ -14,6 +14,7 @@ import {
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { devicesOf, memoryOf, nodesOf, presentCpus } from '../../lib/account/pod-holdings.js';
 import type { Site } from '../../lib/admission/site.js';
+import { moveTime } from '../../lib/admission/transact.js';
 import { decide, decideWhether } from '../../lib/decision/decision.js';
 import type { Question } from '../../lib/decision/question.js';
 import { type MovableGrant, movableGrant } from '../../lib/decision/repacking/movable-grant.js';
@@ -266,7 +267,7 @@ function checkValid(question: Question, { topology }: RepackingWorld, { moves, p
 
 /** Carries out the moves as processes do: what a grant leaves is kept for the request at once. */
 function carryOut({ state, topology, uid }: Question, { moves }: Repacking): Assignments {
-  const time = { now: '2026-01-01T01:00:00.000Z', hourAgo: '2026-01-01T00:00:00.000Z' };
+  const time = moveTime(new Date('2026-01-01T01:00:00.000Z'));
   const asker = { request: uid, owner: OWNER, ...time, deadline: time.now };
   const site = { topology, ledger: { owners: { isOwn: () => true } } } as unknown as Site;
   const moved = moves.reduce((now, { uid: grant, after }) => {

@@ -54,3 +54,21 @@ describe.skipIf(!isUsable)('a process that could not leave the cgroup of its gra
     expect(cgroupOf('self')).toBe(home);
   });
 });
+
+describe.skipIf(!isUsable)('a process that left only the cgroup of its grant', () => {
+  it('is put back by the next comparison', async () => {
+    const manager = await opened({ stateDir: makeStateDir(), ...ownCgroups() });
+    const grant = await manager.acquire({ cpu: 1 });
+    grant.pin();
+    const refusal = new NumalignError('ERR_SYSCALL', 'no file can be opened');
+    const refused = vi.spyOn(native, 'undoPin').mockImplementationOnce(() => {
+      throw refusal;
+    });
+    onTestFinished(() => refused.mockRestore());
+    expect(await errorOf(() => grant.release())).toBe(refusal);
+    await manager.reconcile();
+    expect(cgroupOf('self')).toContain(grant.uid);
+    await grant.release();
+    expect(cgroupOf('self')).not.toContain(grant.uid);
+  });
+});

@@ -13,7 +13,8 @@ const NAME = `named-${process.pid}`;
 
 /** Starts a program of that name, which has said a line when it runs; its pid. */
 async function start(program: string, wrapper: readonly string[] = []): Promise<number> {
-  const [file, ...args] = [...wrapper, program, '-c', 'echo started; cat'];
+  // Without a process of its own, which has this name until it executes another program.
+  const [file, ...args] = [...wrapper, program, '-c', 'echo started; read line'];
   const child = spawn(file!, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   onTestFinished(async () => {
     child.stdin.end();

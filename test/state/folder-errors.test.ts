@@ -7,6 +7,7 @@ import {
   chownSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
   rmSync,
   statfsSync,
@@ -36,6 +37,34 @@ const RESERVED = String(ALL.first);
 const REST = ALL.difference(CpuSet.of(ALL.first!));
 const F_OFD_SETLK = 37;
 const TMPFS_MAGIC = 0x01021994;
+
+// A user in the ACL.
+const NAMED = 65533;
+
+/** The default ACL of a folder, with these rights in each entry; see acl(5). */
+function setDefaultAcl(folder: string, rights: number): void {
+  // Owner, user, group, mask, others, as in linux/posix_acl_xattr.h.
+  const entries = [0x01, 0x02, 0x04, 0x10, 0x20].map(
+    (tag) => `(${tag}, ${rights}, ${tag === 2 ? NAMED : -1})`,
+  );
+  const script = `
+import os, struct, sys
+acl = struct.pack('<I', 2) + b''.join(struct.pack('<HHi', *entry) for entry in [${entries}])
+os.setxattr(sys.argv[1], 'system.posix_acl_default', acl)`;
+  execFileSync('python3', ['-c', script, folder], { stdio: 'pipe' });
+}
+
+function canSetAcl(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+  try {
+    setDefaultAcl(folder, 7);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
 
 describe('a state folder', () => {
   it.each(['EINVAL', 'ENOLCK', 'EOPNOTSUPP'])(
@@ -193,6 +222,30 @@ describe('a state folder', () => {
       await second.kill();
     },
   );
+
+  it.runIf(canBeStranger && canSetAcl()).each([
+    ['open', 7],
+    ['closed', 0],
+  ])('made where an ACL makes all new files %s is open to its owner alone, also later', async (_, rights) => {
+    const base = dirname(makeStateDir());
+    chownSync(base, 65534, 65534);
+    chmodSync(base, 0o755);
+    setDefaultAcl(base, rights);
+    const stateDir = join(base, 'state');
+    const agent = forStrangers(AGENT);
+    const first = new Agent(asUser(65534), agent);
+    await first.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+    await first.tell('acquire', { cpu: 1, owner: 'persistent' });
+    await first.kill();
+    const second = new Agent(asUser(65534), agent);
+    await second.tell('open', { stateDir, simulate: 'core:4 pu:1' });
+    expect((await second.tell('acquire', { cpu: 1 })).cpus).toBe('1');
+    // What the group may do is what the ACL's mask leaves to all but the owner.
+    const modes = ['', 'lock', 'state.json', 'owners'].map((name) => lstatSync(join(stateDir, name)).mode);
+    expect(modes.map((mode) => mode & 0o777)).toEqual([0o700, 0o600, 0o600, 0o700]);
+    expect(spawnSync('env', [...asUser(NAMED), 'test', '-x', stateDir]).status).toBe(1);
+    await second.kill();
+  });
 
   it.runIf(canBeStranger)('is refused if it or its files are closed to this user', async () => {
     const stateDir = makeStateDir();

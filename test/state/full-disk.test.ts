@@ -2,10 +2,12 @@
 // The effects of a failed commit.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { NumalignError } from '../../lib/base/errors.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, openManager } from '../../lib/index.js';
 import { Ledger } from '../../lib/state/ledger.js';
+import { StateReader } from '../../lib/state/state-reader.js';
 import { Agent } from '../support/agent.js';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
@@ -34,6 +36,25 @@ it('an acquire that could not be written leaves no claim, so that an opener find
   await agent.tell('open', { stateDir, simulate: MACHINE });
   expect(await agent.tell('grants')).toMatchObject([{ name: 'kept' }]);
   expect(readdirSync(stateDir)).not.toContain('quarantine');
+});
+
+it('a commit whose outcome could not be read fails with its own error, and the next one settles the claim', async () => {
+  const manager = await open();
+  const { stateDir } = manager;
+  await manager.acquire({ cpu: 1, name: 'kept' });
+  const [{ owner }] = membersOf(stateDir).pods;
+  // The state is longer than the owner's file.
+  for (let i = 0; i < 3; i++) await manager.acquire({ cpu: 1, owner: 'persistent' });
+  const repair = breakCommits(stateDir);
+  const look = vi.spyOn(StateReader.prototype, 'finds').mockImplementationOnce(() => {
+    throw new NumalignError('ERR_SYSCALL', 'cannot read state.json', { errno: 5 });
+  });
+  onTestFinished(() => look.mockRestore());
+  const error = await errorOf(() => manager.acquire({ cpu: 2, name: 'failed' }));
+  repair();
+  expect(error.errnoName).toBe('EFBIG');
+  await (await manager.acquire({ cpu: 1, owner: 'persistent' })).release();
+  expect(ownerMembersOf(stateDir, owner.uuid).pods).toMatchObject([{ name: 'kept' }]);
 });
 
 it('a claim that fits only in part leaves nothing of it in the owner’s file', async () => {

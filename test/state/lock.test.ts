@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { openManager } from '../../lib/index.js';
+import { Ledger } from '../../lib/state/ledger.js';
 import { lockHolder, lockNote } from '../../lib/state/owners/lock-holder.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -73,6 +74,22 @@ describe('the lock of the state', () => {
     for (let round = 0; round < 100; round++) expect(await takeAgain(false, 20)).toBe(false);
     // Without the turnstile it would stay: the other takes a moment until it runs.
     while (!(await takeAgain(true, 1)));
+  });
+
+  it('goes to the requests of a process in their order', async () => {
+    const { stateDir } = await open(10_000);
+    const ledger = Ledger.open(stateDir);
+    const folder = native.Folder.open(stateDir, false, 0o700, -1);
+    const order: number[] = [];
+    const request = (number: number) =>
+      ledger.transact({ lockTimeoutMs: 10_000, totalOn: () => 0 }, async () => void order.push(number));
+    for (let n = 0; n < 40; n += 2) {
+      const lock = folder.tryLock('lock', 'another process')!;
+      const waiting = request(n);
+      lock.release();
+      await Promise.all([waiting, request(n + 1)]);
+    }
+    expect(order).toEqual(Array.from({ length: 40 }, (_, n) => n));
   });
 
   it('goes to a process that was held up itself until its time was over', async () => {

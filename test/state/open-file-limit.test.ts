@@ -69,6 +69,25 @@ it('without files left every step is done or refused with the errno, and works l
   ]);
 });
 
+it('without files left memory is not full, and files are not missing', () => {
+  const results = resultsOf(`
+    const { textOf } = await import(${entry('base/errors')});
+    const manager = await openManager(settings(files));
+    const grant = await manager.acquire({ cpu: 1 });
+    await attempt(files, 'buffer', () => grant.buffer('4Ki'));
+    await attempt(files, 'text', () => results.add('text: ' + typeof textOf('/proc/self/comm')));
+    await grant.release();
+    manager.close();
+  `);
+  expect(results).toEqual([
+    'buffer: ERR_SYSCALL EMFILE',
+    'buffer: done',
+    'text: ERR_SYSCALL EMFILE',
+    'text: done',
+    'text: string',
+  ]);
+});
+
 it('without files left this machine is not another one', () => {
   const results = resultsOf(`
     let machine;

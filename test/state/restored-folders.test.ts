@@ -108,6 +108,27 @@ describe('a folder that was put back', () => {
     expect((await witness.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_STATE_CORRUPT');
   });
 
+  it.each([
+    ['is', 0],
+    ['continues', 1],
+  ])('gives nothing to a process for which it %s what that had read', async (_, later) => {
+    const stateDir = makeStateDir();
+    const backup = `${stateDir}.backup`;
+    const owner = await opener(stateDir);
+    await owner.tell('release', await acquire(owner, 1));
+    const taker = await opener(stateDir);
+    await taker.tell('grants');
+    await stopWithoutLock(taker, stateDir);
+    for (let i = 0; i < later; i++) await owner.tell('release', await acquire(owner, 1));
+    // To the nanosecond.
+    shell('cp -a "$1" "$2"', stateDir, backup);
+    await acquire(owner, 2);
+    await stopWithoutLock(owner, stateDir);
+    overFiles(stateDir, backup);
+    taker.process.kill('SIGCONT');
+    expect((await taker.ask('acquire', { cpu: 1 })).error?.code).toBe('ERR_STATE_CORRUPT');
+  });
+
   it('gives away nothing that an owner on record has got since', async () => {
     const { stateDir, backup } = await stoppedOwner(1);
     inNewFiles(stateDir, backup);

@@ -64,6 +64,17 @@ describe('a queue', () => {
     one.leave(ticket);
   });
 
+  it('keeps its order beside a folder with the name of the last place of all', () => {
+    const { path, one, other } = queues();
+    mkdirSync(join(path, `0${'9'.repeat(15)}`));
+    const first = one.join();
+    const second = other.join();
+    expect([one.isFirst(first), other.isFirst(second)]).toEqual([true, false]);
+    one.leave(first);
+    expect(other.isFirst(second)).toBe(true);
+    other.leave(second);
+  });
+
   it('is left without harm to another request that has the same place in a new folder', () => {
     const { path, open } = queues();
     const folder = openFolder(path);

@@ -46,6 +46,7 @@ const { JournalFollower } = await load('state/files/journal-follower.js');
 const { openFolder } = await load('state/folder/folder.js');
 const { beginMove, callOffMove, finishMove, isMoving, undoMove } = await load('account/moves/move-steps.js');
 const { heldCpus } = await load('account/cpus-of-pods.js');
+const { moveTime } = await load('admission/transact.js');
 const formats = [
   {
     name: 'state',
@@ -398,7 +399,7 @@ function flaw({ decode, encode, agrees, follows }, bytes, seen) {
 /** What is wrong with how moves under way end, at any point of their records. */
 function moveFlaw(value) {
   const state = value.assignments;
-  const time = { now: '2026-01-01T00:00:00.000Z', hourAgo: '2025-12-31T23:00:00.000Z' };
+  const time = moveTime(new Date('2026-01-01T00:00:00.000Z'));
   for (const pod of state.pods.filter(isMoving)) {
     try {
       if (!pod.upcoming.move.target) checkStep(state, finishMove(state, pod, time));

@@ -91,7 +91,7 @@ export const BUGS = [
     file: 'lib/state/owners/owners.ts',
     before: [
       'return this.isOwn(owner) || this.#folder.isOwnerAlive(owner.uuid);',
-      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);',
+      'return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, locks);',
     ],
     after: `try {
       process.kill(owner.pid!, 0);
@@ -104,7 +104,9 @@ export const BUGS = [
   {
     name: 'a state that was put back counts as the newest',
     file: 'lib/state/state-reader.ts',
-    before: ['if (why) return damaged(why, { generation: checkpoint.generation, checkpoint });'],
+    before: [
+      'if (why) return damaged(why, { generation: Math.max(highest, checkpoint.generation), checkpoint });',
+    ],
     after: '',
     also: [
       {
@@ -119,9 +121,7 @@ export const BUGS = [
   {
     name: 'an owner whose file was removed is dead',
     file: 'lib/state/files/state-files.ts',
-    before: [
-      'return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));',
-    ],
+    before: ['return owners.isOwnerAlive(uuid) || (locks?.().has(uuid) ?? false);'],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
     options: ['--disturbed'],

@@ -56,6 +56,7 @@ export const changesSize = (pod: MovingPod): boolean => pod.upcoming.cpus.size !
 export interface MoveTime {
   readonly now: string;
   readonly hourAgo: string;
+  readonly inAnHour: string;
 }
 
 /** The process that asks for a move, and the time by which the move must begin. */
@@ -189,7 +190,7 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
 /** Finishes a move. Drops the times of moves that were more than an hour ago. */
 export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): Assignments {
   const { cpus, held, move } = pod.upcoming;
-  const moves = changesSize(pod) ? {} : { moves: [...movesSince(pod, time), time.now] };
+  const moves = changesSize(pod) ? {} : { moves: [...recentMoves(pod, time), time.now] };
   const next = replacePod(state, { ...pod, upcoming: null, ...moves });
   const keeper = keeperOf(state, move);
   const left = cpus.union(held).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
@@ -224,8 +225,11 @@ const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | 
   return pod && isPlaceholder(pod) ? pod : undefined;
 };
 
-export const movesSince = ({ moves = [] }: PodAssignment, { hourAgo }: MoveTime): readonly string[] =>
-  moves.filter((at) => at > hourAgo);
+/** The times of moves in the last hour. A later time is of before the clock was set back. */
+export const recentMoves = (
+  { moves = [] }: PodAssignment,
+  { hourAgo, inAnHour }: MoveTime,
+): readonly string[] => moves.filter((at) => at > hourAgo && at < inAnHour);
 
 /** Frees everything that is kept for a request. */
 export function withoutPlaceholder(state: Assignments, request: string): Assignments {

@@ -1,9 +1,8 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
 import { readdirSync, readlinkSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { throwIfExhausted } from '../../base/errors.js';
+import { textOf, throwIfExhausted } from '../../base/errors.js';
 import { ENVIRONMENT } from '../../base/registry.js';
-import { textOf } from '../../base/text/text-of.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**

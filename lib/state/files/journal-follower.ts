@@ -123,6 +123,7 @@ export class JournalFollower {
   #note(good: GoodState, version: string): GoodState {
     this.#good = good;
     this.#version = version;
+    this.#journal?.show(good.checkpoint.generation);
     return good;
   }
 

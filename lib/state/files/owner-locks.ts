@@ -84,6 +84,7 @@ export class OwnerLocks {
   readonly #inodes = new Map<bigint, string[]>();
   // See OwnOwner.since.
   readonly #since = new Map<string, number>();
+  readonly #areListed: boolean;
 
   /**
    * `owners`: the folder owners/ in the state folder at `path`.
@@ -94,7 +95,9 @@ export class OwnerLocks {
     const { place, self } = marksOf(path);
     const isOfFolder = (marks: bigint) =>
       marks >> BigInt(MARK_BITS) === place || BigInt.asUintN(MARK_BITS, marks) === self;
-    for (const [, type, on, inode, first, last] of readLocks().matchAll(LOCK)) {
+    const text = readLocks();
+    this.#areListed = text !== '';
+    for (const [, type, on, inode, first, last] of text.matchAll(LOCK)) {
       if (on !== device) continue;
       const start = BigInt(first!);
       const length = BigInt(last!) - start;
@@ -108,6 +111,14 @@ export class OwnerLocks {
   /** True if the owner holds its lock, wherever its file is. */
   has(uuid: string): boolean {
     return this.#inodes.has(startOf(uuid));
+  }
+
+  /**
+   * False if it certainly holds no lock. True if this process cannot see locks. REQUIRES: a lock is
+   * held, such as the state's.
+   */
+  mayHave(uuid: string): boolean {
+    return !this.#areListed || this.has(uuid);
   }
 
   /** The generation that the owner's seal shows; 0 for an owner of an earlier version. */
@@ -131,5 +142,11 @@ export class OwnerLocks {
   }
 }
 
-/** False if this process cannot see locks. REQUIRES: a lock is held, such as the state's. */
-export const canListLocks = (): boolean => readLocks() !== '';
+/** The locks of one moment. They are read when they are first needed. */
+export type LocksOfFolder = () => OwnerLocks;
+
+/** As {@link OwnerLocks}. */
+export function locksOf(owners: NativeFolder, path: string): LocksOfFolder {
+  let locks: OwnerLocks | undefined;
+  return () => (locks ??= new OwnerLocks(owners, path));
+}

@@ -10,7 +10,7 @@ import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, journalSteps } from '../format/journal.js';
 import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { checksum, isNewer } from '../format/sealed-json.js';
-import { canListLocks, OwnerLocks } from './owner-locks.js';
+import { type LocksOfFolder, OwnerLocks } from './owner-locks.js';
 
 export const STATE_FILE = 'state.json';
 /** The same lines without sync, for recovery if state.json is lost. */
@@ -173,29 +173,28 @@ export interface FoundOwners {
 export const NO_OWNERS: FoundOwners = { living: [], unknown: [], latest: undefined };
 
 /**
- * True if a process holds the lock of an owner's file. With the `path` of the state folder, also
+ * True if a process holds the lock of an owner's file. With the `locks` of the state folder, also
  * finds the lock of a removed or replaced file. What cannot be opened counts as locked, unless the
  * kernel shows that no lock was there.
  */
-export function isLocked(owners: NativeFolder, uuid: string, path?: string): boolean {
+export function isLocked(owners: NativeFolder, uuid: string, locks?: LocksOfFolder): boolean {
   try {
-    return owners.isOwnerAlive(uuid) || (path !== undefined && new OwnerLocks(owners, path).has(uuid));
+    return owners.isOwnerAlive(uuid) || (locks?.().has(uuid) ?? false);
   } catch (error) {
-    if (isNoFile(error))
-      return path === undefined || !canListLocks() || new OwnerLocks(owners, path).has(uuid);
+    if (isNoFile(error)) return locks?.().mayHave(uuid) ?? true;
     if (error instanceof NumalignError && error.errnoName === 'EACCES') return true;
     throw error;
   }
 }
 
-/** True if an owner on record lives. `path`: as in {@link isLocked}. */
+/** True if an owner on record lives. `locks`: as in {@link isLocked}. */
 export function isOwnerAlive(
   owners: NativeFolder | undefined,
   { kind, uuid, cgroup }: Pick<OwnerRecord, 'kind' | 'uuid' | 'cgroup'>,
-  path?: string,
+  locks?: LocksOfFolder,
 ): boolean {
   if (kind === 'cgroup') return cgroup !== null && isCgroupAlive(cgroup);
-  return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, path));
+  return kind === 'persistent' || (owners !== undefined && isLocked(owners, uuid, locks));
 }
 
 /** A state to compare owners' files with. */
@@ -318,14 +317,14 @@ const MOST_BYTES = 256 << 20;
  * True if what has the name in owners/ was written by no owner (a folder, a link, a pipe, a file far
  * too large) and hides no living one. REQUIRES: the state's lock, because it shows in `locks`.
  */
-export function isStray(owners: NativeFolder, name: string, locks: () => OwnerLocks): boolean {
+export function isStray(owners: NativeFolder, name: string, locks: LocksOfFolder): boolean {
   try {
     owners.isOwnerAlive(name);
     if (sizeOf(owners.version(name) ?? '0:0') <= MOST_BYTES) return false;
   } catch (error) {
     if (!isNoFile(error)) return false;
   }
-  return canListLocks() && !locks().has(ownerIn(name));
+  return !locks().mayHave(ownerIn(name));
 }
 
 const isNoFile = (error: unknown) =>

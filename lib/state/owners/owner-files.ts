@@ -3,7 +3,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { OwnerLocks } from '../files/owner-locks.js';
+import { locksOf } from '../files/owner-locks.js';
 import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/state-files.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
 import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
@@ -85,9 +85,10 @@ export class OwnerFiles {
    */
   removeEnded(endedPods: Pods, onRecord: Pods, ownUuid: string | undefined): void {
     const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
+    const locks = locksOf(this.#folder, this.#path);
     for (const uuid of new Set(processes)) {
       if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
-      harmlessly(() => !isLocked(this.#folder, uuid, this.#path) && this.#folder.remove(uuid));
+      harmlessly(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
     }
   }
 
@@ -99,19 +100,16 @@ export class OwnerFiles {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
     const names = new Set(this.#folder.list());
     const strays: string[] = [];
-    let listed: OwnerLocks | undefined;
-    const locks = () => (listed ??= new OwnerLocks(this.#folder, this.#path));
+    const locks = locksOf(this.#folder, this.#path);
+    const isLeft = (uuid: string) =>
+      !isLocked(this.#folder, uuid, locks) && !isNewerOwner(this.#folder, uuid);
     for (const name of names) {
       const uuid = ownerIn(name);
       if (!OWNER_NAME.test(uuid) || name === ownUuid || onRecord.has(name)) continue;
       if (isStray(this.#folder, name, locks)) strays.push(name);
-      else if (name !== uuid || this.#isLeft(uuid, locks)) this.#folder.remove(name);
+      else if (name !== uuid || isLeft(uuid)) this.#folder.remove(name);
     }
     for (const [uuid, its] of byFile(pods)) if (!names.has(uuid)) this.#write(its, header);
     return strays.slice(0, MOST_STRAYS);
-  }
-
-  #isLeft(uuid: string, locks: () => OwnerLocks): boolean {
-    return !isLocked(this.#folder, uuid) && !locks().has(uuid) && !isNewerOwner(this.#folder, uuid);
   }
 }

@@ -10,6 +10,7 @@ import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/owner.js';
+import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
 import { explaining } from '../folder/folder-error.js';
 import type { Checkpoint } from '../format/checkpoint.js';
@@ -41,6 +42,8 @@ export class Owners implements OwnerRegistry {
   #header: Header | undefined;
   // The pods on record that this environment's file matches.
   #followed: readonly PodAssignment[] | undefined;
+  // True if the outcome of a commit is unknown: its claim may be of no state.
+  #isUnsettled = false;
   // What the file claimed when other programs removed or changed it, until the next transaction.
   #atStake: readonly PodAssignment[] = NONE;
   #lost: readonly PodAssignment[] = NONE;
@@ -54,6 +57,11 @@ export class Owners implements OwnerRegistry {
     this.#path = path;
     this.#bootId = bootId;
     this.#others = new OwnerFiles(folder, path);
+  }
+
+  // As they are at the first question.
+  get #locks(): LocksOfFolder {
+    return locksOf(this.#folder, this.#path);
   }
 
   /** Caches which owners live while `notices` report each end. */
@@ -96,10 +104,10 @@ export class Owners implements OwnerRegistry {
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
-  hasEnded(uuid: string): boolean {
+  hasEnded(uuid: string, locks = this.#locks): boolean {
     if (!OWNER_NAME.test(uuid)) return false;
     try {
-      return !this.isProcessAlive(uuid) || native.orphanedOwners().includes(uuid);
+      return !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
       return false;
@@ -109,8 +117,8 @@ export class Owners implements OwnerRegistry {
   /**
    * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
    */
-  hasLeftGrants(uuid: string): boolean {
-    if (!this.hasEnded(uuid)) return false;
+  hasLeftGrants(uuid: string, locks = this.#locks): boolean {
+    if (!this.hasEnded(uuid, locks)) return false;
     try {
       const bytes = this.#folder.read(uuid);
       if (bytes === undefined) return false;
@@ -129,7 +137,8 @@ export class Owners implements OwnerRegistry {
     harmlessly(() => {
       names = this.#folder.list();
     });
-    return names.filter((uuid) => this.hasLeftGrants(uuid));
+    const locks = this.#locks;
+    return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
 
   /**
@@ -178,6 +187,8 @@ export class Owners implements OwnerRegistry {
   follow({ generation, assignments }: Checkpoint): readonly string[] {
     const { pods, settings, kubelet } = assignments;
     this.#turn++;
+    if (this.#isUnsettled) this.#followed = undefined;
+    this.#isUnsettled = false;
     this.#header = { bootId: this.#bootId, generation, settings };
     if (this.#ownOwner) this.#ownOwner.since = generation;
     harmlessly(() => this.#followOwn(pods, kubelet));
@@ -207,10 +218,12 @@ export class Owners implements OwnerRegistry {
     const changes = podListChanges(before?.pods ?? [], next.pods);
     const files = this.#others.changed(before?.pods ?? [], next.pods, changes);
     const turn = this.#turn;
+    this.#isUnsettled = true;
     const settle = (isCommitted: boolean) => {
       // Another process may have the lock by now. If this environment took it again, that
       // transaction has done all of this.
       if (turn !== this.#turn) return;
+      this.#isUnsettled = false;
       // No state is in force, so the claims are all that is known.
       if (!isCommitted && before === undefined) return;
       // The file may claim pods of the failed commit.
@@ -294,7 +307,7 @@ export class Owners implements OwnerRegistry {
       );
     }
     this.close();
-    return isLocked(this.#folder, self.record.uuid, this.#path);
+    return isLocked(this.#folder, self.record.uuid, this.#locks);
   }
 
   /** This environment owns nothing from now on. */
@@ -310,13 +323,13 @@ export class Owners implements OwnerRegistry {
     return podsOf(pods, orphaned);
   }
 
-  isAlive(owner: OwnerRecord): boolean {
-    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, this.#path);
+  isAlive(owner: OwnerRecord, locks = this.#locks): boolean {
+    return this.isOwn(owner) || isOwnerAlive(this.#folder, owner, locks);
   }
 
   /** True if the process (or Worker) with this file lives. */
-  isProcessAlive(uuid: string): boolean {
-    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, this.#path);
+  isProcessAlive(uuid: string, locks = this.#locks): boolean {
+    return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, locks);
   }
 
   isOwnProcess(uuid: string): boolean {
@@ -330,10 +343,11 @@ export class Owners implements OwnerRegistry {
   deadPods(pods: readonly PodAssignment[], mostCgroups?: number): readonly PodAssignment[] {
     const owners = mortalOwners(pods);
     if (owners.length === 0) return NONE;
-    const isAlive = (owner: OwnerRecord) => this.isAlive(owner);
+    const locks = this.#locks;
+    const isAlive = (owner: OwnerRecord) => this.isAlive(owner, locks);
     const dead =
       this.#living?.deadAmong(owners, isAlive, mostCgroups) ?? owners.filter((owner) => !isAlive(owner));
-    return dead.length === 0 ? NONE : podsOfDead(pods, dead, (uuid) => this.isProcessAlive(uuid));
+    return dead.length === 0 ? NONE : podsOfDead(pods, dead, (uuid) => this.isProcessAlive(uuid, locks));
   }
 
   /**
@@ -347,6 +361,8 @@ export class Owners implements OwnerRegistry {
     };
     // Texts of pods that were read compare, those of pods in memory may have another order.
     const ownFile = record ? undefined : this.#ownOwner?.file;
-    return findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
+    const found = findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
+    if (!record || !this.#isUnsettled) return found;
+    return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }
 }

@@ -155,10 +155,12 @@ Result<bool> is_locked_elsewhere(int fd, LockRange range) {
   return lock.l_type != F_UNLCK;
 }
 
+// The new seal comes first, so that the file always has one.
 Result<Done> seal(int fd, uint32_t checksum, uint64_t generation) {
-  Result<bool> locked = lock_bytes(fd, kSeals, F_UNLCK, false);
   const LockRange range = {kSeals.start + checksum, 1 + static_cast<int64_t>(generation)};
-  if (locked.ok()) locked = lock_bytes(fd, range, F_RDLCK, false);
+  Result<bool> locked = lock_bytes(fd, range, F_RDLCK, false);
+  if (locked.ok() && checksum > 0) locked = lock_bytes(fd, {kSeals.start, checksum}, F_UNLCK, false);
+  if (locked.ok()) locked = lock_bytes(fd, {range.start + range.length, 0}, F_UNLCK, false);
   if (!locked.ok()) return locked.error();
   return Done{};
 }
@@ -167,6 +169,21 @@ Result<bool> agrees_with_seal(int fd, uint32_t checksum) {
   struct flock lock = lock_on(kSeals);
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return syscall_error("fcntl", "cannot query the seal of the file");
   return lock.l_type == F_UNLCK || lock.l_start == kSeals.start + checksum;
+}
+
+// It guards against a rare event, so a kernel without room for a lock does not matter.
+void show_generation(int fd, uint64_t generation) {
+  (void)lock_bytes(fd, {0, 1 + static_cast<int64_t>(generation)}, F_RDLCK, false);
+}
+
+uint64_t shown_generation(int fd, uint64_t least) {
+  for (;;) {
+    struct flock lock = lock_on({1 + static_cast<int64_t>(least), 0});
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_RDLCK || lock.l_start != 0) return least;
+    const auto shown = static_cast<uint64_t>(lock.l_len - 1);
+    if (lock.l_len == 0 || shown >= kNumberLimit) return least;
+    least = shown;
+  }
 }
 
 Result<Done> HeldLock::check() const {

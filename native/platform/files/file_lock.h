@@ -48,6 +48,13 @@ Result<Done> seal(int fd, uint32_t checksum, uint64_t generation);
 // False if the file has a seal of another checksum.
 Result<bool> agrees_with_seal(int fd, uint32_t checksum);
 
+// Shows that this process knows a generation of what the file says: a shared lock of 1 + generation
+// bytes. Other programs can put an earlier text into the same file, but not shorten the lock.
+void show_generation(int fd, uint64_t generation);
+
+// The highest generation above `least` that another open file description shows; else `least`.
+uint64_t shown_generation(int fd, uint64_t least);
+
 // True if the name still leads to the open file. A lock on a removed file protects nothing.
 bool is_file_of(const Folder& folder, const std::string& name, int fd);
 

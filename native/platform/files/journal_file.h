@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/result.h"
+#include "platform/files/file_lock.h"
 #include "platform/files/folder.h"
 #include "platform/files/unique_fd.h"
 #include "platform/syscall.h"
@@ -49,6 +50,9 @@ class JournalFile {
   bool append_to_copy(const Folder& folder, const std::string& name, uint64_t offset, std::string_view bytes);
   // Writes all of this file to another file of the folder, not durably. EFBIG above `limit` bytes.
   Result<Done> copy_to(const Folder& folder, const std::string& name, size_t limit) const;
+  // See show_generation() and shown_generation().
+  void show(uint64_t generation) const { show_generation(fd_.get(), generation); }
+  uint64_t shown(uint64_t least) const { return shown_generation(fd_.get(), least); }
   // Cuts off what is behind the first `size` bytes.
   Result<Done> cut(const Folder& folder, uint64_t size);
 

@@ -18,6 +18,7 @@ import {
   type MoveAsker,
   type MovingPod,
   placeOf,
+  recentMoves,
   undoMove,
   upcomingCpus,
   withoutAim,
@@ -28,6 +29,7 @@ import type { OwnerRecord, PodAssignment } from '../../../lib/account/pod-assign
 import { replacePod } from '../../../lib/account/pod-changes.js';
 import { cpusOf } from '../../../lib/account/pod-holdings.js';
 import { exclusiveCpus } from '../../../lib/account/pools.js';
+import { moveTime } from '../../../lib/admission/transact.js';
 import { CpuSet, NodeSet } from '../../../lib/index.js';
 import { checkHoldings } from '../../../lib/state/format/holdings-check.js';
 import { podsText } from '../../../lib/state/format/pod-text.js';
@@ -39,7 +41,7 @@ const owner = (uuid: string): OwnerRecord => ({
   ...{ kind: 'process', uuid, pid: 1, command: 'x', cgroup: null, unknown: {} },
 });
 
-const TIME = { now: '2024-05-01T10:00:00.000Z', hourAgo: '2024-05-01T09:00:00.000Z' };
+const TIME = moveTime(new Date('2024-05-01T10:00:00.000Z'));
 
 const ASKER: MoveAsker = { request: 'room', owner: owner('a5'), deadline: TIME.now, ...TIME };
 
@@ -204,6 +206,19 @@ describe('the steps of a move', () => {
     const first = announced({ state: replacePod(state, moved), pod: moved, place });
     const begun = beginMove(first, mover(first), 'b0');
     expect(mover(finishMove(begun, mover(begun), TIME)).moves).toEqual([since, TIME.now]);
+  });
+
+  it.each([
+    ['forward', '2023-05-01T10:00:00.000Z'],
+    ['back', '2025-05-01T10:00:00.000Z'],
+  ])('count no move of before the clock was set %s by a year', (_, before) => {
+    const pod = { ...fc.sample(moves, 1)[0]!.pod, moves: [before] };
+    expect(recentMoves(pod, TIME)).toEqual([]);
+  });
+
+  it('count a move of the last hour also after the clock was set back a little', () => {
+    const pod = { ...fc.sample(moves, 1)[0]!.pod, moves: ['2024-05-01T10:00:05.000Z'] };
+    expect(recentMoves(pod, TIME)).toHaveLength(1);
   });
 
   it('never count an admitted pod as kept room', () => {

@@ -146,6 +146,23 @@ TEST(FileLock, HasASealThatOutlivesOtherTexts) {
   EXPECT_TRUE(is_locked_elsewhere(look.get(), {0x412345, 7}).value());
 }
 
+TEST(FileLock, HasASealAtAllTimes) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  UniqueFd file = std::move(create_locked_file(*folder, "owner", "text", {0x412345, 7})).value();
+  UniqueFd look = std::move(folder->open_to_look("owner")).value();
+  ASSERT_TRUE(seal(file.get(), 1, 1).ok());
+  std::atomic<bool> ended = false;
+  std::thread sealing([&] {
+    for (uint32_t i = 0; i < 20'000; i++) (void)seal(file.get(), i % 2 * 1000, 5);
+    ended = true;
+  });
+  int missing = 0;
+  while (!ended) missing += is_locked_elsewhere(look.get(), {int64_t{1} << 62, 0}).value() ? 0 : 1;
+  sealing.join();
+  EXPECT_EQ(missing, 0);
+}
+
 TEST(FileLock, GoesToThoseWhoWaitUnlessTheyArePassed) {
   TemporaryFolder temporary;
   auto folder = open(temporary);

@@ -1,6 +1,7 @@
 // A file to which records are appended.
 #include "platform/files/journal_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -50,6 +51,37 @@ TEST_F(JournalFileTest, IsAnotherVersionWithEveryRecord) {
   ASSERT_TRUE(file.append(folder(), 4, "two\n").ok());
   EXPECT_FALSE(file.version().value() == before);
   EXPECT_EQ(file.version().value().inode, before.inode);
+}
+
+TEST_F(JournalFileTest, ShowsOthersTheHighestGenerationThatIsKnown) {
+  const JournalFile file = write_and_open("one\n");
+  EXPECT_EQ(file.shown(0), 0u);
+  file.show(7);
+  EXPECT_EQ(file.shown(0), 0u);
+  const JournalFile another = std::move(*JournalFile::open(folder(), "journal").value());
+  another.show(5);
+  {
+    const JournalFile third = std::move(*JournalFile::open(folder(), "journal").value());
+    third.show(9);
+    third.show(2);
+    EXPECT_EQ(another.shown(6), 9u);
+  }
+  EXPECT_EQ(another.shown(6), 7u);
+  EXPECT_EQ(another.shown(7), 7u);
+  std::ofstream(path()) << "an earlier text";
+  EXPECT_EQ(another.shown(5), 7u);
+}
+
+// Of another program, on the whole file or from another place.
+TEST_F(JournalFileTest, TakesNoOtherLockForAGeneration) {
+  const JournalFile file = write_and_open("one\n");
+  for (const struct flock& other :
+       {flock{F_RDLCK, SEEK_SET, 0, 0, 0}, {F_RDLCK, SEEK_SET, 3, 90, 0}, {F_WRLCK, SEEK_SET, 0, 90, 0}}) {
+    UniqueFd fd(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+    struct flock lock = other;
+    ASSERT_EQ(fcntl(fd.get(), F_OFD_SETLK, &lock), 0);
+    EXPECT_EQ(file.shown(5), 5u);
+  }
 }
 
 TEST_F(JournalFileTest, ReadsNoMoreThanItsLimit) {
