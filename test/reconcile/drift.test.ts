@@ -183,6 +183,18 @@ describe.skipIf(!canPlace)('masks', () => {
       { kind: 'member', repaired: false, contested: true },
       { kind: 'level', uid: grant.uid, repaired: false },
     ]);
+    // Once it is off by itself, the level is raised again.
+    taskset(RESERVED, member);
+    expect((await manager.reconcile()).drifts).toMatchObject([
+      {
+        kind: 'level',
+        uid: grant.uid,
+        repaired: true,
+        what: expect.stringMatching(/recorded, and members is/),
+      },
+    ]);
+    expect(grant.enforcement).toBe('members');
+    expect((await manager.reconcile()).drifts).toEqual([]);
   });
 
   it('are put back by themselves after a change and by the clock, without keeping the process alive', async () => {
@@ -373,6 +385,22 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     expect(affinity()).toEqual(RESERVED);
     expect(grant.enforcement).toBe('recorded');
     expect(drifts.at(-1)).toMatchObject({ kind: 'level', uid: grant.uid, repaired: false });
+  });
+
+  it('that have their CPUs again raise the level that fell, for any manager', async () => {
+    const { grant, manager, group, stateDir } = await granted();
+    for (let round = 0; round < 3; round++) {
+      narrowRoot(group);
+      await manager.reconcile();
+    }
+    expect(grant.enforcement).toBe('recorded');
+    writeFileSync(join(root, 'cpuset.cpus'), String(ALL));
+    writeFileSync(join(root, group, 'cpuset.cpus'), String(grant.cpus));
+    const other = await openManager({ stateDir, ...BY_HAND });
+    onTestFinished(() => other.close());
+    const { drifts } = await other.reconcile();
+    expect(drifts.at(-1)).toMatchObject({ kind: 'level', uid: grant.uid, repaired: true });
+    expect(grant.enforcement).toBe('cpuset');
   });
 
   it('of the shared pool that were widened are narrowed', async () => {
