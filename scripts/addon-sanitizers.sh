@@ -5,20 +5,13 @@
 # not: of V8 and libuv a sanitizer sees the calls of the C library.
 # JOBS=n bounds how many compilers run at a time.
 set -euo pipefail
-cd "$(dirname "$0")/.."
-
-fail() {
-  echo "addon-sanitizers: $1" >&2
-  exit 1
-}
-need() { command -v "$1" >/dev/null || fail "$1 is missing: apt-get install $2"; }
+. "$(dirname "$0")/cxx-steps.sh"
 
 sanitizer=${1:-address}
 root=$PWD
 copy=$root/build/addon-$sanitizer
 reports=$copy/reports
 tests=(test/addon/environments.test.ts test/lifecycle/workers.test.ts test/threads/{parts,pool}.test.ts)
-run=()
 case $sanitizer in
   address)
     library=libasan.so
@@ -32,24 +25,18 @@ case $sanitizer in
     library=libtsan.so
     # sanitizer-reports.mjs decides which reports count.
     export TSAN_OPTIONS=exitcode=0:die_after_fork=0:history_size=7:log_path=$reports/report
-    # See core-tests.sh.
-    if setarch -R true 2>/dev/null; then run=(setarch -R); fi
     ;;
   *) fail "the sanitizer is address or thread, not \"$sanitizer\"" ;;
 esac
 
-cxx=${CXX:-c++}
-need cmake cmake
-need make make
 need "$cxx" g++
 preload=$("$cxx" -print-file-name="$library")
 [ -e "$preload" ] || fail "$cxx has no $library: CXX must be GCC's"
 
 # Without cmake-js, ccache has the core and the platform from core-tests.sh.
-cmake -S . -B "$copy/objects" -DNUMALIGN_SANITIZER="$sanitizer" \
+build "$copy/objects" -S . -DNUMALIGN_SANITIZER="$sanitizer" \
   -DCMAKE_JS_INC="$root/node_modules/node-api-headers/include" \
   -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$copy/build/Release"
-nice -n 10 cmake --build "$copy/objects" -j"${JOBS:-$(nproc)}"
 
 rm -rf "$reports"
 mkdir "$reports"
@@ -61,6 +48,6 @@ ln -sfn "$root/node_modules" "$copy/node_modules"
 
 status=0
 vitest=(node node_modules/vitest/vitest.mjs run --config test/addon/vitest.config.ts)
-(cd "$copy" && LD_PRELOAD=$preload exec "${run[@]}" "${vitest[@]}" "${tests[@]}") || status=$?
+(cd "$copy" && LD_PRELOAD=$preload exec "${under[@]}" "${vitest[@]}" "${tests[@]}") || status=$?
 node scripts/sanitizer-reports.mjs "$reports" || status=1
 exit "$status"

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { root } from './steps.mjs';
 
 const reports = `${root}.cache/tests`;
@@ -15,14 +16,19 @@ function readReport(path) {
   }
 }
 
-/** `name`: the report's name. `node`: the binary that runs vitest and its tests. */
-export async function runVitest(name, args, { node = process.execPath, env = process.env } = {}) {
+/**
+ * `name`: the report's name. `node`: the binary that runs vitest and its tests. `nice`: how far
+ * other processes come first, from 0 to 19.
+ */
+export async function runVitest(name, args, { node = process.execPath, env = process.env, nice = 0 } = {}) {
   mkdirSync(reports, { recursive: true });
   const path = `${reports}/${name}.json`;
   rmSync(path, { force: true });
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${path}`];
   const command = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...args];
-  const [status, signal] = await once(spawn(node, command, { cwd: root, stdio: 'inherit', env }), 'exit');
+  const vitest = spawn(node, command, { cwd: root, stdio: 'inherit', env });
+  if (nice > 0) setPriority(vitest.pid, nice);
+  const [status, signal] = await once(vitest, 'exit');
   const report = readReport(path);
   if (!report) {
     return {

@@ -195,11 +195,13 @@ export interface PodAssignment {
   /** The times of its moves within the last hour, in ISO 8601. */
   readonly moves?: readonly string[] | undefined;
   /**
-   * `target`: the cgroup or process that enforces it, for people. `memory`: the kernel's refusals
-   * of memory nodes, by container.
+   * `fallenFrom`: the level before other programs lowered it; undefined: they have not. `target`:
+   * the cgroup or process that enforces it, for people. `memory`: the kernel's refusals of memory
+   * nodes, by container.
    */
   readonly enforcement: {
     readonly level: EnforcementLevel;
+    readonly fallenFrom?: EnforcementLevel | undefined;
     readonly target: string | null;
     readonly memory?: MemoryRefusals | undefined;
   };

@@ -15,12 +15,13 @@ export function cgroups(facts: MachineFacts): Verdict {
       'mount cgroup v2 at /sys/fs/cgroup, or choose `--cgroup-root`; until then only masks are used',
     );
   }
-  const { version, root, rootPath, isUsed, whyNotWritable, delegated } = cgroups;
+  const { version, root, rootPath, isUsed, rootRefusal, whyNotWritable, delegated } = cgroups;
   if (whyNotWritable !== undefined) {
     const other =
       delegated === undefined ? 'a cgroup that is delegated' : `\`--cgroup-root ${shellWord(delegated)}\``;
     return warning(`v${version}, not for this user: ${whyNotWritable}`, `run as root, or with ${other}`);
   }
+  if (rootRefusal) return warning(`v${version}, not for root: ${rootRefusal.why}`, rootRefusal.advice);
   const found = `v${version}, ${rootPath} can be used`;
   return isUsed
     ? ok(found)
@@ -72,7 +73,8 @@ export function enforcement(facts: MachineFacts): Verdict {
   return ok('partition, or isolated on request: the kernel keeps all others off');
 }
 
-const isUsable = ({ isUsed, whyNotWritable }: CgroupFacts) => isUsed && whyNotWritable === undefined;
+const isUsable = ({ isUsed, rootRefusal, whyNotWritable }: CgroupFacts) =>
+  isUsed && rootRefusal === undefined && whyNotWritable === undefined;
 
 export function cpuQuota({ limits, allowed }: MachineFacts): Verdict {
   if (limits === null) return unknown('the cgroups of this process cannot be read');

@@ -2,12 +2,16 @@
 import { dirname, relative } from 'node:path';
 import { thrownText } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
 import { findHierarchy } from '../cgroups/files/hierarchies.js';
 import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
 import { folderOfProcess, readMembership } from '../cgroups/limits.js';
 import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { MACHINE_CGROUP_ROOT } from '../input/config.js';
+import { using } from '../state/files/parts.js';
+import { canonical } from '../state/folder/folder.js';
+import { RootChoice, type RootRefusal } from '../state/folder/root-choice.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
 /** A text that says why, if there is no cpuset hierarchy. */
@@ -24,6 +28,7 @@ export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['sc
       root,
       rootPath: hierarchy.rootPath,
       isUsed: used !== null,
+      rootRefusal: used === null ? undefined : rootRefusal(question, scope, used),
       whyNotWritable: hierarchy.canWrite() ? undefined : refusalOf(() => hierarchy.checkWritable()),
       whyNoPartition: refusalOf(() => {
         const why = hierarchy.whyNoPartition();
@@ -36,6 +41,19 @@ export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['sc
     if (error instanceof NumalignError) return error.message;
     throw error;
   }
+}
+
+function rootRefusal(
+  { stateDir, cgroupRoot }: FactsQuestion,
+  scope: StateFolderFacts['scope'],
+  used: string,
+): RootRefusal | undefined {
+  return unlessRefused(() => {
+    const path = canonical(stateDir);
+    return using(native.Folder.open(path, false, 0, -1), (folder) =>
+      new RootChoice(path, scope, folder).refusal(used, cgroupRoot),
+    );
+  });
 }
 
 // The folder of this process's own cgroup.

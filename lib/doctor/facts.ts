@@ -8,6 +8,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
 import type { KernelSettings } from '../quiet/kernel-work.js';
+import type { RootRefusal } from '../state/folder/root-choice.js';
 
 export interface StateFolderFacts {
   readonly path: string;
@@ -28,6 +29,8 @@ export interface CgroupFacts {
   readonly rootPath: string;
   /** True if a manager uses it by default, or if the settings on record say so. */
   readonly isUsed: boolean;
+  /** Why root does not use it though it is on record, if so. */
+  readonly rootRefusal: RootRefusal | undefined;
   readonly whyNotWritable: string | undefined;
   readonly whyNoPartition: string | undefined;
   /**

@@ -8,8 +8,9 @@ import type { CpuSet } from '../machine/cpu-set.js';
  * `partition`: the root is no valid partition, or has other CPUs. `memory`: the cgroup of a grant
  * has other memory nodes than booked, or the root lacks some. `pool`: a cgroup of the shared pool
  * has other CPUs. `member`: a shared member may run where it must not, or may not where it could.
- * `leftover`: a cgroup without a grant. `level`: a grant has a weaker level than recorded. `quiet`:
- * a kernel setting is not what quiet grants need, or a left-over of one.
+ * `leftover`: a cgroup without a grant. `level`: a grant has a weaker level than recorded, or can
+ * have the one again from which it fell. `quiet`: a kernel setting is not what quiet grants need, or
+ * a left-over of one.
  */
 export type DriftKind =
   | 'thread'

@@ -159,8 +159,8 @@ export function enforcerOf(
   const state = () => unlessRefused(() => store.read()?.assignments);
   const find = (cgroupRoot: string): FoundCpusets => {
     try {
-      const why = store.rootChoice?.whyNot(cgroupRoot, given);
-      if (why !== undefined) return why;
+      const refusal = store.rootChoice?.refusal(cgroupRoot, given);
+      if (refusal) return `${refusal.why}: ${refusal.advice}`;
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
     } catch (error) {

@@ -25,6 +25,7 @@ export async function configure(site: Site, config: Config, options: MachineOpti
     checkLeavesPool(next, now);
     checkCgroupRoot(state, settings);
     refuseBesideKubelet(site, config, next);
+    if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.checkPlace();
     await commit(next);
     if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.record(changes.cgroupRoot);
     site.enforcer.apply(next);

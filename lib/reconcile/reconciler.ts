@@ -22,6 +22,7 @@ import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Store } from '../state/store.js';
 import { threadsOf } from '../threads/followers.js';
 import { watchCpus } from './cpu-events.js';
+import { compareLevels } from './fallen-levels.js';
 import { Fights } from './fights.js';
 import { compareThreads } from './granted-threads.js';
 import { compareQuiet } from './quiet-settings.js';
@@ -266,6 +267,7 @@ export class Reconciler {
       compareThreads(site, state, isGivenUp),
       site.enforcer.compare(state, isGivenUp),
       await compareQuiet(site, state),
+      compareLevels(site, state),
     ]);
   }
 }

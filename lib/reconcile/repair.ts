@@ -2,7 +2,7 @@
 // record agree with the machine.
 import type { Assignments } from '../account/assignments.js';
 import { weaker } from '../account/levels.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, transact } from '../admission/transact.js';
@@ -12,6 +12,7 @@ import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.j
 import { isPartitioned } from '../enforcement/layout/layout.js';
 import { refusalName, withMemoryRefusals } from '../enforcement/memory-binding.js';
 import { quietKey } from '../quiet/quieter.js';
+import { raiseLevels, withLevels } from './fallen-levels.js';
 import type { Fights } from './fights.js';
 
 // A repair may reveal more differences, which are repaired in the same round. What it mends along
@@ -58,10 +59,13 @@ export function repair(
     const { different, attempts, masks } = await attemptAll(fights, async () => (await compare(state)).found);
     if (attempts.length === 0) return { different, drifts: [], writes: 0 };
     const quietState = await repairQuiet(state, fights, attempts, commit);
-    const remaining = new Set((await compare(quietState)).found.map(({ key }) => key));
+    const raisable = attempts.filter(({ found, isLost }) => found.kind === 'level' && !isLost);
+    const uids = new Set(raisable.map(({ found }) => found.uid));
+    const raised = await raiseLevels(site, quietState, uids, commit);
+    const remaining = new Set((await compare(raised)).found.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, remaining));
     const lostKinds = attempts.filter(({ found }) => remaining.has(found.key)).map(({ found }) => found.kind);
-    const refreshed = await recordRefusals(quietState, attempts, remaining, commit);
+    const refreshed = await recordRefusals(raised, attempts, remaining, commit);
     const lowered = await lower(site, refreshed, commit, lostKinds);
     const writes =
       countChanges() - before + masks + (refreshed === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
@@ -165,12 +169,4 @@ async function lower(
     const what = `the CPUs of grant ${uid} are only kept from others at the level ${level}`;
     return Object.freeze({ kind: 'level', uid, what, repaired: false, contested: false });
   });
-}
-
-function withLevels(state: Assignments, levelOf: (pod: PodAssignment) => EnforcementLevel): Assignments {
-  const pods = state.pods.map((pod) => {
-    const level = levelOf(pod);
-    return level === pod.enforcement.level ? pod : { ...pod, enforcement: { ...pod.enforcement, level } };
-  });
-  return { ...state, pods };
 }

@@ -14,12 +14,17 @@ const CGROUPS: CgroupFacts = {
   root: '/numalign',
   rootPath: '/sys/fs/cgroup/numalign',
   isUsed: true,
+  rootRefusal: undefined,
   whyNotWritable: undefined,
   whyNoPartition: undefined,
   own: '/user.slice/a.scope',
   delegated: undefined,
 };
 const CLOSED: CgroupFacts = { ...CGROUPS, whyNotWritable: 'EACCES: open cgroup.procs' };
+const REFUSED: CgroupFacts = {
+  ...CGROUPS,
+  rootRefusal: { why: "another is root's choice", advice: 'choose again' },
+};
 
 const RECORD: KubeletStatus = {
   pods: [{ uid: null, namespace: 'default', name: 'web', containers: [] }],
@@ -213,6 +218,20 @@ describe('the doctor', () => {
       { cgroups: { ...CLOSED, delegated: '/user@1.service/a\\x2db.service/numalign' } },
       'warning',
       /or with `--cgroup-root '\/user@1.service\/a\\x2db.service\/numalign'`$/,
+    ],
+    [
+      'a cgroup root on record that root has not chosen',
+      'cgroups',
+      { cgroups: REFUSED },
+      'warning',
+      /v2, not for root: another is root's choice\nchoose again$/,
+    ],
+    [
+      'masks only, where root has not chosen the cgroup root on record',
+      'enforcement',
+      { cgroups: REFUSED },
+      'warning',
+      /^members: .*see the check of cgroups$/s,
     ],
     [
       'cgroups that are not used by default, with a name that a shell would change',

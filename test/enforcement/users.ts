@@ -1,4 +1,5 @@
 // Processes of several users, and a state folder that a group of them shares.
+import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -9,15 +10,18 @@ import { child } from './members.js';
 
 export const [GROUP, ALICE, BOB] = [54330, 54331, 54332];
 
-const CHOICES = '/run/numalign-root';
+/** Where root's choices of cgroup roots are. */
+export const CHOICES = '/run/numalign-root';
 
 /** What root has chosen about a state folder. */
-export const choiceFile = (stateDir: string) => join(CHOICES, encodeURIComponent(stateDir));
+export function choiceFile(stateDir: string): string {
+  const name = encodeURIComponent(stateDir);
+  return join(CHOICES, name.length < 252 ? name : createHash('sha256').update(stateDir).digest('hex'));
+}
 
 /** A state folder of root's that the group may use. */
-export function sharedFolder(): string {
-  const stateDir = makeStateDir();
-  mkdirSync(stateDir);
+export function sharedFolder(stateDir = makeStateDir()): string {
+  mkdirSync(stateDir, { recursive: true });
   chmodSync(join(stateDir, '..'), 0o755);
   chownSync(stateDir, 0, GROUP);
   chmodSync(stateDir, 0o2770);

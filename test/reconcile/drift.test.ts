@@ -169,7 +169,8 @@ describe.skipIf(!canPlace)('masks', () => {
     expect(affinity(tid)).toEqual(grant.cpus);
   });
 
-  it('of a member that cannot be kept off lower the level of the grants', async () => {
+  /** A grant whose CPUs a shared member uses again after each repair. */
+  async function fought() {
     const { manager, drifts } = await open();
     const member = idler();
     await manager.addSharedMember({ pid: member });
@@ -179,11 +180,27 @@ describe.skipIf(!canPlace)('masks', () => {
       taskset(ALL, member);
       await manager.reconcile();
     }
+    return { manager, drifts, member, grant };
+  }
+
+  it('of a member that cannot be kept off lower the level of the grants', async () => {
+    const { drifts, grant } = await fought();
     expect(grant.enforcement).toBe('recorded');
     expect(drifts.slice(-2)).toMatchObject([
       { kind: 'member', repaired: false, contested: true },
       { kind: 'level', uid: grant.uid, repaired: false },
     ]);
+  });
+
+  it('of a member that is off by itself raise the level that fell, which is reported once', async () => {
+    const { manager, member, grant } = await fought();
+    taskset(RESERVED, member);
+    const what = expect.stringMatching(/at the level recorded, and members is possible again$/);
+    expect((await manager.reconcile()).drifts).toMatchObject([
+      { kind: 'level', uid: grant.uid, repaired: true, what },
+    ]);
+    expect(grant.enforcement).toBe('members');
+    expect((await manager.reconcile()).drifts).toEqual([]);
   });
 
   it('are put back by themselves after a change and by the clock, without keeping the process alive', async () => {
@@ -374,6 +391,22 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
     expect(affinity()).toEqual(RESERVED);
     expect(grant.enforcement).toBe('recorded');
     expect(drifts.at(-1)).toMatchObject({ kind: 'level', uid: grant.uid, repaired: false });
+  });
+
+  it('that have their CPUs again raise the level that fell, for any manager', async () => {
+    const { grant, manager, group, stateDir } = await granted();
+    for (let round = 0; round < 3; round++) {
+      narrowRoot(group);
+      await manager.reconcile();
+    }
+    expect(grant.enforcement).toBe('recorded');
+    writeFileSync(join(root, 'cpuset.cpus'), String(ALL));
+    writeFileSync(join(root, group, 'cpuset.cpus'), String(grant.cpus));
+    const other = await openManager({ stateDir, ...BY_HAND });
+    onTestFinished(() => other.close());
+    const { drifts } = await other.reconcile();
+    expect(drifts.at(-1)).toMatchObject({ kind: 'level', uid: grant.uid, repaired: true });
+    expect(grant.enforcement).toBe('cpuset');
   });
 
   it('of the shared pool that were widened are narrowed', async () => {

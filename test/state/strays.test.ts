@@ -117,31 +117,32 @@ it.each(KINDS)('%s in the place of both copies of the state is put aside', async
   expect(quarantined(stateDir).sort()).toEqual(['state.copy.json', 'state.json']);
 });
 
-it('what takes the place of a living owner’s file stays until the owner has written it again', async () => {
-  const stateDir = makeStateDir();
-  const manager = await open(stateDir);
+/** A stopped owner of 6 CPUs, with a folder in the place of its file, whose name is `uuid`. */
+async function displacedOwner(stateDir: string) {
   const owner = new Agent();
   await owner.tell('open', { stateDir, simulate: MACHINE });
   await owner.tell('acquire', { cpu: 6 });
   owner.process.kill('SIGSTOP');
   const [uuid] = readdirSync(join(stateDir, 'owners'));
-  rmSync(join(stateDir, 'owners', uuid!));
-  mkdirSync(join(stateDir, 'owners', uuid!));
+  const path = join(stateDir, 'owners', uuid!);
+  rmSync(path);
+  mkdirSync(path);
+  return { owner, uuid: uuid!, path };
+}
+
+it('what takes the place of a living owner’s file stays until the owner has written it again', async () => {
+  const stateDir = makeStateDir();
+  const manager = await open(stateDir);
+  const { owner, path } = await displacedOwner(stateDir);
   expect(await errorOf(() => manager.acquire({ cpu: 2 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
   expect(quarantined(stateDir)).toEqual([]);
   await owner.kill();
-  rmSync(join(stateDir, 'owners', uuid!), { recursive: true });
+  rmSync(path, { recursive: true });
 });
 
 it('what has taken the place of a dead owner’s file keeps no CPUs', async () => {
   const stateDir = makeStateDir();
-  const owner = new Agent();
-  await owner.tell('open', { stateDir, simulate: MACHINE });
-  await owner.tell('acquire', { cpu: 6 });
-  owner.process.kill('SIGSTOP');
-  const [uuid] = readdirSync(join(stateDir, 'owners'));
-  rmSync(join(stateDir, 'owners', uuid!));
-  mkdirSync(join(stateDir, 'owners', uuid!));
+  const { owner, uuid } = await displacedOwner(stateDir);
   await owner.kill();
   const manager = await open(stateDir);
   await manager.acquire({ cpu: 6 });

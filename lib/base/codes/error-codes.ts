@@ -237,7 +237,8 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_STATE_CORRUPT: unknown;
   /**
    * The state folder cannot be used: no access, a symbolic link, another user's folder, writable by
-   * every user, removed, read-only, or on a file system without open-file-description locks.
+   * every user, removed, read-only, or on a file system without open-file-description locks. Or
+   * others can write `/run/numalign-root`, where root's choice of a cgroup root belongs.
    * @remedy Follow the message, which says how root corrects it, or use another `stateDir`.
    */
   ERR_STATE_FOLDER: unknown;

@@ -1,7 +1,8 @@
 // Cpusets: the groups below the cgroup root, and the processes that they keep in the shared pool.
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
+import { textOf } from '../../base/text/text-of.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { childNames } from '../../cgroups/files/cgroup-files.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
@@ -12,6 +13,8 @@ import { childrenOf } from '../members/descent.js';
 import type { SharedMember } from '../members/shared-member.js';
 import { GrantGroups } from './grant-groups.js';
 import { type PoolCpuset, SharedGroup } from './shared-group.js';
+
+const PARTITION_FILES = ['cpuset.cpus', 'cpuset.cpus.exclusive', 'cpuset.cpus.partition'];
 
 /** Everything that writes REQUIRES the state's lock. */
 export class Cpusets {
@@ -125,6 +128,15 @@ export class Cpusets {
       groupInUse &&
       `there is no partition: the cgroup ${groupInUse} below ${this.hierarchy.rootPath} is in use`
     );
+  }
+
+  /** What the kernel compares a partition with above and beside the root: a text to compare. */
+  surroundings(): string {
+    const above = dirname(this.hierarchy.rootPath);
+    const beside = childNames(above).map((name) => join(above, name));
+    return [above, ...beside.filter((path) => path !== this.hierarchy.rootPath)]
+      .flatMap((path) => PARTITION_FILES.map((name) => textOf(join(path, name)) ?? ''))
+      .join();
   }
 
   // A populated group below the root that belongs to no grant. A partition would put its processes

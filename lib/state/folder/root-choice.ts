@@ -1,15 +1,25 @@
 // RootChoice: the cgroup root that root has chosen for a state folder, in a file of root's outside
 // the folder. Nothing proves who wrote a record into a folder that others can write, and root could
 // change any cgroup that the record names. The file lasts until the next boot.
-import { unlessRefused } from '../../base/errors.js';
+import { createHash } from 'node:crypto';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { shellWord } from '../../base/text/shell-word.js';
 import { defaultCgroupRoot } from '../../cgroups/files/cgroup-namespace.js';
 import { using } from '../files/parts.js';
 
 const CHOICES = '/run/numalign-root';
 const MODE = 0o700;
 const ACL = 'system.posix_acl_access';
+/** The bytes of the longest name, less those of `.new` while the file is written. */
+const MOST_BYTES = 251;
+
+/** Why root must not use a cgroup root, and what root can do. */
+export interface RootRefusal {
+  readonly why: string;
+  readonly advice: string;
+}
 
 export class RootChoice {
   readonly #path: string;
@@ -25,45 +35,80 @@ export class RootChoice {
 
   /** True if this process is root, and others than root may have written the state. */
   get counts(): boolean {
-    return process.geteuid?.() === 0 && (!isRoots(this.#folder) || this.#hasAcl);
-  }
-
-  // An unreadable one may name anyone.
-  get #hasAcl(): boolean {
-    return unlessRefused(() => native.extendedAttribute(this.#path, ACL), '') !== undefined;
+    return process.geteuid?.() === 0 && !isRootsAlone(this.#path, this.#folder);
   }
 
   /** Why this process must not use a cgroup root on record; `given`: its own option. */
-  whyNot(cgroupRoot: string, given: string | null | undefined): string | undefined {
+  refusal(cgroupRoot: string, given: string | null | undefined): RootRefusal | undefined {
     if (!this.counts) return undefined;
     const chosen = given !== undefined ? given : this.#read();
     if (chosen === cgroupRoot) return undefined;
-    return `others than root can write ${this.#path}, and root has not chosen the cgroup root ${cgroupRoot} that is on record there: pass the option cgroupRoot, or as root run \`numalign configure --cgroup-root ${cgroupRoot}\``;
+    const choice = chosen === undefined ? 'unreadable' : (chosen ?? 'none');
+    return {
+      why: `others than root can write ${this.#path}, where the cgroup root ${cgroupRoot} is on record, and root's choice is ${choice}`,
+      advice: `if the record is right, as root run ${this.#configure(cgroupRoot)}, or pass the option cgroupRoot; else ${this.#configure(chosen ?? null)}`,
+    };
   }
 
-  /** Records what root has chosen. Without the file, other processes of root use no cgroups. */
+  /**
+   * Records what root has chosen. Without the file, which only a writable /run can have, other
+   * processes of root use no cgroup root but the default.
+   * @throws like {@link checkPlace}
+   */
   record(cgroupRoot: string | null): void {
-    if (process.geteuid?.() !== 0 || (this.#scope === 'private' && !this.counts)) return;
-    unlessRefused(() =>
-      using(native.Folder.open(CHOICES, true, MODE, -1), (folder) =>
-        folder.replace(this.#name, JSON.stringify({ cgroupRoot })),
-      ),
-    );
+    if (this.#isRecorded)
+      inChoices(true, (folder) => folder.replace(this.#name, JSON.stringify({ cgroupRoot })));
+  }
+
+  /** @throws ERR_STATE_FOLDER if others than root could change what {@link record} writes */
+  checkPlace(): void {
+    if (this.#isRecorded) inChoices(false, () => {});
+  }
+
+  get #isRecorded(): boolean {
+    return process.geteuid?.() === 0 && (this.#scope === 'machine' || this.counts);
+  }
+
+  #configure(cgroupRoot: string | null): string {
+    const folder = this.#scope === 'machine' ? '' : ` --state-dir ${shellWord(this.#path)}`;
+    return `\`numalign configure --cgroup-root ${shellWord(cgroupRoot ?? 'none')}${folder}\``;
   }
 
   get #name(): string {
-    return encodeURIComponent(this.#path);
+    const name = encodeURIComponent(this.#path);
+    return name.length <= MOST_BYTES ? name : createHash('sha256').update(this.#path).digest('hex');
   }
 
   #read(): string | null | undefined {
-    const text = unlessRefused(() =>
-      using(native.Folder.open(CHOICES, false, MODE, -1), (folder) =>
-        isRoots(folder) ? folder.read(this.#name)?.toString() : undefined,
-      ),
-    );
+    const text = unlessRefused(() => inChoices(false, (folder) => folder.read(this.#name)?.toString()));
     return text === undefined ? defaultCgroupRoot(this.#scope) : rootIn(text);
   }
 }
+
+/**
+ * Calls `action` with the folder of choices. Undefined if the kernel refuses that.
+ * @throws ERR_STATE_FOLDER if the folder is not root's alone
+ */
+function inChoices<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
+  try {
+    return using(native.Folder.open(CHOICES, create, MODE, -1), (folder) => {
+      if (!isRootsAlone(CHOICES, folder)) throw notRoots('others than root can write there');
+      return action(folder);
+    });
+  } catch (error) {
+    if (!(error instanceof NumalignError)) throw error;
+    if (error.code !== 'ERR_SYSCALL') throw error;
+    if (['ELOOP', 'ENOTDIR'].includes(error.errnoName ?? '')) throw notRoots('it is a link or not a folder');
+    return undefined;
+  }
+}
+
+const notRoots = (why: string) =>
+  new NumalignError(
+    'ERR_STATE_FOLDER',
+    `${CHOICES} cannot hold root's choice of a cgroup root: ${why}. As root run \`rm -r ${CHOICES}\`; numalign makes it again`,
+    { value: CHOICES, valid: 'a folder that only root can write, or none' },
+  );
 
 // Undefined if the file is damaged: no root is chosen then.
 function rootIn(text: string): string | null | undefined {
@@ -74,8 +119,9 @@ function rootIn(text: string): string | null | undefined {
   }
 }
 
-// Root's group counts as root.
-function isRoots(folder: NativeFolder): boolean {
+// Root's group counts as root. An ACL that cannot be read may name anyone.
+function isRootsAlone(path: string, folder: NativeFolder): boolean {
   const { user, group, mode } = folder.owner();
-  return user === 0 && (mode & 0o002) === 0 && (group === 0 || (mode & 0o020) === 0);
+  const isRoots = user === 0 && (mode & 0o002) === 0 && (group === 0 || (mode & 0o020) === 0);
+  return isRoots && unlessRefused(() => native.extendedAttribute(path, ACL), '') === undefined;
 }

@@ -119,9 +119,11 @@ export function decodeOwner(value: unknown, where: string): OwnerRecord {
 }
 
 function decodeEnforcement(value: unknown, where: string): PodAssignment['enforcement'] {
-  const { level, target, memory } = object(value, where);
+  const { level, fallenFrom, target, memory } = object(value, where);
   return {
     level: oneOf(level, 'enforcement.level', ENFORCEMENT_LEVELS),
+    fallenFrom:
+      fallenFrom === undefined ? undefined : oneOf(fallenFrom, 'enforcement.fallenFrom', ENFORCEMENT_LEVELS),
     target: orNull(target, 'enforcement.target', text),
     memory: memory === undefined ? undefined : recordOf(memory, 'enforcement.memory', text),
   };

@@ -148,6 +148,17 @@ async function below(kind, list) {
   return { manager, member, root: join(PARENT, 'numalign') };
 }
 
+/** A pinned grant beside a member that a cgroup of the root holds. */
+async function grantBesidePool({ manager, member, root }) {
+  mkdirSync(join(root, 'pool'), { recursive: true });
+  put(root, 'cgroup.subtree_control', '+cpuset');
+  put(join(root, 'pool'), 'cgroup.procs', String(member.pid));
+  await manager.addSharedMember({ cgroup: join(root, 'pool') });
+  const grant = await manager.acquire({ cpu: 2, enforcement: 'cpuset', require: 'cpuset' });
+  grant.pin();
+  return grant;
+}
+
 async function endBelow({ manager, member }) {
   for (const { uid } of manager.grants()) await manager.release(uid);
   put(MOUNT, 'cgroup.procs', String(process.pid));
@@ -158,14 +169,9 @@ async function endBelow({ manager, member }) {
 
 test('a root that another program has narrowed gets its CPUs again, and so do the groups below', async () => {
   const site = await below('member', '0-15');
-  const { manager, member, root } = site;
+  const { manager, root } = site;
   try {
-    mkdirSync(join(root, 'pool'), { recursive: true });
-    put(root, 'cgroup.subtree_control', '+cpuset');
-    put(join(root, 'pool'), 'cgroup.procs', String(member.pid));
-    await manager.addSharedMember({ cgroup: join(root, 'pool') });
-    const grant = await manager.acquire({ cpu: 2, enforcement: 'cpuset', require: 'cpuset' });
-    grant.pin();
+    const grant = await grantBesidePool(site);
     assert.deepEqual(kinds(await manager.reconcile()), []);
     const other = String(manager.sharedPool().first);
     put(root, 'cpuset.cpus', other);
@@ -181,16 +187,11 @@ test('a root that another program has narrowed gets its CPUs again, and so do th
   }
 });
 
-test('a grant loses its level with the CPUs of the cgroup above the root', async () => {
+test('a grant loses its level with the CPUs of the cgroup above the root, and gets it back with them', async () => {
   const site = await below('member', '0-15');
-  const { manager, member, root } = site;
+  const { manager } = site;
   try {
-    mkdirSync(join(root, 'pool'), { recursive: true });
-    put(root, 'cgroup.subtree_control', '+cpuset');
-    put(join(root, 'pool'), 'cgroup.procs', String(member.pid));
-    await manager.addSharedMember({ cgroup: join(root, 'pool') });
-    const grant = await manager.acquire({ cpu: 2, enforcement: 'cpuset', require: 'cpuset' });
-    grant.pin();
+    const grant = await grantBesidePool(site);
     put(PARENT, 'cpuset.cpus', String(manager.sharedPool().first));
     const found = await manager.reconcile();
     assert.ok(
@@ -199,6 +200,14 @@ test('a grant loses its level with the CPUs of the cgroup above the root', async
     );
     assert.equal(grant.enforcement, 'recorded');
     assert.equal(found.drifts.at(-1).kind, 'level');
+    put(PARENT, 'cpuset.cpus', '0-15');
+    const later = kinds(await manager.reconcile());
+    assert.ok(
+      later.every(([, repaired]) => repaired),
+      JSON.stringify(later),
+    );
+    assert.deepEqual(later.at(-1), ['level', true]);
+    assert.equal(grant.enforcement, 'cpuset');
   } finally {
     await endBelow(site);
   }
@@ -239,7 +248,7 @@ test('a partition whose exclusive CPUs another program has changed gets them aga
   await grant.release();
 });
 
-test('a partition whose CPUs another cgroup has taken meanwhile ends, and the record says so', async (context) => {
+test('a partition whose CPUs another cgroup has taken ends, is tried twice again, and is back once it can be', async (context) => {
   const { manager } = await managed();
   const grant = await manager.acquire({ cpu: 4 });
   const beside = join(MOUNT, 'drift-beside');
@@ -257,9 +266,17 @@ test('a partition whose CPUs another cgroup has taken meanwhile ends, and the re
       JSON.stringify(found),
     );
     assert.notEqual(grant.enforcement, 'partition');
+    const outcomes = [];
+    for (let round = 0; round < 4; round++) outcomes.push(kinds(await manager.reconcile()));
+    const refusal = ['level', false];
+    assert.deepEqual(outcomes, [[refusal], [refusal], [refusal], []]);
+    rmdirSync(beside);
+    assert.deepEqual(kinds(await manager.reconcile()), [['level', true]]);
+    assert.equal(grant.enforcement, 'partition');
+    assert.deepEqual([partition(), effective()], ['root', String(grant.cpus)]);
     await grant.release();
   } finally {
-    removeCgroup(beside);
+    if (existsSync(beside)) removeCgroup(beside);
   }
 });
 

@@ -102,15 +102,23 @@ export class KubeletFollower {
 
   async #follow(): Promise<void> {
     const { record, log } = this.#options;
+    const failures: string[] = [];
     try {
-      await record(withoutDevices(await this.#podResources.holdings(), this.#ownResources));
+      // CPUs that are not on record would be granted again.
+      const holdings = await this.#podResources.holdings(({ message }) =>
+        failures.push(`memory or devices that the kubelet assigns may not be on record: ${message}`),
+      );
+      await record(withoutDevices(holdings, this.#ownResources));
+    } catch (error) {
+      failures.push(`the kubelet's assignments are not on record: ${(error as Error).message}`);
+    }
+    for (const message of failures) log('error', message);
+    if (failures.length > 0) this.#lookAfter(FAILURE_PAUSES_MS[this.#failures++]);
+    else {
       this.#failures = 0;
       const [pause, ...rest] = this.#pauses;
       this.#pauses = rest;
       this.#lookAfter(pause);
-    } catch (error) {
-      log('error', `the kubelet's assignments are not on record: ${(error as Error).message}`);
-      this.#lookAfter(FAILURE_PAUSES_MS[this.#failures++]);
     }
   }
 

@@ -6,12 +6,13 @@ import { NodeError } from '../base/errors.js';
 import { fileIdentity } from '../base/folder-watch.js';
 import { serviceDefinition } from '../grpc/service.js';
 import { type Message, Schema } from '../protobuf/schema.js';
-import { readCpuState, readMemoryState, readStates } from './checkpoint-files.js';
+import { readCpuState, readDeviceState, readMemoryState } from './checkpoint-files.js';
 import {
   type DeviceHolding,
   holdingPods,
   holdingsOfFiles,
   holdingsOfList,
+  type KubeletStates,
   type PodHoldings,
 } from './holdings.js';
 
@@ -78,6 +79,7 @@ export class PodResources {
   readonly #stateFolder: string;
   readonly #deviceFolder: string;
   readonly #timeoutMs: number;
+  readonly #last: { -readonly [Name in keyof KubeletStates]: KubeletStates[Name] } = {};
   readonly #schema = new Schema('podresources');
 
   constructor(options: PodResourcesOptions = {}) {
@@ -147,21 +149,42 @@ export class PodResources {
   /**
    * What the kubelet has assigned exclusively, from its socket and its managers' files. If nothing
    * answers on the socket, from its files alone, which name pods by their uids. Empty
-   * without either: no kubelet has run.
+   * without either: no kubelet has run. `withoutFile`: gets the error of a file of memory or
+   * devices that cannot be used, instead of the caller; what this object last read in it counts.
    * @throws ERR_POD_RESOURCES if it answers with an error, or if only the shared CPUs would show
    *   which are exclusive; ERR_KUBELET_STATE, ERR_SYSCALL for a file
    */
-  async holdings(): Promise<PodHoldings[]> {
+  async holdings(withoutFile?: (error: Error) => void): Promise<PodHoldings[]> {
     const list = await this.#list();
-    if (!list) return holdingsOfFiles(await readStates(this.#stateFolder, this.#deviceFolder));
     // Read after the list: a notice follows for assignments in between.
     const cpu = await readCpuState(this.#stateFolder);
-    if (cpu) return holdingsOfList(list, cpu, await readMemoryState(this.#stateFolder));
+    const memory = () => this.#usable('memory', readMemoryState(this.#stateFolder), withoutFile);
+    if (!list) {
+      const devices = this.#usable('devices', readDeviceState(this.#deviceFolder), withoutFile);
+      const [ofMemory, ofDevices] = await Promise.all([memory(), devices]);
+      return holdingsOfFiles({ cpu, memory: ofMemory, devices: ofDevices });
+    }
+    if (cpu) return holdingsOfList(list, cpu, await memory());
     if (list.some(({ containers }) => containers.some(({ cpus }) => !cpus.isEmpty))) {
       // A kubelet that knows this call only lists exclusive CPUs.
       await this.allocatableCpus();
     }
     return holdingPods(list);
+  }
+
+  // A newer kubelet may write what is not known here.
+  async #usable<Name extends 'memory' | 'devices'>(
+    name: Name,
+    file: Promise<KubeletStates[Name]>,
+    withoutFile?: (error: Error) => void,
+  ): Promise<KubeletStates[Name]> {
+    try {
+      this.#last[name] = await file;
+    } catch (error) {
+      if (!withoutFile) throw error;
+      withoutFile(error as Error);
+    }
+    return this.#last[name];
   }
 
   // Undefined if there is no kubelet now.

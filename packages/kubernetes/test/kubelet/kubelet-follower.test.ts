@@ -1,3 +1,4 @@
+import { formatMemoryManagerState } from 'numalign/kubelet';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { uncaught } from '../../../../test/support/uncaught.js';
 import type { PodHoldings } from '../../lib/kubelet/holdings.js';
@@ -44,6 +45,15 @@ const checkpoint = (ids: string[]) =>
     },
     Checksum: 0,
   });
+
+/** A file with memory that a pod has as a whole. `more`: further members. */
+function memoryState(more = {}): string {
+  const podEntries = new Map([
+    ['u1', { memoryBlocks: [{ numaAffinity: [0], type: 'memory', size: 4096n }] }],
+  ]);
+  const state = { policyName: 'Static', machineState: new Map(), entries: new Map(), podEntries };
+  return JSON.stringify({ ...JSON.parse(formatMemoryManagerState(state)), ...more });
+}
 
 describe('Who follows the kubelet', () => {
   it('records its earlier allocations', async () => {
@@ -144,6 +154,32 @@ describe('Who follows the kubelet', () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     await expect.poll(last).toEqual(['u1: 1']);
   });
+
+  it.each([
+    ['lists pods', (pods: object[]) => kubelet.list(pods)],
+    ['does not listen', async () => {}],
+  ])(
+    'records CPUs beside a memory file of a newer kubelet, which it names, if the kubelet %s',
+    async (_, list) => {
+      const cpus = { u1: { main: '1' }, u2: { main: '2' } };
+      const { u1 } = cpus;
+      kubelet.writeCpus('0', { u1 });
+      await list([{ namespace: 'default', name: 'a', containers: [{ name: 'main', cpu_ids: [1] }] }]);
+      kubelet.write('memory_manager_state', memoryState());
+      await follow();
+      const memory = () =>
+        JSON.stringify(records.at(-1)!.flatMap(({ containers }) => containers.at(-1)!.memory));
+      const before = memory();
+      expect(before).toContain('"bytes":4096');
+      kubelet.write('memory_manager_state', memoryState({ newer: {} }));
+      await expect
+        .poll(() => messages.join())
+        .toMatch(/memory .* may not be on record: memory_manager_state .*newer/);
+      kubelet.writeCpus('0', cpus);
+      await expect.poll(last).toEqual(['u1: 1 ', 'u2: 2']);
+      expect(memory()).toBe(before);
+    },
+  );
 
   it('notices nothing once it is closed', async () => {
     await follow();
