@@ -26,7 +26,7 @@ const ADMISSION = [
   ...tests('conformance', 'conformance'),
 ];
 
-const NRI = ['protocol', 'runtime-state', 'session', 'plugin-service', 'plugin'];
+const NRI = ['protocol', 'runtime-state', 'session', 'plugin-service', 'no-watch', 'plugin'];
 
 export const JUDGES = {
   'lib/decision': ADMISSION,

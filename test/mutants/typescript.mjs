@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fail, root, say } from '../../scripts/steps.mjs';
 import { copyPackage } from '../support/planting.mjs';
 import { JUDGES, MACHINE_JUDGES } from './judges.mjs';
+import { KILLED, LIVED } from './progress.mjs';
 import { isSampled, keyOf } from './sample.mjs';
 import { judgeInMachines } from './vm.mjs';
 
@@ -33,7 +34,7 @@ const configOf = (mutate, report) => ({
   // With the mutants: what a test starts runs dist. Tests of packages run their lib/.
   ...(mutate[0].startsWith('lib/') && { buildCommand: 'node node_modules/rolldown/bin/cli.mjs -c' }),
   testRunner: 'vitest',
-  plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs'],
+  plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs', './test/mutants/progress.mjs'],
   checkers: ['sample'],
   vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
   coverageAnalysis: 'perTest',
@@ -46,14 +47,11 @@ const configOf = (mutate, report) => ({
   timeoutFactor: 3,
   dryRunTimeoutMinutes: 30,
   allowEmpty: true,
-  reporters: ['json', 'progress-append-only'],
+  reporters: ['json', 'judged'],
   jsonReporter: { fileName: report },
   tempDirName: '.stryker',
   disableTypeChecks: false,
 });
-
-const KILLED = ['Killed', 'Timeout'];
-const LIVED = ['Survived', 'NoCoverage'];
 
 function readReport(path, sample) {
   const { files } = JSON.parse(readFileSync(path, 'utf8'));
