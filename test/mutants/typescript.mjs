@@ -44,7 +44,7 @@ const configOf = (mutate, report) => ({
   mutator: { excludedMutations: ['StringLiteral'] },
   concurrency: 1,
   timeoutMS: 15_000,
-  timeoutFactor: 3,
+  timeoutFactor: 1.5,
   dryRunTimeoutMinutes: 30,
   allowEmpty: true,
   reporters: ['json', 'judged'],
@@ -94,11 +94,13 @@ export async function judgeTypeScript(path, sample, inMachines) {
       `no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`,
     );
   installTool();
-  const work = join(CACHE, 'work');
+  const name = path.replaceAll('/', '-');
+  // Of its own: several folders can be judged at once.
+  const work = join(CACHE, `work-${name}`);
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   copyPackage(work, 'test', 'packages');
-  const report = join(CACHE, `${path.replaceAll('/', '-')}.json`);
+  const report = join(CACHE, `${name}.json`);
   rmSync(report, { force: true });
   const mutate = [path.endsWith('.ts') ? path : `${path}/**/*.ts`];
   writeFileSync(join(work, 'stryker.config.json'), JSON.stringify(configOf(mutate, report)));

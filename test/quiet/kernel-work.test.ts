@@ -92,7 +92,10 @@ describe('the kernel’s work on CPUs', () => {
 
   it('is unknown as to callbacks of RCU if the CPUs without a tick are not understood', () => {
     const files = { ...QUIET, [`${SYSTEM}/nohz_full`]: 'some\n' };
-    expect(readKernelSettings(kernelTree(files))).toMatchObject({ tickless: undefined, offloaded: undefined });
+    expect(readKernelSettings(kernelTree(files))).toMatchObject({
+      tickless: undefined,
+      offloaded: undefined,
+    });
   });
 
   it('is unknown if the files are hidden or closed', () => {

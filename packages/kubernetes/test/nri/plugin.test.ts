@@ -264,12 +264,29 @@ test('a closed plugin does not start', async () => {
   await expect(plugin.start()).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
 });
 
-test('no timer and no watch is left while a session is up', async () => {
-  const runtime = await listen();
-  const timers = () => process.getActiveResourcesInfo().filter((name) => /Timeout|FSEvent/.test(name)).length;
-  const before = timers();
+const active = (kinds: RegExp) => process.getActiveResourcesInfo().filter((kind) => kinds.test(kind)).length;
+
+test('no timer and no watch is left while a session is up that was waited for', async () => {
+  const before = active(/Timeout|FSEvent/);
   const started = makePlugin().start();
-  await runtime.synchronizedPlugin();
+  await expect.poll(() => lines.length).toBe(1);
+  await (await listen()).synchronizedPlugin();
   await started;
-  await expect.poll(timers).toBe(before);
+  await expect.poll(() => active(/Timeout|FSEvent/)).toBe(before);
+});
+
+test('a plugin that is refused again and again has one watch, and its timer ends when it is closed', async () => {
+  const watches: number[] = [];
+  await listen(place.socketPath, {
+    registration: { error: 'not now' },
+    onRegister: () => watches.push(active(/FSEvent/)),
+  });
+  const started = makePlugin().start();
+  await expect.poll(() => watches.length).toBeGreaterThanOrEqual(4);
+  expect(Math.max(...watches)).toBeLessThanOrEqual(1);
+  const timers = active(/Timeout/);
+  const closed = expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+  await plugin.close();
+  expect(active(/Timeout/)).toBeLessThan(timers);
+  await closed;
 });
