@@ -17,12 +17,12 @@ const DECISIONS = [
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
-  tests('state', 'checkpoint,owner-files,recovery,restored-folders'),
+  tests('state', 'cgroup-turns,checkpoint,owner-files,recovery,restored-folders,shapes'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
 
 // What replaces functions of Node, or evaluates a module again: lib/ must come from vitest.
-const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
+const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder'), tests('state', 'owner-locks')];
 
 // What uses this machine so little that it runs beside the others, too: in state folders and
 // processes of its own.
@@ -42,7 +42,7 @@ const STATES = [
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners,pages}'),
   'test/{addon,repacking}/*.test.ts',
-  tests('state', 'difference,file-systems,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
+  tests('state', 'difference,file-systems,folder,folder-errors,journal*,open-file-limit,owner-ends,put-back'),
   tests('state', 'recovery-laws,shared-folders,strays,unfinished-lines'),
 ];
 

@@ -26,13 +26,13 @@ const ADMISSION = [
   ...tests('conformance', 'conformance'),
 ];
 
-const NRI = ['protocol', 'runtime-state', 'session', 'plugin-service', 'no-watch', 'plugin'];
+const NRI = ['protocol', 'runtime-state', 'session', 'plugin-service', 'plugin'];
 
 export const JUDGES = {
   'lib/decision': ADMISSION,
   'lib/admission': ADMISSION,
   'lib/state': [
-    ...tests('state', 'journal-lines', 'owner-files', 'cgroup-turns'),
+    ...tests('state', 'shapes', 'journal-lines', 'owner-files', 'cgroup-turns', 'folder', 'folder-events'),
     ...tests('kubelet', 'go-json', 'kubelet-data'),
     ...tests('state', 'newer-format', 'difference', 'recovery-laws', 'calls-in-a-row', 'full-disk'),
     ...tests('state', 'unfinished-lines', 'long-states', 'wait-queue'),

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { NriPlugin, type NriPluginOptions } from '../../lib/nri/plugin.js';
 import { FakeRuntime, type FakeRuntimeOptions } from '../support/fake-runtime.js';
 import { idleHandlers } from '../support/nri-handlers.js';
@@ -109,6 +110,24 @@ test('a missing folder is awaited, together with its parents', async () => {
   await (await listen(join(folder, 'nri.sock'))).synchronizedPlugin();
   await started;
   expect(lines.length).toBe(2);
+});
+
+test('a missing socket is not looked for all the time if the kernel has no watch left', async () => {
+  const watch = vi.spyOn(fs, 'watch').mockImplementation(() => {
+    throw Object.assign(new Error('ENOSPC: no watch is left'), { code: 'ENOSPC' });
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    watch.mockRestore();
+    syncBuiltinESMExports();
+  });
+  const started = makePlugin().start();
+  await expect.poll(() => watch.mock.calls).toEqual([[place.folder]]);
+  // Long enough for many more looks.
+  for (let i = 0; i < 10; i += 1) await (await listen(join(place.folder, 'other'))).close();
+  expect(watch).toHaveBeenCalledTimes(1);
+  await plugin.close();
+  await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
 });
 
 test('a folder that is made again is watched again', async () => {
