@@ -94,7 +94,7 @@ export async function judgeTypeScript(path, sample, inMachines) {
       `no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`,
     );
   installTool();
-  const name = path.replaceAll('/', '-');
+  const name = path.replaceAll(/\W+/g, '-');
   // Of its own: several folders can be judged at once.
   const work = join(CACHE, `work-${name}`);
   rmSync(work, { recursive: true, force: true });

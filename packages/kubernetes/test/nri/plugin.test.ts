@@ -216,6 +216,37 @@ test('a runtime that drops each session soon is asked less and less often', asyn
   for (const [i, least] of [0, 99, 199].entries()) expect(gaps[i]).toBeGreaterThanOrEqual(least);
 });
 
+test('a runtime that drops each session late is asked at once each time', async () => {
+  const runtime = await listen();
+  let now = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 1000));
+  onTestFinished(() => clock.mockRestore());
+  const begin = Date.now();
+  const started = makePlugin().start();
+  for (let sessions = 0; sessions < 8; sessions += 1) (await runtime.synchronizedPlugin()).disconnect();
+  await started;
+  // The delays after seven short sessions.
+  expect(Date.now() - begin).toBeLessThan(100 + 200 + 400 + 800 + 1600 + 3200);
+});
+
+test('a runtime with a new socket is asked as if none had refused before', async () => {
+  const times: number[] = [];
+  const options: FakeRuntimeOptions = {
+    registration: { error: 'not now' },
+    onRegister: () => times.push(performance.now()),
+  };
+  const former = await listen(place.socketPath, options);
+  const started = makePlugin().start();
+  started.catch(() => {});
+  await expect.poll(() => times.length).toBe(5);
+  times.length = 0;
+  await former.close();
+  await listen(place.socketPath, options);
+  await expect.poll(() => times.length).toBeGreaterThanOrEqual(2);
+  // The next delay would have been 800 ms.
+  expect(times[1]! - times[0]!).toBeLessThan(700);
+});
+
 test('a refusal is logged once, and the plugin keeps trying', async () => {
   let registrations = 0;
   const refusing = await listen(place.socketPath, {
@@ -259,6 +290,7 @@ test('close while a plugin is being synchronized ends start with an error', asyn
   await plugin.close();
   await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
   await peer.closed;
+  expect(lines).toEqual([]);
 });
 
 test('close ends the session and leaves nothing behind, and can be repeated', async () => {
