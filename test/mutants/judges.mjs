@@ -73,7 +73,14 @@ export const JUDGES = {
   'lib/admission': ADMISSION,
   'lib/state/format': STATE_FORMAT,
   'lib/state/files': STATE_FILES,
-  'lib/state/folder': tests('state', 'folder', 'machine-group', 'open-folders', 'folder-errors'),
+  'lib/state/folder': tests(
+    'state',
+    'folder',
+    'root-choice',
+    'machine-group',
+    'open-folders',
+    'folder-errors',
+  ),
   'lib/state/owners': STATE_OWNERS,
   'lib/state': [...new Set([...STATE_FORMAT, ...STATE_FILES, ...STATE, ...STATE_OWNERS])],
   'lib/enforcement': [
