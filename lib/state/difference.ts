@@ -35,7 +35,6 @@ export function difference(before: Assignments, after: Assignments): Difference 
       const was = old.get(keyOf(pod));
       return was && !isSame(podText(was), podText(pod)) ? [{ before: was, after: pod }] : [];
     }),
-    haveSettingsChanged:
-      before.settings !== after.settings && !isSame(settingsText(before), settingsText(after)),
+    haveSettingsChanged: !isSame(settingsText(before), settingsText(after)),
   };
 }

@@ -198,6 +198,47 @@ describe('a rolling restart', () => {
     },
   );
 
+  it('passes over a worker that still waits for its CPUs', async () => {
+    const manager = await setUp();
+    const all = await manager.acquire({ cpu: ALL.size - 1 });
+    const waiting = cluster.fork({ wait: true });
+    expect(await cluster.restart()).toEqual([]);
+    await all.release();
+    expect((await waiting).isDead()).toBe(false);
+  });
+
+  it('passes over a worker that is killed meanwhile', async () => {
+    const manager = await setUp();
+    await manager.acquire({ cpu: ALL.size - 1 });
+    const [first, second] = [await fork({ optional: true }), await fork({ optional: true })];
+    const { acquire } = manager;
+    Object.assign(manager, {
+      acquire: async (...args: Parameters<typeof acquire>) => {
+        Object.assign(manager, { acquire });
+        const ended = once(second.worker.process, 'exit');
+        second.worker.kill();
+        await ended;
+        return Reflect.apply(acquire, manager, args);
+      },
+    });
+    const replaced = await cluster.restart();
+    expect(replaced).toMatchObject([{ before: first.worker }]);
+    expect(Object.values(cluster.workers!)).toEqual([replaced[0]!.worker]);
+  });
+
+  it('kills no worker that a disconnected cluster has told to end', async () => {
+    const manager = await setUp();
+    const all = await manager.acquire({ cpu: ALL.size - 1 });
+    const { worker: first } = await fork({ optional: true });
+    await all.release();
+    const { worker: last } = await fork({ cpu: ALL.size - 1, env: { TASK: 'linger' } });
+    // A worker that is told to end is none of the cluster any more.
+    onTestFinished(() => void last.process.kill('SIGKILL'));
+    first.once('exit', () => cluster.disconnect());
+    await cluster.restart({ deadlineMs: 0 });
+    expect([first.isDead(), last.isDead()]).toEqual([true, false]);
+  });
+
   it('gives CPUs back if the cluster is disconnected before the next worker is forked', async () => {
     const manager = await setUp();
     await fork();

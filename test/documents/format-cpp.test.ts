@@ -1,3 +1,4 @@
+// needs: folders
 import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -26,27 +26,63 @@ const ADMISSION = [
   ...tests('conformance', 'conformance'),
 ];
 
-const NRI = ['protocol', 'runtime-state', 'session', 'plugin-service', 'plugin'];
+const STATE_FORMAT = [
+  ...tests('state', 'shapes', 'journal-lines', 'owner-files'),
+  ...tests('kubelet', 'go-json', 'kubelet-data'),
+  ...tests('state', 'difference', 'newer-format', 'recovery-laws', 'unfinished-lines', 'checkpoint'),
+  ...tests('kubelet', 'record-kubelet', 'kubelet-format'),
+  ...tests('state', 'journal'),
+];
+
+const STATE_FILES = [
+  ...tests('state', 'folder-events', 'owner-locks', 'owner-files', 'recovery-laws', 'unfinished-lines'),
+  ...tests('state', 'newer-format', 'full-disk', 'calls-in-a-row', 'long-states'),
+  ...tests('status', 'status'),
+  ...tests('state', 'delayed-notices', 'folder-watch', 'journal', 'strays', 'file-watch'),
+];
+
+const STATE_OWNERS = [
+  ...tests('state', 'cgroup-turns', 'owner-files', 'recovery-laws', 'unfinished-lines', 'full-disk'),
+  ...tests('state', 'calls-in-a-row'),
+  ...tests('kubelet', 'record-kubelet'),
+  ...tests('lifecycle', 'dead-owners'),
+  ...tests(
+    'state',
+    'strays',
+    'owner-watch',
+    'owners',
+    'owner-ends',
+    'restored-folders',
+    'recovery',
+    'put-back',
+  ),
+];
+
+const STATE = [
+  ...tests('state', 'wait-queue', 'lock', 'open-folders', 'owner-watch', 'machine-group', 'folder-errors'),
+  ...tests('state', 'shared-folders', 'open-file-limit'),
+  ...tests('processes', 'program-name'),
+  ...tests('kubelet', 'kubelet-exchange'),
+  ...tests('lifecycle', 'dead-owners', 'processes'),
+];
+
+const NRI = ['protocol', 'runtime-state', 'session', 'connect', 'plugin-service', 'plugin'];
 
 export const JUDGES = {
   'lib/decision': ADMISSION,
   'lib/admission': ADMISSION,
-  'lib/state': [
-    ...tests('admission', 'topology-manager'),
-    ...tests('decision', 'device-manager'),
-    ...tests('processes', 'program-name'),
-    ...tests('state', 'difference', 'checkpoint'),
-    ...tests('kubelet', 'kubelet-format'),
-    ...tests('state', 'newer-format'),
-    ...tests('kubelet', 'go-json'),
-    ...tests('state', 'wait-queue', 'owner-watch', 'lock', 'machine-group', 'owners'),
-    ...tests('state', 'recovery-laws', 'recovery', 'folder-errors', 'put-back', 'full-disk', 'strays'),
-    ...tests('state', 'restored-folders'),
-    ...tests('admission', 'changed-machine'),
-    ...tests('kubelet', 'kubelet-exchange'),
-    ...tests('enforcement/members', 'shared-members'),
-    ...tests('lifecycle', 'dead-owners', 'grant-edges', 'grant-life', 'processes'),
-  ],
+  'lib/state/format': STATE_FORMAT,
+  'lib/state/files': STATE_FILES,
+  'lib/state/folder': tests(
+    'state',
+    'folder',
+    'root-choice',
+    'machine-group',
+    'open-folders',
+    'folder-errors',
+  ),
+  'lib/state/owners': STATE_OWNERS,
+  'lib/state': [...new Set([...STATE_FORMAT, ...STATE_FILES, ...STATE, ...STATE_OWNERS])],
   'lib/enforcement': [
     ...tests('enforcement', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach'),
     ...tests('enforcement/layout', 'transition', 'differences'),

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fail, root, say } from '../../scripts/steps.mjs';
 import { copyPackage } from '../support/planting.mjs';
 import { JUDGES, MACHINE_JUDGES } from './judges.mjs';
+import { KILLED, LIVED } from './progress.mjs';
 import { isSampled, keyOf } from './sample.mjs';
 import { judgeInMachines } from './vm.mjs';
 
@@ -14,7 +15,8 @@ const VERSION = '9.6.1';
 const PACKAGES = [`@stryker-mutator/core@${VERSION}`, `@stryker-mutator/vitest-runner@${VERSION}`];
 const CACHE = join(root, '.cache/mutants');
 const TOOL = join(CACHE, `stryker-${VERSION}`);
-const BIN = join(TOOL, 'node_modules/@stryker-mutator/core/bin/stryker.js');
+const CORE = join(TOOL, 'node_modules/@stryker-mutator/core');
+const BIN = join(CORE, 'bin/stryker.js');
 
 function installTool() {
   if (existsSync(BIN)) return;
@@ -25,6 +27,17 @@ function installTool() {
   const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
   const { status } = spawnSync('npm', ['install', ...options, ...PACKAGES], { cwd: TOOL, stdio: 'inherit' });
   if (status !== 0) fail('npm could not install StrykerJS');
+  keepOneRunner();
+}
+
+// StrykerJS makes a test runner of each checker that is done. But the tests share this machine's
+// CPUs and masks.
+function keepOneRunner() {
+  const file = join(CORE, 'dist/src/concurrent/concurrency-token-provider.js');
+  const code = readFileSync(file, 'utf8');
+  const runner = 'this.testRunnerTokenSubject.next(this.tick());\n            }';
+  if (!code.includes(runner)) fail(`${file} is not the one that is known here`);
+  writeFileSync(file, code.replace(runner, '}'));
 }
 
 const configOf = (mutate, report) => ({
@@ -33,7 +46,7 @@ const configOf = (mutate, report) => ({
   // With the mutants: what a test starts runs dist. Tests of packages run their lib/.
   ...(mutate[0].startsWith('lib/') && { buildCommand: 'node node_modules/rolldown/bin/cli.mjs -c' }),
   testRunner: 'vitest',
-  plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs'],
+  plugins: ['@stryker-mutator/vitest-runner', './test/mutants/sample.mjs', './test/mutants/progress.mjs'],
   checkers: ['sample'],
   vitest: { configFile: 'test/mutants/vitest.config.ts', related: false },
   coverageAnalysis: 'perTest',
@@ -43,17 +56,14 @@ const configOf = (mutate, report) => ({
   mutator: { excludedMutations: ['StringLiteral'] },
   concurrency: 1,
   timeoutMS: 15_000,
-  timeoutFactor: 3,
+  timeoutFactor: 1.5,
   dryRunTimeoutMinutes: 30,
   allowEmpty: true,
-  reporters: ['json', 'progress-append-only'],
+  reporters: ['json', 'judged'],
   jsonReporter: { fileName: report },
   tempDirName: '.stryker',
   disableTypeChecks: false,
 });
-
-const KILLED = ['Killed', 'Timeout'];
-const LIVED = ['Survived', 'NoCoverage'];
 
 function readReport(path, sample) {
   const { files } = JSON.parse(readFileSync(path, 'utf8'));
@@ -96,11 +106,13 @@ export async function judgeTypeScript(path, sample, inMachines) {
       `no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`,
     );
   installTool();
-  const work = join(CACHE, 'work');
+  const name = path.replaceAll(/\W+/g, '-');
+  // Of its own: several folders can be judged at once.
+  const work = join(CACHE, `work-${name}`);
   rmSync(work, { recursive: true, force: true });
   mkdirSync(work, { recursive: true });
   copyPackage(work, 'test', 'packages');
-  const report = join(CACHE, `${path.replaceAll('/', '-')}.json`);
+  const report = join(CACHE, `${name}.json`);
   rmSync(report, { force: true });
   const mutate = [path.endsWith('.ts') ? path : `${path}/**/*.ts`];
   writeFileSync(join(work, 'stryker.config.json'), JSON.stringify(configOf(mutate, report)));

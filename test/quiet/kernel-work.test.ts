@@ -86,6 +86,19 @@ describe('the kernel’s work on CPUs', () => {
     expect(workOn('2', { ...QUIET, ...defrag, ...never })).toEqual([]);
   });
 
+  it('is unknown as to callbacks of RCU if the command line is hidden', () => {
+    const { '/proc/cmdline': _, ...files } = QUIET;
+    expect(readKernelSettings(kernelTree(files)).offloaded).toBeUndefined();
+  });
+
+  it('is unknown as to callbacks of RCU if the CPUs without a tick are not understood', () => {
+    const files = { ...QUIET, [`${SYSTEM}/nohz_full`]: 'some\n' };
+    expect(readKernelSettings(kernelTree(files))).toMatchObject({
+      tickless: undefined,
+      offloaded: undefined,
+    });
+  });
+
   it('is unknown if the files are hidden or closed', () => {
     expect(workOn('2', {})).toEqual([]);
     const closed = kernelTree({}, {}, Object.fromEntries(Object.keys(QUIET).map((path) => [path, 'EACCES'])));

@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { addPod, removePods } from '../../lib/account/pod-changes.js';
 import { CpuSet } from '../../lib/index.js';
-import { podOf, QuietWorld } from '../support/quiet-world.js';
+import { DISK_IS_FULL, podOf, QuietWorld } from '../support/quiet-world.js';
 
 const ALL = '0-7';
 const LIMIT = '1000';
@@ -194,4 +194,19 @@ it('a new setting under the path of another keeps its value, even if it is one o
   await release(world, 'one');
   expect(world.machine.values()[IRQ]).toBe('1-7');
   expect(world.state.quiet).toBeNull();
+});
+
+it('a setting that the kernel refused is not written again when a failed commit undoes the others', async () => {
+  const world = await create();
+  await acquire(world, 'one', '0');
+  await acquire(world, 'two', '2');
+  world.machine.refused.add(IRQ);
+  world.machine.attempts.length = 0;
+  // The record of what is about to be written fits.
+  world.fullDiskAt = 1;
+  await expect(release(world, 'one')).rejects.toBe(DISK_IS_FULL);
+  expect(world.machine.attempts.filter((each) => each.startsWith('/irq/'))).toEqual([
+    ...['/irq/0 0-1,3-7', '/irq/1 0-1,3-7', '/irq/2 0-1,3-7'],
+    ...['/irq/2 1,3-7', '/irq/0 1,3-7'],
+  ]);
 });

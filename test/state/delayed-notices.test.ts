@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { delayNotices } from '../../lib/base/notices/notice-delay.js';
 import { FileWatch } from '../../lib/state/files/file-watch.js';
-import { hasPendingEvents } from '../../lib/state/files/folder-events.js';
+import { hasPendingEvents, IN_CREATE, IN_IGNORED, watchFolder } from '../../lib/state/files/folder-events.js';
 
 const DELAY_MS = 2000;
 
@@ -38,6 +38,8 @@ writeFileSync(join(folder, 'there'), '');
 const there = watching(join(folder, 'there'));
 const ended = watching(join(folder, 'there'));
 const missing = watching(join(folder, 'missing'));
+const goneEvents: number[] = [];
+watchFolder(join(folder, 'gone'), IN_CREATE, (mask) => goneEvents.push(mask));
 
 it('needs no inotify before the delay is over, and does not claim to be complete', () => {
   ended.watch.stop();
@@ -48,6 +50,10 @@ it('needs no inotify before the delay is over, and does not claim to be complete
 it('reports a possible change once the delay is over', async () => {
   await expect.poll(() => there.notices.times).toBeGreaterThan(0);
   expect([isListening(), hasPendingEvents()]).toEqual([true, false]);
+});
+
+it('reports a folder that is missing after the delay as one whose watch has ended', () => {
+  expect(goneEvents).toEqual([IN_IGNORED]);
 });
 
 it('gives a notice of a file that is made after the delay', async () => {

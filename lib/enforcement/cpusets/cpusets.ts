@@ -1,8 +1,7 @@
 // Cpusets: the groups below the cgroup root, and the processes that they keep in the shared pool.
 import { dirname, join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
-import { textOf } from '../../base/text/text-of.js';
+import { NumalignError, textOf } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { childNames } from '../../cgroups/files/cgroup-files.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';

@@ -175,6 +175,23 @@ describe('a grant that cannot have ways', () => {
     expect(String(run.files.groups.get('numalign-a')!.cpus)).toBe('3');
   });
 
+  it('has no group if all its CPUs are of unknown caches', () => {
+    const run = settled({ caches: [[0, 1, 2, 3]] }, { a: ['4', { ways: 4 }] });
+    expect(run.obstacles.join()).toMatch(/no L3 cache of the CPUs 4/);
+    expect([...run.record.keys()]).toEqual([]);
+    expect(run.files.writes).toBe(0);
+  });
+
+  it('says to free ways if others have all but those of the default group', () => {
+    const run = runOf({ caches: [[0, 1, 2, 3]], ways: 4 }, { a: ['0', { ways: 1 }] });
+    run.files.makeFolder('/sys/fs/resctrl/db');
+    run.files.write('/sys/fs/resctrl/db/schemata', 'L3:0=e\n');
+    run.files.write('/sys/fs/resctrl/schemata', 'L3:0=1\n');
+    expect(run.obstacles).toEqual([
+      'L3 cache 0 has the ways 0-3, the group db has 1-3: no 1 neighbouring ways are left for grant a and some for the default group; release a grant that has some, or remove a group (rmdir)',
+    ]);
+  });
+
   it('leaves no group behind if a mask is refused, and quotes why', () => {
     const run = runOf({}, { a: ['0', { ways: 4 }] });
     const group = run.settings.find(({ path }) => path.endsWith('numalign-a'))!;

@@ -1,6 +1,7 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { NriPlugin, type NriPluginOptions } from '../../lib/nri/plugin.js';
 import { FakeRuntime, type FakeRuntimeOptions } from '../support/fake-runtime.js';
 import { idleHandlers } from '../support/nri-handlers.js';
@@ -111,6 +112,24 @@ test('a missing folder is awaited, together with its parents', async () => {
   expect(lines.length).toBe(2);
 });
 
+test('a missing socket is not looked for all the time if the kernel has no watch left', async () => {
+  const watch = vi.spyOn(fs, 'watch').mockImplementation(() => {
+    throw Object.assign(new Error('ENOSPC: no watch is left'), { code: 'ENOSPC' });
+  });
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    watch.mockRestore();
+    syncBuiltinESMExports();
+  });
+  const started = makePlugin().start();
+  await expect.poll(() => watch.mock.calls).toEqual([[place.folder]]);
+  // Long enough for many more looks.
+  for (let i = 0; i < 10; i += 1) await (await listen(join(place.folder, 'other'))).close();
+  expect(watch).toHaveBeenCalledTimes(1);
+  await plugin.close();
+  await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+});
+
 test('a folder that is made again is watched again', async () => {
   const folder = join(place.folder, 'nri');
   mkdirSync(folder);
@@ -197,6 +216,37 @@ test('a runtime that drops each session soon is asked less and less often', asyn
   for (const [i, least] of [0, 99, 199].entries()) expect(gaps[i]).toBeGreaterThanOrEqual(least);
 });
 
+test('a runtime that drops each session late is asked at once each time', async () => {
+  const runtime = await listen();
+  let now = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => (now += 1000));
+  onTestFinished(() => clock.mockRestore());
+  const begin = Date.now();
+  const started = makePlugin().start();
+  for (let sessions = 0; sessions < 8; sessions += 1) (await runtime.synchronizedPlugin()).disconnect();
+  await started;
+  // The delays after seven short sessions.
+  expect(Date.now() - begin).toBeLessThan(100 + 200 + 400 + 800 + 1600 + 3200);
+});
+
+test('a runtime with a new socket is asked as if none had refused before', async () => {
+  const times: number[] = [];
+  const options: FakeRuntimeOptions = {
+    registration: { error: 'not now' },
+    onRegister: () => times.push(performance.now()),
+  };
+  const former = await listen(place.socketPath, options);
+  const started = makePlugin().start();
+  started.catch(() => {});
+  await expect.poll(() => times.length).toBe(5);
+  times.length = 0;
+  await former.close();
+  await listen(place.socketPath, options);
+  await expect.poll(() => times.length).toBeGreaterThanOrEqual(2);
+  // The next delay would have been 800 ms.
+  expect(times[1]! - times[0]!).toBeLessThan(700);
+});
+
 test('a refusal is logged once, and the plugin keeps trying', async () => {
   let registrations = 0;
   const refusing = await listen(place.socketPath, {
@@ -240,6 +290,7 @@ test('close while a plugin is being synchronized ends start with an error', asyn
   await plugin.close();
   await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
   await peer.closed;
+  expect(lines).toEqual([]);
 });
 
 test('close ends the session and leaves nothing behind, and can be repeated', async () => {
@@ -264,12 +315,29 @@ test('a closed plugin does not start', async () => {
   await expect(plugin.start()).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
 });
 
-test('no timer and no watch is left while a session is up', async () => {
-  const runtime = await listen();
-  const timers = () => process.getActiveResourcesInfo().filter((name) => /Timeout|FSEvent/.test(name)).length;
-  const before = timers();
+const active = (kinds: RegExp) => process.getActiveResourcesInfo().filter((kind) => kinds.test(kind)).length;
+
+test('no timer and no watch is left while a session is up that was waited for', async () => {
+  const before = active(/Timeout|FSEvent/);
   const started = makePlugin().start();
-  await runtime.synchronizedPlugin();
+  await expect.poll(() => lines.length).toBe(1);
+  await (await listen()).synchronizedPlugin();
   await started;
-  await expect.poll(timers).toBe(before);
+  await expect.poll(() => active(/Timeout|FSEvent/)).toBe(before);
+});
+
+test('a plugin that is refused again and again has one watch, and its timer ends when it is closed', async () => {
+  const watches: number[] = [];
+  await listen(place.socketPath, {
+    registration: { error: 'not now' },
+    onRegister: () => watches.push(active(/FSEvent/)),
+  });
+  const started = makePlugin().start();
+  await expect.poll(() => watches.length).toBeGreaterThanOrEqual(4);
+  expect(Math.max(...watches)).toBeLessThanOrEqual(1);
+  const timers = active(/Timeout/);
+  const closed = expect(started).rejects.toMatchObject({ code: 'ERR_NRI_CLOSED' });
+  await plugin.close();
+  expect(active(/Timeout/)).toBeLessThan(timers);
+  await closed;
 });

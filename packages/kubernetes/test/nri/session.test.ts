@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { NriHandlers } from '../../lib/nri/handlers.js';
 import type { ContainerUpdate, Runtime } from '../../lib/nri/messages.js';
 import { containerOf, cpusOf, idleHandlers, podOf, updateOf } from '../support/nri-handlers.js';
@@ -115,6 +115,24 @@ test.each([
   await expect(started).rejects.toMatchObject({ code: 'ERR_NRI_HANDLER' });
 });
 
+test('a session that is not synchronized within a minute ends', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { started, session: made, runtime: with_ } = await pair.connect(handlers);
+  let flaw: unknown;
+  started.catch((error) => {
+    flaw = error;
+  });
+  await (await with_.plugin()).configure();
+  vi.advanceTimersByTime(59_999);
+  expect(made.runtime).toBeDefined();
+  vi.advanceTimersByTime(1);
+  vi.useRealTimers();
+  await expect
+    .poll(() => flaw)
+    .toMatchObject({ code: 'ERR_NRI_SYNCHRONIZE', details: { valid: 'within 60000 ms' } });
+});
+
 test("a registration that is refused ends the session with the runtime's words", async () => {
   const { started, session: made } = await pair.connect(handlers, {
     registration: { error: 'index 10 is taken' },
@@ -122,6 +140,7 @@ test("a registration that is refused ends the session with the runtime's words",
   await expect(started).rejects.toMatchObject({
     code: 'ERR_NRI_REGISTER',
     message: expect.stringContaining('index 10 is taken'),
+    details: { value: '10-numalign', cause: expect.objectContaining({ message: 'index 10 is taken' }) },
   });
   expect(await made.closed).toMatchObject({ code: 'ERR_NRI_REGISTER' });
 });

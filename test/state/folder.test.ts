@@ -1,0 +1,32 @@
+// needs: agents
+// State folders at paths that cannot be used.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { checkUsable } from '../../lib/state/folder/folder.js';
+import { thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const NO_PARENT = 'the folder above it does not exist, or is closed to you';
+
+/** Why the folder of this name in a folder with a file cannot be used. */
+function whyNot(name: string): string | undefined {
+  const folder = makeStateDir();
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'file'), '');
+  const path = join(folder, name);
+  const error = thrownBy(() => checkUsable(path));
+  expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER', details: { value: path } });
+  return error?.message.replaceAll(folder, 'FOLDER');
+}
+
+describe('a state folder', () => {
+  it.each([
+    ['no/such/state', NO_PARENT],
+    ['file/state', 'it is below FOLDER/file, which is not a folder'],
+    ['file/below/state', 'it is below FOLDER/file, which is not a folder'],
+    ['a'.repeat(256), 'it cannot be found: ENAMETOOLONG'],
+  ])('is refused at %s, and why', (name, why) => {
+    expect(whyNot(name)).toContain(why);
+  });
+});

@@ -1,0 +1,56 @@
+// needs: modules
+// The owners' locks, as /proc/locks lists them: in pieces, between which locks come and go.
+import { lstatSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, it, vi } from 'vitest';
+import { native } from '../../lib/base/native.js';
+import { lockRange, OwnerLocks } from '../../lib/state/files/owner-locks.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const UUID = '0f9b8a7c-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
+const OTHERS = `${'1: POSIX  ADVISORY  WRITE 1 00:01:1 0 EOF'.padEnd(60)}\n`.repeat(70);
+
+const listings: string[] = [];
+let reads = 0;
+
+vi.mock('node:fs', async (original) => {
+  const fs = await original<typeof import('node:fs')>();
+  const readFileSync = (path: string, ...rest: [BufferEncoding]) => {
+    if (path !== '/proc/locks') return fs.readFileSync(path, ...rest);
+    reads++;
+    return listings.length > 1 ? listings.shift() : listings[0];
+  };
+  return { ...fs, readFileSync };
+});
+
+beforeEach(() => {
+  listings.length = 0;
+  reads = 0;
+});
+
+/** A folder, and the kernel's line of a lock that its owner holds. */
+function ownedFolder() {
+  const path = makeStateDir();
+  mkdirSync(join(path, 'owners'), { recursive: true });
+  const owners = native.Folder.open(join(path, 'owners'), false, 0o700, -1);
+  const [start, length] = lockRange(UUID, path);
+  const { ino } = lstatSync(path);
+  const line = `2: OFDLCK ADVISORY  WRITE -1 ${owners.lockDevice()}:${ino} ${start} ${start + length - 1n}\n`;
+  return { path, owners, line };
+}
+
+it('an owner that a long list lacks is found if the next one has it', () => {
+  const { path, owners, line } = ownedFolder();
+  listings.push(OTHERS, OTHERS, OTHERS + line);
+  reads = 0;
+  expect(new OwnerLocks(owners, path).has(UUID)).toBe(true);
+  expect(reads).toBe(3);
+});
+
+it('a list of one piece is read once, since it lacks nothing', () => {
+  const { path, owners, line } = ownedFolder();
+  listings.push(line);
+  reads = 0;
+  expect(new OwnerLocks(owners, path).has(UUID)).toBe(true);
+  expect(reads).toBe(1);
+});
