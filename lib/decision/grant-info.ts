@@ -1,12 +1,8 @@
 // GrantInfo: the public facts of a grant on record.
+
+import { type EnforcementLevel, LEVELS } from '../account/levels.js';
 import { formerCpus, upcomingCpus } from '../account/moves/move-steps.js';
-import type {
-  Elasticity,
-  EnforcementLevel,
-  MoveConsent,
-  PodAssignment,
-  PodBooking,
-} from '../account/pod-assignment.js';
+import type { Elasticity, MoveConsent, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
@@ -71,7 +67,7 @@ export interface GrantInfo extends Holding {
  * over them (`unbalanced`).
  */
 export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
-  const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
+  const isTaken = poolOf(pod) === 'isolated' || LEVELS[pod.enforcement.level].isolatesCpus;
   return isTaken || presentCpus(pod).intersects(unbalanced);
 }
 

@@ -3,7 +3,8 @@ import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { type EnforcementLevel, strongestLevel } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
@@ -248,6 +249,5 @@ interface LevelFacts {
 
 /** The level at which these members are kept off, without a partition. */
 export function levelOf({ stuck, byMask, members }: LevelFacts): EnforcementLevel {
-  if (stuck.length > 0 || members === 0) return 'recorded';
-  return byMask === 0 ? 'cpuset' : 'members';
+  return strongestLevel({ movesMembers: stuck.length === 0 && members > 0, usesCgroups: byMask === 0 });
 }

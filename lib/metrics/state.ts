@@ -1,5 +1,5 @@
 // Metrics of the state: pools, grants, members.
-import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
+import { ENFORCEMENT_LEVELS } from '../account/levels.js';
 import { unlessRefused } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { ManagerView } from '../managers/manager-view.js';
