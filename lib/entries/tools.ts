@@ -1,0 +1,4 @@
+// numalign/tools: the names, rules and words of numalign, for programs that take requests from people
+// or files, such as its command line.
+
+export { Backoff, type Pauses } from '../base/notices/backoff.js';
