@@ -2,3 +2,4 @@
 // or files, such as its command line.
 
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
+export { cpusOfGrants } from '../decision/grant-info.js';
