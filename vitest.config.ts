@@ -7,7 +7,7 @@ const tests = (folder: string, names: string) => `test/${folder}/{${names},}.tes
 // is one CPU, too.
 const DECISIONS = [
   'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
-  tests('base', 'backoff'),
+  tests('base', 'backoff,proc-stat'),
   tests('children', 'program-variables,thread-counts'),
   tests('admission', 'admit,admit-all,adopt,excluded-nodes,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),

@@ -2,4 +2,5 @@
 // or files, such as its command line.
 
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
+export { type ProcStat, parseProcStat } from '../base/text/proc-stat.js';
 export { cpusOfGrants } from '../decision/grant-info.js';

@@ -3,6 +3,7 @@
 // mounted with hidepid, or show another pid namespace.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { ENVIRONMENT } from '../base/registry.js';
+import { parseProcStat } from '../base/text/proc-stat.js';
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -97,21 +98,17 @@ function readShift(): number {
 }
 
 /**
- * State, parent and start time of a process. The command is in parentheses and may contain
- * parentheses; the start time is the 22nd field.
+ * State, parent and start time of a process.
  * @throws if the process has ended, or /proc does not show it
  */
 export function statOf(pid: number | 'self'): ProcessStat {
   const isSelf = pid === 'self' || pid === process.pid;
   if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
-  const fields = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return {
-    state: fields[0]!,
-    parent: fields[1]!,
-    start: String(Math.round(Number(fields[19]) - thisProcess().shiftTicks)),
-  };
+  const { state, ppid, starttime } = parseProcStat(
+    readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1'),
+  );
+  const start = String(Math.round(Number(starttime) - thisProcess().shiftTicks));
+  return { state, parent: ppid, start };
 }
 
 /** True if two start times belong to one process. Rounding may shift them by a tick. */
