@@ -60,6 +60,12 @@ export function folderOfProcess(hierarchy: Hierarchy, membership: string): strin
   return path === undefined ? undefined : folderOf(hierarchy, path);
 }
 
+/** The same; undefined also outside of this cgroup namespace, where a path begins with `/..`. */
+export function visibleFolder(hierarchy: Hierarchy, membership: string): string | undefined {
+  const folder = folderOfProcess(hierarchy, membership);
+  return folder?.split('/').includes('..') ? undefined : folder;
+}
+
 export function notMounted({ mount: { point } }: Hierarchy, pid: number): NumalignError {
   const valid = `a process inside ${point}`;
   const message = `the cgroup of process ${pid} is not mounted here; valid is ${valid}`;
@@ -67,16 +73,14 @@ export function notMounted({ mount: { point } }: Hierarchy, pid: number): Numali
 }
 
 /**
- * The folder of a process's cgroup in the hierarchy of a controller. `membership`: see
- * {@link readMembership}.
+ * The folder of a process's cgroup in the hierarchy of a controller.
  * @throws ERR_CGROUP without such a hierarchy or process, or if the cgroup is outside of what is
  *   mounted here
  */
-export function cgroupFolder(pid: number, controller: string, membership?: string): string {
+export function cgroupFolder(pid: number, controller: string): string {
   const hierarchy = neededHierarchy(controller);
-  const folder = folderOfProcess(hierarchy, membership ?? readMembership(pid));
-  // The path of a process outside of this cgroup namespace begins with `/..`.
-  if (folder === undefined || folder.split('/').includes('..')) throw notMounted(hierarchy, pid);
+  const folder = visibleFolder(hierarchy, readMembership(pid));
+  if (folder === undefined) throw notMounted(hierarchy, pid);
   return folder;
 }
 
@@ -120,7 +124,8 @@ function tightest<T>(limits: (T | undefined)[], size: (limit: T) => number): T |
   );
 }
 
-function cpuLimit(path: string): CpuLimit | undefined {
+/** The quota of a cgroup itself. @throws ERR_CGROUP */
+export function cpuLimit(path: string): CpuLimit | undefined {
   const [quota, period] = look(path, 'cpu.max')?.split(' ') ?? [
     look(path, 'cpu.cfs_quota_us'),
     look(path, 'cpu.cfs_period_us'),

@@ -1,14 +1,13 @@
 // The cgroups of single processes.
 import { describe, expect, it } from 'vitest';
 import { findHierarchy } from '../../lib/cgroups/files/hierarchies.js';
-import { cgroupFolder } from '../../lib/cgroups/limits.js';
+import { cgroupFolder, visibleFolder } from '../../lib/cgroups/limits.js';
 import { thrownBy } from '../support/error-of.js';
 
 const MISSING = 2 ** 22 + 1;
-const hierarchy = findHierarchy('cpu');
 
-const refusal = (...of: Parameters<typeof cgroupFolder>) => {
-  const { code, details } = thrownBy(() => cgroupFolder(...of))!;
+const refusal = (pid: number, controller: string) => {
+  const { code, details } = thrownBy(() => cgroupFolder(pid, controller))!;
   return [code, details.reason];
 };
 
@@ -16,20 +15,25 @@ it('the cgroup of a process is unknown without a hierarchy that has the controll
   expect(refusal(process.pid, 'no-such-controller')).toEqual(['ERR_CGROUP', 'none']);
 });
 
-describe.skipIf(!hierarchy)('the cgroup of a process', () => {
-  const at = (path: string) => (hierarchy!.version === 2 ? `0::${path}\n` : `3:cpu:${path}\n0::/other\n`);
+it.skipIf(!findHierarchy('cpu'))('the cgroup of a process is unknown once it has ended', () => {
+  expect(refusal(MISSING, 'cpu')).toEqual(['ERR_CGROUP', 'no-process']);
+});
 
-  it('is a folder of the hierarchy', () => {
-    const { root, point } = hierarchy!.mount;
-    const path = `${root === '/' ? '' : root}/a/b`;
-    expect(cgroupFolder(process.pid, 'cpu', at(path))).toBe(`${point}/a/b`);
+describe('what is mounted of a hierarchy', () => {
+  const folderAt = (root: string, path: string) =>
+    visibleFolder(
+      { version: 1, controller: 'cpu', mount: { point: '/mnt', root, type: 'cgroup', options: ['cpu'] } },
+      `3:cpu:${path}\n0::/other\n`,
+    );
+
+  it('has the cgroups below its root', () => {
+    expect(folderAt('/', '/a/b')).toBe('/mnt/a/b');
+    expect(folderAt('/a', '/a/b')).toBe('/mnt/b');
+    expect(folderAt('/a', '/ab')).toBeUndefined();
   });
 
-  it('is unknown once the process has ended', () => {
-    expect(refusal(MISSING, 'cpu')).toEqual(['ERR_CGROUP', 'no-process']);
-  });
-
-  it.each(['/../../k/a', '/..'])('is unknown outside of the cgroup namespace, at %s', (path) => {
-    expect(refusal(process.pid, 'cpu', at(path))).toEqual(['ERR_CGROUP', 'missing']);
+  it('has no cgroup outside of the cgroup namespace, unless it is mounted from there', () => {
+    for (const path of ['/..', '/../../k/a']) expect(folderAt('/', path)).toBeUndefined();
+    expect(folderAt('/..', '/../b')).toBe('/mnt/b');
   });
 });
