@@ -238,11 +238,7 @@ export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly
 }
 
 /** What decides a level. */
-interface LevelFacts {
-  readonly stuck: readonly unknown[];
-  readonly byMask: number;
-  readonly members: number;
-}
+type LevelFacts = Pick<Standing, 'byMask' | 'members'> & { readonly stuck: readonly unknown[] };
 
 /** The level at which these members are kept off, without a partition. */
 export function levelOf({ stuck, byMask, members }: LevelFacts): EnforcementLevel {

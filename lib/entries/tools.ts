@@ -2,7 +2,7 @@
 // or files, such as its command line.
 
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
-export { type ProcStat, parseProcStat } from '../base/text/proc-stat.js';
+export { parseProcStat } from '../base/text/proc-stat.js';
 export { findHierarchy, type Hierarchy, neededHierarchy } from '../cgroups/files/hierarchies.js';
 export { cgroupFolder, ownLimits } from '../cgroups/limits.js';
 export { cpusOfGrants } from '../decision/grant-info.js';

@@ -1,9 +1,9 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { throwIfExhausted } from '../../base/errors.js';
 import { ENVIRONMENT } from '../../base/registry.js';
-import { textOf } from '../../base/text/text-of.js';
+import { linkOf, textOf } from '../../base/text/text-of.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
 /**
@@ -85,13 +85,5 @@ export function hasOpen(pid: number, file: string): boolean | undefined {
     return found !== undefined;
   } catch {
     return hasEnded(pid) ? false : undefined;
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
   }
 }
