@@ -52,7 +52,7 @@ const IDLE = 'idle machine';
 
 const level = (name, manager) => ({
   name: `numalign, ${name}`,
-  ...{ manager, members: name !== 'recorded', pin: true, request: { require: name } },
+  ...{ manager, members: manager !== recorded, pin: true, request: { require: name } },
 });
 const enforced = (name) => level(name, { cgroupRoot, enforcement: name });
 // Others keep to their CPUs: what remains is the kernel's work.

@@ -1,7 +1,8 @@
 // numalign: what most programs need.
 
 export type { BookedMemory, MemoryBlock } from './account/booked-memory.js';
-export type { DeviceAssignment, EnforcementLevel } from './account/pod-assignment.js';
+export type { EnforcementLevel } from './account/levels.js';
+export type { DeviceAssignment } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
 export type { Attachment } from './admission/grants/attachment.js';
 export type { SharedGroup } from './admission/grants/shared-group.js';

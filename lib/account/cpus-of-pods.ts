@@ -1,6 +1,7 @@
 // The CPUs of several pods on record. Pure.
 import type { Words } from '../base/words.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import { LEVELS } from './levels.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { cpusOf, poolOf } from './pod-holdings.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
@@ -59,7 +60,9 @@ const heldBy = (isOne: (pod: PodAssignment) => boolean) =>
 export const heldCpus = heldBy(() => true);
 export const cpusOfPods = (pods: readonly PodAssignment[]): CpuSet => heldCpus(pods).cpus;
 
-const heldByPartitions = heldBy((pod) => pod.enforcement.level === 'isolated' && poolOf(pod) === 'ordinary');
+const heldByPartitions = heldBy(
+  (pod) => LEVELS[pod.enforcement.level].isolatesCpus && poolOf(pod) === 'ordinary',
+);
 
 /**
  * Ordinary CPUs that grants have made isolated partitions. Returns the same object while these do

@@ -1,6 +1,49 @@
-// Levels of enforcement: how strongly a grant's CPUs are kept from others.
+// Levels of enforcement: how strongly a grant's CPUs are kept from others. Other files ask what a
+// level takes, never which one it is: a new level is a row here.
 import { NumalignError } from '../base/errors.js';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from './pod-assignment.js';
+
+/** What it takes to keep others off. */
+interface Means {
+  /** Shared members leave the CPUs. */
+  readonly movesMembers: boolean;
+  /** Cgroups do that: one holds the shared members, and the grant has its own. */
+  readonly usesCgroups: boolean;
+  /** The kernel admits only the cgroup of the grant. */
+  readonly inPartition: boolean;
+  /** The kernel does not balance load over the CPUs. */
+  readonly isolatesCpus: boolean;
+}
+
+/** The levels, the weakest first. Each takes what the one before takes, and more. */
+export const LEVELS = {
+  recorded: { movesMembers: false, usesCgroups: false, inPartition: false, isolatesCpus: false },
+  members: { movesMembers: true, usesCgroups: false, inPartition: false, isolatesCpus: false },
+  cpuset: { movesMembers: true, usesCgroups: true, inPartition: false, isolatesCpus: false },
+  partition: { movesMembers: true, usesCgroups: true, inPartition: true, isolatesCpus: false },
+  isolated: { movesMembers: true, usesCgroups: true, inPartition: true, isolatesCpus: true },
+} as const satisfies Readonly<Record<string, Means>>;
+
+/**
+ * How strongly other processes are kept off granted CPUs, from weak to strong. `recorded`: users of
+ * numalign get other CPUs. `members`: shared members are moved off by their masks. `cpuset`: a
+ * cgroup holds the shared members. `partition`: the kernel admits only the cgroup of the grant.
+ * `isolated`: the same, and the kernel does not balance load there. See docs/enforcement.md.
+ */
+export type EnforcementLevel = keyof typeof LEVELS;
+
+export const ENFORCEMENT_LEVELS = Object.keys(LEVELS) as readonly EnforcementLevel[];
+
+/** The strongest level with these means alone. */
+export function strongestLevel(means: Partial<Means>): EnforcementLevel {
+  const isWithin = (level: EnforcementLevel) =>
+    Object.entries(LEVELS[level]).every(([name, isTaken]) => !isTaken || means[name as keyof Means]);
+  return ENFORCEMENT_LEVELS.findLast(isWithin)!;
+}
+
+/** Only the record protects the CPUs. */
+export const BY_RECORD = strongestLevel({});
+export const BY_MASKS = strongestLevel({ movesMembers: true });
+export const BY_CGROUPS = strongestLevel({ movesMembers: true, usesCgroups: true });
 
 export function isAtLeast(level: EnforcementLevel, least: EnforcementLevel): boolean {
   return ENFORCEMENT_LEVELS.indexOf(level) >= ENFORCEMENT_LEVELS.indexOf(least);

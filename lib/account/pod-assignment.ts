@@ -2,6 +2,7 @@
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import type { MemoryBlock } from './booked-memory.js';
+import { BY_RECORD, type EnforcementLevel } from './levels.js';
 import type { QuietRequest } from './quiet/quiet-request.js';
 
 /** Members of the file that this version does not know. Rewriting the file keeps them. */
@@ -82,17 +83,6 @@ export interface OwnerRecord {
   readonly cgroup: CgroupIdentity | null;
   readonly unknown: UnknownFields;
 }
-
-/** How strongly a grant is kept from others, the weakest level first. */
-export const ENFORCEMENT_LEVELS = ['recorded', 'members', 'cpuset', 'partition', 'isolated'] as const;
-
-/**
- * How strongly other processes are kept off granted CPUs, from weak to strong. `recorded`: users of
- * numalign get other CPUs. `members`: shared members are moved off by their masks. `cpuset`: a
- * cgroup holds the shared members. `partition`: the kernel admits only the cgroup of the grant.
- * `isolated`: the same, and the kernel does not balance load there. See docs/enforcement.md.
- */
-export type EnforcementLevel = (typeof ENFORCEMENT_LEVELS)[number];
 
 /** Names of the kernel's errors by container; undefined instead of an empty object. */
 export type MemoryRefusals = Readonly<Record<string, string>>;
@@ -220,7 +210,7 @@ export interface PodAssignment {
  * The members of a newly placed pod: only the record protects it so far, and no change is planned.
  */
 export const JUST_PLACED = Object.freeze({
-  enforcement: Object.freeze({ level: 'recorded', target: null }),
+  enforcement: Object.freeze({ level: BY_RECORD, target: null }),
   upcoming: null,
   transfer: null,
   formerOwner: null,

@@ -1,7 +1,7 @@
 // Diagnostics: publishes what managers do on channels of node:diagnostics_channel. A channel
 // without subscribers costs nothing.
 import { type Channel, channel } from 'node:diagnostics_channel';
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel } from '../account/levels.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { AdmissionError } from './admission-error.js';
 import type { ReadOnlySite } from './site.js';

@@ -1,7 +1,8 @@
 // Warnings: what the caller should know although nothing failed.
 import type { Assignments } from '../account/assignments.js';
 import type { MemoryBlock } from '../account/booked-memory.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import type { EnforcementLevel } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Holding, holdingOf, memoryOf } from '../account/pod-holdings.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import { cpusNamed } from '../base/text/cpus-named.js';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { findPod } from '../account/assignments.js';
 import { bookedOn, bookHeldMemory, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { type EnforcementRequest, isAtLeast, weaker } from '../account/levels.js';
+import { BY_CGROUPS, type EnforcementRequest, isAtLeast, weaker } from '../account/levels.js';
 import type { Admission } from '../admission/admit.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
@@ -62,7 +62,7 @@ export function aimOfAdoption(
   request: Partial<EnforcementRequest> = {},
 ): EnforcementRequest {
   const { require = usual.require } = request;
-  const most = weaker(usual.enforcement, 'cpuset');
+  const most = weaker(usual.enforcement, BY_CGROUPS);
   const enforcement = isAtLeast(require, most) ? require : most;
   return { ...usual, enforcement, ...request, isNamed: request.enforcement !== undefined };
 }

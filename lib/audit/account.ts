@@ -1,7 +1,7 @@
 // Account: what has happened on a grant's CPUs since a beginning, updated with each snapshot. Pure:
 // an audit is the difference of two snapshots, plus the last known counters of threads that have
 // ended in between.
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import type { EnforcementLevel } from '../account/levels.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import {
   CPU_COUNTERS,

@@ -4,7 +4,9 @@
 import { dirname, join } from 'node:path';
 import { textOf } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
-import { findHierarchy, folderOf, type Hierarchy, pathIn } from '../cgroups/files/hierarchies.js';
+import { parseCpuStat } from '../cgroups/files/cpu-stat.js';
+import { findHierarchy, type Hierarchy } from '../cgroups/files/hierarchies.js';
+import { visibleFolder } from '../cgroups/limits.js';
 import type { ThrottlingCounters } from './counters.js';
 
 function cpuHierarchy(): Hierarchy | undefined {
@@ -26,7 +28,8 @@ export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, Thro
   // Found only once: the machine's hierarchies do not move.
   const cpu = ENVIRONMENT.of(cpuHierarchy);
   if (cpu === undefined) return found;
-  for (const folder of new Set([...pids].flatMap((pid) => folderOfProcess(cpu, pid) ?? []))) {
+  const folderOf = (pid: number) => visibleFolder(cpu, textOf(`/proc/${pid}/cgroup`) ?? '');
+  for (const folder of new Set([...pids].flatMap((pid) => folderOf(pid) ?? []))) {
     for (let at = folder; at.startsWith(cpu.mount.point); at = dirname(at)) {
       const file = join(at, 'cpu.stat');
       if (found.has(file)) break;
@@ -35,29 +38,4 @@ export function readThrottling(pids: Iterable<number>): ReadonlyMap<string, Thro
     }
   }
   return found;
-}
-
-function folderOfProcess(cpu: Hierarchy, pid: number): string | undefined {
-  const text = textOf(`/proc/${pid}/cgroup`);
-  const path = text === undefined ? undefined : pathIn(cpu, text);
-  // What is outside of this process's cgroup namespace cannot be seen.
-  return path === undefined || path.startsWith('/..') ? undefined : folderOf(cpu, path);
-}
-
-/**
- * v1 reports nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a
- * group that does not count throttling.
- */
-export function parseCpuStat(text: string): ThrottlingCounters | undefined {
-  const value = (name: string) => {
-    const digits = new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1];
-    return digits === undefined ? undefined : Number(digits);
-  };
-  const nrThrottled = value('nr_throttled');
-  if (nrThrottled === undefined) return undefined;
-  const microseconds = value('throttled_usec');
-  return {
-    nrThrottled,
-    throttledNs: microseconds === undefined ? (value('throttled_time') ?? null) : microseconds * 1000,
-  };
 }

@@ -1,6 +1,6 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { errnoName, errorText } from './codes/errno.js';
 import type { ErrorCodes } from './codes/error-codes.js';
 import { plainJson } from './text/plain-json.js';
@@ -110,6 +110,15 @@ export function textOf(path: string): string | undefined {
   } catch (error) {
     throwIfExhausted(error);
     return undefined;
+  }
+}
+
+/** What a link says, such as those in /proc/PID/ns. Empty if the same holds. */
+export function linkOf(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return '';
   }
 }
 

@@ -1,8 +1,9 @@
 // The limits on CPU time and memory of a cgroup and those above it. A grant does not lift them.
 import { dirname, join } from 'node:path';
+import type { NumalignError } from '../base/errors.js';
 import { attempt, cgroupRefusal } from './files/cgroup-error.js';
 import { readIfThere } from './files/cgroup-files.js';
-import { findHierarchy, folderOf, type Hierarchy, pathIn } from './files/hierarchies.js';
+import { findHierarchy, folderOf, type Hierarchy, neededHierarchy, pathIn } from './files/hierarchies.js';
 import type { Throttling } from './groups/cpuset-group.js';
 import { throttling } from './groups/cpuset-v2.js';
 
@@ -59,6 +60,35 @@ export function folderOfProcess(hierarchy: Hierarchy, membership: string): strin
   return path === undefined ? undefined : folderOf(hierarchy, path);
 }
 
+/** The same; undefined also outside of this cgroup namespace, where a path begins with `/..`. */
+export function visibleFolder(hierarchy: Hierarchy, membership: string): string | undefined {
+  const folder = folderOfProcess(hierarchy, membership);
+  return folder?.split('/').includes('..') ? undefined : folder;
+}
+
+export function notMounted({ mount: { point } }: Hierarchy, pid: number): NumalignError {
+  const valid = `a process inside ${point}`;
+  const message = `the cgroup of process ${pid} is not mounted here; valid is ${valid}`;
+  return cgroupRefusal('missing', message, { path: point, value: pid, valid });
+}
+
+/**
+ * The folder of a process's cgroup in the hierarchy of a controller.
+ * @throws ERR_CGROUP without such a hierarchy or process, or if the cgroup is outside of what is
+ *   mounted here
+ */
+export function cgroupFolder(pid: number, controller: string): string {
+  const hierarchy = neededHierarchy(controller);
+  const folder = visibleFolder(hierarchy, readMembership(pid));
+  if (folder === undefined) throw notMounted(hierarchy, pid);
+  return folder;
+}
+
+/** The limits of a process's own cgroups, whatever those above have. @throws as {@link cgroupFolder} */
+export function ownLimits(pid: number): CgroupLimits {
+  return limitsOf([cgroupFolder(pid, 'cpu')], [cgroupFolder(pid, 'memory')]);
+}
+
 /** The limits at and above a process, in the hierarchies of the cpu and memory controllers. */
 export function limitsOfProcess(pid: number): CgroupLimits {
   const membership = readMembership(pid);
@@ -94,7 +124,8 @@ function tightest<T>(limits: (T | undefined)[], size: (limit: T) => number): T |
   );
 }
 
-function cpuLimit(path: string): CpuLimit | undefined {
+/** The quota of a cgroup itself. @throws ERR_CGROUP */
+export function cpuLimit(path: string): CpuLimit | undefined {
   const [quota, period] = look(path, 'cpu.max')?.split(' ') ?? [
     look(path, 'cpu.cfs_quota_us'),
     look(path, 'cpu.cfs_period_us'),

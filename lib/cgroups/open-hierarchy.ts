@@ -14,7 +14,7 @@ import {
   isDelegated,
   unitOf,
 } from './files/cgroup-path.js';
-import { findHierarchy, type Hierarchy } from './files/hierarchies.js';
+import { findHierarchy, type Hierarchy, neededHierarchy } from './files/hierarchies.js';
 import type { MadeGroups } from './files/made-groups.js';
 import { isAtOrBelow } from './files/mounts.js';
 import type { CommonGroup } from './groups/common-group.js';
@@ -27,6 +27,7 @@ import {
   folderOfProcess,
   limitsOfFolder,
   limitsOfProcess,
+  notMounted,
   readMembership,
 } from './limits.js';
 
@@ -44,19 +45,7 @@ export function openCpusetHierarchy(
   files: CgroupFiles = KERNEL_FILES,
 ): CpusetHierarchy {
   checkRootPath(cgroupRoot);
-  const hierarchy = findHierarchy('cpuset');
-  if (!hierarchy) {
-    const valid = 'a machine or container with /sys/fs/cgroup mounted and the cpuset controller in it';
-    throw cgroupRefusal(
-      'none',
-      `no cgroup hierarchy with the cpuset controller is mounted here; valid is ${valid}`,
-      {
-        value: cgroupRoot,
-        valid,
-      },
-    );
-  }
-  return new OpenHierarchy(hierarchy, cgroupRoot, made, files);
+  return new OpenHierarchy(neededHierarchy('cpuset', cgroupRoot), cgroupRoot, made, files);
 }
 
 class OpenHierarchy implements CpusetHierarchy {
@@ -126,16 +115,8 @@ class OpenHierarchy implements CpusetHierarchy {
   }
 
   groupOf(pid: number, tid?: number): CgroupPlace {
-    const membership = readMembership(pid, tid);
-    const path = folderOfProcess(this.#hierarchy, membership);
-    if (path === undefined) {
-      const valid = `a process inside ${this.mount}`;
-      throw cgroupRefusal('missing', `the cgroup of process ${pid} is not mounted here; valid is ${valid}`, {
-        path: this.mount,
-        value: pid,
-        valid,
-      });
-    }
+    const path = folderOfProcess(this.#hierarchy, readMembership(pid, tid));
+    if (path === undefined) throw notMounted(this.#hierarchy, pid);
     return { path, isBelowRoot: isAtOrBelow(path, this.rootPath), isHierarchyRoot: path === this.mount };
   }
 

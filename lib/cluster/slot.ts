@@ -2,8 +2,7 @@
 import type { Cluster as NodeCluster } from 'node:cluster';
 import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
-import type { Grant } from '../grant.js';
-import { Backoff } from './backoff.js';
+import { Backoff, retry } from '../base/notices/backoff.js';
 import type { WorkerPlan } from './fork-options.js';
 import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';
 import { WorkerLife } from './worker-life.js';
@@ -27,7 +26,8 @@ interface Waiting {
 export class Slot {
   #plan: WorkerPlan;
   readonly #owner: SlotOwner;
-  readonly #backoff = new Backoff();
+  // After lives in a row that were too short. The first is followed at once.
+  readonly #backoff = new Backoff({ firstMs: 100, longestMs: 30_000, free: 1 });
   #ground: Ground | undefined;
   #worker: GrantedWorker | undefined;
   #life: WorkerLife | undefined;
@@ -174,7 +174,7 @@ export class Slot {
   giveBack(): void {
     const grant = this.#ground?.grant;
     this.#ground = undefined;
-    if (grant) this.#release = giveBack(grant);
+    if (grant) this.#release = retry(() => grant.release());
   }
 
   // Returns whether a next worker was pending.
@@ -203,8 +203,10 @@ export class Slot {
       return;
     }
     this.#leaveShared();
-    const waitMs = this.#backoff.after(lifeMs);
-    const { shortLives } = this.#backoff;
+    const isSteady = lifeMs >= STEADY_MS;
+    if (isSteady) this.#backoff.reset();
+    const waitMs = isSteady ? 0 : this.#backoff.next();
+    const shortLives = this.#backoff.failures;
     if (shortLives >= this.#plan.mostShortLives) {
       if (this.#plan.mostShortLives > 0)
         warn(`worker ${this.#worker?.id} is not forked again, after ${shortLives} short lives`);
@@ -236,16 +238,7 @@ export class Slot {
   }
 }
 
-const RELEASE_PAUSE_MS = 50;
-const RELEASE_LONGEST_PAUSE_MS = 30_000;
-
-// The state may be locked for long, or the disk full.
-async function giveBack(grant: Grant, pauseMs = RELEASE_PAUSE_MS): Promise<void> {
-  try {
-    await grant.release();
-  } catch {
-    setTimeout(giveBack, pauseMs, grant, Math.min(2 * pauseMs, RELEASE_LONGEST_PAUSE_MS)).unref();
-  }
-}
+/** A worker that has run this long has started well. */
+const STEADY_MS = 10_000;
 
 const warn = (text: string) => process.emitWarning(text, 'NumalignWarning');

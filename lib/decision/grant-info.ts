@@ -1,15 +1,11 @@
 // GrantInfo: the public facts of a grant on record.
+
+import { type EnforcementLevel, LEVELS } from '../account/levels.js';
 import { formerCpus, upcomingCpus } from '../account/moves/move-steps.js';
-import type {
-  Elasticity,
-  EnforcementLevel,
-  MoveConsent,
-  PodAssignment,
-  PodBooking,
-} from '../account/pod-assignment.js';
+import type { Elasticity, MoveConsent, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
-import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Flag } from './flags/flags.js';
 
@@ -71,8 +67,14 @@ export interface GrantInfo extends Holding {
  * over them (`unbalanced`).
  */
 export function isIsolated(pod: PodAssignment, { unbalanced }: Unbalanced): boolean {
-  const isTaken = poolOf(pod) === 'isolated' || pod.enforcement.level === 'isolated';
+  const isTaken = poolOf(pod) === 'isolated' || LEVELS[pod.enforcement.level].isolatesCpus;
   return isTaken || presentCpus(pod).intersects(unbalanced);
+}
+
+/** All CPUs that grants keep from others: also those that a change under way brings or leaves. */
+export function cpusOfGrants(grants: readonly Pick<GrantInfo, 'cpus' | 'upcoming' | 'former'>[]): CpuSet {
+  const sets = grants.flatMap(({ cpus, upcoming, former }) => [cpus, upcoming, former]);
+  return sets.reduce<CpuSet>((all, cpus) => (cpus ? all.union(cpus) : all), CpuSet.EMPTY);
 }
 
 /** The part of the shared pool that a pod books beside its CPUs, in CPUs. */

@@ -4,9 +4,8 @@ import { thrownText } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
-import { findHierarchy } from '../cgroups/files/hierarchies.js';
 import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
-import { folderOfProcess, readMembership } from '../cgroups/limits.js';
+import { cgroupFolder } from '../cgroups/limits.js';
 import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { using } from '../state/files/parts.js';
@@ -57,10 +56,8 @@ function rootRefusal(
 }
 
 // The folder of this process's own cgroup.
-export function ownFolder(controller: string): string | undefined {
-  const hierarchy = findHierarchy(controller);
-  return hierarchy && unlessRefused(() => folderOfProcess(hierarchy, readMembership(process.pid)));
-}
+export const ownFolder = (controller: string): string | undefined =>
+  unlessRefused(() => cgroupFolder(process.pid, controller));
 
 // The path below the mount point, as --cgroup-root takes it.
 function ownPath(mount: string): string | undefined {

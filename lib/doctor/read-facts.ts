@@ -1,6 +1,6 @@
 // ReadFacts: reads MachineFacts. Changes nothing and needs no rights; what this process may not
 // read is null.
-import { existsSync, readlinkSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { NumalignError, textOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { mountOf } from '../cgroups/files/mounts.js';
@@ -12,6 +12,7 @@ import { readNumber } from '../machine/hugepages.js';
 import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import { namedProcesses } from '../processes/named-processes.js';
+import { INITIAL_PID_NAMESPACE, pidNamespace } from '../processes/process-identity.js';
 import { parseCpuMask } from '../quiet/kernel/cpu-mask.js';
 import { kernelFiles, visibleFiles } from '../quiet/kernel/kernel-files.js';
 import { readKernelSettings } from '../quiet/kernel-work.js';
@@ -33,9 +34,6 @@ const MOVERS = ['irqbalance', 'numad'];
 const WORKQUEUES = '/sys/devices/virtual/workqueue/cpumask';
 
 const NUMA_BALANCING = '/proc/sys/kernel/numa_balancing';
-
-// linux/proc_ns.h
-const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 
 export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const { topology, stateDir, settings, refusal } = question;
@@ -116,12 +114,5 @@ function readStateFolder(
 }
 
 // A pid namespace or hidepid hides processes.
-function seesAllProcesses(): boolean {
-  try {
-    return (
-      readlinkSync('/proc/self/ns/pid') === INITIAL_PID_NAMESPACE && textOf('/proc/1/comm') !== undefined
-    );
-  } catch {
-    return false;
-  }
-}
+const seesAllProcesses = (): boolean =>
+  pidNamespace() === INITIAL_PID_NAMESPACE && textOf('/proc/1/comm') !== undefined;

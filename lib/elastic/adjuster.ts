@@ -8,6 +8,7 @@ import { poolOf } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { Backoff } from '../base/notices/backoff.js';
 import { elasticTargets } from '../decision/elastic/elastic-targets.js';
 import { elasticSize } from '../decision/elastic-grants/elastic-size.js';
 import {
@@ -46,8 +47,8 @@ class Adjuster {
   // When the timer is due.
   #due = 0;
   #isAtWork = false;
-  // The number of failed rounds in a row, and the end of the pause after them.
-  #failures = 0;
+  // After failed rounds in a row, and when its pause ends.
+  readonly #backoff = new Backoff({ firstMs: 2 * GROWTH_DELAY_MS, longestMs: LONGEST_PAUSE_MS });
   #pauseEnd = 0;
   readonly #patience = new Patience();
 
@@ -133,10 +134,8 @@ class Adjuster {
     this.#isAtWork = false;
     end();
     const hasFailed = attempts.includes('failed');
-    if (attempts.includes('grown')) this.#failures = 0;
-    if (hasFailed)
-      this.#pauseEnd =
-        performance.now() + Math.min(GROWTH_DELAY_MS * 2 ** ++this.#failures, LONGEST_PAUSE_MS);
+    if (attempts.includes('grown')) this.#backoff.reset();
+    if (hasFailed) this.#pauseEnd = performance.now() + this.#backoff.next();
     // #look ignores commits while a round is at work.
     if (hasFailed || this.#generation() !== before) this.#look();
     const next = this.#patience.endRound();

@@ -1,8 +1,18 @@
 // Clearing: keeps others off CPUs before a commit makes them exclusive.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import { type EnforcementRequest, enforcementError, isAtLeast, weaker } from '../account/levels.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import {
+  BY_CGROUPS,
+  BY_RECORD,
+  type EnforcementLevel,
+  type EnforcementRequest,
+  enforcementError,
+  isAtLeast,
+  LEVELS,
+  strongestLevel,
+  weaker,
+} from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -103,7 +113,7 @@ export class Clearing {
     this.#shortfalls.push(...standing.stuck.map(stuckText));
     const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
     // Grants that grow onto CPUs that a member has not left do not keep their level.
-    const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], 'recorded'));
+    const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], BY_RECORD));
     const settle = () => this.#reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
@@ -169,7 +179,7 @@ export class Clearing {
     const found = this.#confiner.cpusetsOf(next.settings);
     // With cgroup v1, the owner may be in the shared group, which has none of the grant's CPUs. It
     // needs a group of its own, even at a weak level.
-    const cpusets = isAtLeast(level, 'cpuset') || found?.hierarchy.version === 1 ? found : undefined;
+    const cpusets = LEVELS[level].usesCgroups || found?.hierarchy.version === 1 ? found : undefined;
     const pods = next.pods.map((pod) =>
       newPods.includes(pod)
         ? { ...pod, enforcement: { level, target: cpusets?.grants.pathOf(pod) ?? null } }
@@ -183,19 +193,22 @@ export class Clearing {
     const { next, added } = this.#transition;
     const { enforcement, require } = this.#request;
     const cpusets = this.#confiner.cpusetsOf(next.settings);
-    if (added.length === 0 || !isAtLeast(enforcement, 'partition') || cpusets?.hierarchy.version !== 2)
+    if (added.length === 0 || !LEVELS[enforcement].inPartition || cpusets?.hierarchy.version !== 2)
       return undefined;
     const why = cpusets.whyNoPartition([...before.pods, ...next.pods]);
     if (why !== undefined) {
       this.#shortfalls.push(why);
       return undefined;
     }
-    const isIsolated = enforcement === 'isolated' || require === 'isolated';
+    const isIsolated = LEVELS[enforcement].isolatesCpus || LEVELS[require].isolatesCpus;
     // The kernel does not make isolated partitions that overlap.
     const sharesCpus = isIsolated && added.some((pod) => pod.booking !== null && !hasParts(pod));
     if (sharesCpus) this.#shortfalls.push(SHARED_CPUS);
-    if (sharesCpus && require === 'isolated') return undefined;
-    const level = isIsolated && !sharesCpus ? 'isolated' : 'partition';
+    if (sharesCpus && LEVELS[require].isolatesCpus) return undefined;
+    const level = strongestLevel({
+      ...{ movesMembers: true, usesCgroups: true, inPartition: true },
+      isolatesCpus: isIsolated && !sharesCpus,
+    });
     const reached = this.#withLevel(next, added, level);
     try {
       this.#confiner.setPartition([before, reached]);
@@ -212,7 +225,7 @@ export class Clearing {
     if (members === 0) return ['no process or cgroup is registered as a shared member'];
     const found = this.#confiner.findCpusets(settings);
     if (typeof found === 'string') return [found];
-    if (level === 'cpuset')
+    if (LEVELS[level].usesCgroups)
       return found.hierarchy.version === 1
         ? ['partitions need cgroup v2, and here the cpuset controller is in v1']
         : [];
@@ -257,4 +270,4 @@ const SHARED_CPUS = 'containers of a pod that is booked as a whole share CPUs: t
 // The level to expect: without cgroups no more than a record. A process that is not a member may
 // leave enforcement to others.
 const usualLevel = ({ cgroupRoot }: MachineSettings): EnforcementLevel =>
-  cgroupRoot === null ? 'recorded' : 'cpuset';
+  cgroupRoot === null ? BY_RECORD : BY_CGROUPS;

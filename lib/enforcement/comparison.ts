@@ -1,7 +1,8 @@
 // Comparison: finds what differs from a state, below the cgroup root and among the shared members.
 // Changes nothing; each difference knows its repair.
 import type { Assignments } from '../account/assignments.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { BY_RECORD, type EnforcementLevel } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import type { Comparison } from './drift.js';
 import { type Compared, compareGroups, groupFound } from './group-comparison.js';
@@ -65,9 +66,9 @@ export function levelsNow(
   const isConfined = (member: SharedMember) => isPlain && cpusets.confines(member, list, pods, pool);
   const { found, byMask } = confiner.members.strays(confinement, isConfined);
   const isOpen = isPlain && differentPools(cpusets, pool, list).length > 0;
-  const level = isOpen ? 'recorded' : levelOf({ stuck: found, byMask, members: list.length });
+  const level = isOpen ? BY_RECORD : levelOf({ stuck: found, byMask, members: list.length });
   return (pod) => {
-    if (uncovered.has(pod)) return 'recorded';
+    if (uncovered.has(pod)) return BY_RECORD;
     return isPartitioned(pod) ? pod.enforcement.level : level;
   };
 }

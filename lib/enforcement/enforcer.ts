@@ -2,8 +2,8 @@
 // back before the commit. CPUs that are given back are opened to others after it. A crash in
 // between leaves the shared pool too small, but never causes an overlap.
 import type { Assignments, MachineSettings } from '../account/assignments.js';
-import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import { BY_RECORD, type EnforcementLevel, type EnforcementRequest } from '../account/levels.js';
+import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison } from './drift.js';
@@ -101,7 +101,7 @@ export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => ({ failed: [], stuck: [] }),
   compare: () => ({ checked: 0, found: [] }),
-  levelsNow: () => () => 'recorded',
+  levelsNow: () => () => BY_RECORD,
   cpusetsOf: () => undefined,
   mayMoveOwner: () => true,
   members: undefined,

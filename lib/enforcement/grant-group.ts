@@ -1,6 +1,7 @@
 // GrantGroup: moves threads of this process into the cgroup of a grant, and back. Synchronous: it
 // writes cgroup.procs and tasks.
 import type { MachineSettings } from '../account/assignments.js';
+import { BY_MASKS } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
@@ -15,6 +16,8 @@ import type { Enforcer } from './enforcer.js';
 import { containerOrAll, memoryNodesOf } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
 import { refusalOf } from './memory-binding.js';
+
+const A_GRANT_BY_MASKS = `a grant with the option enforcement: '${BY_MASKS}'`;
 
 // Where this process was before its threads entered a grant's group, by the path of that group.
 const homes = new Map<string, string>();
@@ -159,7 +162,7 @@ export class GrantGroup {
     throw new NumalignError(
       'ERR_ENFORCEMENT',
       `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), and with cgroup v2 that cgroup has all threads of a process or none: no thread can be in the shared pool`,
-      { value: level, valid: "a grant with the option enforcement: 'members'" },
+      { value: level, valid: A_GRANT_BY_MASKS },
     );
   }
 
@@ -170,7 +173,7 @@ export class GrantGroup {
       `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), and cgroup v2 only moves whole processes into it: pin the process first`,
       {
         value: level,
-        valid: "pin({ threads: 'process' }), or a grant with the option enforcement: 'members'",
+        valid: `pin({ threads: 'process' }), or ${A_GRANT_BY_MASKS}`,
       },
     );
   }

@@ -1,15 +1,16 @@
 // MachineConfiner: keeps the shared members off exclusive CPUs, by cpusets, a partition or masks.
-import { release } from 'node:os';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { cpusOfSome } from '../account/cpus-of-pods.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { type EnforcementLevel, strongestLevel } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { isLinuxFrom } from '../cgroups/files/linux-version.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
@@ -229,10 +230,7 @@ function openCpus(state: Assignments): CpuSet {
 }
 
 // Since Linux 6.2 the kernel remembers the mask that a thread asked for when its cpuset changes.
-function keepsMasks(): boolean {
-  const [major = 0, minor = 0] = release().split('.').map(Number);
-  return major > 6 || (major === 6 && minor >= 2);
-}
+const keepsMasks = () => isLinuxFrom(6, 2);
 
 /** Groups whose CPUs are not the shared pool. */
 export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly SharedMember[]) {
@@ -240,14 +238,9 @@ export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly
 }
 
 /** What decides a level. */
-interface LevelFacts {
-  readonly stuck: readonly unknown[];
-  readonly byMask: number;
-  readonly members: number;
-}
+type LevelFacts = Pick<Standing, 'byMask' | 'members'> & { readonly stuck: readonly unknown[] };
 
 /** The level at which these members are kept off, without a partition. */
 export function levelOf({ stuck, byMask, members }: LevelFacts): EnforcementLevel {
-  if (stuck.length > 0 || members === 0) return 'recorded';
-  return byMask === 0 ? 'cpuset' : 'members';
+  return strongestLevel({ movesMembers: stuck.length === 0 && members > 0, usesCgroups: byMask === 0 });
 }

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { EnforcementRequest } from '../account/levels.js';
-import type { EnforcementLevel, OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
+import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js';
+import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';

@@ -2,13 +2,9 @@
 import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
+import type { EnforcementLevel } from '../account/levels.js';
 import { upcomingCpus } from '../account/moves/move-steps.js';
-import type {
-  DeviceAssignment,
-  Elasticity,
-  EnforcementLevel,
-  MoveConsent,
-} from '../account/pod-assignment.js';
+import type { DeviceAssignment, Elasticity, MoveConsent } from '../account/pod-assignment.js';
 import { devicesOf, memoryOf, nodesOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';

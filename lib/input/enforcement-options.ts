@@ -1,27 +1,32 @@
 // Checks the enforcement options of managers and requests.
-import { type EnforcementRequest, isAtLeast } from '../account/levels.js';
-import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../account/pod-assignment.js';
+import {
+  BY_RECORD,
+  ENFORCEMENT_LEVELS,
+  type EnforcementLevel,
+  type EnforcementRequest,
+  isAtLeast,
+  LEVELS,
+} from '../account/levels.js';
 import { invalidOption } from '../base/check-options.js';
 import { option } from './values/option-values.js';
 
 export { ENFORCEMENT_LEVELS };
 
-/** The levels that a request can aim at: lower levels keep no process off. */
-export const AIMED_LEVELS = [
-  'members',
-  'cpuset',
-  'partition',
-  'isolated',
-] as const satisfies readonly EnforcementLevel[];
 /**
  * The enforcement levels that a request can aim at: those of {@link EnforcementLevel} that keep
  * processes off.
  */
-export type AimedLevel = (typeof AIMED_LEVELS)[number];
+export type AimedLevel = {
+  [Level in EnforcementLevel]: (typeof LEVELS)[Level]['movesMembers'] extends true ? Level : never;
+}[EnforcementLevel];
+
+export const AIMED_LEVELS = ENFORCEMENT_LEVELS.filter(
+  (level): level is AimedLevel => LEVELS[level].movesMembers,
+);
 
 export const DEFAULT_ENFORCEMENT: EnforcementRequest = {
   enforcement: 'partition',
-  require: 'recorded',
+  require: BY_RECORD,
   unmovableMembers: 'fail',
 };
 
@@ -41,13 +46,13 @@ export function parseEnforcement({
 }
 
 /**
- * The enforcement options of a request. One that requires `isolated` aims at it.
+ * The enforcement options of a request. One that requires isolated CPUs aims at them.
  * @throws ERR_INVALID_OPTION
  */
 export function parseAim(options: Record<string, unknown>): Partial<EnforcementRequest> {
   const parts = parseEnforcement(options);
   const { require } = parts;
-  const aim = require === 'isolated' ? { enforcement: require, ...parts } : parts;
+  const aim = require && LEVELS[require].isolatesCpus ? { enforcement: require, ...parts } : parts;
   if (require && aim.enforcement && !isAtLeast(aim.enforcement, require)) {
     invalidOption('require', require, `at most the level that the request aims at, ${aim.enforcement}`);
   }

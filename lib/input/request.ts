@@ -1,6 +1,6 @@
 // Checks and freezes requests.
-import type { EnforcementRequest } from '../account/levels.js';
-import type { Elasticity, EnforcementLevel, MoveConsent } from '../account/pod-assignment.js';
+import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js';
+import type { Elasticity, MoveConsent } from '../account/pod-assignment.js';
 import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';

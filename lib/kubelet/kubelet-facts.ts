@@ -1,8 +1,10 @@
 // KubeletFacts: looks for a kubelet on this machine by its state files, service and process, all
 // owned by root, and for this process's place in it. Only reads.
-import { lstatSync, readlinkSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { textOf, unlessRefused } from '../base/errors.js';
+import { isInInitialCgroupNamespace } from '../cgroups/files/cgroup-namespace.js';
+import { cpuLimit } from '../cgroups/limits.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { namedProcesses } from '../processes/named-processes.js';
 import { CPU_MANAGER_STATE, type CpuManagerState, parseCpuManagerState } from './cpu-manager-state.js';
@@ -20,8 +22,6 @@ const SERVICES = [
   'snap.microk8s.daemon-kubelite',
 ];
 const PROCESSES = ['kubelet', 'k3s-server', 'k3s-agent', 'kubelite'];
-/** The inode of the machine's own cgroup namespace, equal in every kernel. */
-const MACHINE_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
 interface FoundProcess {
   readonly what: string;
@@ -61,13 +61,8 @@ interface CgroupCpus {
   readonly limit: number | undefined;
 }
 
-function limitIn(folder: string, cpuFolder: string): number | undefined {
-  const [max, per] = textOf(join(folder, 'cpu.max'))?.trim().split(' ').map(Number) ?? [];
-  if (max && per) return max / per;
-  const quota = Number(textOf(join(cpuFolder, 'cpu.cfs_quota_us')));
-  const period = Number(textOf(join(cpuFolder, 'cpu.cfs_period_us')));
-  return quota > 0 && period > 0 ? quota / period : undefined;
-}
+const limitIn = (...folders: string[]): number | undefined =>
+  folders.flatMap((folder) => unlessRefused(() => cpuLimit(folder)) ?? [])[0]?.cpus;
 
 /**
  * The nearest cgroup with a limit, from `path` up: a container's own, even for a process in a
@@ -97,18 +92,12 @@ function selfIn(root: string): Omit<KubeletFacts, 'found' | 'cpu'> {
     .map((line) => line.replace(/^\d+:[^:]*:/, ''));
   const cgroup = paths.find((path) => podOfCgroup(path) !== undefined);
   const pod = cgroup === undefined ? undefined : podOfCgroup(cgroup);
-  let namespace = MACHINE_CGROUP_NAMESPACE;
-  try {
-    namespace = readlinkSync(join(root, '/proc/self/ns/cgroup'));
-  } catch {
-    // This kernel has no cgroup namespaces.
-  }
   // The cgroup comes before the thread's mask, which may be pinned to a part by now.
   const { cpus, limit } = cgroupCpus(root, cgroup ?? '/');
   const mask = /^Cpus_allowed_list:\s*(\S+)$/m.exec(textOf(join(root, '/proc/self/status')) ?? '')?.[1];
   return {
     pod,
-    isInContainer: pod !== undefined || namespace !== MACHINE_CGROUP_NAMESPACE,
+    isInContainer: pod !== undefined || !isInInitialCgroupNamespace(root),
     allowed: CpuSet.parse(cpus ?? mask ?? ''),
     cpuLimit: limit,
   };

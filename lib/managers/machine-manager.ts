@@ -12,6 +12,7 @@ import { reclaim } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
 import { checkOptions } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
+import { retry } from '../base/notices/backoff.js';
 import { callListeners } from '../base/notices/listeners.js';
 import { turnIfDue } from '../base/steps.js';
 import {
@@ -57,9 +58,8 @@ export interface ManagerParts {
   readonly openingWarnings: readonly Warning[];
 }
 
-// Obstacles may last, such as a held lock or a full disk: each pause is twice the one before.
-const RECLAIM_PAUSE_MS = 50;
-const RECLAIM_LONGEST_PAUSE_MS = 30_000;
+// In 51 seconds.
+const RECLAIM_ATTEMPTS = 11;
 
 /** The part of a {@link Manager} that serves the machine as a whole. */
 export class MachineManager extends ManagerView {
@@ -71,7 +71,7 @@ export class MachineManager extends ManagerView {
     const { config, site, lifetime, openingWarnings } = parts;
     const { ledger } = site;
     const endOwnerWatch = ledger.watchOwners(
-      () => takeBack(parts, RECLAIM_PAUSE_MS),
+      () => takeBack(parts),
       (error) => report(this, error),
     );
     super({
@@ -223,12 +223,9 @@ function lookForRoom(site: Site): void {
   if (pods.some(({ elastic }) => elastic !== undefined)) followCpus(site, pods);
 }
 
-// Tries again later what fails now.
-function takeBack(parts: ManagerParts, pauseMs: number): void {
-  const { site, lifetime } = parts;
-  reclaim(site).catch((error) => {
-    publishError(site, 'watch', error);
-    if (pauseMs < RECLAIM_LONGEST_PAUSE_MS && !lifetime.isOver)
-      setTimeout(takeBack, pauseMs, parts, 2 * pauseMs).unref();
+function takeBack({ site, lifetime }: ManagerParts): void {
+  void retry(() => lifetime.isOver || reclaim(site), {
+    mostAttempts: RECLAIM_ATTEMPTS,
+    onError: (error) => publishError(site, 'watch', error),
   });
 }

@@ -1,7 +1,7 @@
 // Metrics of the state: pools, grants, members.
-import { ENFORCEMENT_LEVELS } from '../account/pod-assignment.js';
+import { ENFORCEMENT_LEVELS } from '../account/levels.js';
 import { unlessRefused } from '../base/errors.js';
-import { CpuSet } from '../machine/cpu-set.js';
+import { cpusOfGrants } from '../decision/grant-info.js';
 import type { ManagerView } from '../managers/manager-view.js';
 import { type Labels, type MetricSink, oncePerScrape } from './sinks/metric-sink.js';
 
@@ -112,14 +112,6 @@ function readSnapshot(manager: ManagerView) {
   const refusal = manager.refusal();
   const grants = manager.grants();
   const kubelet = manager.kubelet();
-  const exclusiveCpus = grants.reduce(
-    (cpus, { cpus: own, upcoming, former }) =>
-      cpus
-        .union(own)
-        .union(upcoming ?? CpuSet.EMPTY)
-        .union(former ?? CpuSet.EMPTY),
-    CpuSet.EMPTY,
-  );
   return {
     generation,
     sharedPool,
@@ -128,7 +120,7 @@ function readSnapshot(manager: ManagerView) {
     memory,
     grants,
     kubelet,
-    exclusiveCpus,
+    exclusiveCpus: cpusOfGrants(grants),
     isUsable: refusal === null,
   };
 }

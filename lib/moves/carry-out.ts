@@ -11,6 +11,7 @@ import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { retry } from '../base/notices/backoff.js';
 import { checkThreads, relocate } from '../enforcement/relocation.js';
 import type { PinResult } from '../machine/affinity.js';
 import { childrenOn } from '../threads/children.js';
@@ -18,7 +19,6 @@ import type { MemoryMigration } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
 import { notMoved, offRecord } from './answer.js';
 import { movePages } from './pages.js';
-import { retry } from './retry.js';
 
 /** A grant that has moved. */
 export interface MovedGrant {
@@ -140,5 +140,5 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
  */
 export function conclude(site: Site, uid: string): void {
   site.ledger.registry.of(changesUnderWay).drop(uid);
-  void retry(site, () => reclaim(site));
+  void retry(() => reclaim(site), { onError: (error) => publishError(site, 'apply', error) });
 }

@@ -1,22 +1,16 @@
 // Cgroups as owners: checks that a cgroup is still the same one, and has a process.
-import { readlinkSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CgroupIdentity } from '../account/pod-assignment.js';
 import { invalidOption } from '../base/check-options.js';
 import { errorName } from '../base/codes/errno.js';
+import { linkOf } from '../base/errors.js';
 import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/files/cgroup-files.js';
 import { mountOf } from '../cgroups/files/mounts.js';
 import { INITIAL_PID_NAMESPACE } from './process-identity.js';
 
 /** The text of /proc/self/ns; empty if the kernel has no such namespaces. */
-export function namespaceOf(kind: 'cgroup' | 'pid'): string {
-  try {
-    return readlinkSync(`/proc/self/ns/${kind}`);
-  } catch {
-    // The kernel has no such namespaces.
-    return '';
-  }
-}
+export const namespaceOf = (kind: 'cgroup' | 'pid'): string => linkOf(`/proc/self/ns/${kind}`);
 
 // Undefined if nothing is there. Throws if it cannot be seen.
 function numbersOf(path: string): Pick<CgroupIdentity, 'device' | 'inode'> | undefined {

@@ -1,8 +1,10 @@
 // ProcessIdentity: identifies a process by pid and start time. A pid is reused; a pid with its
 // start time is not, see proc(5). A process that /proc does not show may still live: /proc may be
 // mounted with hidepid, or show another pid namespace.
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { linkOf, textOf } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
+import { parseProcStat } from '../base/text/proc-stat.js';
 
 export interface ProcessIdentity {
   readonly pid: number;
@@ -24,14 +26,6 @@ export const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
 const INITIAL_TIME_NAMESPACE = 'time:[4026531834]';
 // USER_HZ; the same on every architecture that Node.js runs on.
 const TICKS = 100;
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
-  }
-}
 
 /** Facts that do not change while this process runs. A failed read is repeated at the next use. */
 class ThisProcess {
@@ -85,33 +79,24 @@ export function isUnused(pid: number): boolean {
 function readShift(): number {
   // The file has the offsets for future children, whose namespace may be another.
   if (linkOf('/proc/self/ns/time') === INITIAL_TIME_NAMESPACE) return 0;
-  try {
-    const [, seconds, nanoseconds] = /^boottime\s+(-?\d+)\s+(\d+)$/m.exec(
-      readFileSync('/proc/self/timens_offsets', 'latin1'),
-    )!;
-    return Number(seconds) * TICKS + Number(nanoseconds) / (1e9 / TICKS);
-  } catch {
-    // Kernels before 5.6 have no time namespaces.
-    return 0;
-  }
+  // Kernels before 5.6 have no time namespaces.
+  const offsets = textOf('/proc/self/timens_offsets') ?? '';
+  const [, seconds = 0, nanoseconds = 0] = /^boottime\s+(-?\d+)\s+(\d+)$/m.exec(offsets) ?? [];
+  return Number(seconds) * TICKS + Number(nanoseconds) / (1e9 / TICKS);
 }
 
 /**
- * State, parent and start time of a process. The command is in parentheses and may contain
- * parentheses; the start time is the 22nd field.
+ * State, parent and start time of a process.
  * @throws if the process has ended, or /proc does not show it
  */
 export function statOf(pid: number | 'self'): ProcessStat {
   const isSelf = pid === 'self' || pid === process.pid;
   if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
-  const fields = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1')
-    .replace(/^.*\) /s, '')
-    .split(' ');
-  return {
-    state: fields[0]!,
-    parent: fields[1]!,
-    start: String(Math.round(Number(fields[19]) - thisProcess().shiftTicks)),
-  };
+  const { state, ppid, starttime } = parseProcStat(
+    readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1'),
+  );
+  const start = String(Math.round(Number(starttime) - thisProcess().shiftTicks));
+  return { state, parent: ppid, start };
 }
 
 /** True if two start times belong to one process. Rounding may shift them by a tick. */
@@ -167,22 +152,17 @@ export function isProcessRunning(identity: ProcessIdentity): boolean | undefined
  * if they are not visible.
  */
 export function usersOf(pid: number): readonly number[] | undefined {
-  try {
-    if (!isProcOurs()) return undefined;
-    const [, ...users] = /^Uid:\s+(\d+)\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))!;
-    return users.map(Number);
-  } catch {
-    return undefined;
-  }
+  const text = isProcOurs() ? textOf(`/proc/${pid}/status`) : undefined;
+  return /^Uid:\s+(\d+)\s+(\d+)/m
+    .exec(text ?? '')
+    ?.slice(1)
+    .map(Number);
 }
 
 /** The pid of a process in its own pid namespace: the last number of NSpid, see proc(5). */
 export function innerPid(pid: number): number | undefined {
-  try {
-    return Number(/^NSpid:.*?(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
-  } catch {
-    return undefined;
-  }
+  const text = textOf(`/proc/${pid}/status`);
+  return text === undefined ? undefined : Number(/^NSpid:.*?(\d+)$/m.exec(text)?.[1]);
 }
 
 /**

@@ -1,8 +1,8 @@
 // Fallen levels: what others did lowered the recorded level of grants. It is raised again once they
 // are kept off as before.
 import type { Assignments } from '../account/assignments.js';
-import { isAtLeast, weaker } from '../account/levels.js';
-import type { EnforcementLevel, PodAssignment } from '../account/pod-assignment.js';
+import { BY_MASKS, type EnforcementLevel, isAtLeast, weaker } from '../account/levels.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Site } from '../admission/site.js';
 import type { EnforcedCommit } from '../admission/transact.js';
 import type { Comparison } from '../enforcement/drift.js';
@@ -36,7 +36,7 @@ function reachableLevels({ enforcer }: Site, state: Assignments, mayPartition: b
     const wasPartitioned = isOfPartition(original);
     if (wasPartitioned && canPartition) return original;
     // Without its partition a grant has no group that keeps others off.
-    const reached = weaker(wasPartitioned ? 'members' : original, levelNow(pod));
+    const reached = weaker(wasPartitioned ? BY_MASKS : original, levelNow(pod));
     return isAtLeast(reached, level) ? reached : level;
   };
 }

@@ -1,7 +1,7 @@
 // Repair: makes the machine agree with the record, under the lock. If that fails, it makes the
 // record agree with the machine.
 import type { Assignments } from '../account/assignments.js';
-import { weaker } from '../account/levels.js';
+import { BY_MASKS, type EnforcementLevel, weaker } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
@@ -158,7 +158,7 @@ async function lower(
   let next = lowered(state);
   const hasLost = (pod: PodAssignment, i: number) => isPartitioned(pod) && !isPartitioned(next.pods[i]!);
   if (lostKinds.includes('partition') || state.pods.some(hasLost)) {
-    next = withLevels(next, (pod) => (isPartitioned(pod) ? 'members' : pod.enforcement.level));
+    next = withLevels(next, (pod) => (isPartitioned(pod) ? BY_MASKS : pod.enforcement.level));
     enforcer.apply(next);
     next = lowered(next);
   }

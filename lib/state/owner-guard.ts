@@ -2,6 +2,7 @@
 // reports that, and the end of other owners.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
+import { Backoff, retry } from '../base/notices/backoff.js';
 import type { Listener } from './files/folder-watch.js';
 import { OWNER_NAME } from './files/state-files.js';
 import { SETTLE_S } from './owners/living-owners.js';
@@ -13,8 +14,8 @@ const RESTORE_ATTEMPTS = 20;
 const RESTORE_PAUSE_MS = 20;
 // The processes that hear of an owner's end spread over this time. The first takes its grants back.
 const OWNER_END_SPREAD_MS = 50;
-const OWNER_END_LOOK_MS = 5;
-const OWNER_END_LONGEST_MS = 5000;
+const OWNER_END_PAUSES = { firstMs: 5, longestMs: 5120 };
+const OWNER_END_LOOKS = 11;
 
 /** The parts of the state that the guard needs. */
 export interface Guarded {
@@ -135,23 +136,24 @@ export class OwnerGuard {
     for (const listener of this.#onHarm) listener(error);
   }
 
-  // The file was removed or changed by another process, perhaps together with the state.
-  #restore(attempts = RESTORE_ATTEMPTS): void {
+  // The file was removed or changed by another process, perhaps together with the state. The folder
+  // may be in the middle of a removal.
+  #restore(): void {
+    void retry(() => this.#restoreNow(), {
+      ...{ firstMs: RESTORE_PAUSE_MS, longestMs: RESTORE_PAUSE_MS, mostAttempts: RESTORE_ATTEMPTS },
+      onError: (error, isLast) => isLast && this.#fail(error as Error),
+    });
+  }
+
+  #restoreNow(): void {
     if (!this.#state.folder.isOpen) return;
     this.#isDisturbed = true;
     // The end of the transaction restores it.
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
-    try {
-      const isFolderAmiss = this.#owners.isNeeded && !this.#state.folder.isCurrent;
-      if (isFolderAmiss) this.#state.ensureCurrent();
-      if (!this.#reassert() && !isFolderAmiss) return;
-    } catch (error) {
-      // The folder may be in the middle of a removal.
-      if (attempts > 1) setTimeout(() => this.#restore(attempts - 1), RESTORE_PAUSE_MS).unref();
-      else this.#fail(error as Error);
-      return;
-    }
+    const isFolderAmiss = this.#owners.isNeeded && !this.#state.folder.isCurrent;
+    if (isFolderAmiss) this.#state.ensureCurrent();
+    if (!this.#reassert() && !isFolderAmiss) return;
     this.#state.touch().catch((error) => this.#fail(error));
   }
 
@@ -164,11 +166,13 @@ export class OwnerGuard {
   }
 
   // An owner has closed its file. The kernel reports this just before it releases the lock.
-  #reportEnd(uuid: string, pauseMs = OWNER_END_LOOK_MS): void {
+  #reportEnd(uuid: string): void {
+    const backoff = new Backoff(OWNER_END_PAUSES);
+    const lookLater = () => void setTimeout(look, backoff.next()).unref();
     const look = () => {
       if (!this.#state.folder.isOpen) return;
       const hasEnded = this.#owners.hasEnded(uuid);
-      if (!hasEnded && pauseMs < OWNER_END_LONGEST_MS) this.#reportEnd(uuid, 2 * pauseMs);
+      if (!hasEnded && backoff.failures < OWNER_END_LOOKS) lookLater();
       if (!hasEnded) return;
       this.#state.ring();
       setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
@@ -177,7 +181,7 @@ export class OwnerGuard {
       const [listener] = this.#onEnd;
       if (listener && this.#owners.hasLeftGrants(uuid)) listener();
     };
-    setTimeout(look, pauseMs).unref();
+    lookLater();
   }
 }
 

@@ -1,5 +1,5 @@
 // GrantedThreads: what it takes to put threads on the CPUs of a grant.
-import type { EnforcementLevel } from '../account/pod-assignment.js';
+import { type EnforcementLevel, LEVELS } from '../account/levels.js';
 import { invalidOption } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -42,7 +42,7 @@ export function needsOneToOne(
   { cpus, enforcement }: { cpus: CpuSet; enforcement: EnforcementLevel },
   unbalanced: CpuSet,
 ): boolean {
-  return cpus.size > 1 && (enforcement === 'isolated' || cpus.intersects(unbalanced));
+  return cpus.size > 1 && (LEVELS[enforcement].isolatesCpus || cpus.intersects(unbalanced));
 }
 
 /**

@@ -1,6 +1,6 @@
 // The threads of libuv's pool: finds them, and puts them on a grant.
-import { readFileSync } from 'node:fs';
 import { checkOptions, invalidOption } from '../base/check-options.js';
+import { textOf } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -52,14 +52,11 @@ function poolSize(): number {
   return Math.max(...sizes, count);
 }
 
+// Undefined also if this process has changed its user, and may not read it.
 function initialVariable(): string | undefined {
-  try {
-    const name = 'UV_THREADPOOL_SIZE=';
-    const entries = readFileSync('/proc/self/environ', 'utf8').split('\0');
-    return entries.find((entry) => entry.startsWith(name))?.slice(name.length);
-  } catch {
-    return undefined; // not readable after a change of user
-  }
+  const name = 'UV_THREADPOOL_SIZE=';
+  const entries = textOf('/proc/self/environ')?.split('\0');
+  return entries?.find((entry) => entry.startsWith(name))?.slice(name.length);
 }
 
 /**

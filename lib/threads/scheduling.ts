@@ -1,8 +1,7 @@
 // The scheduling class of threads: SCHED_FIFO and nice. See sched(7), sched_setattr(2) and
 // sched_getattr(2).
-import { readFileSync } from 'node:fs';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, textOf } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeScheduling } from '../base/native-threads.js';
 import { affinity } from '../machine/affinity.js';
@@ -144,13 +143,8 @@ function refusal(message: string, details: Record<string, unknown>): NumalignErr
   return new NumalignError('ERR_SCHEDULING', message, details);
 }
 
-function read(path: string, pattern: RegExp): string | undefined {
-  try {
-    return pattern.exec(readFileSync(path, 'utf8'))?.[1];
-  } catch {
-    return undefined; // hidden in a container: the kernel decides
-  }
-}
+// What is hidden in a container is undefined: the kernel decides.
+const read = (path: string, pattern: RegExp): string | undefined => pattern.exec(textOf(path) ?? '')?.[1];
 
 function hasCapability(): boolean {
   const effective = read('/proc/thread-self/status', /^CapEff:\s*([0-9a-f]+)$/m);

@@ -1,7 +1,8 @@
 // needs: machine
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { parseCpuStat, readThrottling } from '../../lib/audit/throttling.js';
+import { readThrottling } from '../../lib/audit/throttling.js';
+import { parseCpuStat } from '../../lib/cgroups/files/cpu-stat.js';
 import { findHierarchy, folderOf, pathIn } from '../../lib/cgroups/files/hierarchies.js';
 
 describe('cpu.stat', () => {

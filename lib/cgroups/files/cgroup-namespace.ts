@@ -1,19 +1,15 @@
 // The cgroup namespace of this process. See cgroup_namespaces(7).
-import { readlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { linkOf } from '../../base/errors.js';
 import { MACHINE_CGROUP_ROOT } from '../../input/config.js';
 
 // linux/proc_ns.h: the namespace whose paths are the machine's.
 const INITIAL = 'cgroup:[4026531835]';
 
-/** True if this process sees the machine's cgroups under their own names. */
-export function isInInitialCgroupNamespace(): boolean {
-  try {
-    return readlinkSync('/proc/self/ns/cgroup') === INITIAL;
-  } catch {
-    // A kernel without cgroup namespaces has only one view.
-    return true;
-  }
-}
+/** True if this process sees the machine's cgroups under their own names. `root`: where /proc is. */
+export const isInInitialCgroupNamespace = (root = '/'): boolean =>
+  // A kernel without cgroup namespaces has only one view.
+  ['', INITIAL].includes(linkOf(join(root, '/proc/self/ns/cgroup')));
 
 /** The cgroup root of a state unless a user chooses one. */
 export function defaultCgroupRoot(scope: 'machine' | 'private' | 'memory'): string | null {

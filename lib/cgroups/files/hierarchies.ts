@@ -1,5 +1,6 @@
 // Finds the mounted hierarchy of a controller, and the folder of a path in /proc/PID/cgroup.
 import { join } from 'node:path';
+import { cgroupRefusal } from './cgroup-error.js';
 import { isCgroupFolder, readIfThere } from './cgroup-files.js';
 import { isAtOrBelow, type Mount, mountOf, readMounts } from './mounts.js';
 
@@ -26,6 +27,18 @@ export function findHierarchy(controller: string): Hierarchy | undefined {
   }
   // Prefers a mount of the whole hierarchy to a mount of a part.
   return found.find(({ mount }) => mount.root === '/') ?? found[0];
+}
+
+/**
+ * The same, for what needs the controller. `value`: what asks for it.
+ * @throws ERR_CGROUP (`none`) if no visible hierarchy has it
+ */
+export function neededHierarchy(controller: string, value: unknown = controller): Hierarchy {
+  const hierarchy = findHierarchy(controller);
+  if (hierarchy) return hierarchy;
+  const valid = `a machine or container with /sys/fs/cgroup mounted and the ${controller} controller in it`;
+  const message = `no cgroup hierarchy with the ${controller} controller is mounted here; valid is ${valid}`;
+  throw cgroupRefusal('none', message, { value, valid });
 }
 
 // False if another mount above the point hides it.

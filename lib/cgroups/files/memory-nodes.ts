@@ -1,8 +1,8 @@
 // The memory nodes of a cgroup, read from its files. Changes nothing.
-import { release } from 'node:os';
 import { join } from 'node:path';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { readIfThere } from './cgroup-files.js';
+import { isLinuxFrom } from './linux-version.js';
 
 export interface MemoryNodes {
   /** The nodes that its processes can get memory from. */
@@ -20,11 +20,6 @@ export function readMemoryNodes(folder: string): MemoryNodes | undefined {
   const v1 = read('effective_mems');
   const effective = v1 ?? read('mems.effective');
   if (effective === undefined) return undefined;
-  const migrates = v1 === undefined ? migratesAlways() : read('memory_migrate') === '1';
+  const migrates = v1 === undefined ? isLinuxFrom(5, 15) : read('memory_migrate') === '1';
   return { effective: NodeSet.parse(effective), migrates };
-}
-
-function migratesAlways(): boolean {
-  const [major = 0, minor = 0] = release().split('.').map(Number);
-  return major > 5 || (major === 5 && minor >= 15);
 }

@@ -8,6 +8,7 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import { attempt, cgroupRefusal, unlessEnded } from '../files/cgroup-error.js';
 import { childNames, readIfThere } from '../files/cgroup-files.js';
 import type { Changes } from '../files/changes.js';
+import { parseCpuStat } from '../files/cpu-stat.js';
 import { isAtOrBelow } from '../files/mounts.js';
 import { CommonGroup } from './common-group.js';
 import { isRealRoot, whyNotEnabled, withoutCpuset } from './cpuset-controller.js';
@@ -269,9 +270,8 @@ function adviceOn(text: string): string {
 
 /** The throttling in a cpu.stat; null if it has none. */
 export function throttling(text: string | undefined): Throttling | null {
-  const field = (name: string) => new RegExp(`^${name} (\\d+)$`, 'm').exec(text ?? '')?.[1];
-  const periods = field('nr_throttled');
-  // v2 counts in µs, v1 in ns.
-  const us = field('throttled_usec') ?? Number(field('throttled_time')) / 1000;
-  return periods === undefined ? null : { nrThrottled: Number(periods), throttledUs: Math.round(Number(us)) };
+  const found = parseCpuStat(text ?? '');
+  return found
+    ? { nrThrottled: found.nrThrottled, throttledUs: Math.round((found.throttledNs ?? 0) / 1000) }
+    : null;
 }

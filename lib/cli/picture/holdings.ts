@@ -1,5 +1,6 @@
 // The holders of a machine's resources in its picture. Pure.
 import type { PodPlan, StateStatus } from '../../entries/diagnostics.js';
+import { cpusOfGrants } from '../../entries/tools.js';
 import { CpuSet, type GrantInfo, type MemoryTable, type Settings } from '../../index.js';
 import { kubeletHolders } from '../pages/kubelet-text.js';
 import { idLength } from '../pages/status/grant-table.js';
@@ -28,9 +29,9 @@ export function exclusiveCpus(holders: readonly Holder[]): CpuSet {
 export function holdingsOf({ grants, settings, memory, kubelet }: StateStatus): Holdings {
   const length = idLength(grants.map(({ uid }) => uid));
   const holders = grants.map(
-    ({ uid, name, cpus, upcoming, former, memory: blocks, devices, alive }): Holder => ({
+    ({ uid, name, memory: blocks, devices, alive, ...grant }): Holder => ({
       name: name === uid ? uid.slice(0, length) : name,
-      cpus: cpus.union(upcoming ?? CpuSet.EMPTY).union(former ?? CpuSet.EMPTY),
+      cpus: cpusOfGrants([grant]),
       memory: blocks,
       devices,
       ...(alive ? {} : { note: 'dead: taken back at the next transaction' }),

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import { parseProcStat } from '../../entries/tools.js';
 
 /** Signals to pass on to the command. */
 const RELAYED = ['SIGTERM', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGWINCH'] as const;
@@ -21,11 +22,8 @@ const DUMPS_CORE = new Set<NodeJS.Signals>([
  * redirected.
  */
 function isInForeground(): boolean {
-  const stat = readFileSync('/proc/self/stat', 'latin1');
-  // After the command in parentheses, which can have any text: state, parent, process group,
-  // session, terminal, its foreground group.
-  const [, , group, , terminal, foreground] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return terminal !== '0' && foreground === group;
+  const { pgrp, tty, tpgid } = parseProcStat(readFileSync('/proc/self/stat', 'latin1'));
+  return tty !== '0' && tpgid === pgrp;
 }
 
 /** Passes signals on to the child, once there is one. Returns a function that stops it. */

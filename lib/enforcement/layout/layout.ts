@@ -8,6 +8,7 @@
 // from all CPUs of a group whose processes are deeper.
 import type { Assignments } from '../../account/assignments.js';
 import { cpusOfSome } from '../../account/cpus-of-pods.js';
+import { LEVELS } from '../../account/levels.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { hasParts, memoryOf, nodesOf, runningCpus } from '../../account/pod-holdings.js';
 import { podsThat } from '../../account/pod-list-changes.js';
@@ -62,7 +63,7 @@ export const containerOf = (name: string) => name.slice(name.lastIndexOf('/') + 
 
 /** Whether a grant's CPUs are in the root partition. */
 export function isPartitioned({ enforcement: { level } }: Pick<PodAssignment, 'enforcement'>): boolean {
-  return level === 'partition' || level === 'isolated';
+  return LEVELS[level].inPartition;
 }
 
 /** The grants in the root partition. */
@@ -75,7 +76,7 @@ const podsInGroups = podsThat(({ enforcement }) => enforcement.target !== null);
  * belong to one process, which is in one group.
  */
 export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
-  const isIsolated = pod.enforcement.level === 'isolated';
+  const isIsolated = LEVELS[pod.enforcement.level].isolatesCpus;
   const isOne = hasParts(pod);
   const containers = isOne ? [] : pod.containers.map(({ name, cpus }) => ({ name, cpus, isIsolated }));
   const all = { name: ALL_CONTAINERS, cpus: runningCpus(pod), isIsolated: isIsolated && isOne };

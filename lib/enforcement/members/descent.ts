@@ -1,7 +1,7 @@
 // Descent: whether a process is on a grant's CPUs because the grant's owner started it.
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { textOf, throwIfExhausted } from '../../base/errors.js';
+import { linkOf, textOf, throwIfExhausted } from '../../base/errors.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import { hasEnded, isProcOurs, statOf } from '../../processes/process-identity.js';
 
@@ -84,13 +84,5 @@ export function hasOpen(pid: number, file: string): boolean | undefined {
     return found !== undefined;
   } catch {
     return hasEnded(pid) ? false : undefined;
-  }
-}
-
-function linkOf(path: string): string {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return '';
   }
 }

@@ -1,6 +1,7 @@
 // The registration of a member, a process or a cgroup: its name and the text of its file.
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import { textOf } from '../../base/errors.js';
 import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import { namespaceOf } from '../../processes/cgroup-owner.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
@@ -107,11 +108,5 @@ export function identifyCgroup(path: string): CgroupEntry | undefined {
 }
 
 /** The program that a process runs, without arguments; empty if that cannot be read. */
-export function commandOf(pid: number): string {
-  try {
-    const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-    return readableCommand(programName(words));
-  } catch {
-    return '';
-  }
-}
+export const commandOf = (pid: number): string =>
+  readableCommand(programName((textOf(`/proc/${pid}/cmdline`) ?? '').split('\0')));

@@ -1,5 +1,5 @@
 // Metrics of each grant: how it stands, and what happens on its CPUs.
-import { ENFORCEMENT_LEVELS } from '../../account/pod-assignment.js';
+import { ENFORCEMENT_LEVELS } from '../../account/levels.js';
 import type { MetricSink, Values } from '../sinks/metric-sink.js';
 import { GRANT_COUNTERS, GRANT_GAUGES, type GrantCounter, type GrantGauge } from './grant-figures.js';
 import { flagCodeOf, type GrantLook, type GrantSnapshot } from './grant-look.js';

@@ -1,9 +1,6 @@
 // GrantLook: how the grants of a state stand and what happens on their CPUs, from scrape to scrape.
-import {
-  ENFORCEMENT_LEVELS,
-  type EnforcementLevel,
-  type PodAssignment,
-} from '../../account/pod-assignment.js';
+import { ENFORCEMENT_LEVELS, type EnforcementLevel } from '../../account/levels.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { GrantAudit } from '../../audit/account.js';
 import { WatchedGrants } from '../../audit/watched-grants.js';
 import { unlessRefused } from '../../base/errors.js';

@@ -1,4 +1,5 @@
 // irqbalance: the CPUs that it must keep interrupts off, set by its socket as irqbalance-ui does.
+import { parseProcStat } from '../../base/text/proc-stat.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { NamedProcess } from '../../processes/named-processes.js';
 import { parseCpuMask } from '../kernel/cpu-mask.js';
@@ -32,10 +33,8 @@ function socketsOf(files: KernelFiles): Socket[] {
   return [...sockets, ...abstract].filter(({ pid }) => files.read(`/proc/${pid}/comm`) === 'irqbalance');
 }
 
-/** proc_pid_stat(5): the 22nd field, counted after the command, which may contain parentheses. */
-function startOf(files: KernelFiles, pid: string): string {
-  return (files.read(`/proc/${pid}/stat`) ?? '').replace(/^.*\) /s, '').split(' ')[19] ?? '';
-}
+const startOf = (files: KernelFiles, pid: string): string =>
+  parseProcStat(files.read(`/proc/${pid}/stat`) ?? '').starttime;
 
 // Bans that were sent but not applied yet, by process. Until its next scan, irqbalance returns the
 // earlier bans.

@@ -1,11 +1,11 @@
 // The record of a pod in the state file. Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
+import { ENFORCEMENT_LEVELS } from '../../account/levels.js';
 import {
   type CgroupIdentity,
   type ContainerAssignment,
   type DeviceAssignment,
   type Elasticity,
-  ENFORCEMENT_LEVELS,
   ISOLATIONS,
   type OwnerRecord,
   type PodAmounts,

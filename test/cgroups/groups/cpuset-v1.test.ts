@@ -6,6 +6,7 @@ import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findHierarchy } from '../../../lib/cgroups/files/hierarchies.js';
 import { MadeGroupsInMemory } from '../../../lib/cgroups/files/made-groups.js';
+import { cgroupFolder, ownLimits } from '../../../lib/cgroups/limits.js';
 import { openCpusetHierarchy } from '../../../lib/cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../../../lib/index.js';
 import { thrownBy } from '../../support/error-of.js';
@@ -156,18 +157,24 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
   });
 
   describe('limits', () => {
-    it('of CPU time and memory are reported, the tightest above a process', () => {
+    /** A process with a limit of memory, in a cgroup below one with a quota. */
+    function limitedProcess(): { pid: number; folders: string[] } {
       const [cpu, memory] = ['cpu', 'memory'].map((controller) => findHierarchy(controller)!.mount.point);
       const name = `numalign-test-${process.pid}`;
       const folders = [join(cpu!, name), join(cpu!, name, 'inner'), join(memory!, name)];
       for (const folder of folders) mkdirSync(folder);
       onTestFinished(() => {
-        for (const folder of folders.reverse()) rmdirSync(folder);
+        for (const folder of folders.toReversed()) rmdirSync(folder);
       });
       writeFileSync(join(folders[0]!, 'cpu.cfs_quota_us'), '50000');
       writeFileSync(join(folders[2]!, 'memory.limit_in_bytes'), String(64 << 20));
       const pid = idler();
       for (const folder of folders.slice(1)) writeFileSync(join(folder, 'cgroup.procs'), String(pid));
+      return { pid, folders };
+    }
+
+    it('of CPU time and memory are reported, the tightest above a process', () => {
+      const { pid, folders } = limitedProcess();
       const { tree } = ownRoot();
       expect(tree.limits(pid)).toEqual({
         cpuMax: {
@@ -183,6 +190,12 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
         code: 'ERR_CGROUP',
         details: { reason: 'no-process' },
       });
+    });
+
+    it('of its own cgroups are those of a process alone', () => {
+      const { pid, folders } = limitedProcess();
+      expect(['cpu', 'memory'].map((controller) => cgroupFolder(pid, controller))).toEqual(folders.slice(1));
+      expect(ownLimits(pid)).toEqual({ cpuMax: null, memoryMax: { path: folders[2], bytes: 64 << 20 } });
     });
   });
 

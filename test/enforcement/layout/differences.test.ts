@@ -2,7 +2,8 @@
 // Layouts and the differences from them, without a kernel.
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';
-import type { EnforcementLevel, PodAssignment } from '../../../lib/account/pod-assignment.js';
+import type { EnforcementLevel } from '../../../lib/account/levels.js';
+import type { PodAssignment } from '../../../lib/account/pod-assignment.js';
 import type { Partition } from '../../../lib/cgroups/groups/cpuset-group.js';
 import {
   groupDifferences,

@@ -1,7 +1,7 @@
 // ApiServer: a client of Kubernetes' API for objects of any kind, with HTTPS and JSON.
 import { NodeError } from '../base/errors.js';
 import { ApiError } from './api-error.js';
-import { Backoff, pause } from './backoff.js';
+import { newBackoff, pause } from './backoff.js';
 import { type ApiServerFiles, inClusterConfiguration } from './configuration.js';
 import { Connection, type HttpRequest } from './connection.js';
 import { listOf } from './object-list.js';
@@ -138,7 +138,7 @@ export class ApiServer {
 
   async #call(request: HttpRequest, options: CallOptions): Promise<object> {
     const signal = this.#signal(options);
-    const backoff = new Backoff();
+    const backoff = newBackoff();
     const begin = performance.now();
     for (;;) {
       try {

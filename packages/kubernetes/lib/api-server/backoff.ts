@@ -1,39 +1,11 @@
-// Backoff: how long to wait after failures in a row.
+// The pauses after calls of the API server that fail.
+import { setTimeout } from 'node:timers/promises';
+import { Backoff } from 'numalign/tools';
 
-const FIRST_MS = 500;
-const LONGEST_MS = 30_000;
-
-export class Backoff {
-  #failures = 0;
-  readonly #random: () => number;
-
-  /** `random` returns 0 to 1, so that not all nodes of a cluster call at once. */
-  constructor(random: () => number = Math.random) {
-    this.#random = random;
-  }
-
-  /** The wait after one more failure: up to twice the previous one, half of it random. */
-  next(atLeastMs = 0): number {
-    const most = Math.min(FIRST_MS * 2 ** this.#failures, LONGEST_MS);
-    this.#failures++;
-    return Math.round(Math.max(atLeastMs, most / 2) + (most / 2) * this.#random());
-  }
-
-  reset(): void {
-    this.#failures = 0;
-  }
-}
+/** `random` returns 0 to 1, so that not all nodes of a cluster call at once. */
+export const newBackoff = (random: () => number = Math.random) =>
+  new Backoff({ firstMs: 500, longestMs: 30_000, random });
 
 /** Resolves after `ms`, or when the signal is aborted. Keeps the process alive. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-  });
-}
+export const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  setTimeout(ms, undefined, { signal }).catch(() => {});

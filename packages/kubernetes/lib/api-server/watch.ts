@@ -1,7 +1,7 @@
 // Watch: the objects of a resource and each change, even if connections fail in between.
 import { reported } from '../base/reported.js';
 import { ApiError, statusError } from './api-error.js';
-import { Backoff, pause } from './backoff.js';
+import { newBackoff, pause } from './backoff.js';
 import type { Connection } from './connection.js';
 import { jsonLines } from './json-lines.js';
 import { isObject, listOf, selectorOf } from './object-list.js';
@@ -43,7 +43,7 @@ export async function* watch(
 ): AsyncGenerator<WatchEvent, void, undefined> {
   const { signal } = options;
   const failed = options.failed && reported(options.failed);
-  const backoff = new Backoff();
+  const backoff = newBackoff();
   const place: Place = { version: undefined };
   while (!signal.aborted) {
     const begin = performance.now();

@@ -3,20 +3,11 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet, type NodeSet } from 'numalign';
+import { neededHierarchy } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { cgroupPath } from './cgroup-path.js';
-import { findHierarchy } from './hierarchies.js';
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code ?? String(error);
-
-function mountedHierarchy(): string {
-  const hierarchy = findHierarchy('cpuset');
-  if (hierarchy) return hierarchy.point;
-  throw new NodeError('ERR_CGROUP', 'no hierarchy of cgroups with cpusets is mounted here', {
-    value: 'cpuset',
-    valid: 'a machine whose cgroups have the cpuset controller, with them mounted here',
-  });
-}
 
 /**
  * Checks that a folder is a hierarchy with cpusets, and returns it.
@@ -40,7 +31,7 @@ export class CpusetFiles {
    * `root`: the folder of the machine's cpuset hierarchy; default: where it is mounted.
    * @throws ERR_CGROUP if there is none
    */
-  constructor(root = mountedHierarchy()) {
+  constructor(root = neededHierarchy('cpuset').mount.point) {
     this.#root = root;
     this.#isUnified = existsSync(join(root, 'cgroup.controllers'));
   }

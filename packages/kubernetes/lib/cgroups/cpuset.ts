@@ -2,8 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet, NodeSet } from 'numalign';
+import { cgroupFolder } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
-import { folderOfProcess } from './hierarchies.js';
 
 export interface Cpuset {
   /** The cgroup's folder. */
@@ -66,5 +66,4 @@ export function readCpuset(folder: string): Cpuset {
  * The cpuset of a process.
  * @throws ERR_CGROUP if it has ended, or its cgroup cannot be seen from here
  */
-export const cpusetOfProcess = (pid: number, proc = '/proc') =>
-  readCpuset(folderOfProcess(pid, 'cpuset', proc));
+export const cpusetOfProcess = (pid: number) => readCpuset(cgroupFolder(pid, 'cpuset'));

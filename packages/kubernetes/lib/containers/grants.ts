@@ -9,6 +9,7 @@ import {
   NumalignError,
   type Pod,
 } from 'numalign';
+import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
@@ -43,8 +44,7 @@ function blocksOf(limits: AskingContainer['limits'], mems: NodeSet): MemoryBlock
   );
 }
 
-const RETRY_MS = 100;
-const LONGEST_RETRY_MS = 30_000;
+const RETRIES = { firstMs: 100, longestMs: 30_000 };
 
 export interface GrantsOptions {
   readonly manager: Manager;
@@ -65,6 +65,7 @@ export class Grants {
   #isRefused = false;
   #isClosed = false;
   #retry: NodeJS.Timeout | undefined;
+  readonly #backoff = new Backoff(RETRIES);
 
   constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
     this.#manager = manager;
@@ -214,11 +215,13 @@ export class Grants {
   async #release(uids: readonly string[]): Promise<void> {
     for (const uid of uids) this.#pending.add(uid);
     // A runtime must not wait for the lock for each container of a pod.
-    if (uids.length > 0 && !this.#isRefused) await this.#releasePending(RETRY_MS);
+    if (uids.length === 0 || this.#isRefused) return;
+    this.#backoff.reset();
+    await this.#releasePending();
   }
 
   // With cgroup v1 there is no notice when the last process has left one.
-  async #releasePending(pauseMs: number): Promise<void> {
+  async #releasePending(): Promise<void> {
     clearTimeout(this.#retry);
     this.#isRefused = false;
     for (const uid of this.#pending) {
@@ -236,8 +239,7 @@ export class Grants {
     }
     if (this.#pending.size === 0 || this.#isClosed) return;
     clearTimeout(this.#retry);
-    const next = Math.min(2 * pauseMs, LONGEST_RETRY_MS);
-    this.#retry = setTimeout(() => void this.#releasePending(next), pauseMs).unref();
+    this.#retry = setTimeout(() => void this.#releasePending(), this.#backoff.next()).unref();
   }
 
   #placement(pod: Pod): Placement {

@@ -1,6 +1,7 @@
 // AttachmentKeeper: keeps an attachment as it should be until its container ends.
 import { basename, dirname } from 'node:path';
 import type { Manager } from 'numalign';
+import { Backoff } from 'numalign/tools';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
 import { CgroupWatch } from './cgroup-watch.js';
@@ -40,9 +41,9 @@ export class AttachmentKeeper {
   readonly #onChange = () => this.#look(FIRST_PAUSE_MS);
   #rounds: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
-  // When the pause ends, and how long the next one after a write is.
   #pauseEnd = 0;
-  #pauseMs = FIRST_PAUSE_MS;
+  // After writes.
+  readonly #backoff: Backoff;
   #writesSinceRound = 0;
   #turn: Promise<void> = Promise.resolve();
   #end = () => {};
@@ -58,6 +59,7 @@ export class AttachmentKeeper {
     this.#manager = manager;
     this.#log = reported(options.log);
     this.#periodMs = reconcilePeriodMs;
+    this.#backoff = new Backoff({ firstMs: FIRST_PAUSE_MS, longestMs: reconcilePeriodMs });
   }
 
   /** REQUIRES: an attachment that has started. */
@@ -96,7 +98,7 @@ export class AttachmentKeeper {
   }
 
   #round(): void {
-    if (this.#writesSinceRound <= 1) this.#pauseMs = FIRST_PAUSE_MS;
+    if (this.#writesSinceRound <= 1) this.#backoff.reset();
     this.#writesSinceRound = 0;
     this.#starts.open();
     this.#look(FIRST_PAUSE_MS);
@@ -105,8 +107,7 @@ export class AttachmentKeeper {
   #lookLater(): void {
     if (this.#pause !== undefined) return;
     this.#writesSinceRound++;
-    this.#look(this.#pauseMs);
-    this.#pauseMs = Math.min(this.#pauseMs * 2, this.#periodMs);
+    this.#look(this.#backoff.next());
   }
 
   // Notices that arrive together cause one look.

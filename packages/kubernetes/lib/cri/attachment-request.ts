@@ -1,7 +1,7 @@
 // AttachmentRequest: what an attachment asks for, by its options or by the container's own limits.
 import type { AdmitOptions, PodSpec, Quantity } from 'numalign';
+import { ownLimits } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
-import { limitsOfProcess } from '../cgroups/limits.js';
 import { describeContainer, fullName } from './container-names.js';
 import type { RunningContainer } from './container-runtime.js';
 
@@ -27,9 +27,9 @@ export function attachmentRequest(
   container: RunningContainer,
   { cpu: cpuOption, memory, policy }: AttachmentRequestOptions,
 ): readonly [PodSpec, AdmitOptions] {
-  const limits = limitsOfProcess(container.pid);
-  const cpu = cpuOption === undefined ? wholeLimit(container, limits.cpu) : wholeNumber(cpuOption);
-  const booked = memory ?? limits.memory;
+  const { cpuMax, memoryMax } = ownLimits(container.pid);
+  const cpu = cpuOption === undefined ? wholeLimit(container, cpuMax?.cpus) : wholeNumber(cpuOption);
+  const booked = memory ?? memoryMax?.bytes;
   const containerLimits = { cpu, ...(booked !== undefined && { memory: booked }) };
   return [
     {

@@ -143,7 +143,7 @@ export class ContainerRuntime {
       await this.inspect(container);
       return true;
     } catch (error) {
-      if (error instanceof NodeError && ENDED.has(error.code)) return false;
+      if (ENDED.has((error as NodeError).code)) return false;
       throw error;
     }
   }

@@ -1,6 +1,7 @@
 // Neighbours: containers without exclusive CPUs leave granted CPUs, and return when these are
 // released.
 import { CpuSet, type GrantInfo, type Manager } from 'numalign';
+import { cpusOfGrants } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import { describeContainer, fullName } from './container-names.js';
@@ -58,13 +59,7 @@ export class Neighbours {
   async fit(except: string, cpusToLeave: CpuSet = CpuSet.EMPTY): Promise<ContainerMove[]> {
     const grants = this.#manager.grants().filter(({ alive }) => alive);
     // A resize or a move that is announced takes its CPUs next; one that has begun leaves some later.
-    const granted = union(
-      grants.flatMap(({ cpus, upcoming, former }) => [
-        cpus,
-        upcoming ?? CpuSet.EMPTY,
-        former ?? CpuSet.EMPTY,
-      ]),
-    );
+    const granted = cpusOfGrants(grants);
     const containers = await this.#runtime.containers();
     this.#narrowed.keepOnly(new Set(containers.map(({ id }) => id)));
     const isShared = (each: RuntimeContainer) =>

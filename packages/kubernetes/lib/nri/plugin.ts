@@ -1,5 +1,6 @@
 // NriPlugin: keeps a session with the runtime, through restarts and timeouts.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { MuxLimits } from '../ttrpc/mux.js';
@@ -29,7 +30,6 @@ const PATH_LIMIT = 107;
 
 // In milliseconds. A session that lasted this long is resumed at once, another one after a while.
 const LASTING = 1000;
-const FIRST_DELAY = 100;
 const LAST_DELAY = 5000;
 
 export class NriPlugin {
@@ -38,7 +38,8 @@ export class NriPlugin {
   private started: Promise<void> | undefined;
   private running: Promise<void> | undefined;
   private lastFlaw: string | undefined;
-  private failures = 0;
+  // The first failure is followed at once.
+  private readonly backoff = new Backoff({ firstMs: 100, longestMs: LAST_DELAY, free: 1 });
 
   constructor(private readonly options: NriPluginOptions) {}
 
@@ -109,7 +110,7 @@ export class NriPlugin {
       });
       synchronized();
       const reason = await session.closed;
-      if (performance.now() - start >= LASTING) this.failures = 0;
+      if (performance.now() - start >= LASTING) this.backoff.reset();
       return reason;
     } finally {
       this.current = undefined;
@@ -133,23 +134,15 @@ export class NriPlugin {
     // If the kernel has no watch left, retries less often.
     const change = changeOf(this.options.socketPath, identity, signal).then(
       // A socket that was just made may refuse a moment longer.
-      () => {
-        this.failures = 0;
-      },
+      () => this.backoff.reset(),
       () => sleep(LAST_DELAY, undefined, { signal }),
     );
     try {
       if (flaw && isMissing(flaw)) await change;
-      else await Promise.race([change, sleep(this.nextDelay(), undefined, { signal })]);
+      else await Promise.race([change, sleep(this.backoff.next(), undefined, { signal })]);
     } finally {
       over.abort();
     }
-  }
-
-  private nextDelay(): number {
-    const delay = this.failures === 0 ? 0 : FIRST_DELAY * 2 ** (this.failures - 1);
-    this.failures += 1;
-    return Math.min(delay, LAST_DELAY);
   }
 }
 

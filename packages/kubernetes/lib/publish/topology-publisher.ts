@@ -5,7 +5,7 @@ import type { ManagerView } from 'numalign';
 import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from 'numalign/diagnostics';
 import { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
-import { Backoff, pause } from '../api-server/backoff.js';
+import { newBackoff, pause } from '../api-server/backoff.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
@@ -57,7 +57,7 @@ const CONTEST_MS = 60_000;
 export class TopologyPublisher {
   readonly #options: TopologyPublisherOptions;
   readonly #end = new AbortController();
-  readonly #backoff = new Backoff();
+  readonly #backoff = newBackoff();
   readonly #versions = new PublishedVersions();
   #work: Promise<unknown>[] = [];
   // The last published object; stale if the server may have another one by now.

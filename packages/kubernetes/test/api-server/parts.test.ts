@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Backoff } from '../../lib/api-server/backoff.js';
+import { newBackoff } from '../../lib/api-server/backoff.js';
 import { inClusterConfiguration } from '../../lib/api-server/configuration.js';
 import { jsonLines } from '../../lib/api-server/json-lines.js';
 
@@ -36,8 +36,8 @@ describe('the configuration in a cluster', () => {
 
 describe('backoff', () => {
   it('doubles up to 30 s, at least half of it, and never before the server’s own time', () => {
-    const least = new Backoff(() => 0);
-    const most = new Backoff(() => 1);
+    const least = newBackoff(() => 0);
+    const most = newBackoff(() => 1);
     expect(Array.from({ length: 8 }, () => least.next())).toEqual([
       250, 500, 1000, 2000, 4000, 8000, 15000, 15000,
     ]);

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { findHierarchy } from '../../lib/cgroups/hierarchies.js';
+import { findHierarchy } from 'numalign/tools';
 
 const hierarchy = findHierarchy('cpuset');
 
@@ -18,7 +18,7 @@ export class ContainerCgroup {
   readonly #process: ChildProcess;
 
   constructor() {
-    const parent = join(hierarchy!.point, `numalign-test-${process.pid}`);
+    const parent = join(hierarchy!.mount.point, `numalign-test-${process.pid}`);
     this.folder = join(parent, this.id);
     for (const folder of [parent, this.folder]) {
       mkdirSync(folder, { recursive: true });
