@@ -3,12 +3,7 @@
 import { invalidOption } from '../base/check-options.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
-import type {
-  CpuManagerPolicy,
-  MemoryManagerPolicy,
-  TopologyManagerPolicy,
-  TopologyManagerScope,
-} from './policies.js';
+import { PLACEMENT_OPTIONS } from './placement-options.js';
 import { option } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
@@ -21,31 +16,6 @@ import type { Quantity } from './values/quantity.js';
  * them.
  */
 export interface KubeletOptions {
-  /**
-   * Like {@link PlacementOptions.cpuManagerPolicy}.
-   * @default `none`
-   */
-  readonly cpuManagerPolicy: CpuManagerPolicy;
-  /**
-   * Like {@link PlacementOptions.cpuManagerPolicyOptions}.
-   * @default none
-   */
-  readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
-  /**
-   * Like {@link PlacementOptions.topologyManagerPolicy}.
-   * @default `none`
-   */
-  readonly topologyManagerPolicy: TopologyManagerPolicy;
-  /**
-   * Like {@link PlacementOptions.topologyManagerPolicyOptions}.
-   * @default none
-   */
-  readonly topologyManagerPolicyOptions: Readonly<Record<string, string>>;
-  /**
-   * Like {@link PlacementOptions.topologyManagerScope}.
-   * @default `container`
-   */
-  readonly topologyManagerScope: TopologyManagerScope;
   /**
    * Like {@link MachineOptions.reservedSystemCPUs}. `static` does not require a reserved CPU, since
    * numalign never empties the shared pool.
@@ -68,11 +38,6 @@ export interface KubeletOptions {
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;
-  /**
-   * Like {@link PlacementOptions.memoryManagerPolicy}.
-   * @default `None`
-   */
-  readonly memoryManagerPolicy: MemoryManagerPolicy;
   /**
    * Like {@link MachineOptions.reservedMemory}.
    * @default none
@@ -118,40 +83,40 @@ function parseGates(value: unknown, field: string): Partial<FeatureGates> | unde
 
 const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
 
+/** What an error calls an option that a document sets. */
+export function nameInDocument(name: keyof typeof PLACEMENT_OPTIONS): string {
+  const entry = PLACEMENT_OPTIONS[name];
+  return ('kubelet' in entry && entry.kubelet?.name) || name;
+}
+
 /**
- * Reads the fields that matter here and ignores all others. It does not check the names of policies
- * and their options.
+ * The options of openManager that a document sets: the fields that matter here, without all others.
+ * It does not check the names of policies and their options.
  * @throws ERR_INVALID_OPTION, which names the field
  */
-export function fromKubeletConfiguration(document: unknown): KubeletOptions {
+export function fromKubeletConfiguration(document: unknown): KubeletOptions & Record<string, unknown> {
   const fields = option.object(document, DOCUMENT);
   if (fields.kind !== KIND) invalidOption(`${DOCUMENT}.kind`, fields.kind, `"${KIND}"`);
   if ((fields.apiVersion ?? API_VERSION) !== API_VERSION) {
     invalidOption(`${DOCUMENT}.apiVersion`, fields.apiVersion, `"${API_VERSION}"`);
   }
   // Kubernetes reads null, and below an empty text, as a missing field.
-  const read = <T>(
-    name: keyof KubeletOptions,
-    parse: (value: unknown, field: string) => T,
-  ): T | undefined => {
+  const read = <T>(name: string, parse: Shape<T>): T | undefined => {
     const value = fields[name];
     return value === undefined || value === null ? undefined : parse(value, `${DOCUMENT}.${name}`);
   };
-  const options = {
-    cpuManagerPolicy: read('cpuManagerPolicy', option.text) || 'none',
-    cpuManagerPolicyOptions: read('cpuManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
-    topologyManagerPolicy: read('topologyManagerPolicy', option.text) || 'none',
-    topologyManagerPolicyOptions:
-      read('topologyManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
-    topologyManagerScope: read('topologyManagerScope', option.text) || 'container',
+  const options: Record<string, unknown> = {
     reservedSystemCPUs: read('reservedSystemCPUs', option.text) || undefined,
     systemReserved: read('systemReserved', parseQuantities),
     kubeReserved: read('kubeReserved', parseQuantities),
     cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', option.text) || undefined,
-    memoryManagerPolicy: read('memoryManagerPolicy', option.text) || 'None',
     reservedMemory: read('reservedMemory', parseList),
     featureGates: read('featureGates', parseGates),
-  };
+  } satisfies Record<keyof KubeletOptions, unknown>;
+  for (const [name, entry] of Object.entries(PLACEMENT_OPTIONS)) {
+    if ('rows' in entry) options[name] = read(name, parsePolicyOptions) ?? Object.freeze({});
+    else if (entry.kubelet) options[name] = read(entry.kubelet.name, option.text) || entry.kubelet.default;
+  }
   const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.freeze(Object.fromEntries(entries)) as unknown as KubeletOptions;
+  return Object.freeze(Object.fromEntries(entries));
 }

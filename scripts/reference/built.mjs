@@ -11,6 +11,16 @@ export async function commandLine() {
   return { createProgram, fillProse };
 }
 
+/** The rows of the options of placement, by name; those of groups too. */
+export async function placementOptions() {
+  const [{ PLACEMENT_OPTIONS, EXCLUSIVE_OPTIONS }, { rowsOf }] = await Promise.all([
+    dist('input/placement-options.js'),
+    dist('input/option-table.js'),
+  ]);
+  const rows = { ...PLACEMENT_OPTIONS, ...Object.fromEntries(rowsOf(PLACEMENT_OPTIONS)) };
+  return { rows, exclusive: EXCLUSIVE_OPTIONS, names: Object.keys(PLACEMENT_OPTIONS) };
+}
+
 /**
  * Every metric, as prom-client has it, of a machine that is simulated; with the name that it has in
  * OpenTelemetry, if it is there too.

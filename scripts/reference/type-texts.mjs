@@ -21,9 +21,12 @@ export const textOf = (node) =>
     .replace(/;? \}/g, ' }')
     .replace(/^\| /, '');
 
+const keyOf = (words) => words.sort().join();
+
 export class TypeTexts {
   #checker;
   #exported = new Set();
+  #aliases = new Map();
 
   constructor(checker) {
     this.#checker = checker;
@@ -31,7 +34,20 @@ export class TypeTexts {
 
   /** Names that the reference describes. */
   markExported(symbols) {
-    for (const symbol of symbols) this.#exported.add(symbol);
+    for (const symbol of symbols) {
+      this.#exported.add(symbol);
+      const words = this.#wordsOf(symbol.declarations?.[0]);
+      if (words) this.#aliases.set(words, symbol.name);
+    }
+  }
+
+  // The words of `type Policy = (typeof POLICIES)[number]`, from the list: asking the checker for the
+  // type would change the order of the words in other ones.
+  #wordsOf(node) {
+    const list = node && ts.isTypeAliasDeclaration(node) && node.type.objectType?.type?.exprName;
+    let value = list && this.#checker.getSymbolAtLocation(list)?.declarations?.[0]?.initializer;
+    while (value?.expression) value = value.expression;
+    return value?.elements && keyOf(value.elements.map(({ text }) => text));
   }
 
   /** The text of a type. */
@@ -52,7 +68,12 @@ export class TypeTexts {
   /** The type of a member or a constant. */
   ofSymbol(symbol, nodes) {
     const typed = nodes.find(({ type }) => type);
-    return typed ? this.of(typed.type) : this.#written(this.#checker.getTypeOfSymbol(symbol));
+    if (typed) return this.of(typed.type);
+    const type = this.#checker.getTypeOfSymbol(symbol);
+    const value = symbol.flags & ts.SymbolFlags.Optional ? this.#checker.getNonNullableType(type) : type;
+    const words = value.isUnion() && value.types.every((each) => each.isStringLiteral());
+    const alias = words && this.#aliases.get(keyOf(value.types.map((each) => each.value)));
+    return alias || this.#written(value);
   }
 
   signature(name, node) {
