@@ -5,7 +5,7 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import { Topology } from '../machine/topology.js';
 import type { DeviceSelection } from './devices.js';
 import { type AimedLevel, DEFAULT_ENFORCEMENT, parseEnforcement } from './enforcement-options.js';
-import { fromKubeletConfiguration, nameInDocument } from './kubelet-configuration.js';
+import { fieldName, fromKubeletConfiguration } from './kubelet-configuration.js';
 import {
   type GivenSettings,
   MACHINE_OPTIONS,
@@ -143,7 +143,7 @@ export function parseConfig(
   },
 ): Config {
   const placementNames = namesOf(PLACEMENT_OPTIONS, 'manager');
-  const names = [...MACHINE_OPTIONS, ...placementNames, ...Object.keys(OTHER_OPTIONS)];
+  const names = [...Object.keys(MACHINE_OPTIONS), ...placementNames, ...Object.keys(OTHER_OPTIONS)];
   const fields = checkOptions(options, names, 'openManager');
   const values: Record<string, unknown> =
     fields.kubeletConfiguration === undefined
@@ -175,7 +175,7 @@ export function parseConfig(
     topology,
     // What the document sets has its name there.
     placement: parsePlacement(values, undefined, (name) =>
-      fields[name] === undefined ? nameInDocument(name) : name,
+      fields[name] === undefined ? fieldName(name) : name,
     ),
     settings: parseSettings(values),
     devices: { ...devices } as Config['devices'],
@@ -220,12 +220,12 @@ function withKubeletConfiguration(
   for (const name of ['systemReserved', 'kubeReserved'] as const) {
     if (!isObject(values[name])) continue;
     const amounts = withoutUndefined(values[name]);
-    values[name] = { ...kubelet[name], ...amounts };
+    values[name] = { ...(kubelet[name] as object), ...amounts };
     // An amount of CPUs beside the document takes precedence over the list in it.
     if ('cpu' in amounts) delete defaults.reservedSystemCPUs;
   }
   if (isObject(values.featureGates)) {
-    values.featureGates = { ...kubelet.featureGates, ...withoutUndefined(values.featureGates) };
+    values.featureGates = { ...(kubelet.featureGates as object), ...withoutUndefined(values.featureGates) };
   }
   // For the kubelet 0 stands for the default.
   const period = kubelet.cpuManagerReconcilePeriod;

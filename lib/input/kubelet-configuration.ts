@@ -3,6 +3,8 @@
 import { invalidOption } from '../base/check-options.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
+import { MACHINE_OPTIONS } from './machine-options.js';
+import type { KubeletField } from './option-table.js';
 import { PLACEMENT_OPTIONS } from './placement-options.js';
 import { option } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
@@ -17,37 +19,11 @@ import type { Quantity } from './values/quantity.js';
  */
 export interface KubeletOptions {
   /**
-   * Like {@link MachineOptions.reservedSystemCPUs}. `static` does not require a reserved CPU, since
-   * numalign never empties the shared pool.
-   * @default none
-   */
-  readonly reservedSystemCPUs?: string;
-  /**
-   * Like {@link MachineOptions.systemReserved}.
-   * @default none
-   */
-  readonly systemReserved?: Readonly<Record<string, Quantity>>;
-  /**
-   * Like {@link MachineOptions.kubeReserved}.
-   * @default none
-   */
-  readonly kubeReserved?: Readonly<Record<string, Quantity>>;
-  /**
    * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands
    * ignore it: `numalign agent` reconciles every 10 seconds.
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;
-  /**
-   * Like {@link MachineOptions.reservedMemory}.
-   * @default none
-   */
-  readonly reservedMemory?: readonly unknown[];
-  /**
-   * Like {@link MachineOptions.featureGates}; other gates are ignored.
-   * @default those of the kubelet version
-   */
-  readonly featureGates?: Partial<FeatureGates>;
 }
 
 const DOCUMENT = 'kubeletConfiguration';
@@ -83,11 +59,21 @@ function parseGates(value: unknown, field: string): Partial<FeatureGates> | unde
 
 const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
 
-/** What an error calls an option that a document sets. */
-export function nameInDocument(name: keyof typeof PLACEMENT_OPTIONS): string {
-  const entry = PLACEMENT_OPTIONS[name];
-  return ('kubelet' in entry && entry.kubelet?.name) || name;
-}
+// Kubernetes reads an empty text as a missing field.
+const parseText = (value: unknown, field: string) => option.text(value, field) || undefined;
+
+const SHAPES: Readonly<Record<KubeletField['shape'], Shape<unknown>>> = {
+  text: parseText,
+  amounts: parseQuantities,
+  list: parseList,
+  gates: parseGates,
+  'policy options': parsePolicyOptions,
+};
+
+const TABLE = { ...PLACEMENT_OPTIONS, ...MACHINE_OPTIONS };
+
+/** The field of a document that sets an option. */
+export const fieldName = (name: keyof typeof TABLE): string => TABLE[name].kubelet?.name ?? name;
 
 /**
  * The options of openManager that a document sets: the fields that matter here, without all others.
@@ -100,23 +86,19 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions & Re
   if ((fields.apiVersion ?? API_VERSION) !== API_VERSION) {
     invalidOption(`${DOCUMENT}.apiVersion`, fields.apiVersion, `"${API_VERSION}"`);
   }
-  // Kubernetes reads null, and below an empty text, as a missing field.
+  // Kubernetes reads null as a missing field.
   const read = <T>(name: string, parse: Shape<T>): T | undefined => {
     const value = fields[name];
     return value === undefined || value === null ? undefined : parse(value, `${DOCUMENT}.${name}`);
   };
-  const options: Record<string, unknown> = {
-    reservedSystemCPUs: read('reservedSystemCPUs', option.text) || undefined,
-    systemReserved: read('systemReserved', parseQuantities),
-    kubeReserved: read('kubeReserved', parseQuantities),
-    cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', option.text) || undefined,
-    reservedMemory: read('reservedMemory', parseList),
-    featureGates: read('featureGates', parseGates),
-  } satisfies Record<keyof KubeletOptions, unknown>;
-  for (const [name, entry] of Object.entries(PLACEMENT_OPTIONS)) {
-    if ('rows' in entry) options[name] = read(name, parsePolicyOptions) ?? Object.freeze({});
-    else if (entry.kubelet) options[name] = read(entry.kubelet.name, option.text) || entry.kubelet.default;
+  const options: Record<string, unknown> = {};
+  const put = (name: string, value: unknown) => {
+    if (value !== undefined) options[name] = value;
+  };
+  for (const name of Object.keys(TABLE) as (keyof typeof TABLE)[]) {
+    const { kubelet } = TABLE[name];
+    if (kubelet) put(name, read(fieldName(name), SHAPES[kubelet.shape]) ?? kubelet.default);
   }
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.freeze(Object.fromEntries(entries));
+  put('cpuManagerReconcilePeriod', read('cpuManagerReconcilePeriod', parseText));
+  return Object.freeze(options);
 }

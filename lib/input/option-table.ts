@@ -28,10 +28,15 @@ export const POLICY_FLAG: Check<boolean | 'true' | 'false', boolean> = parseFlag
 /** Who can set an option. A request that leaves out an option of `both` has its manager's value. */
 export type Setter = 'manager' | 'request' | 'both';
 
-/** A field of a KubeletConfiguration, and Kubernetes' default. */
+/** The field of a KubeletConfiguration. */
 export interface KubeletField {
-  readonly name: string;
-  readonly default?: string;
+  /** Its name, if that is not the option's. */
+  readonly name?: string;
+  readonly shape: 'text' | 'amounts' | 'list' | 'gates' | 'policy options';
+  /** Kubernetes' default. */
+  readonly default?: string | object;
+  /** What differs in a document. */
+  readonly note?: string;
 }
 
 /** The flag of the commands. */
@@ -43,14 +48,19 @@ export interface CommandFlag {
   readonly of: 'run' | 'pods' | 'all';
 }
 
-/** An option. Null for what it does not have. */
-export interface OptionRow<Given, Field extends string, Value, By extends Setter> {
-  /** The field of a placement with its value. */
-  readonly field: Field;
+/** What every option has. Null for what it does not have. */
+interface AnyOption<Given, Value, By extends Setter> {
   readonly by: By;
   readonly check: Check<Given, Value>;
-  readonly default: NoInfer<Value>;
   readonly kubelet: KubeletField | null;
+}
+
+/** An option of placement. */
+export interface OptionRow<Given, Field extends string, Value, By extends Setter>
+  extends AnyOption<Given, Value, By> {
+  /** The field of a placement with its value. */
+  readonly field: Field;
+  readonly default: NoInfer<Value>;
   readonly flag: CommandFlag | null;
   /** Whether grants have it on record among their flags: by its name, by another one, or not. */
   readonly recorded: boolean | string;
@@ -63,6 +73,13 @@ export interface OptionGroup<Given extends object> {
   readonly rows: OptionTable;
   /** Names that mean something else than a placement. */
   readonly others: readonly string[];
+  readonly kubelet: KubeletField;
+}
+
+/** An option of the machine. */
+export interface MachineRow<Given, Value> extends AnyOption<Given, Value, 'manager'> {
+  /** The setting on record of a new state; undefined: it is no setting, but settings follow from it. */
+  readonly default: NoInfer<Value> | undefined;
 }
 
 type AnyRow = OptionRow<any, string, any, Setter>;
@@ -81,7 +98,16 @@ export const policyFlag = <const Field extends string>(field: Field, flag: Comma
 export const group = <Given extends object>(
   rows: OptionTable,
   others: readonly string[] = [],
-): OptionGroup<Given> => ({ by: 'both', rows, others });
+): OptionGroup<Given> => ({
+  by: 'both',
+  rows,
+  others,
+  kubelet: { shape: 'policy options', default: Object.freeze({}) },
+});
+
+export const machineRow = <Given, Value>(
+  complete: Omit<MachineRow<Given, Value>, 'by'>,
+): MachineRow<Given, Value> => ({ by: 'manager', ...complete });
 
 type Given<Entry> = Entry extends { readonly check: Check<infer Value, any> }
   ? Value
@@ -89,14 +115,16 @@ type Given<Entry> = Entry extends { readonly check: Check<infer Value, any> }
     ? Value
     : never;
 
-type NamesBy<Table extends OptionTables, By extends Setter> = {
+type Options = Readonly<Record<string, AnyOption<any, any, Setter> | OptionGroup<object>>>;
+
+type NamesBy<Table extends Options, By extends Setter> = {
   [Name in keyof Table]: Table[Name]['by'] extends By ? Name : never;
 }[keyof Table];
 
-type AllOptions<Table extends OptionTables> = { -readonly [Name in keyof Table]?: Given<Table[Name]> };
+type AllOptions<Table extends Options> = { -readonly [Name in keyof Table]?: Given<Table[Name]> };
 
 /** The options of a table that a setter has, as it gives them. */
-export type OptionsOf<Table extends OptionTables, By extends Setter = Setter> = Pick<
+export type OptionsOf<Table extends Options, By extends Setter = Setter> = Pick<
   AllOptions<Table>,
   NamesBy<Table, By | 'both'>
 >;

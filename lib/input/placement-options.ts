@@ -59,6 +59,12 @@ export const EXCLUSIVE_OPTIONS: readonly (readonly (keyof typeof CPU_POLICY_OPTI
   ['distribute-cpus-across-numa', 'distribute-cpus-across-cores', 'prefer-align-cpus-by-uncorecache'],
 ];
 
+/** The options that one of them excludes. */
+export const excludedBy = (name: string): string[] =>
+  EXCLUSIVE_OPTIONS.flatMap((options: readonly string[]) =>
+    options.includes(name) ? options.filter((other) => other !== name) : [],
+  );
+
 /**
  * Options of the CPU policies `static` and `dynamic`, by the kubelet's names. Values are booleans
  * or `'true'` and `'false'`.
@@ -108,7 +114,7 @@ export const PLACEMENT_OPTIONS = {
     by: 'manager',
     check: oneOf(CPU_MANAGER_POLICIES),
     default: 'static',
-    kubelet: { name: 'cpuManagerPolicy', default: 'none' },
+    kubelet: { shape: 'text', default: 'none' },
     flag: {
       usage: '--cpu-policy <policy>',
       help: 'CPU Manager policy; dynamic: grants that consent move to make room',
@@ -128,7 +134,7 @@ export const PLACEMENT_OPTIONS = {
     by: 'manager',
     check: oneOf(MEMORY_MANAGER_POLICIES),
     default: 'Static',
-    kubelet: { name: 'memoryManagerPolicy', default: 'None' },
+    kubelet: { shape: 'text', default: 'None' },
     flag: null,
     recorded: false,
   }),
@@ -140,7 +146,7 @@ export const PLACEMENT_OPTIONS = {
     by: 'both',
     check: oneOf(TOPOLOGY_MANAGER_POLICIES),
     default: 'best-effort',
-    kubelet: { name: 'topologyManagerPolicy', default: 'none' },
+    kubelet: { name: 'topologyManagerPolicy', shape: 'text', default: 'none' },
     flag: { usage: '--policy <policy>', help: 'Topology Manager policy', of: 'all' },
     recorded: false,
   }),
@@ -156,7 +162,7 @@ export const PLACEMENT_OPTIONS = {
     by: 'both',
     check: oneOf(TOPOLOGY_MANAGER_SCOPES),
     default: 'container',
-    kubelet: { name: 'topologyManagerScope', default: 'container' },
+    kubelet: { name: 'topologyManagerScope', shape: 'text', default: 'container' },
     flag: { usage: '--scope <scope>', help: 'align containers or whole pods', of: 'pods' },
     recorded: false,
   }),
@@ -188,11 +194,7 @@ export const PLACEMENT_OPTIONS = {
     check: FLAG,
     default: false,
     kubelet: null,
-    flag: {
-      usage: '--strict-hugepages',
-      help: 'count only hugepages that the kernel has free',
-      of: 'all',
-    },
+    flag: { usage: '--strict-hugepages', help: 'count only hugepages that the kernel has free', of: 'all' },
     recorded: false,
   }),
   /**

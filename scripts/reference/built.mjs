@@ -11,14 +11,19 @@ export async function commandLine() {
   return { createProgram, fillProse };
 }
 
-/** The rows of the options of placement, by name; those of groups too. */
-export async function placementOptions() {
-  const [{ PLACEMENT_OPTIONS, EXCLUSIVE_OPTIONS }, { rowsOf }] = await Promise.all([
+/** The rows of the tables of options by name, those of groups too, and what excludes what. */
+export async function optionTables() {
+  const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { rowsOf }] = await Promise.all([
     dist('input/placement-options.js'),
+    dist('input/machine-options.js'),
     dist('input/option-table.js'),
   ]);
-  const rows = { ...PLACEMENT_OPTIONS, ...Object.fromEntries(rowsOf(PLACEMENT_OPTIONS)) };
-  return { rows, exclusive: EXCLUSIVE_OPTIONS, names: Object.keys(PLACEMENT_OPTIONS) };
+  const inGroups = Object.fromEntries(rowsOf(PLACEMENT_OPTIONS));
+  return {
+    rows: { ...PLACEMENT_OPTIONS, ...MACHINE_OPTIONS, ...inGroups },
+    excludedBy,
+    ofMachine: MACHINE_OPTIONS,
+  };
 }
 
 /**

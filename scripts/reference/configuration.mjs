@@ -90,7 +90,7 @@ function section(source, exported, described) {
   parts.push(...bases.filter((base) => !isShown(base)).map((base) => fill(baseLine(base, exported))));
   const shown = bases.filter(isShown).flatMap((base) => source.ownMembersOf(source.find(base.name)));
   const own = [...source.ownMembersOf(described), ...shown];
-  const { rows } = exported.placement;
+  const { rows } = exported.tables;
   const isOfManager = (each) => name === 'RequestPlacementOptions' && rows[each.name].by === 'both';
   const only = own.filter(isOfManager).map((each) => each.name);
   if (only.length > 0) parts.push(fill(baseLine({ name: 'PlacementOptions', only }, exported)));
@@ -105,9 +105,9 @@ function baseLine({ name, without, only, isOfNode }, { places }) {
   return `Also every option of ${target}${without ? ` but ${names(without)}` : ''}.`;
 }
 
-function optionTable(members, { places, placement }, head) {
+function optionTable(members, { places, tables }, head) {
   const rows = members.map(({ name, type, signatures, doc, symbol }) => {
-    const said = { ...(type !== '' && ofTable(symbol, placement)), ...partsOfDoc(doc) };
+    const said = { ...(type !== '' && ofTable(symbol, tables)), ...partsOfDoc(doc) };
     const md = (text = '') => markdownOf(text, PAGE, places).replace(/\n+/g, ' ');
     const code = typed(signatures[0] ?? type, PAGE, places);
     return [`\`${name}\``, code, md([said.text, said.notWith].filter(Boolean).join(' ')), md(said.default)];
@@ -115,12 +115,11 @@ function optionTable(members, { places, placement }, head) {
   return table([head, 'type', 'meaning', 'default'], rows);
 }
 
-// What the table of the options of placement says of one, beside its doc comment.
-function ofTable({ name, declarations }, { rows, exclusive }) {
+// What the table of an option says, beside its doc comment.
+function ofTable({ name, declarations }, { rows, excludedBy }) {
   // A row is an assignment in the table.
   if (!declarations.some(({ initializer }) => initializer)) return {};
-  const others = exclusive.filter((each) => each.includes(name)).flat();
-  const excluded = [...new Set(others)].filter((other) => other !== name);
+  const excluded = [...new Set(excludedBy(name))];
   return {
     default: `\`${rows[name].default}\``,
     ...(excluded.length > 0 && { notWith: `Not with ${names(excluded)}.` }),
@@ -155,16 +154,21 @@ function documentSection(source, exported, file, name, head) {
     return [`\`${each}\``, md(said.text), ...(head === 'field' ? [md(said.default)] : [])];
   });
   const heads = head === 'field' ? [head, 'meaning', "Kubernetes' default"] : [head, 'meaning'];
-  return [fill(text), table(heads, [...(head === 'field' ? placementFields(exported) : []), ...rows])];
+  return [fill(text), table(heads, [...(head === 'field' ? kubeletFields(exported) : []), ...rows])];
 }
 
-// The fields of a KubeletConfiguration for options of placement.
-function placementFields({ placement: { rows, names: all }, places }) {
-  return all
-    .filter((name) => rows[name].rows || rows[name].kubelet)
-    .map((name) => [
-      `\`${rows[name].kubelet?.name ?? name}\``,
-      markdownOf(`Like {@link PlacementOptions.${name}}.`, PAGE, places),
-      rows[name].kubelet ? `\`${rows[name].kubelet.default}\`` : 'none',
-    ]);
+// The fields of a KubeletConfiguration that set the options of tables.
+function kubeletFields({ tables: { rows, ofMachine }, places }) {
+  return Object.entries(rows)
+    .filter(([, { kubelet }]) => kubelet)
+    .map(([name, { kubelet }]) => {
+      const type = name in ofMachine ? 'MachineOptions' : 'PlacementOptions';
+      const meaning = [`Like {@link ${type}.${name}}.`, kubelet.note].filter(Boolean).join(' ');
+      const isWord = typeof kubelet.default === 'string';
+      return [
+        `\`${kubelet.name ?? name}\``,
+        markdownOf(meaning, PAGE, places),
+        isWord ? `\`${kubelet.default}\`` : 'none',
+      ];
+    });
 }

@@ -21,8 +21,6 @@ export const textOf = (node) =>
     .replace(/;? \}/g, ' }')
     .replace(/^\| /, '');
 
-const keyOf = (words) => words.sort().join();
-
 export class TypeTexts {
   #checker;
   #exported = new Set();
@@ -36,18 +34,10 @@ export class TypeTexts {
   markExported(symbols) {
     for (const symbol of symbols) {
       this.#exported.add(symbol);
-      const words = this.#wordsOf(symbol.declarations?.[0]);
-      if (words) this.#aliases.set(words, symbol.name);
+      const [node] = symbol.declarations ?? [];
+      const list = node && ts.isTypeAliasDeclaration(node) && node.type.objectType?.type?.exprName;
+      if (list) this.#aliases.set(this.#declarationOf(list), symbol.name);
     }
-  }
-
-  // The words of `type Policy = (typeof POLICIES)[number]`, from the list: asking the checker for the
-  // type would change the order of the words in other ones.
-  #wordsOf(node) {
-    const list = node && ts.isTypeAliasDeclaration(node) && node.type.objectType?.type?.exprName;
-    let value = list && this.#checker.getSymbolAtLocation(list)?.declarations?.[0]?.initializer;
-    while (value?.expression) value = value.expression;
-    return value?.elements && keyOf(value.elements.map(({ text }) => text));
   }
 
   /** The text of a type. */
@@ -69,11 +59,31 @@ export class TypeTexts {
   ofSymbol(symbol, nodes) {
     const typed = nodes.find(({ type }) => type);
     if (typed) return this.of(typed.type);
-    const type = this.#checker.getTypeOfSymbol(symbol);
-    const value = symbol.flags & ts.SymbolFlags.Optional ? this.#checker.getNonNullableType(type) : type;
-    const words = value.isUnion() && value.types.every((each) => each.isStringLiteral());
-    const alias = words && this.#aliases.get(keyOf(value.types.map((each) => each.value)));
-    return alias || this.#written(value);
+    const text = () => this.#written(this.#checker.getTypeOfSymbol(symbol));
+    // Every option of a table can be left out.
+    return ts.isPropertyAssignment(nodes[0])
+      ? (this.#ofRow(nodes[0]) ?? text().replace(/ \| undefined$/, ''))
+      : text();
+  }
+
+  // What an option of a table takes: the first parameter of the check's type, or the type of the
+  // words in its list.
+  #ofRow({ initializer }) {
+    if (!ts.isCallExpression(initializer)) return undefined;
+    if (initializer.typeArguments) return this.of(initializer.typeArguments[0]);
+    const check = initializer.arguments[0].properties?.find(({ name }) => name.getText() === 'check');
+    if (!check) return undefined;
+    const { initializer: value = check.name } = check;
+    if (ts.isCallExpression(value)) return this.#aliases.get(this.#declarationOf(value.arguments[0]));
+    const [given] = this.#declarationOf(value).type.typeArguments;
+    return this.of(given);
+  }
+
+  #declarationOf(name) {
+    const symbol = this.#checker.getSymbolAtLocation(name);
+    if (!symbol) return undefined;
+    return (symbol.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(symbol) : symbol)
+      .declarations[0];
   }
 
   signature(name, node) {

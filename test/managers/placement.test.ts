@@ -16,7 +16,7 @@ const NO_CPU_OPTIONS = {
 
 describe('the placement of a manager', () => {
   it('has defaults for options that its opener omits', async () => {
-    expect((await simulate(MACHINE)).placement).toEqual({
+    expect((await simulate(MACHINE)).placement).toMatchObject({
       cpuManagerPolicy: 'static',
       cpuManagerPolicyOptions: NO_CPU_OPTIONS,
       memoryManagerPolicy: 'Static',

@@ -7,7 +7,7 @@ import type { CpuManagerPolicyOptions } from '../../entries/kubelet.js';
 import type { CpuSet, ManagerOptions, PlacementOptions, RequestPlacementOptions } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
 import { type OptionTables, rowsOf, type Setter } from '../../input/option-table.js';
-import { EXCLUSIVE_OPTIONS, PLACEMENT_OPTIONS } from '../../input/placement-options.js';
+import { excludedBy, PLACEMENT_OPTIONS } from '../../input/placement-options.js';
 import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
@@ -25,11 +25,6 @@ export interface OpeningFlags {
 
 /** Flags of placement have the names of the options that they set. */
 export interface PlacementFlags extends OpeningFlags, PlacementOptions, RequestPlacementOptions {}
-
-const excludedBy = (name: string): string[] =>
-  EXCLUSIVE_OPTIONS.flatMap((group: readonly string[]) =>
-    group.includes(name) ? group.filter((other) => other !== name) : [],
-  );
 
 /** The flags of placement of `run`, which places its own command, or of commands that place pods. */
 export function placementFlags(of: 'run' | 'pods'): Option[] {

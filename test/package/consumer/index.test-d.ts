@@ -35,7 +35,7 @@ const manager = await openManager({
 });
 expectType<Manager>(manager);
 expectError(await openManager({ policy: 'any-numa-node' }));
-expectError(await openManager({ topologyManagerPolcy: 'restricted' }));
+expectError(await openManager({ topologyManagerPolicy: 'restricted' }));
 
 const grant = await manager.acquire({ cpu: 2, memory: '1Gi', name: 'gateway' });
 expectType<Grant>(grant);
