@@ -128,7 +128,7 @@ async function warmAdmission(node) {
 // Plans of machines in memory
 
 const OPTIONS = {
-  topologyManagerPolicy: 'best-effort',
+  policy: 'best-effort',
   topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': 64 },
 };
 

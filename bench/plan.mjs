@@ -55,7 +55,7 @@ async function large(name, cpusOf, amounts) {
       podOf({ cpu: 1 + random(3), memory: (1 + random(amounts.others)) * GIB }, `other-${i}`),
     );
   const options = {
-    topologyManagerPolicy: 'best-effort',
+    policy: 'best-effort',
     topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': 64 },
   };
   const { managers, close } = await managersOf(topology, options, [], others, random);

@@ -58,7 +58,7 @@ async function runPod(manager, manifest) {
 
 const { STATE_DIR } = process.env;
 const manager = await openManager({
-  topologyManagerPolicy: 'restricted',
+  policy: 'restricted',
   ...(STATE_DIR !== undefined && { stateDir: STATE_DIR }),
 });
 for (const file of process.argv.slice(2)) {

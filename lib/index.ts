@@ -31,14 +31,10 @@ export type { CpuRange } from './input/elastic.js';
 export type { AimedLevel } from './input/enforcement-options.js';
 export type { MachineOptions } from './input/machine-options.js';
 export type { OwnerChoice } from './input/owner.js';
+export type { PlacementOptions, RequestPlacementOptions } from './input/placement-options.js';
 export type { ContainerSpec, PodSpec } from './input/pods/pod-request.js';
 export type { ResourceAmounts } from './input/pods/resource-amounts.js';
-export type {
-  IsolationChoice,
-  PlacementChoice,
-  PlacementOptions,
-  RequestPlacementOptions,
-} from './input/policies.js';
+export type { IsolationChoice, PlacementChoice } from './input/policies.js';
 export type { AcquireOptions, AdmitOptions, RequestOptions } from './input/request.js';
 export type { ResizeOptions } from './input/resize.js';
 export type { Quantity } from './input/values/quantity.js';

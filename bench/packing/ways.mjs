@@ -3,7 +3,7 @@ import { ArrangedNode } from './arranged-node.mjs';
 import { undivided } from './machines.mjs';
 import { PackedNode } from './packed-node.mjs';
 
-const KUBELET = { topologyManagerPolicy: 'single-numa-node' };
+const KUBELET = { policy: 'single-numa-node' };
 const JOINT = { ...KUBELET, placement: 'joint' };
 
 const packed = (options, maxMoves = 0) => ({

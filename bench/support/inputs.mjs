@@ -151,9 +151,9 @@ function optionsOf({ config, machine }) {
     cpuManagerPolicyOptions: config.cpuPolicyOptions,
     memoryManagerPolicy: config.memoryPolicy,
     reservedSystemCPUs: config.reservedCpus,
-    topologyManagerPolicy: config.topologyPolicy,
+    policy: config.topologyPolicy,
     topologyManagerPolicyOptions: config.topologyPolicyOptions,
-    topologyManagerScope: config.topologyScope,
+    scope: config.topologyScope,
     ...(config.placement && { placement: config.placement }),
     ...(reservedMemory.length > 0 && { reservedMemory }),
   };

@@ -16,7 +16,7 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-// Options with another name in a request, a manager's options or the command line.
+// Options with another name in a KubeletConfiguration, on the command line or in a request.
 const SYNONYMS: Readonly<Record<string, string>> = {
   reserved: 'reservedSystemCPUs',
   reservedcpus: 'reservedSystemCPUs',
@@ -24,8 +24,6 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   strict: 'strictCPUReservation',
   count: 'cpu',
   devices: 'resources',
-  policy: 'topologyManagerPolicy',
-  scope: 'topologyManagerScope',
   topologymanagerpolicy: 'policy',
   topologymanagerscope: 'scope',
 };

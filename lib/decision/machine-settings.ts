@@ -1,7 +1,7 @@
 // The machine's settings: chosen from an opener's options, checked against the machine, and
 // compared with the record. Pure.
 import { type Assignments, emptyAssignments, type MachineSettings } from '../account/assignments.js';
-import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
+import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
 import {
   type CpuSnapshot,
   exclusiveCpus,
@@ -12,15 +12,10 @@ import {
 } from '../account/pools.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import {
-  DEFAULT_GATES,
-  DEFAULT_VERSION,
-  type FeatureGates,
-  type KubeletVersion,
-} from '../base/kubelet-features.js';
+import { DEFAULT_GATES, type FeatureGates, type KubeletVersion } from '../base/kubelet-features.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { Config } from '../input/config.js';
-import type { GivenSettings, RequiredSettings } from '../input/machine-options.js';
+import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/machine-options.js';
 import { type Placement, placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -28,14 +23,7 @@ import { takeCpus } from './cpus/cpu-manager.js';
 import { totalOn } from './memory/memory-tables.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = {
-  managedCPUs: null,
-  reservedSystemCPUs: CpuSet.EMPTY,
-  strictCPUReservation: false,
-  isolatedCPUs: null,
-  reservedMemory: NOTHING_BOOKED,
-  cgroupRoot: null,
-  kubeletVersion: DEFAULT_VERSION,
-  featureGates: DEFAULT_GATES[DEFAULT_VERSION],
+  ...INITIAL_SETTINGS,
   simulated: false,
   unknown: {},
 };

@@ -5,6 +5,7 @@ export type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
+export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/placement-options.js';
 export type {
   PlainPod,
   PodContainers,
@@ -15,10 +16,8 @@ export type {
 export { podsOf } from '../input/pods/workload.js';
 export type {
   CpuManagerPolicy,
-  CpuManagerPolicyOptions,
   MemoryManagerPolicy,
   TopologyManagerPolicy,
-  TopologyManagerPolicyOptions,
   TopologyManagerScope,
 } from '../input/policies.js';
 export {

@@ -5,7 +5,7 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import { Topology } from '../machine/topology.js';
 import type { DeviceSelection } from './devices.js';
 import { type AimedLevel, DEFAULT_ENFORCEMENT, parseEnforcement } from './enforcement-options.js';
-import { fromKubeletConfiguration } from './kubelet-configuration.js';
+import { fieldName, fromKubeletConfiguration } from './kubelet-configuration.js';
 import {
   type GivenSettings,
   MACHINE_OPTIONS,
@@ -13,8 +13,9 @@ import {
   parseSettings,
   STRICT,
 } from './machine-options.js';
+import { namesOf } from './option-table.js';
 import { type Placement, parsePlacement } from './placement.js';
-import type { PlacementOptions } from './policies.js';
+import { PLACEMENT_OPTIONS, type PlacementOptions } from './placement-options.js';
 import { parseDuration } from './values/duration.js';
 import { option, parseFlag } from './values/option-values.js';
 
@@ -116,35 +117,23 @@ export interface Config {
 // The kubelet's period is 10 s. Here events announce commits and offline CPUs: only changes of
 // masks and cgroups by others wait for this period, and each look wakes the process.
 const RECONCILE_PERIOD = '30s';
-const PLACEMENT_OPTIONS = [
-  'cpuManagerPolicy',
-  'cpuManagerPolicyOptions',
-  'memoryManagerPolicy',
-  'topologyManagerPolicy',
-  'topologyManagerPolicyOptions',
-  'topologyManagerScope',
-  'initContainerLookahead',
-  'strictHugepages',
-  'placement',
-] as const satisfies readonly (keyof PlacementOptions)[];
-const MANAGER_OPTIONS = [
-  ...MACHINE_OPTIONS,
-  ...PLACEMENT_OPTIONS,
-  'kubeletConfiguration',
-  'stateDir',
-  'topology',
-  'devices',
-  'lockTimeoutMs',
-  'cpuManagerReconcilePeriod',
-  'sharedMember',
-  'enforcement',
-  'unmovableMembers',
-  'besideKubelet',
-  'readOnly',
-  'optional',
-] as const;
-// What a manager calls these options of a request.
-const MANAGER_NAMES = { policy: 'topologyManagerPolicy', scope: 'topologyManagerScope' };
+const OTHER_OPTIONS: Record<
+  Exclude<keyof ManagerOptions, keyof MachineOptions | keyof PlacementOptions> | 'optional',
+  true
+> = {
+  kubeletConfiguration: true,
+  stateDir: true,
+  topology: true,
+  devices: true,
+  lockTimeoutMs: true,
+  cpuManagerReconcilePeriod: true,
+  sharedMember: true,
+  enforcement: true,
+  unmovableMembers: true,
+  besideKubelet: true,
+  readOnly: true,
+  optional: true,
+};
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parseConfig(
@@ -153,7 +142,9 @@ export function parseConfig(
     readonly stateDir?: string | null;
   },
 ): Config {
-  const fields = checkOptions(options, MANAGER_OPTIONS, 'openManager');
+  const placementNames = namesOf(PLACEMENT_OPTIONS, 'manager');
+  const names = [...Object.keys(MACHINE_OPTIONS), ...placementNames, ...Object.keys(OTHER_OPTIONS)];
+  const fields = checkOptions(options, names, 'openManager');
   const values: Record<string, unknown> =
     fields.kubeletConfiguration === undefined
       ? fields
@@ -182,20 +173,9 @@ export function parseConfig(
   return Object.freeze({
     stateDir: isPath ? resolve(stateDir) : isNone ? null : undefined,
     topology,
-    placement: parsePlacement(
-      {
-        cpuManagerPolicy: values.cpuManagerPolicy,
-        cpuManagerPolicyOptions: values.cpuManagerPolicyOptions,
-        memoryManagerPolicy: values.memoryManagerPolicy,
-        policy: values.topologyManagerPolicy,
-        topologyManagerPolicyOptions: values.topologyManagerPolicyOptions,
-        scope: values.topologyManagerScope,
-        initContainerLookahead: values.initContainerLookahead,
-        strictHugepages: values.strictHugepages,
-        placement: values.placement,
-      },
-      undefined,
-      MANAGER_NAMES,
+    // What the document sets has its name there.
+    placement: parsePlacement(values, undefined, (name) =>
+      fields[name] === undefined ? fieldName(name) : name,
     ),
     settings: parseSettings(values),
     devices: { ...devices } as Config['devices'],
@@ -222,8 +202,8 @@ function withKubeletConfiguration(
   fields: Record<string, unknown>,
   document: unknown,
 ): Record<string, unknown> {
-  const { cpuManagerPolicyOptions, ...kubelet } = fromKubeletConfiguration(document);
-  const { [STRICT]: strict, ...cpuOptions } = cpuManagerPolicyOptions;
+  const kubelet = fromKubeletConfiguration(document);
+  const { [STRICT]: strict, ...cpuOptions } = kubelet.cpuManagerPolicyOptions as Record<string, unknown>;
   const values = withoutUndefined(fields);
   const defaults: Record<string, unknown> = { ...kubelet, cpuManagerPolicyOptions: cpuOptions };
 
@@ -240,21 +220,17 @@ function withKubeletConfiguration(
   for (const name of ['systemReserved', 'kubeReserved'] as const) {
     if (!isObject(values[name])) continue;
     const amounts = withoutUndefined(values[name]);
-    values[name] = { ...kubelet[name], ...amounts };
+    values[name] = { ...(kubelet[name] as object), ...amounts };
     // An amount of CPUs beside the document takes precedence over the list in it.
     if ('cpu' in amounts) delete defaults.reservedSystemCPUs;
   }
   if (isObject(values.featureGates)) {
-    values.featureGates = { ...kubelet.featureGates, ...withoutUndefined(values.featureGates) };
+    values.featureGates = { ...(kubelet.featureGates as object), ...withoutUndefined(values.featureGates) };
   }
   // For the kubelet 0 stands for the default.
   const period = kubelet.cpuManagerReconcilePeriod;
   if (period !== undefined && parseDuration('cpuManagerReconcilePeriod', period) === 0) {
     delete defaults.cpuManagerReconcilePeriod;
   }
-  const names = [...MACHINE_OPTIONS, ...PLACEMENT_OPTIONS, 'cpuManagerReconcilePeriod'] as readonly string[];
-  return {
-    ...Object.fromEntries(Object.entries(defaults).filter(([name]) => names.includes(name))),
-    ...values,
-  };
+  return { ...defaults, ...values };
 }

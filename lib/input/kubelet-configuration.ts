@@ -3,12 +3,9 @@
 import { invalidOption } from '../base/check-options.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
-import type {
-  CpuManagerPolicy,
-  MemoryManagerPolicy,
-  TopologyManagerPolicy,
-  TopologyManagerScope,
-} from './policies.js';
+import { MACHINE_OPTIONS } from './machine-options.js';
+import type { KubeletField } from './option-table.js';
+import { PLACEMENT_OPTIONS } from './placement-options.js';
 import { option } from './values/option-values.js';
 import type { Quantity } from './values/quantity.js';
 
@@ -22,67 +19,11 @@ import type { Quantity } from './values/quantity.js';
  */
 export interface KubeletOptions {
   /**
-   * Like {@link PlacementOptions.cpuManagerPolicy}.
-   * @default `none`
-   */
-  readonly cpuManagerPolicy: CpuManagerPolicy;
-  /**
-   * Like {@link PlacementOptions.cpuManagerPolicyOptions}.
-   * @default none
-   */
-  readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
-  /**
-   * Like {@link PlacementOptions.topologyManagerPolicy}.
-   * @default `none`
-   */
-  readonly topologyManagerPolicy: TopologyManagerPolicy;
-  /**
-   * Like {@link PlacementOptions.topologyManagerPolicyOptions}.
-   * @default none
-   */
-  readonly topologyManagerPolicyOptions: Readonly<Record<string, string>>;
-  /**
-   * Like {@link PlacementOptions.topologyManagerScope}.
-   * @default `container`
-   */
-  readonly topologyManagerScope: TopologyManagerScope;
-  /**
-   * Like {@link MachineOptions.reservedSystemCPUs}. `static` does not require a reserved CPU, since
-   * numalign never empties the shared pool.
-   * @default none
-   */
-  readonly reservedSystemCPUs?: string;
-  /**
-   * Like {@link MachineOptions.systemReserved}.
-   * @default none
-   */
-  readonly systemReserved?: Readonly<Record<string, Quantity>>;
-  /**
-   * Like {@link MachineOptions.kubeReserved}.
-   * @default none
-   */
-  readonly kubeReserved?: Readonly<Record<string, Quantity>>;
-  /**
    * Like {@link ManagerOptions.cpuManagerReconcilePeriod}; 0 stands for the default. Commands
    * ignore it: `numalign agent` reconciles every 10 seconds.
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;
-  /**
-   * Like {@link PlacementOptions.memoryManagerPolicy}.
-   * @default `None`
-   */
-  readonly memoryManagerPolicy: MemoryManagerPolicy;
-  /**
-   * Like {@link MachineOptions.reservedMemory}.
-   * @default none
-   */
-  readonly reservedMemory?: readonly unknown[];
-  /**
-   * Like {@link MachineOptions.featureGates}; other gates are ignored.
-   * @default those of the kubelet version
-   */
-  readonly featureGates?: Partial<FeatureGates>;
 }
 
 const DOCUMENT = 'kubeletConfiguration';
@@ -118,40 +59,46 @@ function parseGates(value: unknown, field: string): Partial<FeatureGates> | unde
 
 const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
 
+// Kubernetes reads an empty text as a missing field.
+const parseText = (value: unknown, field: string) => option.text(value, field) || undefined;
+
+const SHAPES: Readonly<Record<KubeletField['shape'], Shape<unknown>>> = {
+  text: parseText,
+  amounts: parseQuantities,
+  list: parseList,
+  gates: parseGates,
+  'policy options': parsePolicyOptions,
+};
+
+const TABLE = { ...PLACEMENT_OPTIONS, ...MACHINE_OPTIONS };
+
+/** The field of a document that sets an option. */
+export const fieldName = (name: keyof typeof TABLE): string => TABLE[name].kubelet?.name ?? name;
+
 /**
- * Reads the fields that matter here and ignores all others. It does not check the names of policies
- * and their options.
+ * The options of openManager that a document sets: the fields that matter here, without all others.
+ * It does not check the names of policies and their options.
  * @throws ERR_INVALID_OPTION, which names the field
  */
-export function fromKubeletConfiguration(document: unknown): KubeletOptions {
+export function fromKubeletConfiguration(document: unknown): KubeletOptions & Record<string, unknown> {
   const fields = option.object(document, DOCUMENT);
   if (fields.kind !== KIND) invalidOption(`${DOCUMENT}.kind`, fields.kind, `"${KIND}"`);
   if ((fields.apiVersion ?? API_VERSION) !== API_VERSION) {
     invalidOption(`${DOCUMENT}.apiVersion`, fields.apiVersion, `"${API_VERSION}"`);
   }
-  // Kubernetes reads null, and below an empty text, as a missing field.
-  const read = <T>(
-    name: keyof KubeletOptions,
-    parse: (value: unknown, field: string) => T,
-  ): T | undefined => {
+  // Kubernetes reads null as a missing field.
+  const read = <T>(name: string, parse: Shape<T>): T | undefined => {
     const value = fields[name];
     return value === undefined || value === null ? undefined : parse(value, `${DOCUMENT}.${name}`);
   };
-  const options = {
-    cpuManagerPolicy: read('cpuManagerPolicy', option.text) || 'none',
-    cpuManagerPolicyOptions: read('cpuManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
-    topologyManagerPolicy: read('topologyManagerPolicy', option.text) || 'none',
-    topologyManagerPolicyOptions:
-      read('topologyManagerPolicyOptions', parsePolicyOptions) ?? Object.freeze({}),
-    topologyManagerScope: read('topologyManagerScope', option.text) || 'container',
-    reservedSystemCPUs: read('reservedSystemCPUs', option.text) || undefined,
-    systemReserved: read('systemReserved', parseQuantities),
-    kubeReserved: read('kubeReserved', parseQuantities),
-    cpuManagerReconcilePeriod: read('cpuManagerReconcilePeriod', option.text) || undefined,
-    memoryManagerPolicy: read('memoryManagerPolicy', option.text) || 'None',
-    reservedMemory: read('reservedMemory', parseList),
-    featureGates: read('featureGates', parseGates),
+  const options: Record<string, unknown> = {};
+  const put = (name: string, value: unknown) => {
+    if (value !== undefined) options[name] = value;
   };
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.freeze(Object.fromEntries(entries)) as unknown as KubeletOptions;
+  for (const name of Object.keys(TABLE) as (keyof typeof TABLE)[]) {
+    const { kubelet } = TABLE[name];
+    if (kubelet) put(name, read(fieldName(name), SHAPES[kubelet.shape]) ?? kubelet.default);
+  }
+  put('cpuManagerReconcilePeriod', read('cpuManagerReconcilePeriod', parseText));
+  return Object.freeze(options);
 }

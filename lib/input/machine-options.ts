@@ -1,13 +1,15 @@
 // The settings that all users of a machine share.
-import { type BookedMemory, bookedOn } from '../account/booked-memory.js';
+import { type BookedMemory, bookedOn, NOTHING_BOOKED } from '../account/booked-memory.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import {
+  DEFAULT_GATES,
+  DEFAULT_VERSION,
   FEATURE_GATES,
   type FeatureGates,
   KUBELET_VERSIONS,
-  type KubeletVersion,
 } from '../base/kubelet-features.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import { type Check, FLAG, type MachineRow, machineRow, type OptionsOf, oneOf } from './option-table.js';
 import { parseRequests, type ResourceAmounts } from './pods/resource-amounts.js';
 import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpus, parseFlag } from './values/option-values.js';
@@ -27,180 +29,44 @@ export interface ReservedMemory {
   readonly limits: ResourceAmounts;
 }
 
-/**
- * The settings that all users of a machine share. The first manager that opens the state records
- * them. A later manager that names another value gets ERR_CONFIG_CONFLICT; one that leaves an
- * option out takes the recorded value. {@link Manager.configure} and `numalign configure` change
- * them for all. Settings and grants never empty the shared pool.
- */
-export interface MachineOptions {
-  /**
-   * The CPUs that numalign grants or shares. null: all online CPUs.
-   * @default null
-   */
-  managedCPUs?: CpuSet | string | null;
-  /**
-   * CPUs that are never exclusive. They stay in the shared pool, unless `strictCPUReservation` is
-   * set.
-   * @default none
-   */
-  reservedSystemCPUs?: CpuSet | string;
-  /**
-   * Reserves CPUs by amount, such as `{ cpu: '500m' }`: the sum with `kubeReserved`, rounded up to
-   * whole CPUs. numalign chooses them by best fit among the managed CPUs that are not isolated. A
-   * list of `reservedSystemCPUs` takes precedence. Other resources are ignored.
-   * @default none
-   */
-  systemReserved?: ReservedAmounts;
-  /**
-   * Reserves CPUs by amount, added to `systemReserved`.
-   * @default none
-   */
-  kubeReserved?: ReservedAmounts;
-  /**
-   * Keeps the reserved CPUs out of the shared pool too, like the kubelet's
-   * `strict-cpu-reservation`. The shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
-   * @default false
-   */
-  strictCPUReservation?: boolean;
-  /**
-   * CPUs that are never shared. Only requests with `isolation` get them. null: the CPUs that the
-   * kernel isolates at the time (`isolcpus=`, `nohz_full=`, isolated partitions); none on a
-   * simulated machine. Reserved CPUs among them stay reserved. See docs/isolated-cpus.md.
-   * @default null
-   */
-  isolatedCPUs?: CpuSet | string | null;
-  /**
-   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Name each
-   * type at most once for a node.
-   * @default none
-   */
-  reservedMemory?: readonly ReservedMemory[];
-  /**
-   * The cgroup below which numalign makes its cgroups, as an absolute path in the cpuset hierarchy.
-   * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy
-   * or below a partition. null: no cgroups. It cannot change while CPUs are exclusive
-   * (ERR_CONFIG_CONFLICT). If others than root can write the state folder, processes of root use
-   * the recorded value only if it is their own option, the one that a process of root has passed or
-   * configured since boot (`/run/numalign-root`), or the default; otherwise only masks. They then
-   * move no process of a cgroup outside it with the grant that the cgroup owns (ERR_ENFORCEMENT).
-   * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a
-   *   cgroup namespace
-   */
-  cgroupRoot?: string | null;
-  /**
-   * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older
-   * than this setting follows v1.32.
-   * @default `v1.36`
-   */
-  kubeletVersion?: KubeletVersion;
-  /**
-   * Feature gates by the kubelet's names: `PodLevelResources`, `PodLevelResourceManagers` (needs
-   * the first one), `DRAExtendedResource`. Gates that you leave out stay as they are; a change of
-   * `kubeletVersion` resets them to its defaults. v1.32 has none of them.
-   * @default `true`, `false`, `true`; with v1.32 all `false`
-   */
-  featureGates?: Partial<FeatureGates>;
-}
-
-/** The machine settings that an opener requires; undefined to take the recorded value. */
-export interface RequiredSettings {
-  readonly managedCPUs: CpuSet | null | undefined;
-  readonly reservedSystemCPUs: CpuSet | undefined;
-  readonly strictCPUReservation: boolean | undefined;
-  readonly isolatedCPUs: CpuSet | null | undefined;
-  readonly reservedMemory: BookedMemory | undefined;
-  readonly cgroupRoot: string | null | undefined;
-  readonly kubeletVersion: KubeletVersion | undefined;
-  readonly featureGates: FeatureGates | undefined;
-}
-
-/**
- * The machine settings among an opener's options. Reserved CPUs may be a number, from which
- * numalign chooses CPUs later. Feature gates may be incomplete.
- */
-export interface GivenSettings extends Omit<RequiredSettings, 'featureGates'> {
-  readonly reservedCount: number | undefined;
-  readonly featureGates: Partial<FeatureGates> | undefined;
-}
-
 export const STRICT = 'strict-cpu-reservation';
 
-export const MACHINE_OPTIONS = [
-  'managedCPUs',
-  'reservedSystemCPUs',
-  'systemReserved',
-  'kubeReserved',
-  'strictCPUReservation',
-  'isolatedCPUs',
-  'reservedMemory',
-  'cgroupRoot',
-  'kubeletVersion',
-  'featureGates',
-] as const;
+const CPUS: Check<CpuSet | string, CpuSet> = parseCpus;
 
-// The sum of both amounts in whole CPUs; undefined without any.
-function parseReservedCount({ systemReserved, kubeReserved }: Record<string, unknown>): number | undefined {
-  let sum: bigint | undefined;
-  for (const [name, value] of Object.entries({ systemReserved, kubeReserved })) {
-    if (value === undefined) continue;
-    const { cpu } = option.object(value, name, "amounts by resource, such as { cpu: '500m' }");
-    if (cpu === undefined) continue;
-    const amount = parseQuantity(cpu, `${name}.cpu`);
-    if (amount < 0n) invalidOption(`${name}.cpu`, cpu, 'an amount of at least 0');
-    sum = (sum ?? 0n) + amount;
-  }
-  return sum === undefined ? undefined : wholeValue(sum);
-}
+const CPUS_OR_NULL: Check<CpuSet | string | null, CpuSet | null> = (value, name) =>
+  option.orNull(value, name, parseCpus);
 
-const cpusOrNull = (value: unknown, name: string) =>
-  value === null ? null : option.optional(value, name, parseCpus);
+// Milli-CPUs; undefined if the amounts do not mention them.
+const RESERVED: Check<ReservedAmounts, bigint | undefined> = (value, name) => {
+  const { cpu } = option.object(value, name, "amounts by resource, such as { cpu: '500m' }");
+  if (cpu === undefined) return undefined;
+  const amount = parseQuantity(cpu, `${name}.cpu`);
+  return amount >= 0n ? amount : invalidOption(`${name}.cpu`, cpu, 'an amount of at least 0');
+};
 
-/** The machine settings among `options`. @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseSettings(options: Record<string, unknown>): GivenSettings {
-  const reservedSystemCPUs = option.optional(options.reservedSystemCPUs, 'reservedSystemCPUs', parseCpus);
-  const reservedCount = parseReservedCount(options);
-  return Object.freeze({
-    managedCPUs: cpusOrNull(options.managedCPUs, 'managedCPUs'),
-    reservedSystemCPUs,
-    // A list takes precedence over amounts, as in the kubelet.
-    reservedCount: reservedSystemCPUs === undefined ? reservedCount : undefined,
-    strictCPUReservation: parseStrict(options),
-    isolatedCPUs: cpusOrNull(options.isolatedCPUs, 'isolatedCPUs'),
-    reservedMemory: parseReservedMemory(options.reservedMemory),
-    cgroupRoot: parseCgroupRoot(options.cgroupRoot),
-    kubeletVersion: option.optional(options.kubeletVersion, 'kubeletVersion', (value, name) =>
-      option.oneOf(value, name, KUBELET_VERSIONS),
-    ),
-    featureGates: option.optional(options.featureGates, 'featureGates', parseGates),
-  });
-}
-
-function parseGates(value: unknown, name: string): Partial<FeatureGates> {
+const GATES: Check<Partial<FeatureGates>, Partial<FeatureGates>> = (value, name) => {
   const entries = Object.entries(checkOptions(value, FEATURE_GATES, name));
   const gates = entries.filter(([, flag]) => flag !== undefined);
   return Object.freeze(
     Object.fromEntries(gates.map(([gate, flag]) => [gate, option.flag(flag, `${name}.${gate}`)])),
   );
-}
+};
 
-function parseCgroupRoot(value: unknown): string | null | undefined {
-  if (value === undefined || value === null) return value;
+const CGROUP_ROOT: Check<string | null, string | null> = (value, name) => {
+  if (value === null) return null;
   const valid =
     'null, or an absolute path below the root of the hierarchy, without ., .. and empty parts, such as /numalign';
-  if (typeof value !== 'string' || !/^(\/[^/\0\n]+)+$/.test(value))
-    return invalidOption('cgroupRoot', value, valid);
-  return value.split('/').some((part) => part === '.' || part === '..')
-    ? invalidOption('cgroupRoot', value, valid)
-    : value;
-}
+  const path = option.matching(value, name, /^(\/[^/\0\n]+)+$/, valid);
+  return path.split('/').some((part) => part === '.' || part === '..')
+    ? invalidOption(name, value, valid)
+    : path;
+};
 
-function parseReservedMemory(value: unknown): BookedMemory | undefined {
-  if (value === undefined) return undefined;
+const RESERVED_MEMORY: Check<readonly ReservedMemory[], BookedMemory> = (value, name) => {
   const valid = "a list such as [{ numaNode: 0, limits: { memory: '1Gi' } }]";
   const reserved: Record<number, Record<string, number>> = {};
-  for (const [i, item] of option.list(value, 'reservedMemory', valid).entries()) {
-    const field = `reservedMemory[${i}]`;
+  for (const [i, item] of option.list(value, name, valid).entries()) {
+    const field = `${name}[${i}]`;
     const { numaNode, limits } = checkOptions(item, ['numaNode', 'limits'], field);
     if (typeof numaNode !== 'number' || !Number.isInteger(numaNode) || numaNode < 0) {
       return invalidOption(`${field}.numaNode`, numaNode, 'the id of a NUMA node');
@@ -216,14 +82,150 @@ function parseReservedMemory(value: unknown): BookedMemory | undefined {
     }
   }
   return Object.freeze(reserved);
+};
+
+export const MACHINE_OPTIONS = {
+  /**
+   * The CPUs that numalign grants or shares. null: all online CPUs.
+   * @default null
+   */
+  managedCPUs: machineRow({ check: CPUS_OR_NULL, default: null, kubelet: null }),
+  /**
+   * CPUs that are never exclusive. They stay in the shared pool, unless `strictCPUReservation` is
+   * set.
+   * @default none
+   */
+  reservedSystemCPUs: machineRow({
+    check: CPUS,
+    default: CpuSet.EMPTY,
+    kubelet: {
+      shape: 'text',
+      note: '`static` does not require a reserved CPU, since numalign never empties the shared pool.',
+    },
+  }),
+  /**
+   * Reserves CPUs by amount, such as `{ cpu: '500m' }`: the sum with `kubeReserved`, rounded up to
+   * whole CPUs. numalign chooses them by best fit among the managed CPUs that are not isolated. A
+   * list of `reservedSystemCPUs` takes precedence. Other resources are ignored.
+   * @default none
+   */
+  systemReserved: machineRow({ check: RESERVED, default: undefined, kubelet: { shape: 'amounts' } }),
+  /**
+   * Reserves CPUs by amount, added to `systemReserved`.
+   * @default none
+   */
+  kubeReserved: machineRow({ check: RESERVED, default: undefined, kubelet: { shape: 'amounts' } }),
+  /**
+   * Keeps the reserved CPUs out of the shared pool too, like the kubelet's
+   * `strict-cpu-reservation`. The shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
+   * @default false
+   */
+  strictCPUReservation: machineRow({ check: FLAG, default: false, kubelet: null }),
+  /**
+   * CPUs that are never shared. Only requests with `isolation` get them. null: the CPUs that the
+   * kernel isolates at the time (`isolcpus=`, `nohz_full=`, isolated partitions); none on a
+   * simulated machine. Reserved CPUs among them stay reserved. See docs/isolated-cpus.md.
+   * @default null
+   */
+  isolatedCPUs: machineRow({ check: CPUS_OR_NULL, default: null, kubelet: null }),
+  /**
+   * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Name each
+   * type at most once for a node.
+   * @default none
+   */
+  reservedMemory: machineRow({ check: RESERVED_MEMORY, default: NOTHING_BOOKED, kubelet: { shape: 'list' } }),
+  /**
+   * The cgroup below which numalign makes its cgroups, as an absolute path in the cpuset hierarchy.
+   * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy
+   * or below a partition. null: no cgroups. It cannot change while CPUs are exclusive
+   * (ERR_CONFIG_CONFLICT). If others than root can write the state folder, processes of root use
+   * the recorded value only if it is their own option, the one that a process of root has passed or
+   * configured since boot (`/run/numalign-root`), or the default; otherwise only masks. They then
+   * move no process of a cgroup outside it with the grant that the cgroup owns (ERR_ENFORCEMENT).
+   * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a
+   *   cgroup namespace
+   */
+  cgroupRoot: machineRow({ check: CGROUP_ROOT, default: null, kubelet: null }),
+  /**
+   * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older
+   * than this setting follows v1.32.
+   * @default `v1.36`
+   */
+  kubeletVersion: machineRow({ check: oneOf(KUBELET_VERSIONS), default: DEFAULT_VERSION, kubelet: null }),
+  /**
+   * Feature gates by the kubelet's names: `PodLevelResources`, `PodLevelResourceManagers` (needs
+   * the first one), `DRAExtendedResource`. Gates that you leave out stay as they are; a change of
+   * `kubeletVersion` resets them to its defaults. v1.32 has none of them.
+   * @default `true`, `false`, `true`; with v1.32 all `false`
+   */
+  featureGates: machineRow({
+    check: GATES,
+    default: DEFAULT_GATES[DEFAULT_VERSION],
+    kubelet: {
+      shape: 'gates',
+      note: 'Gates that it leaves out are those of the kubelet version; other ones are ignored.',
+    },
+  }),
+};
+
+type Table = typeof MACHINE_OPTIONS;
+type Values = {
+  readonly [Name in keyof Table]:
+    | (Table[Name] extends MachineRow<any, infer Value> ? Value : never)
+    | undefined;
+};
+
+/**
+ * The settings that all users of a machine share. The first manager that opens the state records
+ * them. A later manager that names another value gets ERR_CONFIG_CONFLICT; one that leaves an
+ * option out takes the recorded value. {@link Manager.configure} and `numalign configure` change
+ * them for all. Settings and grants never empty the shared pool.
+ */
+export interface MachineOptions extends OptionsOf<Table> {}
+
+/**
+ * The machine settings among an opener's options; undefined to take the recorded value. Reserved
+ * CPUs may be a number, from which numalign chooses CPUs later. Feature gates may be incomplete.
+ */
+export interface GivenSettings extends Omit<Values, 'systemReserved' | 'kubeReserved'> {
+  readonly reservedCount: number | undefined;
 }
 
-function parseStrict({
-  strictCPUReservation,
-  cpuManagerPolicyOptions,
-}: Record<string, unknown>): boolean | undefined {
-  const direct = option.optional(strictCPUReservation, 'strictCPUReservation', option.flag);
-  const policyOption = (cpuManagerPolicyOptions as Record<string, unknown> | undefined)?.[STRICT];
+/** The machine settings that an opener requires; undefined to take the recorded value. */
+export interface RequiredSettings extends Omit<GivenSettings, 'reservedCount' | 'featureGates'> {
+  readonly featureGates: FeatureGates | undefined;
+}
+
+type Initial = { readonly [Name in keyof RequiredSettings]-?: Exclude<RequiredSettings[Name], undefined> };
+
+/** The settings of a new state. */
+export const INITIAL_SETTINGS = Object.fromEntries(
+  Object.entries(MACHINE_OPTIONS)
+    .filter(([, row]) => row.default !== undefined)
+    .map(([name, row]) => [name, row.default]),
+) as unknown as Initial;
+
+/** The machine settings among `options`. @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
+export function parseSettings(options: Record<string, unknown>): GivenSettings {
+  const values = Object.fromEntries(
+    Object.entries(MACHINE_OPTIONS).map(([name, { check }]) => [
+      name,
+      option.optional<unknown>(options[name], name, check),
+    ]),
+  ) as unknown as Values;
+  const { systemReserved, kubeReserved, ...settings } = values;
+  const amounts = [systemReserved, kubeReserved].filter((amount) => amount !== undefined);
+  // A list takes precedence over amounts, as in the kubelet.
+  const isCount = settings.reservedSystemCPUs === undefined && amounts.length > 0;
+  return Object.freeze({
+    ...settings,
+    reservedCount: isCount ? wholeValue(amounts.reduce((sum, amount) => sum + amount, 0n)) : undefined,
+    strictCPUReservation: strictOf(settings.strictCPUReservation, options.cpuManagerPolicyOptions),
+  });
+}
+
+function strictOf(direct: boolean | undefined, cpuOptions: unknown): boolean | undefined {
+  const policyOption = (cpuOptions as Record<string, unknown> | undefined)?.[STRICT];
   if (policyOption === undefined) return direct;
   const strict = parseFlag(policyOption, STRICT);
   if (direct !== undefined && direct !== strict)
@@ -233,5 +235,5 @@ function parseStrict({
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parseMachineOptions(options: unknown): GivenSettings {
-  return parseSettings(checkOptions(options, MACHINE_OPTIONS, 'the machine settings'));
+  return parseSettings(checkOptions(options, Object.keys(MACHINE_OPTIONS), 'the machine settings'));
 }

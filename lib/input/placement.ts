@@ -1,52 +1,26 @@
 // Placement: how to place one request, by the options of its manager and of the request.
 import { poolOf } from '../account/pod-holdings.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { DEFAULT_VERSION, type KubeletVersion } from '../base/kubelet-features.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
-import { STRICT } from './machine-options.js';
+import { type FieldsOf, namesOf, type OptionTables, readOption, rowsOf } from './option-table.js';
 import {
-  CPU_MANAGER_POLICIES,
-  type CpuManagerPolicy,
-  type CpuManagerPolicyOptions,
-  ISOLATION_CHOICES,
-  type IsolationChoice,
-  type MemoryManagerPolicy,
-  PLACEMENT_CHOICES,
-  type PlacementChoice,
+  CPU_POLICY_OPTIONS,
+  EXCLUSIVE_OPTIONS,
+  PLACEMENT_OPTIONS,
   type PlacementOptions,
-  type RequestPlacementOptions,
-  TOPOLOGY_MANAGER_POLICIES,
-  type TopologyManagerPolicy,
-  type TopologyManagerScope,
-} from './policies.js';
-import { option, parseFlag } from './values/option-values.js';
+  type TOPOLOGY_POLICY_OPTIONS,
+} from './placement-options.js';
 
-/** How to place one request: {@link PlacementOptions} and those of the request, checked. */
-export interface Placement {
-  readonly cpuPolicy: CpuManagerPolicy;
-  readonly fullPhysicalCpusOnly: boolean;
-  readonly distributeAcrossNuma: boolean;
-  readonly alignBySocket: boolean;
-  readonly distributeAcrossCores: boolean;
-  readonly preferAlignByUncoreCache: boolean;
-  /** True if the grant holds the SMT siblings of its CPUs too, and keeps them idle. */
-  readonly holdSiblings: boolean;
-  readonly isolation: IsolationChoice;
-  readonly memoryPolicy: MemoryManagerPolicy;
-  readonly topologyPolicy: TopologyManagerPolicy;
-  readonly preferClosest: boolean;
-  readonly maxNumaNodes: number;
-  readonly scope: TopologyManagerScope;
+/** How to place one request: the options of its manager and its own, checked. */
+export interface Placement
+  extends FieldsOf<typeof PLACEMENT_OPTIONS>,
+    FieldsOf<typeof CPU_POLICY_OPTIONS>,
+    FieldsOf<typeof TOPOLOGY_POLICY_OPTIONS> {
   /** The machine's setting, which {@link placementUnder} fills in before a decision. */
   readonly kubeletVersion: KubeletVersion;
-  /** True if init containers go to NUMA nodes where the whole pod fits. */
-  readonly initContainerLookahead: boolean;
-  /** True if only hugepages that the kernel has free count. */
-  readonly strictHugepages: boolean;
-  /** The rules for the choice of NUMA nodes. */
-  readonly choice: PlacementChoice;
 }
 
 /** True if the policy rejects what it cannot align. */
@@ -56,43 +30,23 @@ export const isStrict = ({ topologyPolicy }: Placement): boolean =>
 // The key in a grant's record that stands for the choice `joint`.
 const JOINT_OPTION = 'joint-placement';
 
-const CPU_OPTIONS = {
-  'full-pcpus-only': 'fullPhysicalCpusOnly',
-  'distribute-cpus-across-numa': 'distributeAcrossNuma',
-  'align-by-socket': 'alignBySocket',
-  'distribute-cpus-across-cores': 'distributeAcrossCores',
-  'prefer-align-cpus-by-uncorecache': 'preferAlignByUncoreCache',
-} as const satisfies Partial<Record<keyof CpuManagerPolicyOptions, keyof Placement>>;
+const NAMES = Object.keys(PLACEMENT_OPTIONS) as (keyof Options)[];
+const ROWS = rowsOf(PLACEMENT_OPTIONS);
+const RECORDED_ROWS = ROWS.flatMap(([name, { field, recorded }]) =>
+  recorded === false ? [] : [[recorded === true ? name : recorded, field as FlagField] as const],
+);
 
-const CPU_OPTION_FIELDS = Object.entries(CPU_OPTIONS) as [
-  keyof typeof CPU_OPTIONS,
-  (typeof CPU_OPTIONS)[keyof typeof CPU_OPTIONS],
-][];
-
-// Groups of options of which the kubelet accepts at most one.
-const EXCLUSIVE_OPTIONS = [
-  ['full-pcpus-only', 'distribute-cpus-across-cores'],
-  ['distribute-cpus-across-numa', 'distribute-cpus-across-cores', 'prefer-align-cpus-by-uncorecache'],
-] as const;
+/** The fields that are flags. */
+type FlagField = {
+  [Field in keyof Placement]: Placement[Field] extends boolean ? Field : never;
+}[keyof Placement];
 
 export const DEFAULT_PLACEMENT: Placement = Object.freeze({
-  cpuPolicy: 'static',
-  fullPhysicalCpusOnly: false,
-  distributeAcrossNuma: false,
-  alignBySocket: false,
-  distributeAcrossCores: false,
-  preferAlignByUncoreCache: false,
-  holdSiblings: false,
-  isolation: 'never',
-  memoryPolicy: 'Static',
-  topologyPolicy: 'best-effort',
-  preferClosest: false,
-  maxNumaNodes: Number.POSITIVE_INFINITY,
-  scope: 'container',
+  ...(Object.fromEntries(ROWS.map(([, row]) => [row.field, row.default])) as Omit<
+    Placement,
+    'kubeletVersion'
+  >),
   kubeletVersion: DEFAULT_VERSION,
-  initContainerLookahead: false,
-  strictHugepages: false,
-  choice: 'kubelet',
 });
 
 // Placements of other versions, a cache: placements never change.
@@ -109,43 +63,6 @@ export function placementUnder(kubeletVersion: KubeletVersion, placement: Placem
   return other;
 }
 
-// The least value that the kubelet accepts.
-const LEAST_MAX_NUMA_NODES = 8;
-
-/** @throws ERR_INVALID_OPTION */
-export function parseTopologyPolicy(value: unknown, name = 'policy'): TopologyManagerPolicy {
-  return option.oneOf(value, name, TOPOLOGY_MANAGER_POLICIES);
-}
-
-/** @throws ERR_INVALID_OPTION */
-export function parseTopologyPolicyOptions(
-  options: unknown,
-  defaults: Pick<Placement, 'preferClosest' | 'maxNumaNodes'> = DEFAULT_PLACEMENT,
-): Pick<Placement, 'preferClosest' | 'maxNumaNodes'> {
-  let { preferClosest, maxNumaNodes } = defaults;
-  if (options === undefined) return { preferClosest, maxNumaNodes };
-  const [closest, most] = ['prefer-closest-numa-nodes', 'max-allowable-numa-nodes'] as const;
-  const values = checkOptions(options, [closest, most], 'topologyManagerPolicyOptions');
-  if (values[closest] !== undefined) preferClosest = parseFlag(values[closest], closest);
-  if (values[most] !== undefined) {
-    const text = String(values[most]);
-    maxNumaNodes = Number(text);
-    if (!/^\d{1,9}$/.test(text) || maxNumaNodes < LEAST_MAX_NUMA_NODES) {
-      invalidOption(most, values[most], `a whole number of NUMA nodes, at least ${LEAST_MAX_NUMA_NODES}`);
-    }
-  }
-  return { preferClosest, maxNumaNodes };
-}
-
-function parseCpuPolicyOptions(options: unknown, defaults: Placement): Partial<Placement> {
-  const values = checkOptions(options, [...Object.keys(CPU_OPTIONS), STRICT], 'cpuManagerPolicyOptions');
-  const placement: { -readonly [Field in keyof Placement]?: Placement[Field] } = {};
-  for (const [name, field] of CPU_OPTION_FIELDS) {
-    placement[field] = values[name] === undefined ? defaults[field] : parseFlag(values[name], name);
-  }
-  return placement;
-}
-
 function failExclusive(names: readonly string[], why: string): never {
   throw new NumalignError('ERR_INVALID_OPTION', `${names.join(' and ')} exclude each other: ${why}`, {
     value: names,
@@ -155,90 +72,46 @@ function failExclusive(names: readonly string[], why: string): never {
 
 function checkCombination(placement: Placement): void {
   for (const group of EXCLUSIVE_OPTIONS) {
-    let count = 0;
-    for (const name of group) if (placement[CPU_OPTIONS[name]]) count++;
-    const set = count > 1 ? group.filter((name) => placement[CPU_OPTIONS[name]]) : [];
-    if (count > 1) failExclusive(set, 'set one of them');
+    const set = group.filter((name) => placement[CPU_POLICY_OPTIONS[name].field]);
+    if (set.length > 1) failExclusive(set, 'set one of them');
   }
   if (placement.alignBySocket && placement.topologyPolicy === 'single-numa-node') {
     failExclusive(['align-by-socket', 'single-numa-node'], 'a socket may have several NUMA nodes');
   }
 }
 
-const REQUEST_NAMES = { policy: 'policy', scope: 'scope' };
+type Options = { readonly [Name in keyof typeof PLACEMENT_OPTIONS]?: unknown };
 
 /**
- * The placement of `options`, with `defaults` for those left out.
+ * The placement of `options`, with `defaults` for those left out. `nameOf`: what errors call an
+ * option.
  * @throws ERR_INVALID_OPTION for wrong values, and for combinations that the kubelet refuses
  */
 export function parsePlacement(
-  options: {
-    readonly [Name in keyof RequestPlacementOptions | 'cpuManagerPolicy' | 'memoryManagerPolicy']?: unknown;
-  },
+  options: Options,
   defaults: Placement = DEFAULT_PLACEMENT,
-  names: { readonly policy: string; readonly scope: string } = REQUEST_NAMES,
+  nameOf = (name: keyof Options): string => name,
 ): Placement {
-  const { policy, scope, cpuManagerPolicy, cpuManagerPolicyOptions, topologyManagerPolicyOptions, smt } =
-    options;
-  const {
-    memoryManagerPolicy,
-    isolation,
-    initContainerLookahead,
-    strictHugepages,
-    placement: choice,
-  } = options;
   // Most requests leave out all of them.
-  const isNothing =
-    policy === undefined &&
-    scope === undefined &&
-    cpuManagerPolicy === undefined &&
-    cpuManagerPolicyOptions === undefined &&
-    memoryManagerPolicy === undefined &&
-    topologyManagerPolicyOptions === undefined &&
-    smt === undefined &&
-    isolation === undefined &&
-    initContainerLookahead === undefined &&
-    strictHugepages === undefined &&
-    choice === undefined;
-  if (isNothing) return defaults;
-  if (smt !== undefined) option.oneOf(smt, 'smt', ['hold-sibling']);
-  const placement: Placement = {
-    ...defaults,
-    ...(policy !== undefined && { topologyPolicy: parseTopologyPolicy(policy, names.policy) }),
-    ...(scope !== undefined && { scope: option.oneOf(scope, names.scope, ['container', 'pod']) }),
-    ...(cpuManagerPolicy !== undefined && {
-      cpuPolicy: option.oneOf(cpuManagerPolicy, 'cpuManagerPolicy', CPU_MANAGER_POLICIES),
-    }),
-    ...(memoryManagerPolicy !== undefined && {
-      memoryPolicy: option.oneOf(memoryManagerPolicy, 'memoryManagerPolicy', [
-        'None',
-        'Static',
-        'BestEffort',
-      ]),
-    }),
-    ...(cpuManagerPolicyOptions !== undefined && parseCpuPolicyOptions(cpuManagerPolicyOptions, defaults)),
-    ...parseTopologyPolicyOptions(topologyManagerPolicyOptions, defaults),
-    ...(smt !== undefined && { holdSiblings: true }),
-    ...(isolation !== undefined && {
-      isolation: option.oneOf(isolation, 'isolation', ISOLATION_CHOICES),
-    }),
-    ...(initContainerLookahead !== undefined && {
-      initContainerLookahead: option.flag(initContainerLookahead, 'initContainerLookahead'),
-    }),
-    ...(strictHugepages !== undefined && {
-      strictHugepages: option.flag(strictHugepages, 'strictHugepages'),
-    }),
-    ...(choice !== undefined && { choice: option.oneOf(choice, 'placement', PLACEMENT_CHOICES) }),
-  };
+  const given = NAMES.filter((name) => options[name] !== undefined);
+  if (given.length === 0) return defaults;
+  const fields: Record<string, unknown> = { ...defaults };
+  for (const name of given) readOption(PLACEMENT_OPTIONS[name], options[name], nameOf(name), fields);
+  const placement = fields as unknown as Placement;
   checkCombination(placement);
-  if (placement.cpuPolicy === 'none' && Object.keys(cpuManagerPolicyOptions ?? {}).length > 0) {
-    invalidOption('cpuManagerPolicyOptions', cpuManagerPolicyOptions, 'left out with the CPU policy none');
-  }
-  if (placement.cpuPolicy === 'none' && placement.holdSiblings)
-    invalidOption('smt', smt, 'left out with the CPU policy none');
-  if (placement.cpuPolicy === 'none' && placement.isolation !== 'never')
-    invalidOption('isolation', isolation, "'never' with the CPU policy none");
+  if (placement.cpuPolicy === 'none') checkNoCpus(placement, options);
   return Object.freeze(placement);
+}
+
+function checkNoCpus(
+  { holdSiblings, isolation }: Placement,
+  { cpuManagerPolicyOptions: cpuOptions, smt, isolation: given }: Options,
+): void {
+  const why = 'with the CPU policy none';
+  if (Object.keys(cpuOptions ?? {}).length > 0)
+    invalidOption('cpuManagerPolicyOptions', cpuOptions, `left out ${why}`);
+  if (holdSiblings) invalidOption('smt', smt, `left out ${why}`);
+  if (isolation !== 'never') invalidOption('isolation', given, `'never' ${why}`);
 }
 
 // A cache: placements never change, and most requests have that of their manager.
@@ -256,28 +129,25 @@ export function placementOptions(placement: Placement): Readonly<Record<string, 
 
 /** All options of a manager with this placement. */
 export function managerPlacement(placement: Placement): Readonly<Required<PlacementOptions>> {
-  const { cpuPolicy, memoryPolicy, topologyPolicy, preferClosest, maxNumaNodes, scope } = placement;
-  const { initContainerLookahead, strictHugepages, choice } = placement;
-  const most = maxNumaNodes === Number.POSITIVE_INFINITY ? {} : { 'max-allowable-numa-nodes': maxNumaNodes };
-  const cpuOptions = CPU_OPTION_FIELDS.map(([name, field]) => [name, placement[field]]);
-  return Object.freeze({
-    cpuManagerPolicy: cpuPolicy,
-    cpuManagerPolicyOptions: Object.freeze(cpuPolicy === 'none' ? {} : Object.fromEntries(cpuOptions)),
-    memoryManagerPolicy: memoryPolicy,
-    topologyManagerPolicy: topologyPolicy,
-    topologyManagerPolicyOptions: Object.freeze({ 'prefer-closest-numa-nodes': preferClosest, ...most }),
-    topologyManagerScope: scope,
-    initContainerLookahead,
-    strictHugepages,
-    placement: choice,
+  const options = writtenOptions(PLACEMENT_OPTIONS, namesOf(PLACEMENT_OPTIONS, 'manager'), placement);
+  const isNone = placement.cpuPolicy === 'none';
+  return Object.freeze({ ...options, ...(isNone && { cpuManagerPolicyOptions: Object.freeze({}) }) });
+}
+
+function writtenOptions(table: OptionTables, names: readonly string[], placement: Placement) {
+  const entries = names.flatMap((name): [string, unknown][] => {
+    const entry = table[name]!;
+    if ('rows' in entry) return [[name, writtenOptions(entry.rows, Object.keys(entry.rows), placement)]];
+    const value = placement[entry.field as keyof Placement];
+    // No limit is no option.
+    return value === Number.POSITIVE_INFINITY ? [] : [[name, value]];
   });
+  return Object.freeze(Object.fromEntries(entries)) as Required<PlacementOptions>;
 }
 
 function findOptions(placement: Placement): Readonly<Record<string, boolean>> {
   const options: Record<string, boolean> = {};
-  for (const [name, field] of CPU_OPTION_FIELDS) options[name] = placement[field];
-  options['prefer-closest-numa-nodes'] = placement.preferClosest;
-  options['hold-sibling'] = placement.holdSiblings;
+  for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
   if (placement.choice === 'joint') options[JOINT_OPTION] = true;
   return Object.freeze(options);
 }
@@ -291,15 +161,13 @@ export function recordedPlacement(
   }: { readonly policy: string; readonly scope: string; readonly options: Readonly<Record<string, boolean>> },
   defaults: Placement,
 ): Placement {
-  const cpu = CPU_OPTION_FIELDS.map(([name, field]) => [field, options[name] ?? defaults[field]]);
+  const flags = RECORDED_ROWS.map(([name, field]) => [field, options[name] ?? defaults[field]]);
   return Object.freeze({
     ...defaults,
-    ...Object.fromEntries(cpu),
+    ...Object.fromEntries(flags),
     cpuPolicy: 'static',
-    topologyPolicy: parseTopologyPolicy(policy),
-    scope: option.oneOf(scope, 'scope', ['container', 'pod']),
-    preferClosest: options['prefer-closest-numa-nodes'] ?? defaults.preferClosest,
-    holdSiblings: options['hold-sibling'] ?? defaults.holdSiblings,
+    topologyPolicy: PLACEMENT_OPTIONS.policy.check(policy, 'policy'),
+    scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
     choice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
   });

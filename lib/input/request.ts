@@ -8,8 +8,10 @@ import type { Topology } from '../machine/topology.js';
 import { type CpuRange, parseElastic } from './elastic.js';
 import { type AimedLevel, parseAim } from './enforcement-options.js';
 import { MOVABLE, type MovableOptions, parseMovable } from './movable.js';
+import { namesOf } from './option-table.js';
 import { type OwnerChoice, parseOwner } from './owner.js';
 import { type Placement, parsePlacement } from './placement.js';
+import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from './placement-options.js';
 import {
   CONTAINER_NAME,
   guaranteedPod,
@@ -23,7 +25,6 @@ import {
   parseResources,
   type ResourceAmounts,
 } from './pods/resource-amounts.js';
-import type { RequestPlacementOptions } from './policies.js';
 import { parseQuiet, parseRequiredQuiet, type QuietOptions } from './quiet.js';
 import { isMemoryType } from './values/memory-types.js';
 import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
@@ -187,39 +188,35 @@ export interface AdmissionRequest {
 }
 
 /** The names of {@link RequestOptions}. */
-export const REQUEST_OPTIONS = [
-  'owner',
-  'policy',
-  'scope',
-  'cpuManagerPolicyOptions',
-  'topologyManagerPolicyOptions',
-  'initContainerLookahead',
-  'strictHugepages',
-  'placement',
-  'smt',
-  'require',
-  'enforcement',
-  'unmovableMembers',
-  'quiet',
-  'isolation',
-  'onTaken',
-  'mixed',
-  'movable',
-  'signal',
-  'wait',
-] as const satisfies readonly (keyof RequestOptions)[];
+export const REQUEST_OPTIONS: readonly string[] = [
+  ...namesOf(PLACEMENT_OPTIONS, 'request'),
+  ...Object.keys({
+    owner: true,
+    require: true,
+    enforcement: true,
+    unmovableMembers: true,
+    quiet: true,
+    onTaken: true,
+    mixed: true,
+    movable: true,
+    signal: true,
+    wait: true,
+  } satisfies Record<Exclude<keyof RequestOptions, keyof RequestPlacementOptions>, true>),
+];
 
 /** The names of {@link AcquireOptions}. */
-export const ACQUIRE_OPTIONS = [
-  'cpu',
-  'weight',
-  'parts',
-  'memory',
-  'resources',
-  'name',
-  'optional',
+export const ACQUIRE_OPTIONS: readonly string[] = [
+  ...Object.keys({
+    cpu: true,
+    weight: true,
+    parts: true,
+    memory: true,
+    resources: true,
+    name: true,
+    optional: true,
+  } satisfies Record<Exclude<keyof AcquireOptions, keyof RequestOptions> | 'optional', true>),
   ...REQUEST_OPTIONS,
-] as const satisfies readonly (keyof AcquireOptions | 'optional')[];
+];
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
   const { signal, wait = false, cpuManagerPolicyOptions } = options;

@@ -11,6 +11,21 @@ export async function commandLine() {
   return { createProgram, fillProse };
 }
 
+/** The rows of the tables of options by name, those of groups too, and what excludes what. */
+export async function optionTables() {
+  const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { rowsOf }] = await Promise.all([
+    dist('input/placement-options.js'),
+    dist('input/machine-options.js'),
+    dist('input/option-table.js'),
+  ]);
+  const inGroups = Object.fromEntries(rowsOf(PLACEMENT_OPTIONS));
+  return {
+    rows: { ...PLACEMENT_OPTIONS, ...MACHINE_OPTIONS, ...inGroups },
+    excludedBy,
+    ofMachine: MACHINE_OPTIONS,
+  };
+}
+
 /**
  * Every metric, as prom-client has it, of a machine that is simulated; with the name that it has in
  * OpenTelemetry, if it is there too.

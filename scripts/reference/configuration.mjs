@@ -90,7 +90,12 @@ function section(source, exported, described) {
   parts.push(...bases.filter((base) => !isShown(base)).map((base) => fill(baseLine(base, exported))));
   const shown = bases.filter(isShown).flatMap((base) => source.ownMembersOf(source.find(base.name)));
   const own = [...source.ownMembersOf(described), ...shown];
-  if (own.length > 0) parts.push(optionTable(own, exported, 'option'));
+  const { rows } = exported.tables;
+  const isOfManager = (each) => name === 'RequestPlacementOptions' && rows[each.name].by === 'both';
+  const only = own.filter(isOfManager).map((each) => each.name);
+  if (only.length > 0) parts.push(fill(baseLine({ name: 'PlacementOptions', only }, exported)));
+  const rest = own.filter((each) => !isOfManager(each));
+  if (rest.length > 0) parts.push(optionTable(rest, exported, 'option'));
   return parts;
 }
 
@@ -100,14 +105,25 @@ function baseLine({ name, without, only, isOfNode }, { places }) {
   return `Also every option of ${target}${without ? ` but ${names(without)}` : ''}.`;
 }
 
-function optionTable(members, { places }, head) {
-  const rows = members.map(({ name, type, signatures, doc }) => {
-    const said = partsOfDoc(doc);
+function optionTable(members, { places, tables }, head) {
+  const rows = members.map(({ name, type, signatures, doc, symbol }) => {
+    const said = { ...(type !== '' && ofTable(symbol, tables)), ...partsOfDoc(doc) };
     const md = (text = '') => markdownOf(text, PAGE, places).replace(/\n+/g, ' ');
     const code = typed(signatures[0] ?? type, PAGE, places);
-    return [`\`${name}\``, code, md(said.text), md(said.default)];
+    return [`\`${name}\``, code, md([said.text, said.notWith].filter(Boolean).join(' ')), md(said.default)];
   });
   return table([head, 'type', 'meaning', 'default'], rows);
+}
+
+// What the table of an option says, beside its doc comment.
+function ofTable({ name, declarations }, { rows, excludedBy }) {
+  // A row is an assignment in the table.
+  if (!declarations.some(({ initializer }) => initializer)) return {};
+  const excluded = [...new Set(excludedBy(name))];
+  return {
+    default: `\`${rows[name].default}\``,
+    ...(excluded.length > 0 && { notWith: `Not with ${names(excluded)}.` }),
+  };
 }
 
 // The functions and methods that take these options.
@@ -138,5 +154,21 @@ function documentSection(source, exported, file, name, head) {
     return [`\`${each}\``, md(said.text), ...(head === 'field' ? [md(said.default)] : [])];
   });
   const heads = head === 'field' ? [head, 'meaning', "Kubernetes' default"] : [head, 'meaning'];
-  return [fill(text), table(heads, rows)];
+  return [fill(text), table(heads, [...(head === 'field' ? kubeletFields(exported) : []), ...rows])];
+}
+
+// The fields of a KubeletConfiguration that set the options of tables.
+function kubeletFields({ tables: { rows, ofMachine }, places }) {
+  return Object.entries(rows)
+    .filter(([, { kubelet }]) => kubelet)
+    .map(([name, { kubelet }]) => {
+      const type = name in ofMachine ? 'MachineOptions' : 'PlacementOptions';
+      const meaning = [`Like {@link ${type}.${name}}.`, kubelet.note].filter(Boolean).join(' ');
+      const isWord = typeof kubelet.default === 'string';
+      return [
+        `\`${kubelet.name ?? name}\``,
+        markdownOf(meaning, PAGE, places),
+        isWord ? `\`${kubelet.default}\`` : 'none',
+      ];
+    });
 }

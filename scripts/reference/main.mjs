@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../steps.mjs';
 import { apiPage } from './api.mjs';
-import { allMetrics, commandLine } from './built.mjs';
+import { allMetrics, commandLine, optionTables } from './built.mjs';
 import { commandLinePage } from './command-line.mjs';
 import { configurationPage } from './configuration.mjs';
 import { errorsPage } from './errors.mjs';
@@ -17,7 +17,7 @@ const exported = publicExports(source);
 const pages = {
   'api.md': apiPage(source, exported),
   'command-line.md': commandLinePage(await commandLine()),
-  'configuration.md': configurationPage(source, exported),
+  'configuration.md': configurationPage(source, { ...exported, tables: await optionTables() }),
   'errors.md': errorsPage(source, exported),
   'metrics.md': metricsPage(source, exported, await allMetrics()),
 };

@@ -91,10 +91,14 @@ export class Source {
       .map((member) => this.#member(member));
   }
 
-  /** The members that an interface declares itself. */
+  /** The members that an interface declares itself, and before them those from a table of options. */
   ownMembersOf(described) {
-    const isOwn = ({ declarations }) => declarations.some(({ parent }) => parent === described.node);
-    return this.membersOf(described).filter(({ symbol }) => isOwn(symbol));
+    const members = this.membersOf(described);
+    const declares = (test) => members.filter(({ symbol }) => symbol.declarations.some(test));
+    return [
+      ...(isOfTable(described) ? declares(ts.isPropertyAssignment) : []),
+      ...declares(({ parent }) => parent === described.node),
+    ];
   }
 
   #member(symbol) {
@@ -154,7 +158,7 @@ export class Source {
    */
   basesOf({ node }) {
     return (node.heritageClauses ?? []).flatMap((clause) =>
-      clause.types.map(({ expression, typeArguments = [] }) => {
+      clause.types.filter(isNoTable).map(({ expression, typeArguments = [] }) => {
         const name = expression.getText();
         const [base, keys] = typeArguments;
         if (name !== 'Omit' && name !== 'Pick') return { name, isOfNode: !this.#isOfLib(expression) };
@@ -217,6 +221,11 @@ export class Source {
     return [...text.matchAll(/\b[A-Z]\w+/g)].map(([name]) => name);
   }
 }
+
+// `extends OptionsOf<typeof TABLE>`
+const isNoTable = ({ expression }) => expression.getText() !== 'OptionsOf';
+
+const isOfTable = ({ node }) => (node.heritageClauses ?? []).some((clause) => !clause.types.every(isNoTable));
 
 function nameOf(node) {
   const text = node.name.getText();

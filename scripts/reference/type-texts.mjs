@@ -24,6 +24,7 @@ export const textOf = (node) =>
 export class TypeTexts {
   #checker;
   #exported = new Set();
+  #aliases = new Map();
 
   constructor(checker) {
     this.#checker = checker;
@@ -31,7 +32,12 @@ export class TypeTexts {
 
   /** Names that the reference describes. */
   markExported(symbols) {
-    for (const symbol of symbols) this.#exported.add(symbol);
+    for (const symbol of symbols) {
+      this.#exported.add(symbol);
+      const [node] = symbol.declarations ?? [];
+      const list = node && ts.isTypeAliasDeclaration(node) && node.type.objectType?.type?.exprName;
+      if (list) this.#aliases.set(this.#declarationOf(list), symbol.name);
+    }
   }
 
   /** The text of a type. */
@@ -52,7 +58,32 @@ export class TypeTexts {
   /** The type of a member or a constant. */
   ofSymbol(symbol, nodes) {
     const typed = nodes.find(({ type }) => type);
-    return typed ? this.of(typed.type) : this.#written(this.#checker.getTypeOfSymbol(symbol));
+    if (typed) return this.of(typed.type);
+    const text = () => this.#written(this.#checker.getTypeOfSymbol(symbol));
+    // Every option of a table can be left out.
+    return ts.isPropertyAssignment(nodes[0])
+      ? (this.#ofRow(nodes[0]) ?? text().replace(/ \| undefined$/, ''))
+      : text();
+  }
+
+  // What an option of a table takes: the first parameter of the check's type, or the type of the
+  // words in its list.
+  #ofRow({ initializer }) {
+    if (!ts.isCallExpression(initializer)) return undefined;
+    if (initializer.typeArguments) return this.of(initializer.typeArguments[0]);
+    const check = initializer.arguments[0].properties?.find(({ name }) => name.getText() === 'check');
+    if (!check) return undefined;
+    const { initializer: value = check.name } = check;
+    if (ts.isCallExpression(value)) return this.#aliases.get(this.#declarationOf(value.arguments[0]));
+    const [given] = this.#declarationOf(value).type.typeArguments;
+    return this.of(given);
+  }
+
+  #declarationOf(name) {
+    const symbol = this.#checker.getSymbolAtLocation(name);
+    if (!symbol) return undefined;
+    return (symbol.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(symbol) : symbol)
+      .declarations[0];
   }
 
   signature(name, node) {

@@ -91,7 +91,7 @@ describe('a pod', () => {
     first.close();
     const again = await simulate(MACHINE, {
       stateDir,
-      topologyManagerPolicy: 'single-numa-node',
+      policy: 'single-numa-node',
       cpuManagerPolicyOptions: { 'full-pcpus-only': true },
     });
     const placed = await again.admit(request);
@@ -131,7 +131,7 @@ describe('a pod', () => {
   });
 
   it('is on disk with its hint, kinds and requests', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
+    const manager = await simulate(MACHINE, { scope: 'pod' });
     await manager.admit({ uid: 'web', name: 'web-1', ...pod(2) });
     const state = membersOf(manager.stateDir);
     expect(state.pods[0]).toMatchObject({ uid: 'web', name: 'web-1', policy: 'best-effort', scope: 'pod' });
@@ -160,7 +160,7 @@ describe('the text of a pod', () => {
 
 describe('plan', () => {
   it('decides like admit, and changes nothing', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(MACHINE, { policy: 'restricted' });
     await manager.admit(pod(3));
     for (const cpu of [1, 5, 7, 9, 12, 13]) {
       const { generation, grants } = { generation: manager.generation(), grants: manager.grants() };
@@ -182,7 +182,7 @@ describe('plan', () => {
   });
 
   it('has custom providers allocate and release at once', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(MACHINE, { policy: 'single-numa-node' });
     const gpus = new DeviceProvider('example.com/gpu', [1, 1]);
     manager.addHintProvider(gpus);
     const both = (name: string) => guaranteed(name, { cpu: 1, 'example.com/gpu': 1 });
@@ -221,7 +221,7 @@ describe('plan', () => {
 describe('a rejection', () => {
   it('explains itself: the request, free and possible resources, the hints, the holders, and policies that would admit', async () => {
     const manager = await simulate(MACHINE, {
-      topologyManagerPolicy: 'single-numa-node',
+      policy: 'single-numa-node',
       reservedSystemCPUs: '0-1',
     });
     await manager.admit({ uid: 'db', name: 'database', ...pod(5) });
@@ -289,7 +289,7 @@ describe('a rejection', () => {
   ] as const)(
     'says how many %s can be had with %j instead of %i, and these can be',
     async (_, options, cpu, valid, most) => {
-      const manager = await simulate('package:1 core:4 pu:2', { topologyManagerPolicy: 'none' });
+      const manager = await simulate('package:1 core:4 pu:2', { policy: 'none' });
       const error = await errorOf(() => manager.acquire({ ...options, cpu }));
       expect([error.details.value, error.details.valid]).toEqual([cpu, valid]);
       await manager.acquire({ ...options, ...most });
@@ -309,7 +309,7 @@ describe('a rejection', () => {
   });
 
   it('has the holders of a custom provider, if it reports them, and the pod’s own resources', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(MACHINE, { policy: 'single-numa-node' });
     manager.addHintProvider(new DeviceProvider('example.com/gpu', [1, 1]));
     manager.addHintProvider({
       ...{ name: 'odd', hints: () => ({ odd: null }), allocate() {}, release() {} },
@@ -334,7 +334,7 @@ describe('a rejection', () => {
   });
 
   it('names no policy if none would admit', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(MACHINE, { policy: 'restricted' });
     const { explanation } = (await errorOf(() => manager.admit(pod(17)))).details as {
       explanation: Explanation;
     };
@@ -349,7 +349,7 @@ describe('a rejection on a machine of many nodes', () => {
     ['34 nodes', 'package:2 numa:17 core:2 pu:1', 40],
     ['17 nodes', 'numa:17 core:2 pu:1', 30],
   ])('is fast, and can be printed: %s', async (_, synthetic, cpu) => {
-    const manager = await simulate(synthetic, { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(synthetic, { policy: 'single-numa-node' });
     const time = cpuTimeOf(() => {
       const plan = manager.plan(pod(cpu));
       expect(plan.reason).toBe('TopologyAffinityError');
@@ -424,7 +424,7 @@ describe("smt: 'hold-sibling'", () => {
   });
 
   it('counts cores, not CPUs: a node of four cores holds four such CPUs', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(MACHINE, { policy: 'single-numa-node' });
     expect(manager.plan(pod(5), { smt: 'hold-sibling' }).reason).toBe('TopologyAffinityError');
     const [container] = (await manager.admit(pod(4), { smt: 'hold-sibling' })).containers;
     expect(container!.hint).toEqual({ nodes: NodeSet.of(0), preferred: true });
@@ -438,8 +438,8 @@ describe('the machine’s options', () => {
     kind: 'KubeletConfiguration',
     cpuManagerPolicy: 'static',
     cpuManagerPolicyOptions: { 'full-pcpus-only': 'true', 'strict-cpu-reservation': 'true' },
-    topologyManagerPolicy: 'restricted',
-    topologyManagerScope: 'pod',
+    policy: 'restricted',
+    scope: 'pod',
     systemReserved: { cpu: '500m', memory: '1Gi' },
     kubeReserved: { cpu: '1200m' },
     maxPods: 110,
@@ -466,7 +466,7 @@ describe('the machine’s options', () => {
     const lenient = await simulate(MACHINE, {
       kubeletConfiguration: kubelet,
       cpuManagerPolicyOptions: {},
-      topologyManagerPolicy: 'none',
+      policy: 'none',
       reservedSystemCPUs: '15',
     });
     expect(String(lenient.settings().reservedSystemCPUs)).toBe('15');
@@ -564,7 +564,7 @@ describe('the machine’s options', () => {
     ],
     [
       'align-by-socket with single-numa-node',
-      { topologyManagerPolicy: 'single-numa-node', cpuManagerPolicyOptions: { 'align-by-socket': true } },
+      { policy: 'single-numa-node', cpuManagerPolicyOptions: { 'align-by-socket': true } },
     ],
     [
       'options with the CPU policy none',
@@ -575,8 +575,8 @@ describe('the machine’s options', () => {
       { strictCPUReservation: false, cpuManagerPolicyOptions: { 'strict-cpu-reservation': true } },
     ],
     ['an unknown option', { cpuManagerPolicyOptions: { 'full-cpus-only': true } as object }],
-    ['an unknown policy', { topologyManagerPolicy: 'best' as 'none' }],
-    ['an unknown scope', { topologyManagerScope: 'node' as 'pod' }],
+    ['an unknown policy', { policy: 'best' as 'none' }],
+    ['an unknown scope', { scope: 'node' as 'pod' }],
     ['a negative reservation', { systemReserved: { cpu: -1 } }],
     ['a KubeletConfiguration of another kind', { kubeletConfiguration: { kind: 'Pod' } }],
   ])('are refused with the kubelet’s errors: %s', async (_, options) => {
@@ -596,9 +596,9 @@ describe('the machine’s options', () => {
     const tenNodes = 'numa:10 core:2 pu:1';
     const limited: ManagerOptions = { topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': '8' } };
     expect((await errorOf(() => simulate(tenNodes, limited))).message).toMatch(/10 NUMA nodes, more than 8/);
-    await simulate(tenNodes, { ...limited, topologyManagerPolicy: 'none' });
+    await simulate(tenNodes, { ...limited, policy: 'none' });
     await simulate(tenNodes);
-    const manager = await simulate(tenNodes, { ...limited, topologyManagerPolicy: 'none' });
+    const manager = await simulate(tenNodes, { ...limited, policy: 'none' });
     expect((await errorOf(() => manager.admit(pod(1), { policy: 'restricted' }))).code).toBe(
       'ERR_INVALID_OPTION',
     );
@@ -683,7 +683,7 @@ describe('a custom hint provider', () => {
   });
 
   it('is asked for the pod in scope pod, with its peak needs', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
+    const manager = await simulate(MACHINE, { scope: 'pod' });
     const asked: unknown[] = [];
     manager.addHintProvider({
       ...quiet,
@@ -836,7 +836,7 @@ describe('a custom hint provider', () => {
   });
 
   it('has its hints counted whatever the name of its resource', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(MACHINE, { policy: 'restricted' });
     const named = (name: string, hints: HintProvider['hints']) =>
       manager.addHintProvider({ ...quiet, name, hints });
     const fine = [{ nodes: NodeSet.of(0), preferred: true }];
@@ -884,7 +884,7 @@ describe('a custom hint provider', () => {
   });
 
   it('cannot change the decision or the record', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
+    const manager = await simulate(MACHINE, { scope: 'pod' });
     manager.addHintProvider({
       ...quiet,
       hints: ({ requests }) => {
@@ -899,7 +899,7 @@ describe('a custom hint provider', () => {
   });
 
   it('is asked for resources whatever their names', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerScope: 'pod' });
+    const manager = await simulate(MACHINE, { scope: 'pod' });
     const asked: unknown[] = [];
     const hints: HintProvider['hints'] = ({ requests }) => {
       asked.push(requests.constructor);

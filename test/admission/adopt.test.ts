@@ -151,7 +151,7 @@ describe('an adopted pod', () => {
     'does not depend on the policy: %j',
     async (options) => {
       const { policy, ...others } = { policy: undefined, ...options };
-      const manager = await open({ ...others, ...(policy && { topologyManagerPolicy: policy }) });
+      const manager = await open({ ...others, ...(policy && { policy }) });
       await manager.adopt(FULL);
       expect(String(manager.grants()[0]!.cpus)).toBe('4-7,12');
     },
@@ -169,7 +169,7 @@ describe('an adopted pod', () => {
     const listen = (message: unknown) => void messages.push(message as AdmitMessage);
     subscribe('numalign:admit', listen);
     onTestFinished(() => void unsubscribe('numalign:admit', listen));
-    const manager = await open({ topologyManagerPolicy: 'restricted' });
+    const manager = await open({ policy: 'restricted' });
     await manager.adopt(FULL);
     await manager.adopt(FULL);
     await errorOf(() => manager.adopt({ uid: 'q', containers: [{ name: 'main', cpus: '4' }] }));

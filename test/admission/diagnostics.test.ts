@@ -115,7 +115,7 @@ describe('numalign:admit', () => {
 
   it('reports the request of a pod as a whole, and the parts of its containers', async () => {
     const manager = await simulate('numa:1(memory=8GiB) l3:2 core:4 pu:1', {
-      topologyManagerScope: 'pod',
+      scope: 'pod',
       featureGates: { PodLevelResourceManagers: true },
     });
     const messages = messagesOf('admit');
@@ -135,7 +135,7 @@ describe('numalign:admit', () => {
 
   it('reports no exclusive CPUs if the pod as a whole does not request a whole number', async () => {
     const manager = await simulate('numa:1(memory=8GiB) core:4 pu:1', {
-      topologyManagerScope: 'pod',
+      scope: 'pod',
       featureGates: { PodLevelResourceManagers: true },
     });
     const messages = messagesOf('admit');

@@ -84,7 +84,7 @@ describe.skipIf(!canReserve())('fewer free hugepages in the kernel than on recor
   it('count for a strict pod that requests them as a whole, too', async () => {
     reserveHugepages(8);
     const manager = await open({
-      ...{ strictHugepages: true, topologyManagerScope: 'pod', topologyManagerPolicy: 'best-effort' },
+      ...{ strictHugepages: true, scope: 'pod', policy: 'best-effort' },
       featureGates: { PodLevelResourceManagers: true },
     });
     reserveHugepages(3);

@@ -162,7 +162,7 @@ describe('a grant whose CPUs go offline', () => {
 
   it('gets them in every container of a pod that shares them, and in its bookings', async () => {
     const featureGates = { PodLevelResourceManagers: true };
-    const machine = await Machine.open({ topologyManagerScope: 'pod', featureGates });
+    const machine = await Machine.open({ scope: 'pod', featureGates });
     const own = guaranteed('own', { cpu: 2, memory: '1Mi' });
     const limits = { cpu: 5, memory: '2Mi' };
     const containers = [own, { name: 'a' }, { name: 'b' }];

@@ -77,7 +77,7 @@ describe('a planner', () => {
   });
 
   it('says that a pod is placed already, with its grant', async () => {
-    const manager = await newManager({ topologyManagerPolicy: 'restricted' });
+    const manager = await newManager({ policy: 'restricted' });
     const { containers } = await manager.admit(pod(2, 'web', 'some-uid'));
     const again = manager.planner().plan(pod(2, 'web', 'some-uid'), { policy: 'none' });
     expect(again).toMatchObject({

@@ -18,8 +18,8 @@ import { guaranteed, simulate } from '../support/simulated.js';
 const MANAGED: ManagerOptions = {
   kubeletVersion: 'v1.36',
   featureGates: { PodLevelResourceManagers: true },
-  topologyManagerScope: 'pod',
-  topologyManagerPolicy: 'restricted',
+  scope: 'pod',
+  policy: 'restricted',
   reservedSystemCPUs: '0-1',
 };
 const newManager = (options: ManagerOptions = {}) =>
@@ -104,7 +104,7 @@ describe('a pod with pod-level resources', () => {
     ['restricted', 'TopologyAffinityError'],
     ['single-numa-node', 'TopologyAffinityError'],
   ] as const)('is rejected under %s where nothing is left to share: %s', async (policy, reason) => {
-    const manager = await newManager({ topologyManagerPolicy: policy });
+    const manager = await newManager({ policy });
     const before = [manager.memory(), String(manager.sharedPool())];
     for (const [limits, resource] of [
       [{ cpu: 2, memory: '2Gi' }, 'cpu'],
@@ -157,7 +157,7 @@ describe('a pod with pod-level resources', () => {
   });
 
   it('has its exclusive containers placed one by one under scope container, and the others in the machine’s pool', async () => {
-    const manager = await newManager({ topologyManagerScope: 'container' });
+    const manager = await newManager({ scope: 'container' });
     const spec = whole(LIMITS, [OWN, SHARED]);
     const pod = await manager.admit(spec, { owner: 'persistent' });
     expect(pod.booking).toBeNull();
@@ -192,7 +192,7 @@ describe('a pod with pod-level resources', () => {
 
   it.each([
     ['under the gate', MANAGED],
-    ['one container at a time', { ...MANAGED, topologyManagerScope: 'container' }],
+    ['one container at a time', { ...MANAGED, scope: 'container' }],
     ['without the gate', { ...MANAGED, featureGates: { PodLevelResourceManagers: false } }],
   ] as const)(
     'is recognized by its amounts, even after the state is opened again: %s',
@@ -219,8 +219,8 @@ describe('a pod with pod-level resources', () => {
     },
   );
 
-  it.each(['pod', 'container'] as const)('cannot be resized in scope %s', async (topologyManagerScope) => {
-    const manager = await newManager({ topologyManagerScope });
+  it.each(['pod', 'container'] as const)('cannot be resized in scope %s', async (scope) => {
+    const manager = await newManager({ scope });
     await manager.admit(whole(LIMITS, [OWN]), { owner: 'persistent' });
     const pod = findPod(Ledger.open(manager.stateDir).read()!.assignments, 'web')!;
     const { placement } = parseConfig({});

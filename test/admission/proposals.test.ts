@@ -132,7 +132,7 @@ describe('the CPU Manager', () => {
     // A mask across sockets of minimal width is preferred too.
     for (const aligned of [false, true]) {
       const manager = await simulate('package:2 numa:4 core:16 pu:1', {
-        topologyManagerPolicy: 'restricted',
+        policy: 'restricted',
         cpuManagerPolicyOptions: { 'align-by-socket': aligned },
       });
       const container = guaranteed('a', { cpu: 4 * 16 - 8 });
@@ -157,8 +157,8 @@ describe('the Topology Manager', () => {
     ];
     const of = async (node: NodeSpec) =>
       simulate(await machineOf([node, node]), {
-        topologyManagerPolicy: 'single-numa-node',
-        topologyManagerScope: 'pod',
+        policy: 'single-numa-node',
+        scope: 'pod',
       });
     // 3 CPUs and 3G in all: neither 7 CPUs and 6G, nor the 2 CPUs and 3G of init containers alone.
     const admitted = await admit(await of({ cpus: 3, memory: 3 * G }), containers, pod);
@@ -174,7 +174,7 @@ describe('the Topology Manager', () => {
   });
 
   it('does not count ephemeral containers', async () => {
-    const manager = await simulate('numa:2 core:2 pu:1', { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate('numa:2 core:2 pu:1', { policy: 'single-numa-node' });
     const { metadata, spec } = {
       metadata: { uid: 'web', name: 'web' },
       spec: {
@@ -190,7 +190,7 @@ describe('the Topology Manager', () => {
     ['Burstable', { cpu: 1 }],
     ['BestEffort', {}],
   ])('aligns the devices of %s pods', async (_, requests) => {
-    const manager = await simulate('numa:2 core:2 pu:1', { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate('numa:2 core:2 pu:1', { policy: 'single-numa-node' });
     manager.registerDevices(GPU, [
       { id: 'gpu0', numaNodes: [0] },
       { id: 'gpu1', numaNodes: [1] },
@@ -221,7 +221,7 @@ describe('the Topology Manager', () => {
     const machine = await machineOf(QUARTER.map((distances) => ({ cpus: 4, memory: 8 * GI, distances })));
     const nodesOf = async (topologyManagerPolicyOptions: object) => {
       const manager = await simulate(machine, {
-        topologyManagerPolicy: 'restricted',
+        policy: 'restricted',
         topologyManagerPolicyOptions,
       });
       // Node 0 is full.
@@ -306,7 +306,7 @@ describe('the Memory Manager', () => {
     'makes %s reject a pod for which a group of two nodes has room, since one node could hold it',
     async (policy) => {
       const manager = await simulate(await nodes(2, { cpus: 4, memory: 10 * G }), {
-        topologyManagerPolicy: 'restricted',
+        policy: 'restricted',
       });
       expect(placeOf(await admit(manager, shared('15G')))).toBe('0,1');
       const second = { containers: shared('5G') } as never;
@@ -321,7 +321,7 @@ describe('the Memory Manager', () => {
       const machine = await machineOf(
         [0, 1].map((id) => (id === huge ? { ...node, hugepages: { 1048576: 1 } } : node)),
       );
-      const manager = await simulate(machine, { topologyManagerPolicy: 'single-numa-node' });
+      const manager = await simulate(machine, { policy: 'single-numa-node' });
       const pod = await admit(manager, shared('2Gi', { 'hugepages-1Gi': '1Gi' }));
       expect(pod.container('main').hint).toEqual({ nodes: NodeSet.of(huge), preferred: true });
     }

@@ -53,7 +53,7 @@ describe('a rejection', () => {
   });
 
   it('is not the result of a provider without hints', async () => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(MACHINE, { policy: 'restricted' });
     manager.addHintProvider({
       name: 'broken',
       hints: () => {

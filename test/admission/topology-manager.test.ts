@@ -17,7 +17,7 @@ async function machine(
   devices: Record<string, number[]>,
   synthetic = TWO_NODES,
 ) {
-  const manager = await simulate(synthetic, { topologyManagerPolicy: policy });
+  const manager = await simulate(synthetic, { policy });
   const providers = Object.entries(devices).map(([name, counts]) => new DeviceProvider(name, counts));
   for (const provider of providers) manager.addHintProvider(provider);
   return { manager, providers };

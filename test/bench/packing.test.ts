@@ -32,7 +32,7 @@ interface Arrival extends Amounts {
   duration: number;
 }
 
-const KUBELET = { topologyManagerPolicy: 'single-numa-node' };
+const KUBELET = { policy: 'single-numa-node' };
 const [BOTH, ONE, EIGHT] = MACHINES;
 const request = (cpu: number, gpu = 0) => ({ cpu, memory: GIB, gpu });
 

@@ -135,7 +135,7 @@ describe('B: running pods that the kubelet rejects after a restart stay as they 
 
   it('B2: with align-by-socket, on more NUMA nodes than their number of CPUs needs', async () => {
     const options = {
-      topologyManagerPolicy: 'restricted' as const,
+      policy: 'restricted' as const,
       cpuManagerPolicyOptions: { 'align-by-socket': true },
     };
     const manager = await simulate('package:2 numa:2 core:4 pu:1', options);
@@ -170,7 +170,7 @@ describe('B: running pods that the kubelet rejects after a restart stay as they 
   });
 
   it('B4: in pod scope, where the first container has less memory than the pod', async () => {
-    const options = { topologyManagerScope: 'pod', topologyManagerPolicy: 'single-numa-node' } as const;
+    const options = { scope: 'pod', policy: 'single-numa-node' } as const;
     const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
     const manager = await simulate(topology, options);
     const spec = {
@@ -220,7 +220,7 @@ describe('C: crashes of the kubelet', () => {
       { cpus: 4, memory: 8 * GI },
       { cpus: 4, memory: 8 * GI, hugepages: { [1024 * 1024]: 2 } },
     ]);
-    const manager = await simulate(topology, { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(topology, { policy: 'single-numa-node' });
     const admitted = await admit(manager, pod('huge', 2, '1Gi', { 'hugepages-1Gi': '2Gi' }));
     expect(admitted.container('main').memory).toEqual([
       { nodes: [1], type: 'memory', bytes: GI },
@@ -242,7 +242,7 @@ describe('D: hints that allocation cannot keep', () => {
     'D1: memory that is nowhere is no possible hint, under %s',
     async (policy, code, reason) => {
       const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
-      const manager = await simulate(topology, { topologyManagerPolicy: policy });
+      const manager = await simulate(topology, { policy });
       manager.registerDevices('example.com/gpu', [{ id: 'gpu0', numaNodes: [0] }]);
       const before = [manager.memory(), String(manager.freeCpus())];
       const greedy = pod('greedy', 2, '17Gi', { 'example.com/gpu': 1 });
@@ -276,7 +276,7 @@ describe('D: hints that allocation cannot keep', () => {
 
 describe('P: pods with resources as a whole', () => {
   const GATES = { kubeletVersion: 'v1.36', featureGates: { PodLevelResourceManagers: true } } as const;
-  const OPTIONS = { ...GATES, reservedSystemCPUs: '0', topologyManagerScope: 'pod' } as const;
+  const OPTIONS = { ...GATES, reservedSystemCPUs: '0', scope: 'pod' } as const;
   const machine = () => discover({ synthetic: 'package:2 numa:1(memory=8GiB) core:4 pu:2' });
   const whole = (uid: string, limits: ResourceAmounts, ...containers: ContainerSpec[]) => ({
     uid,
@@ -288,8 +288,8 @@ describe('P: pods with resources as a whole', () => {
 
   it.each(['best-effort', 'restricted', 'single-numa-node'] as const)(
     'P1: under %s a restart rejects none, and books none a second time',
-    async (topologyManagerPolicy) => {
-      const options = { ...OPTIONS, topologyManagerPolicy };
+    async (policy) => {
+      const options = { ...OPTIONS, policy };
       const manager = await simulate(await machine(), options);
       const spec = whole('web', LEFT, OWN, { name: 'shared' });
       const admitted = await admit(manager, spec);
@@ -300,8 +300,8 @@ describe('P: pods with resources as a whole', () => {
 
   it.each(['none', 'best-effort', 'restricted', 'single-numa-node'] as const)(
     'P2: under %s a container that shares asks for no memory, and rejects none',
-    async (topologyManagerPolicy) => {
-      const options = { ...GATES, reservedSystemCPUs: '0', topologyManagerPolicy };
+    async (policy) => {
+      const options = { ...GATES, reservedSystemCPUs: '0', policy };
       const manager = await simulate(await machine(), options);
       const admitted = await admit(manager, whole('web', LEFT, OWN, { name: 'shared' }));
       expect(admitted.booking).toBeNull();
@@ -318,7 +318,7 @@ describe('P: pods with resources as a whole', () => {
     const manager = await simulate(await machine(), {
       ...OPTIONS,
       reservedSystemCPUs: '0-1',
-      topologyManagerPolicy: 'restricted',
+      policy: 'restricted',
       cpuManagerPolicyOptions: { 'full-pcpus-only': true },
     });
     // The kubelet gives 3 of 4 CPUs to the one, and the sibling of a thread of its own to the other.

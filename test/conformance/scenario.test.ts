@@ -213,30 +213,16 @@ describe('the recorded cases of scenario', () => {
   });
 
   it.each<[string, number, Numalign]>([
-    [
-      'ignores the topology policy',
-      10,
-      withOptions((options) => ({ ...options, topologyManagerPolicy: 'none' })),
-    ],
+    ['ignores the topology policy', 10, withOptions((options) => ({ ...options, policy: 'none' }))],
     [
       'admits under restricted what best-effort does',
       2,
       withOptions((options) =>
-        options.topologyManagerPolicy === 'restricted'
-          ? { ...options, topologyManagerPolicy: 'best-effort' }
-          : options,
+        options.policy === 'restricted' ? { ...options, policy: 'best-effort' } : options,
       ),
     ],
-    [
-      'forgets the scope of pods',
-      3,
-      withOptions((options) => ({ ...options, topologyManagerScope: 'container' })),
-    ],
-    [
-      'takes every scope for that of pods',
-      3,
-      withOptions((options) => ({ ...options, topologyManagerScope: 'pod' })),
-    ],
+    ['forgets the scope of pods', 3, withOptions((options) => ({ ...options, scope: 'container' }))],
+    ['takes every scope for that of pods', 3, withOptions((options) => ({ ...options, scope: 'pod' }))],
     [
       'ignores the options of the CPU Manager',
       5,

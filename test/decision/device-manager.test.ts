@@ -35,7 +35,7 @@ async function idsOf(manager: Manager, devices: Record<string, number>, options 
 
 describe('devices', () => {
   it('come from the NUMA node of the CPUs, as far as it has any', async () => {
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(await twoNodes(), { policy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 1, 2));
     const pod = await manager.admit({ containers: [guaranteed('main', { cpu: 2, [GPU]: 2 })] });
     expect(pod.container('main').devices[GPU]).toEqual([
@@ -80,7 +80,7 @@ describe('devices', () => {
   });
 
   it('that become unhealthy are no longer granted, and granted ones stay', async () => {
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(await twoNodes(), { policy: 'restricted' });
     const gpus = near('gpu', 2, 1);
     manager.registerDevices(GPU, gpus);
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu0']);
@@ -173,7 +173,7 @@ describe('devices', () => {
   });
 
   it('are all or nothing with CPUs and memory, and in the kubelet’s order', async () => {
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(await twoNodes(), { policy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 0, 2));
     manager.registerDevices(NIC, near('eth', 1, 1));
     const pod = (memory: string) => ({
@@ -219,7 +219,7 @@ describe('the preferred allocation', () => {
   };
 
   it('gives the best pairs of eight linked GPUs', async () => {
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(await twoNodes(), { policy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 4, 4), { preferredAllocation: linked });
     const pairs = [];
     for (let i = 0; i < 4; i++) pairs.push(await idsOf(manager, { [GPU]: 2 }));
@@ -227,7 +227,7 @@ describe('the preferred allocation', () => {
   });
 
   it('leads to the NUMA node with a good choice, and away from one without', async () => {
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(await twoNodes(), { policy: 'single-numa-node' });
     manager.registerDevices(GPU, near('gpu', 4, 4), { preferredAllocation: linked });
     // One of each pair of node 0 is taken: 2 and 3 are left there, which are not linked.
     expect(await idsOf(manager, { [GPU]: 1 })).toEqual(['gpu0']);
@@ -246,7 +246,7 @@ describe('the preferred allocation', () => {
 
   it('gets the devices that it must include: those of init containers, and aligned ones', async () => {
     const asked: PreferredAllocationRequest[] = [];
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'best-effort' });
+    const manager = await simulate(await twoNodes(), { policy: 'best-effort' });
     manager.registerDevices(GPU, near('gpu', 3, 3), {
       preferredAllocation: (request) => {
         asked.push(request);
@@ -273,7 +273,7 @@ describe('the preferred allocation', () => {
   });
 
   it('of init containers count as available for later ones, even in the error', async () => {
-    const manager = await simulate(await twoNodes(), { topologyManagerPolicy: 'none' });
+    const manager = await simulate(await twoNodes(), { policy: 'none' });
     manager.registerDevices(GPU, near('gpu', 3, 0));
     const container = (name: string, count: number) => ({ name, limits: { [GPU]: count } });
     const spec = { initContainers: [container('first', 2)], containers: [container('main', 4)] };

@@ -180,7 +180,7 @@ describe('the jointly chosen nodes', () => {
     ];
     const devices = { [NIC]: specs.map((_, node) => ({ id: `nic-${node}`, numaNodes: [node] })) };
     const even = specs.map((_, a) => specs.map((_, b) => (a === b ? 10 : 20)));
-    const options = { devices, kubeletVersion: 'v1.32', topologyManagerPolicy: 'none' } as const;
+    const options = { devices, kubeletVersion: 'v1.32', policy: 'none' } as const;
     const json = fourThreads(machineOf(specs, even));
     const manager = await simulate(await discover({ json }), {
       ...options,
@@ -246,7 +246,7 @@ describe('the jointly chosen nodes', () => {
   });
 
   it('account for init containers ahead of time', async () => {
-    const manager = await managerOf([four, four], { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await managerOf([four, four], { policy: 'single-numa-node' });
     await manager.acquire({ cpu: 2 });
     const asked = { initContainers: [container('init', 1)], ...podOf(container('app', 8)) };
     expect(manager.plan(asked).admitted).toBe(false);
@@ -284,7 +284,7 @@ describe('joint placement', () => {
   });
 
   it('stays in force for a resize', async () => {
-    const options = { topologyManagerPolicy: 'none' } as const;
+    const options = { policy: 'none' } as const;
     const manager = await managerOf([four, four, four, four], options, CROSSED);
     const grant = await manager.acquire({ cpu: 4, ...JOINT });
     await manager.acquire({ cpu: 4, name: 'other' });
@@ -295,7 +295,7 @@ describe('joint placement', () => {
   });
 
   it('rejects like the kubelet', async () => {
-    const manager = await managerOf([four, four], { topologyManagerPolicy: 'restricted' });
+    const manager = await managerOf([four, four], { policy: 'restricted' });
     await manager.acquire({ cpu: 4 });
     await manager.acquire({ cpu: 4 });
     const asked = podOf(container('main', 8));

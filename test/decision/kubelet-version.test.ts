@@ -127,7 +127,7 @@ describe('pod-level resources', () => {
 
   it('lead to devices, but no exclusive CPUs and no hints without PodLevelResourceManagers', async () => {
     for (const featureGates of [{}, { PodLevelResources: false }]) {
-      const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted', featureGates });
+      const manager = await simulate(MACHINE, { policy: 'restricted', featureGates });
       manager.registerDevices('example.com/nic', [{ id: 'n1', numaNodes: [1] }]);
       const pod = wholePod('p');
       const containers = [
@@ -153,7 +153,7 @@ describe('devices of a DRA driver', () => {
     containers: [limited('a', { cpu: 1, memory: '1Mi', 'example.com/nic': nics })],
   });
   const withNics = async (options: ManagerOptions = {}) => {
-    const manager = await simulate(MACHINE, { topologyManagerPolicy: 'restricted', ...options });
+    const manager = await simulate(MACHINE, { policy: 'restricted', ...options });
     manager.registerDevices('example.com/nic', NICS.slice(1));
     return manager;
   };

@@ -21,7 +21,7 @@ const pod = {
 
 /** Node 0 has 22 of its CPUs free, node 1 all 32. */
 async function partlyTaken(): Promise<Manager> {
-  const manager = await simulate(TWO_NODES, { topologyManagerPolicy: 'single-numa-node' });
+  const manager = await simulate(TWO_NODES, { policy: 'single-numa-node' });
   await manager.admit({ containers: [container('other', 10)] });
   return manager;
 }
@@ -50,7 +50,7 @@ describe('an init container of 1 CPU before one of 26, where node 0 has fewer fr
 
   it('gets the lookahead from an option of the manager, unless the request says otherwise', async () => {
     const manager = await simulate(TWO_NODES, {
-      topologyManagerPolicy: 'single-numa-node',
+      policy: 'single-numa-node',
       initContainerLookahead: true,
     });
     await manager.admit({ containers: [container('other', 10)] });

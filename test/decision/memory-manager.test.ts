@@ -53,7 +53,7 @@ describe('memory', () => {
   });
 
   it('is near the CPUs', async () => {
-    const manager = await simulate(await nodesWith(2), { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(await nodesWith(2), { policy: 'single-numa-node' });
     await admit(manager, pod('6Gi'));
     const admitted = await admit(manager, { containers: [guaranteed('main', { cpu: 2, memory: '4Gi' })] });
     expect(placeOf(admitted)).toEqual(['1']);
@@ -66,7 +66,7 @@ describe('memory', () => {
       { ...NODE, hugepages: { 2048: 32 } },
       { ...NODE, hugepages: { 2048: 8 } },
     ]);
-    const manager = await simulate(topology, { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(topology, { policy: 'restricted' });
     const admitted = await admit(manager, pod('1Gi', { [HUGE]: '20Mi' }));
     const other = manager.plan(pod('1Gi', { 'hugepages-2048Ki': '20Mi' }));
     expect(other.containers[0]!.memory[1]).toEqual({ nodes: [1], type: HUGE, bytes: 20 * MI });
@@ -146,8 +146,8 @@ describe('memory', () => {
   it('of a container is refused on a wider set than it needs if the policy prefers the pod’s set', async () => {
     const nodes = await machineOf([0, 1].map(() => ({ ...NODE, hugepages: { 2048: 10 } })));
     const manager = await simulate(nodes, {
-      topologyManagerPolicy: 'restricted',
-      topologyManagerScope: 'pod',
+      policy: 'restricted',
+      scope: 'pod',
     });
     const container = (name: string, cpu: number, pages: number) =>
       guaranteed(name, { cpu, [HUGE]: `${2 * pages}Mi` });
@@ -165,7 +165,7 @@ describe('memory', () => {
   });
 
   it('is counted once for the whole pod in pod scope', async () => {
-    const manager = await simulate(await nodesWith(2), { topologyManagerScope: 'pod' });
+    const manager = await simulate(await nodesWith(2), { scope: 'pod' });
     const two = (memory: string) => ({
       containers: ['a', 'b'].map((name) => guaranteed(name, { cpu: '500m', memory })),
     });
@@ -240,7 +240,7 @@ describe('memory', () => {
   it('explains a shortage', async () => {
     const manager = await simulate(await nodesWith(2), {
       reservedMemory: [{ numaNode: 0, limits: { memory: '1Gi' } }],
-      topologyManagerPolicy: 'single-numa-node',
+      policy: 'single-numa-node',
     });
     await admit(manager, { uid: 'db', ...pod('6Gi') });
     const error = await errorOf(() => admit(manager, pod('9Gi')));
@@ -389,7 +389,7 @@ describe('a machine of many NUMA nodes', () => {
     const nodes = Array.from({ length: 48 }, (_, i) =>
       i % 2 === 0 ? { cpus: 1, memory: GI } : { cpus: 0, memory: GI, hugepages: { 2048: 512 } },
     );
-    const manager = await simulate(await machineOf(nodes), { topologyManagerPolicy: 'single-numa-node' });
+    const manager = await simulate(await machineOf(nodes), { policy: 'single-numa-node' });
     const time = cpuTimeOf(() => {
       const { explanation } = manager.plan(pod('9Gi', { [HUGE]: '9Gi' }));
       expect(explanation!.text).toContain('hints: ');
@@ -401,7 +401,7 @@ describe('a machine of many NUMA nodes', () => {
 
   it('has its memory placed like any other', async () => {
     const nodes = Array.from({ length: 34 }, (_, i) => ({ cpus: i < 2 ? 8 : 0, memory: (i + 1) * GI }));
-    const manager = await simulate(await machineOf(nodes), { topologyManagerPolicy: 'restricted' });
+    const manager = await simulate(await machineOf(nodes), { policy: 'restricted' });
     const spec = { containers: [guaranteed('main', { cpu: 2, memory: '2Gi' })] };
     const { containers, exact } = manager.plan(spec);
     expect([containers[0]!.memory[0]!.nodes, String(containers[0]!.cpus), exact]).toEqual([[1], '8-9', true]);
@@ -412,7 +412,7 @@ describe('a machine of many NUMA nodes', () => {
   });
 
   it('with more than 64 nodes has only CPUs and devices, and only the policy none', async () => {
-    const manager = await simulate(await nodesWith(65, { cpus: 1 }), { topologyManagerPolicy: 'none' });
+    const manager = await simulate(await nodesWith(65, { cpus: 1 }), { policy: 'none' });
     manager.registerDevices('example.com/nic', [{ id: 'eth0', numaNodes: [64] }]);
     const spec = { containers: [guaranteed('main', { cpu: 2, memory: '9Gi', 'example.com/nic': 1 })] };
     const admitted = await admit(manager, spec);

@@ -177,7 +177,7 @@ describe('a pod with pod-level resources', () => {
   });
 
   function questionOf(topology: Topology, state: Assignments, pod: PodRequest, options: object): Question {
-    const { placement } = parseConfig({ topology, topologyManagerScope: 'pod', ...options });
+    const { placement } = parseConfig({ topology, scope: 'pod', ...options });
     return {
       ...{ topology, state, providers: [], trialUid: '', now: 'now', dryRun: false, resources: new Map() },
       present: { online: topology.cpus, isolated: CpuSet.EMPTY },
@@ -190,20 +190,20 @@ describe('a pod with pod-level resources', () => {
   const cases = fc.record({
     machine: fc.nat(33),
     options: fc.constantFrom(...OPTIONS),
-    topologyManagerPolicy: fc.constantFrom(...POLICIES),
+    policy: fc.constantFrom(...POLICIES),
     pods: fc.array(podShape, { minLength: 1, maxLength: 4 }),
   });
 
   it('is booked once, dealt out to its containers, kept on record, and given back', () => {
     const seen = { admitted: 0, empty: 0 };
     fc.assert(
-      fc.property(cases, ({ machine, options, topologyManagerPolicy, pods }) => {
+      fc.property(cases, ({ machine, options, policy, pods }) => {
         const topology = machines[machine]!;
         const states = [emptyAssignments(MANAGED)];
         for (const [i, shape] of pods.entries()) {
           const state = states.at(-1)!;
           const request = podOf(`p${i}`, shape);
-          const question = questionOf(topology, state, request, { ...options, topologyManagerPolicy });
+          const question = questionOf(topology, state, request, { ...options, policy });
           const decision = decide(question);
           const isFull = options === FULL;
           if (!decision.admitted) {

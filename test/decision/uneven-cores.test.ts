@@ -85,7 +85,7 @@ describe('whole cores of different sizes', () => {
         [2, 2, 2],
         [2, 1, 2],
       ],
-      { topologyManagerPolicy: 'restricted' },
+      { policy: 'restricted' },
     );
     const grant = await manager.acquire({ cpu: 2 });
     expect(String(grant.cpus)).toBe('0-1');

@@ -13,9 +13,9 @@ const DEFAULTS = {
   cpuManagerPolicy: 'none',
   cpuManagerPolicyOptions: {},
   memoryManagerPolicy: 'None',
-  topologyManagerPolicy: 'none',
+  policy: 'none',
   topologyManagerPolicyOptions: {},
-  topologyManagerScope: 'container',
+  scope: 'container',
 };
 const errorOf = (given: unknown) => thrownBy(() => fromKubeletConfiguration(given));
 
@@ -36,7 +36,9 @@ describe('A KubeletConfiguration', () => {
       featureGates: { PodLevelResources: false },
     };
     const featureGates = { X: true, ...fields.featureGates };
-    expect(fromKubeletConfiguration(document({ ...fields, maxPods: 110, featureGates }))).toEqual(fields);
+    const { topologyManagerPolicy: policy, topologyManagerScope: scope, ...same } = fields;
+    const options = fromKubeletConfiguration(document({ ...fields, maxPods: 110, featureGates }));
+    expect(options).toEqual({ ...same, policy, scope });
   });
 
   it("gives Kubernetes' defaults for what it leaves out, empty or null", () => {

@@ -334,8 +334,8 @@ function holdsNothing({ cpus, held, memory }: ReturnType<Manager['pod']>['contai
 describe('pods with pod-level resources', () => {
   const options = {
     featureGates: { PodLevelResourceManagers: true },
-    topologyManagerScope: 'pod',
-    topologyManagerPolicy: 'restricted',
+    scope: 'pod',
+    policy: 'restricted',
   } as const;
   const limits = { cpu: 4, memory: '2Gi' };
   const pod = {

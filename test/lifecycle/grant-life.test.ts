@@ -380,53 +380,47 @@ describe('grant.resize', () => {
     );
     const policy = fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node');
     await fc.assert(
-      fc.asyncProperty(
-        policy,
-        fc.array(action, { maxLength: 25 }),
-        async (topologyManagerPolicy, actions) => {
-          const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:3 pu:2' });
-          const manager = await openManager({
-            topology,
-            topologyManagerPolicy: topologyManagerPolicy as never,
-          });
-          const grants: Awaited<ReturnType<Manager['acquire']>>[] = [];
-          for (const step of actions) {
-            const grant = 'which' in step ? grants[step.which % Math.max(1, grants.length)] : undefined;
-            const before = grant && JSON.stringify(grant);
-            try {
-              if (step.op === 'acquire') {
-                const { cpu, memory } = step;
-                grants.push(await manager.acquire({ cpu, ...(memory > 0 && { memory: `${memory}Gi` }) }));
-              } else if (grant && step.op === 'release') {
-                await grant.release();
-                grants.splice(grants.indexOf(grant), 1);
-              } else if (grant && step.op === 'resize') {
-                const { cpus } = grant;
-                const { cpu, memory } = step;
-                await grant.resize({
-                  cpu,
-                  noticeMs: 0,
-                  ...(memory !== undefined && { memory: `${memory}Gi` }),
-                });
-                expect(grant.cpus.size).toBe(cpu);
-                expect(cpu >= cpus.size ? cpus.isSubsetOf(grant.cpus) : grant.cpus.isSubsetOf(cpus)).toBe(
-                  true,
-                );
-              }
-            } catch (error) {
-              expect((error as { code: string }).code).toMatch(/ERR_(INSUFFICIENT|TOPOLOGY|SHARED_POOL)/);
-              if (grant) expect(JSON.stringify(grant)).toBe(before);
+      fc.asyncProperty(policy, fc.array(action, { maxLength: 25 }), async (policy, actions) => {
+        const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:3 pu:2' });
+        const manager = await openManager({
+          topology,
+          policy: policy as never,
+        });
+        const grants: Awaited<ReturnType<Manager['acquire']>>[] = [];
+        for (const step of actions) {
+          const grant = 'which' in step ? grants[step.which % Math.max(1, grants.length)] : undefined;
+          const before = grant && JSON.stringify(grant);
+          try {
+            if (step.op === 'acquire') {
+              const { cpu, memory } = step;
+              grants.push(await manager.acquire({ cpu, ...(memory > 0 && { memory: `${memory}Gi` }) }));
+            } else if (grant && step.op === 'release') {
+              await grant.release();
+              grants.splice(grants.indexOf(grant), 1);
+            } else if (grant && step.op === 'resize') {
+              const { cpus } = grant;
+              const { cpu, memory } = step;
+              await grant.resize({
+                cpu,
+                noticeMs: 0,
+                ...(memory !== undefined && { memory: `${memory}Gi` }),
+              });
+              expect(grant.cpus.size).toBe(cpu);
+              expect(cpu >= cpus.size ? cpus.isSubsetOf(grant.cpus) : grant.cpus.isSubsetOf(cpus)).toBe(true);
             }
-            const infos = manager.grants();
-            const all = infos.reduce((cpus, each) => cpus.union(each.cpus), CpuSet.EMPTY);
-            expect(all.size).toBe(infos.reduce((sum, each) => sum + each.cpus.size, 0));
-            expect(manager.sharedPool().equals(topology.cpus.difference(all))).toBe(true);
-            for (const { node, allocatable, reserved, free } of manager.memory()) {
-              expect(reserved + free, `node ${node}`).toBe(allocatable);
-            }
+          } catch (error) {
+            expect((error as { code: string }).code).toMatch(/ERR_(INSUFFICIENT|TOPOLOGY|SHARED_POOL)/);
+            if (grant) expect(JSON.stringify(grant)).toBe(before);
           }
-        },
-      ),
+          const infos = manager.grants();
+          const all = infos.reduce((cpus, each) => cpus.union(each.cpus), CpuSet.EMPTY);
+          expect(all.size).toBe(infos.reduce((sum, each) => sum + each.cpus.size, 0));
+          expect(manager.sharedPool().equals(topology.cpus.difference(all))).toBe(true);
+          for (const { node, allocatable, reserved, free } of manager.memory()) {
+            expect(reserved + free, `node ${node}`).toBe(allocatable);
+          }
+        }
+      }),
       { numRuns: budget(200, 20) },
     );
   });

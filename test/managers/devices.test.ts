@@ -11,7 +11,7 @@ const fourNodes = () => machineOf([0, 1, 2, 3].map(() => ({ cpus: 4, memory: 8 *
 
 /** The devices of a container that runs on node 0. */
 async function given(devices: DeviceSpec[], count: number): Promise<string[]> {
-  const manager = await simulate(await fourNodes(), { topologyManagerPolicy: 'best-effort' });
+  const manager = await simulate(await fourNodes(), { policy: 'best-effort' });
   manager.registerDevices(GPU, devices);
   const pod = await manager.admit({ containers: [guaranteed('main', { cpu: 2, [GPU]: count })] });
   expect(pod.container('main').cpus?.toArray()).toEqual([0, 1]);

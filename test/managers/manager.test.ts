@@ -472,9 +472,10 @@ describe('openManager', () => {
   it('refuses invalid options, and names the nearest valid one', async () => {
     const bad: [object, RegExp][] = [
       [{ statedir: '/x' }, /did you mean "stateDir"/],
-      [{ policy: 'none' }, /did you mean "topologyManagerPolicy"/],
-      [{ topologyManagerPolicy: 'strict' }, /^topologyManagerPolicy must be/],
-      [{ topologyManagerScope: 'node' }, /^topologyManagerScope must be/],
+      [{ topologyManagerPolicy: 'none' }, /did you mean "policy"/],
+      [{ topologyManagerScope: 'pod' }, /did you mean "scope"/],
+      [{ policy: 'strict' }, /^policy must be/],
+      [{ scope: 'node' }, /^scope must be/],
       [{ stateDir: 'relative' }, /absolute path/],
       [{ stateDir: 5 }, /absolute path/],
       [{ lockTimeoutMs: -1 }, /milliseconds/],

@@ -2,6 +2,7 @@
 // The placement that a manager uses by default, as it reports it.
 import { describe, expect, it } from 'vitest';
 import type { ManagerOptions } from '../../lib/index.js';
+import { errorOf } from '../support/error-of.js';
 import { simulate } from '../support/simulated.js';
 
 const MACHINE = 'numa:2(memory=8GiB) core:2 pu:2';
@@ -16,13 +17,13 @@ const NO_CPU_OPTIONS = {
 
 describe('the placement of a manager', () => {
   it('has defaults for options that its opener omits', async () => {
-    expect((await simulate(MACHINE)).placement).toEqual({
+    expect((await simulate(MACHINE)).placement).toMatchObject({
       cpuManagerPolicy: 'static',
       cpuManagerPolicyOptions: NO_CPU_OPTIONS,
       memoryManagerPolicy: 'Static',
-      topologyManagerPolicy: 'best-effort',
+      policy: 'best-effort',
       topologyManagerPolicyOptions: { 'prefer-closest-numa-nodes': false },
-      topologyManagerScope: 'container',
+      scope: 'container',
       initContainerLookahead: false,
       strictHugepages: false,
       placement: 'kubelet',
@@ -30,8 +31,8 @@ describe('the placement of a manager', () => {
   });
 
   it.each<ManagerOptions>([
-    { cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' }, topologyManagerPolicy: 'single-numa-node' },
-    { cpuManagerPolicy: 'none', memoryManagerPolicy: 'None', topologyManagerScope: 'pod' },
+    { cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' }, policy: 'single-numa-node' },
+    { cpuManagerPolicy: 'none', memoryManagerPolicy: 'None', scope: 'pod' },
     { topologyManagerPolicyOptions: { 'max-allowable-numa-nodes': '12', 'prefer-closest-numa-nodes': true } },
     { initContainerLookahead: true, strictHugepages: true },
     { placement: 'joint' },
@@ -51,7 +52,16 @@ describe('the placement of a manager', () => {
     expect((await simulate(MACHINE, { kubeletConfiguration })).placement).toMatchObject({
       cpuManagerPolicyOptions: { ...NO_CPU_OPTIONS, 'full-pcpus-only': true },
       memoryManagerPolicy: 'None',
-      topologyManagerPolicy: 'restricted',
+      policy: 'restricted',
     });
+  });
+
+  it("refuses a wrong policy of a KubeletConfiguration by the document's name for it", async () => {
+    const kubeletConfiguration = { kind: 'KubeletConfiguration', topologyManagerPolicy: 'strict' };
+    const { code, message } = await errorOf(() => simulate(MACHINE, { kubeletConfiguration }));
+    expect([code, message]).toEqual([
+      'ERR_INVALID_OPTION',
+      expect.stringMatching(/^topologyManagerPolicy must be 'none' or /),
+    ]);
   });
 });

@@ -15,7 +15,7 @@ import { makeStateDir } from '../support/state-dir.js';
 import { uncaught } from '../support/uncaught.js';
 
 const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
-const SINGLE = { topologyManagerPolicy: 'single-numa-node' } as const;
+const SINGLE = { policy: 'single-numa-node' } as const;
 
 const bug = (name: string) => () => {
   throw new Error(`bug in ${name}`);

@@ -219,7 +219,7 @@ describe('collectMetrics', () => {
     });
     const managed = (options: ManagerOptions = {}) =>
       collected({
-        topologyManagerScope: 'pod',
+        scope: 'pod',
         featureGates: { PodLevelResourceManagers: true },
         ...options,
       });
@@ -304,13 +304,13 @@ describe('collectMetrics', () => {
       [
         'an empty pool under a policy that finds it by hints',
         pod(2, [own, { name: 'logs' }]),
-        { topologyManagerPolicy: 'restricted' },
+        { policy: 'restricted' },
         [NONE, NONE],
         [0, 0, 0, 0],
       ],
     ] as const)('counts what fails where the kubelet would have failed: %s', async (...row) => {
       const [, spec, options, counts, pinned] = row;
-      const { manager, scrape } = await managed({ topologyManagerPolicy: 'best-effort', ...options });
+      const { manager, scrape } = await managed({ policy: 'best-effort', ...options });
       await errorOf(() => manager.admit(spec));
       const page = await scrape();
       expect(ofPods(page)).toEqual(counts);
@@ -319,7 +319,7 @@ describe('collectMetrics', () => {
     });
 
     it('counts exclusive containers one by one if nothing is booked for the pod', async () => {
-      const { manager, scrape } = await managed({ topologyManagerScope: 'container' });
+      const { manager, scrape } = await managed({ scope: 'container' });
       await manager.admit(pod(4, [own, { name: 'logs' }]));
       const page = await scrape();
       expect(ofPods(page)).toEqual([NONE, NONE]);

@@ -106,7 +106,7 @@ describe.runIf(canRun)('the addon for musl', () => {
       import { openManager } from 'numalign';
       import { discover } from 'numalign/topology';
       const topology = await discover({ synthetic: 'package:2 numa:2 l3:2 core:4 pu:2' });
-      const manager = await openManager({ topology, topologyManagerPolicy: 'best-effort' });
+      const manager = await openManager({ topology, policy: 'best-effort' });
       for (const cpu of [1, 3, 9, 20])
         console.log(String((await manager.acquire({ cpu, memory: '1Gi' })).cpus), String(manager.freeCpus()));`;
     expect(underMusl(text)).toBe(here(text));

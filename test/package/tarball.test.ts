@@ -187,7 +187,7 @@ const DECISIONS = `
   for (const description of [...descriptions, { synthetic: 'package:2 numa:2 l3:2 core:4 pu:2' }]) {
     const topology = await discover(description);
     console.log(JSON.stringify(topology));
-    const manager = await openManager({ topology, topologyManagerPolicy: 'best-effort', reservedSystemCPUs: topology.cpus.first.toString() });
+    const manager = await openManager({ topology, policy: 'best-effort', reservedSystemCPUs: topology.cpus.first.toString() });
     for (let cpu = 1; cpu <= 3; cpu++) {
       const limits = { cpu, memory: '1Gi' };
       const pod = await manager.admit({ name: 'pod' + cpu, containers: [{ name: 'main', limits }] }).catch(({ code }) => code);

@@ -3,20 +3,11 @@
 import { Option } from 'commander';
 import { NumalignError } from '../../base/errors.js';
 import type { FeatureGates, KubeletVersion } from '../../base/kubelet-features.js';
-import type {
-  CpuManagerPolicy,
-  CpuManagerPolicyOptions,
-  TopologyManagerPolicy,
-  TopologyManagerScope,
-} from '../../entries/kubelet.js';
-import type { CpuSet, IsolationChoice, ManagerOptions, PlacementChoice } from '../../index.js';
+import type { CpuManagerPolicyOptions } from '../../entries/kubelet.js';
+import type { CpuSet, ManagerOptions, PlacementOptions, RequestPlacementOptions } from '../../index.js';
 import { parseConfig } from '../../input/config.js';
-import {
-  CPU_MANAGER_POLICIES,
-  ISOLATION_CHOICES,
-  PLACEMENT_CHOICES,
-  TOPOLOGY_MANAGER_POLICIES,
-} from '../../input/policies.js';
+import { type OptionTables, rowsOf, type Setter } from '../../input/option-table.js';
+import { excludedBy, PLACEMENT_OPTIONS } from '../../input/placement-options.js';
 import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
 import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
@@ -32,49 +23,37 @@ export interface OpeningFlags {
   featureGates?: Partial<FeatureGates>;
 }
 
-export interface PlacementFlags extends OpeningFlags {
-  cpuPolicy?: CpuManagerPolicy;
-  policy?: TopologyManagerPolicy;
-  scope?: TopologyManagerScope;
-  isolation?: IsolationChoice;
-  initContainerLookahead?: boolean;
-  strictHugepages?: boolean;
-  placement?: PlacementChoice;
+/** Flags of placement have the names of the options that they set. */
+export interface PlacementFlags extends OpeningFlags, PlacementOptions, RequestPlacementOptions {}
+
+/** The flags of placement of `run`, which places its own command, or of commands that place pods. */
+export function placementFlags(of: 'run' | 'pods'): Option[] {
+  return rowsOf(PLACEMENT_OPTIONS).flatMap(([name, { flag, check, default: value }]) => {
+    if (flag?.of !== of && flag?.of !== 'all') return [];
+    const { values } = check;
+    const isWord = typeof value === 'string' || !(values || excludedBy(name).length > 0);
+    const byDefault = isWord ? ` (default: ${value || 'off'})` : '';
+    const option = new Option(flag.usage, `${flag.help}${byDefault}`).conflicts(excludedBy(name));
+    option.attributeName = () => name;
+    return values ? option.choices(values) : option;
+  });
 }
 
-export function policyOption(): Option {
-  return new Option('--policy <policy>', 'Topology Manager policy (default: best-effort)').choices(
-    TOPOLOGY_MANAGER_POLICIES,
-  );
-}
-
-/** An option of a manager. */
-export function cpuPolicyOption(): Option {
-  return new Option(
-    '--cpu-policy <policy>',
-    'CPU Manager policy; dynamic: grants that consent move to make room (default: static)',
-  ).choices(CPU_MANAGER_POLICIES);
-}
-
-/** An option of one request. */
-export function isolationOption(): Option {
-  return new Option(
-    '--isolation <mode>',
-    'take isolated CPUs if there are enough, or only those (default: never)',
-  ).choices(ISOLATION_CHOICES);
-}
-
-/** An option of one request. */
-export function strictHugepagesOption(): Option {
-  return new Option('--strict-hugepages', 'count only hugepages that the kernel has free (default: off)');
-}
-
-/** An option of one request. */
-export function placementOption(): Option {
-  return new Option(
-    '--placement <choice>',
-    'choose NUMA nodes as the kubelet does, or for all resources together (default: kubelet)',
-  ).choices(PLACEMENT_CHOICES);
+/** The options of placement that these setters have, from their flags. */
+export function placementOf(
+  flags: object,
+  setters: readonly Setter[],
+): PlacementOptions & RequestPlacementOptions {
+  const given: Record<string, unknown> = { ...flags };
+  const valuesOf = (table: OptionTables): object =>
+    Object.fromEntries(
+      Object.entries(table).flatMap(([name, entry]) => {
+        const value = 'rows' in entry ? valuesOf(entry.rows) : given[name];
+        const isGiven = value !== undefined && (typeof value !== 'object' || Object.keys(value!).length > 0);
+        return isGiven && setters.includes(entry.by) ? [[name, value]] : [];
+      }),
+    );
+  return valuesOf(PLACEMENT_OPTIONS);
 }
 
 /** An option of the machine. */
@@ -113,22 +92,7 @@ export function openingOptions(): Option[] {
 }
 
 export function placementOptions(): Option[] {
-  return [
-    ...openingOptions(),
-    cpuPolicyOption(),
-    policyOption(),
-    new Option('--scope <scope>', 'align containers or whole pods (default: container)').choices([
-      'container',
-      'pod',
-    ]),
-    new Option(
-      '--init-container-lookahead',
-      'place init containers on NUMA nodes where the whole pod fits (default: off)',
-    ),
-    strictHugepagesOption(),
-    placementOption(),
-    isolationOption(),
-  ];
+  return [...openingOptions(), ...placementFlags('pods')];
 }
 
 async function readConfiguration(
@@ -151,18 +115,11 @@ async function readConfiguration(
 
 /** The options of a manager with these flags. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
-  const { config, policy, scope, cpuPolicy, cpuOption, reserved, isolated, cgroupRoot } = flags;
-  const { kubeletVersion, featureGates } = flags;
-  const { initContainerLookahead, strictHugepages, placement } = flags;
+  const { config, cpuOption, reserved, isolated, cgroupRoot, kubeletVersion, featureGates } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
-    ...(cpuPolicy && { cpuManagerPolicy: cpuPolicy }),
-    ...(policy && { topologyManagerPolicy: policy }),
-    ...(scope && { topologyManagerScope: scope }),
-    ...(initContainerLookahead && { initContainerLookahead }),
-    ...(strictHugepages && { strictHugepages }),
-    ...(placement && { placement }),
+    ...placementOf(flags, ['manager', 'both']),
     // Added to the document's one by one: the API's option would replace them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
     ...(reserved && { reservedSystemCPUs: reserved }),

@@ -9,7 +9,12 @@ import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
 import { type MovableFlags, movableOption } from '../arguments/movable.js';
-import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
+import {
+  managerOptions,
+  type PlacementFlags,
+  placementOf,
+  placementOptions,
+} from '../arguments/placement.js';
 import {
   type FilePod,
   type FileWorkload,
@@ -83,7 +88,7 @@ Examples:
 async function admit(files: readonly string[], flags: AdmitFlags): Promise<void> {
   const workloads = await readWorkloads(files);
   const pods = workloads.flatMap((workload) => workload.pods);
-  const { stateDir, besideKubelet, isolation = 'never', replace = false, mixed = false, output } = flags;
+  const { stateDir, besideKubelet, replace = false, mixed = false, output } = flags;
   const options = await managerOptions(flags);
   const manager = await openManager({
     ...options,
@@ -94,7 +99,8 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
   try {
     openingLines(manager.warnings).forEach(tell);
     const request = {
-      ...{ isolation, replace, mixed },
+      ...placementOf(flags, ['request']),
+      ...{ replace, mixed },
       // Without the flag, manifests decide.
       ...(flags.movable && { movable: flags.movable }),
       ...enforcementRequest(flags),

@@ -6,7 +6,12 @@ import type { ManagerOptions, ManagerView, MemoryTable } from '../../index.js';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { checkStandardInput, inPlace } from '../arguments/documents.js';
-import { managerOptions, type PlacementFlags, placementOptions } from '../arguments/placement.js';
+import {
+  managerOptions,
+  type PlacementFlags,
+  placementOf,
+  placementOptions,
+} from '../arguments/placement.js';
 import {
   type FilePod,
   type FileWorkload,
@@ -140,11 +145,12 @@ function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology
 // If the machine's state is closed to this user, plans as if nothing were granted.
 async function planAll(
   workloads: readonly FileWorkload[],
-  { stateDir, isolation = 'never', replace = false, mixed = false }: PlanFlags,
+  { stateDir, replace = false, mixed = false, ...flags }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
 ): Promise<PlanResult> {
-  const request: PlannerOptions = { owner: 'persistent', isolation, replace, mixed };
+  const own = placementOf(flags, ['request']);
+  const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...own };
   const planIn = (view: ManagerView) => planWith(view, workloads, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
   const { result, closed } = await unlessClosed(stateDir, (path) =>

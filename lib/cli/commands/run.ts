@@ -5,20 +5,12 @@ import { NumalignError } from '../../base/errors.js';
 import { delayNotices } from '../../base/notices/notice-delay.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import { DIAGNOSTICS_CHANNELS } from '../../entries/diagnostics.js';
-import type {
-  CpuManagerPolicy,
-  CpuManagerPolicyOptions,
-  TopologyManagerPolicy,
-} from '../../entries/kubelet.js';
 import {
   type AcquireOptions,
-  type CpuSet,
   type Grant,
-  type IsolationChoice,
   type Manager,
   type ManagerOptions,
   openManager,
-  type PlacementChoice,
 } from '../../index.js';
 import { isExtendedResource } from '../../input/pods/resource-amounts.js';
 import { outputOption } from '../arguments/arguments.js';
@@ -32,13 +24,11 @@ import {
 import { type MovableFlags, movableOption } from '../arguments/movable.js';
 import {
   agreedCgroupRootOption,
-  cpuPolicyOption,
   isolatedOption,
-  isolationOption,
-  placementOption,
-  policyOption,
+  type PlacementFlags,
+  placementFlags,
+  placementOf,
   reservedOption,
-  strictHugepagesOption,
 } from '../arguments/placement.js';
 import {
   checkCpusOrRange,
@@ -57,22 +47,15 @@ import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
 import { becomeCommand, superviseCommand } from './command-end.js';
 
-interface RunFlags extends Omit<PodFlags, 'cpus'>, EnforcementFlags, DeviceFlags, MovableFlags {
+interface RunFlags
+  extends Omit<PodFlags, 'cpus'>,
+    PlacementFlags,
+    EnforcementFlags,
+    DeviceFlags,
+    MovableFlags {
   cpus?: AcquireOptions['cpu'];
   weight?: number;
   name?: string;
-  reserved?: CpuSet;
-  isolated?: CpuSet;
-  spread?: boolean;
-  distribute?: boolean;
-  alignL3?: boolean;
-  policy?: TopologyManagerPolicy;
-  cpuPolicy?: CpuManagerPolicy;
-  smt?: 'hold-sibling';
-  isolation?: IsolationChoice;
-  strictHugepages?: boolean;
-  placement?: PlacementChoice;
-  cgroupRoot?: string;
   stateDir?: string;
   wait?: boolean;
   besideKubelet?: boolean;
@@ -99,36 +82,9 @@ export function addRun(program: Command): void {
     .option('--wait', 'wait until there is room; the longest wait comes first')
     .addOption(reservedOption())
     .addOption(movableOption())
-    .addOption(isolationOption())
-    .addOption(strictHugepagesOption())
-    .addOption(placementOption())
-    .addOption(isolatedOption())
-    .addOption(
-      new Option('--spread', 'take single threads of many cores, not whole cores').conflicts([
-        'distribute',
-        'alignL3',
-      ]),
-    )
-    .addOption(
-      new Option('--distribute', 'balance over the fewest NUMA nodes that fit').conflicts([
-        'spread',
-        'alignL3',
-      ]),
-    )
-    .addOption(
-      new Option(
-        '--align-l3',
-        'take whole L3 groups if the count allows, else as few groups as possible',
-      ).conflicts(['spread', 'distribute']),
-    )
-    .addOption(policyOption())
-    .addOption(cpuPolicyOption())
-    .addOption(
-      new Option('--smt <mode>', 'also hold the other threads of its cores, and keep them idle').choices([
-        'hold-sibling',
-      ]),
-    );
-  for (const option of [...enforcementOptions(), ...deviceOptions()]) command.addOption(option);
+    .addOption(isolatedOption());
+  for (const option of [...placementFlags('run'), ...enforcementOptions(), ...deviceOptions()])
+    command.addOption(option);
   command
     .addOption(agreedCgroupRootOption())
     .addOption(stateDirOption())
@@ -253,8 +209,7 @@ interface Acquisition {
 }
 
 async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisition> {
-  const { cpus, memory, resource, name, policy, smt, isolation, wait = false } = flags;
-  const { strictHugepages, placement, mixed, movable, weight } = flags;
+  const { cpus, memory, resource, name, wait = false, mixed, movable, weight } = flags;
   const least = typeof cpus === 'object' ? cpus.min : cpus;
   const request: AcquireOptions = {
     cpu: cpus,
@@ -264,11 +219,7 @@ async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisit
     ...(memory !== undefined && { memory }),
     ...(resource && { resources: resource }),
     ...(name !== undefined && { name }),
-    ...(policy && { policy }),
-    ...(smt && { smt }),
-    ...(isolation && { isolation }),
-    ...(strictHugepages && { strictHugepages }),
-    ...(placement && { placement }),
+    ...placementOf(flags, ['request', 'both']),
     ...enforcementRequest(flags),
     wait,
   };
@@ -296,28 +247,15 @@ function inWordsOfRun(error: unknown): unknown {
 }
 
 async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
-  const { cpuPolicy, reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
+  const { reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
   return {
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
     ...(reserved && { reservedSystemCPUs: reserved }),
     ...(isolated && { isolatedCPUs: isolated }),
     ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
-    ...(cpuPolicy && { cpuManagerPolicy: cpuPolicy }),
-    cpuManagerPolicyOptions: placementOf(flags),
+    ...placementOf(flags, ['manager']),
     devices: await devicesOf(flags),
-  };
-}
-
-function placementOf({
-  spread = false,
-  distribute = false,
-  alignL3 = false,
-}: RunFlags): CpuManagerPolicyOptions {
-  return {
-    'distribute-cpus-across-cores': spread,
-    'distribute-cpus-across-numa': distribute,
-    'prefer-align-cpus-by-uncorecache': alignL3,
   };
 }
 

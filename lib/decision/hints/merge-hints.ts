@@ -6,12 +6,9 @@ import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { HintQuestion, JointCall } from '../../base/native-surface.js';
 import type { Words } from '../../base/words.js';
-import { parseTopologyPolicy, parseTopologyPolicyOptions } from '../../input/placement.js';
-import {
-  TOPOLOGY_MANAGER_POLICIES,
-  type TopologyManagerPolicy,
-  type TopologyManagerPolicyOptions,
-} from '../../input/policies.js';
+import { parsePlacement } from '../../input/placement.js';
+import { PLACEMENT_OPTIONS, type TopologyManagerPolicyOptions } from '../../input/placement-options.js';
+import { TOPOLOGY_MANAGER_POLICIES, type TopologyManagerPolicy } from '../../input/policies.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import { familyAt, HintFamily, hintAt, type TopologyHint, unorderedHints } from '../../machine/hints.js';
@@ -213,8 +210,10 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   if (numaNodes.length < 1 || numaNodes.length > MAX_HINT_NODES) {
     invalidOption('numaNodes', numaNodes, `1 to ${MAX_HINT_NODES} NUMA nodes`);
   }
-  const policy = parseTopologyPolicy(options.policy);
-  const { preferClosest, maxNumaNodes } = parseTopologyPolicyOptions(options.policyOptions);
+  const policy = PLACEMENT_OPTIONS.policy.check(options.policy, 'policy');
+  const { preferClosest, maxNumaNodes } = parsePlacement({
+    topologyManagerPolicyOptions: options.policyOptions,
+  });
   if (policy !== 'none' && numaNodes.length > maxNumaNodes) {
     invalidOption('numaNodes', numaNodes, `at most ${maxNumaNodes} NUMA nodes`);
   }

@@ -66,7 +66,7 @@ export class NumalignNode {
     this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, restoreAllocation, log });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
     this.#warnOfScope = () => {
-      if (manager.placement.topologyManagerScope === 'pod') log('warn', NO_POD_SCOPE);
+      if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
     };
   }
 

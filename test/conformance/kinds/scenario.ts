@@ -70,7 +70,7 @@ interface Config extends Policies {
   readonly cpuPolicyOptions: Readonly<Record<string, 'true' | 'false'>>;
   readonly reservedCpus: string | null;
   readonly reservedCpuMilli: number;
-  readonly topologyPolicy: NonNullable<ManagerOptions['topologyManagerPolicy']>;
+  readonly topologyPolicy: NonNullable<ManagerOptions['policy']>;
   readonly topologyPolicyOptions: NonNullable<ManagerOptions['topologyManagerPolicyOptions']>;
   readonly topologyScope: 'container' | 'pod';
   readonly featureGates?: NonNullable<ManagerOptions['featureGates']>;
@@ -106,9 +106,9 @@ function optionsOf({ id, config, machine }: ScenarioCase): ManagerOptions {
     ...(config.featureGates && { featureGates: config.featureGates }),
     cpuManagerPolicy: config.cpuPolicy,
     cpuManagerPolicyOptions: config.cpuPolicyOptions,
-    topologyManagerPolicy: config.topologyPolicy,
+    policy: config.topologyPolicy,
     topologyManagerPolicyOptions: config.topologyPolicyOptions,
-    topologyManagerScope: config.topologyScope,
+    scope: config.topologyScope,
     memoryManagerPolicy: config.memoryPolicy,
     reservedMemory: machine.nodes.map(({ id, reserved }) => ({ numaNode: id, limits: reserved })),
     ...(reservedCpus === null

@@ -30,12 +30,12 @@ import { discover, type HintProvider, type Topology, type TopologyHint } from 'n
 import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd';
 
 const manager = await openManager({
-  topologyManagerPolicy: 'single-numa-node',
+  policy: 'single-numa-node',
   cpuManagerPolicyOptions: { 'full-pcpus-only': true },
 });
 expectType<Manager>(manager);
-expectError(await openManager({ topologyManagerPolicy: 'any-numa-node' }));
-expectError(await openManager({ topologyManagerPolcy: 'restricted' }));
+expectError(await openManager({ policy: 'any-numa-node' }));
+expectError(await openManager({ topologyManagerPolicy: 'restricted' }));
 
 const grant = await manager.acquire({ cpu: 2, memory: '1Gi', name: 'gateway' });
 expectType<Grant>(grant);

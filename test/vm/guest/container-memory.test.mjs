@@ -95,7 +95,7 @@ function suite(version, mount) {
   const open = async (options = {}) => {
     const manager = await openManager({
       ...{ stateDir: newStateDir(), cgroupRoot: '/numalign-mems', managedCPUs: cpusOf(last) },
-      ...{ sharedMember: false, cpuManagerReconcilePeriod: 0, topologyManagerPolicy: 'single-numa-node' },
+      ...{ sharedMember: false, cpuManagerReconcilePeriod: 0, policy: 'single-numa-node' },
       ...options,
     });
     managers.add(manager);
@@ -208,7 +208,7 @@ function suite(version, mount) {
     async () => {
       const manager = await open({
         managedCPUs: cpusOf(...nodes.slice(-3)),
-        topologyManagerPolicy: 'best-effort',
+        policy: 'best-effort',
       });
       const grant = await manager.acquire({ cpu: 2, memory: BYTES });
       const [only] = grant.memoryNodes;
@@ -270,7 +270,7 @@ function suite(version, mount) {
       numaNode,
       limits: { memory: kernel.bytesOfNode(numaNode) - BYTES },
     }));
-    const manager = await open({ reservedMemory, topologyManagerPolicy: 'best-effort' });
+    const manager = await open({ reservedMemory, policy: 'best-effort' });
     const pod = await admit(manager, container('main', '2', String(4 * BYTES)));
     const pid = idler();
     const { memory } = await pod.container('main').attach(pid);

@@ -87,7 +87,7 @@ for (const [policy, first] of [
       fixture.begin();
       const reserved = String(reservedBefore(first));
       ({ manager } = await fixture.startNode({
-        topologyManagerPolicy: policy,
+        policy,
         reservedSystemCPUs: reserved,
       }));
       await run({ resources: guaranteed(2), command: `${FILL}; ${WAIT}` });

@@ -44,7 +44,7 @@ test('a grant that only one node can hold is placed there with its CPUs', async 
 });
 
 test('a strict request goes to a node with enough free pages in the kernel, and is refused if none has them', async () => {
-  const manager = await open({ topologyManagerPolicy: 'single-numa-node' });
+  const manager = await open({ policy: 'single-numa-node' });
   const [first, second] = nodes;
   const setPages = (node, pages) => writeFileSync(kernel.hugepagesFile(node), String(pages));
   const ask = (pages) => ({ cpu: 1, resources: { 'hugepages-2Mi': pages * PAGE } });

@@ -25,7 +25,7 @@ interface RunFlags {
   kubeletFolder: string;
   publish?: boolean;
   nodeName: string;
-  policy?: NonNullable<ManagerOptions['topologyManagerPolicy']>;
+  policy?: NonNullable<ManagerOptions['policy']>;
   reserved?: string;
   kubeletConfiguration?: string;
   stateDir: string;
@@ -86,7 +86,7 @@ async function run(flags: RunFlags): Promise<void> {
     sharedMember: process.env.KUBERNETES_SERVICE_HOST === undefined,
     // The agent refuses a kubelet that places containers itself, and records any other.
     besideKubelet: true,
-    ...(policy !== undefined && { topologyManagerPolicy: policy }),
+    ...(policy !== undefined && { policy }),
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
     ...(file !== undefined && { kubeletConfiguration: kubeletConfiguration(file) }),
   });

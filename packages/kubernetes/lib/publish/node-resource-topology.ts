@@ -53,8 +53,8 @@ export interface NodeResourceTopology {
   readonly zones: readonly Zone[];
 }
 
-export type Policy = NonNullable<PlacementOptions['topologyManagerPolicy']>;
-export type Scope = NonNullable<PlacementOptions['topologyManagerScope']>;
+export type Policy = NonNullable<PlacementOptions['policy']>;
+export type Scope = NonNullable<PlacementOptions['scope']>;
 
 const POLICY_NAMES: Readonly<Record<Policy, string>> = {
   none: 'None',

@@ -152,11 +152,11 @@ export class TopologyPublisher {
 
   async #publish(): Promise<void> {
     const { manager, nodeName, policy, scope } = this.#options;
-    const { topologyManagerPolicy, topologyManagerScope } = manager.placement;
+    const { placement } = manager;
     const target = nodeResourceTopology(
       nodeName,
-      policy ?? topologyManagerPolicy,
-      scope ?? topologyManagerScope,
+      policy ?? placement.policy,
+      scope ?? placement.scope,
       zonesOf(manager),
     );
     if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;

@@ -58,7 +58,7 @@ describe('A container that is created', () => {
   });
 
   it('is refused with the explanation, and nothing changes', async () => {
-    const { handlers, manager } = await simulatedNode({ topologyManagerPolicy: 'single-numa-node' });
+    const { handlers, manager } = await simulatedNode({ policy: 'single-numa-node' });
     await handlers.createContainer(POD, shared('a'));
     const creation = handlers.createContainer(POD, exclusive('b', 5));
     await expect(creation).rejects.toThrow(/cpu: 5 requested; free by NUMA node: 0: 4 of 4, 1: 4 of 4/);

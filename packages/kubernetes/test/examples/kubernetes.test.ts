@@ -146,7 +146,7 @@ describe('the agent', () => {
     using manager = await openManager({ topology, kubeletConfiguration: parseYaml(data['kubelet.yaml']) });
     expect(manager.placement).toMatchObject({
       ...{ cpuManagerPolicy: 'static', memoryManagerPolicy: 'Static' },
-      ...{ topologyManagerPolicy: 'single-numa-node', topologyManagerScope: 'container' },
+      ...{ policy: 'single-numa-node', scope: 'container' },
     });
     expect(manager.settings().reservedSystemCPUs.size).toBe(1);
   });

@@ -85,7 +85,7 @@ async function machine() {
     distances: [0, 1, 2, 3].map((other) => (other === id ? 10 : 21)),
   }));
   const topology = await discover({ json: { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes } });
-  const manager = await openManager({ topology, topologyManagerPolicy: 'single-numa-node' });
+  const manager = await openManager({ topology, policy: 'single-numa-node' });
   cleanups.push(() => manager.close());
   const anchors = topology.numaNodes.map((node) => `test.numalign.io/node-${node}`);
   for (const [node, name] of anchors.entries())

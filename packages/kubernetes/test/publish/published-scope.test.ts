@@ -20,7 +20,7 @@ it.each([
   });
   const topologies = await Topologies.open(pki);
   const topology = await discover({ synthetic: 'numa:2(memory=8GB) core:4 pu:1' });
-  const manager = await openManager({ topology, topologyManagerScope: 'pod' });
+  const manager = await openManager({ topology, scope: 'pod' });
   onTestFinished(() => manager.close());
   const { url, tokenFile } = topologies.server;
   const agent = new NodeAgent({

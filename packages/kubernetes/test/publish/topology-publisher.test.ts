@@ -36,7 +36,7 @@ async function simulate(stateDir: string, options: Omit<ManagerOptions, 'readOnl
 async function publish(options: Partial<TopologyPublisherOptions> = {}, topologies?: Topologies) {
   const kept = topologies ?? (await Topologies.open(pki));
   const stateDir = makeFolder();
-  const manager = await simulate(stateDir, { topologyManagerPolicy: 'single-numa-node' });
+  const manager = await simulate(stateDir, { policy: 'single-numa-node' });
   const lines: string[] = [];
   const log = (level: string, message: string) => lines.push(`${level} ${message}`);
   const publisher = new TopologyPublisher({

@@ -52,7 +52,7 @@ export const managerOptions = (stateDir, options) => ({
   stateDir,
   lockTimeoutMs: 1000,
   sharedMember: false,
-  topologyManagerPolicy: 'restricted',
+  policy: 'restricted',
   ...options,
 });
 
