@@ -1,3 +1,4 @@
+// needs: nothing
 // The table of the options of placement, and what follows from each row.
 import { describe, expect, it } from 'vitest';
 import { rowsOf } from '../../lib/input/option-table.js';
