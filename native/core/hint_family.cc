@@ -236,6 +236,17 @@ HintBits LinearHints::enumerate(int nodes) const {
     for (const NeedInWords& need : in_words) offered &= need.word(high);
     bits.offered[high] = offered;
   }
+  prefer_linearly(bits);
+  for (const ListedHint& hint : listed) {
+    uint64_t bit = uint64_t{1} << (hint.mask.bits() % 64);
+    bits.offered[hint.mask.bits() / 64] |= bit;
+    bits.preferred[hint.mask.bits() / 64] &= ~bit;
+    if (hint.preferred) bits.preferred[hint.mask.bits() / 64] |= bit;
+  }
+  return bits;
+}
+
+void LinearHints::prefer_linearly(HintBits& bits) const {
   bits.prefer_size(narrowest);
   if (packages_needed > 0) {
     for (size_t high = 0; high < bits.offered.size(); high++) {
@@ -245,13 +256,6 @@ HintBits LinearHints::enumerate(int nodes) const {
       });
     }
   }
-  for (const ListedHint& hint : listed) {
-    uint64_t bit = uint64_t{1} << (hint.mask.bits() % 64);
-    bits.offered[hint.mask.bits() / 64] |= bit;
-    bits.preferred[hint.mask.bits() / 64] &= ~bit;
-    if (hint.preferred) bits.preferred[hint.mask.bits() / 64] |= bit;
-  }
-  return bits;
 }
 
 bool HintFamily::offers(NodeMask mask) const {

@@ -84,6 +84,8 @@ struct LinearHints {
   bool prefers_linearly(NodeMask mask) const;  // REQUIRES: offers_linearly(mask)
   // REQUIRES: nodes <= kEnumeratedNodes.
   HintBits enumerate(int nodes) const;
+  // Makes those of the offered masks preferred that the linear part would prefer.
+  void prefer_linearly(HintBits& bits) const;
 
   friend bool operator==(const LinearHints&, const LinearHints&) = default;
 
