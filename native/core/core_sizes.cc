@@ -38,16 +38,21 @@ bool CoreSizes::can_make(int amount) const {
   if (amount > total_) return false;
   // The other cores add up exactly if these do.
   amount = std::min(amount, total_ - amount);
-  SmallWords sums(static_cast<size_t>(amount) / 64 + 1);
-  sums[0] = 1;
+  SmallWords more;
+  uint64_t few = 1;  // for amounts below 64
+  if (amount >= 64) (more = SmallWords(static_cast<size_t>(amount) / 64 + 1))[0] = 1;
   for (int size = 1; size <= std::min(largest(), amount); size++) {
     // In steps of 1, 2, 4... cores, and the rest.
-    for (int left = count(size), step = 1; left > 0; left -= step, step *= 2) {
+    for (int left = std::min(count(size), amount / size), step = 1; left > 0; left -= step, step *= 2) {
       step = std::min(step, left);
-      add_shifted(sums, static_cast<size_t>(size) * static_cast<size_t>(step));
+      if (amount >= 64) {
+        add_shifted(more, static_cast<size_t>(size * step));
+      } else {
+        few |= few << (size * step);
+      }
     }
   }
-  return (sums.back() >> (amount % 64) & 1) != 0;
+  return ((amount < 64 ? few : more.back()) >> (amount % 64) & 1) != 0;
 }
 
 bool CoreSizes::can_serve(std::span<const CoreClaim> claims, int& budget, const CoreSizes& others) const {

@@ -15,7 +15,7 @@ namespace numalign {
 struct CpuHintsRequest {
   CpuSet available;  // free and not reserved
   // CPUs that earlier containers of the pod leave behind. Every hint includes their nodes.
-  CpuSet reusable;
+  CpuSet reusable{};
   int count = 0;
   // Prefer every mask over the fewest packages, not only masks of the fewest nodes.
   bool align_by_socket = false;

@@ -47,31 +47,46 @@ void WholeCoreMasks::add_to(SmallWords& masks) {
   enough.must = must_;
   enough.domain = domain_;
   const SmallWords large = enough.enumerate(static_cast<int>(cores_.size())).offered;
-  std::array<CoreSizes, 64> low_cores;
-  const size_t low_nodes = std::min<size_t>(cores_.size(), 6);
-  for (size_t low = 1; low < size_t{1} << low_nodes; low++) {
-    low_cores[low] = low_cores[low & (low - 1)];
-    low_cores[low].add(cores_[static_cast<size_t>(std::countr_zero(low))]);
+  // The masks with as many nodes of each kind have one answer.
+  enum : char { kUnknown, kYes, kNo };
+  if (kinds_.empty()) find_kinds();
+  std::vector<size_t> steps(cores_.size());
+  size_t states = 1;
+  for (const Kind& kind : kinds_) {
+    for (int node : kind.nodes) steps[static_cast<size_t>(node)] = states;
+    states *= kind.nodes.size() + 1;
   }
+  std::vector<char> answers(states, kUnknown);
+  auto state_of = [&](uint64_t mask) {
+    size_t state = 0;
+    for_each_node(mask, [&](int node) { state += steps[static_cast<size_t>(node)]; });
+    return state;
+  };
+  auto answer_for = [&](uint64_t mask) {
+    CoreSizes inside;
+    for_each_node(mask, [&](int node) { inside.add(cores_[static_cast<size_t>(node)]); });
+    return serves(inside) ? kYes : kNo;
+  };
+  std::array<size_t, 64> low_states{};
+  for (uint64_t low = 0; low < HintBits::low_masks(cores_.size()); low++) low_states[low] = state_of(low);
+  // The masks with a node, among those of the lowest six nodes.
+  constexpr std::array<uint64_t, 6> kWith = {0xaaaaaaaaaaaaaaaa, 0xcccccccccccccccc, 0xf0f0f0f0f0f0f0f0,
+                                             0xff00ff00ff00ff00, 0xffff0000ffff0000, 0xffffffff00000000};
   for (uint64_t high = 0; high < masks.size(); high++) {
-    uint64_t word = masks[high];
+    if (large[high] == 0) continue;
+    const size_t high_state = state_of(high << 6);
+    uint64_t& word = masks[high];
+    // With a mask, those that have more nodes: the fewest first.
     for_each_node(high, [&](int bit) { word |= masks[high ^ uint64_t{1} << bit]; });
-    CoreSizes high_cores;
-    for_each_node(high, [&](int node) { high_cores.add(cores_[static_cast<size_t>(node) + 6]); });
-    // The masks with a node, among the masks of the lowest six nodes.
-    constexpr std::array<uint64_t, 6> kWith = {0xaaaaaaaaaaaaaaaa, 0xcccccccccccccccc, 0xf0f0f0f0f0f0f0f0,
-                                               0xff00ff00ff00ff00, 0xffff0000ffff0000, 0xffffffff00000000};
-    uint64_t failed = 0;
-    for (;;) {
-      for (size_t node = 0; node < low_nodes; node++) word |= word << (1 << node) & kWith[node];
-      word &= large[high];
-      const uint64_t untried = large[high] & ~word & ~failed;
-      if (untried == 0) break;
-      CoreSizes inside = high_cores;
-      inside.add(low_cores[static_cast<size_t>(std::countr_zero(untried))]);
-      (serves(inside) ? word : failed) |= untried & -untried;
+    for (uint64_t of_size : HintBits::kLowOfSize) {
+      for_each_node(large[high] & ~word & of_size, [&](int low) {
+        char& answer = answers[high_state + low_states[static_cast<size_t>(low)]];
+        if (answer == kUnknown) answer = answer_for(high << 6 | static_cast<uint64_t>(low));
+        if (answer == kYes) word |= uint64_t{1} << low;
+      });
+      for (size_t node = 0; node < kWith.size(); node++) word |= word << (1 << node) & kWith[node];
     }
-    masks[high] = word;
+    word &= large[high];
   }
 }
 

@@ -30,7 +30,7 @@ class WholeCoreMasks {
   // False if some may be missing: it lists at most kMostListed, and tries at most kMostTried.
   bool list_in(LinearHints& linear);
 
-  static constexpr size_t kMostListed = 1024;
+  static constexpr size_t kMostListed = 4096;
   static constexpr int kMostTried = 32'768;
 
  private:
