@@ -226,9 +226,7 @@ export function wired(addon: WiredFunctions): Wired {
       const elsewhere = wholeCores ? put(available, length) : 0;
       // The core counts CPUs of both once.
       const laterLength = putNumbers(later, length + elsewhere);
-      return wordsOf(
-        addon.bestFit(topology, length, count, flags, cpuGroupSize, elsewhere, laterLength),
-      );
+      return wordsOf(addon.bestFit(topology, length, count, flags, cpuGroupSize, elsewhere, laterLength));
     },
 
     cpuHints(call) {

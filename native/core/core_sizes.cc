@@ -91,7 +91,7 @@ bool CoreSizes::make_first(int size, int left, std::span<const CoreClaim> claims
     return is_served;
   }
   while (size > 0 && (count(size) == 0 || size > left)) size--;
-  if (size == 0) return false;
+  if (size <= 0) return false;
   if (--budget < 0) return true;
   // A larger core is worth no more than the smaller ones that add up to it: if they always do, it goes first.
   const int most = std::min(count(size), left / size);
