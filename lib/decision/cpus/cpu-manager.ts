@@ -138,7 +138,12 @@ export function allocateCount(
  * Takes some CPUs of an allocation, on any node. `later`: claims to the rest of it.
  * @throws ERR_SMT_ALIGNMENT if they must be whole cores and do not add up
  */
-export function takeOf(draft: Draft, from: CpuSet, count: number, later: CoreClaims = NO_CLAIMS): CpuSet {
+export function takeOf(
+  draft: Pick<Draft, 'topology' | 'placement'>,
+  from: CpuSet,
+  count: number,
+  later: CoreClaims = NO_CLAIMS,
+): CpuSet {
   const { topology, placement } = draft;
   checkMultiple(draft, count);
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
@@ -152,6 +157,7 @@ function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSe
 /**
  * The CPUs that a resized container keeps: all of them, or the new number by best fit. CPUs that
  * the kubelet has taken go first, unless cores must be whole.
+ * @throws ERR_SMT_ALIGNMENT if whole cores do not add up to the number
  */
 export function keptCpus(
   { topology, placement, state }: Pick<Draft, 'topology' | 'placement' | 'state'>,
@@ -162,7 +168,7 @@ export function keptCpus(
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   const unclaimed = cpus.difference(kubeletCpus(state.kubelet));
   const isEnough = unclaimed.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
-  const left = takeCpus(machine, placement, isEnough ? unclaimed : cpus, count);
+  const left = takeNearFirst(machine, placement, isEnough ? unclaimed : cpus, CpuSet.EMPTY, count);
   return {
     cpus: left,
     held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY,
