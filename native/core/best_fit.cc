@@ -501,8 +501,8 @@ class Accumulator {
   bool spread_;
   bool any_rest_in_l3_;
   bool numa_first_;
-  bool uneven_;             // the kubelet's averages are wrong for some core, package or L3 group
-  int most_l3_groups_ = 0;  // the limit for the result; 0: any number
+  bool uneven_;                    // the kubelet's averages are wrong for some core, package or L3 group
+  int most_l3_groups_ = 0;         // the limit for the result; 0: any number
   std::vector<CoreClaim> claims_;  // with whole cores: what is needed, and later claims
   CoreSizes others_;               // cores for later claims only
 };

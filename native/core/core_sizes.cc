@@ -77,7 +77,8 @@ bool CoreSizes::serve(std::span<const CoreClaim> claims, int& budget) {
     claims = claims.subspan(1);
   }
   if (claims.empty()) return true;
-  if (most_at_once(claims, [](int count) { return count; }) > total_ || !can_make(claims[0].count)) return false;
+  if (most_at_once(claims, [](int count) { return count; }) > total_ || !can_make(claims[0].count))
+    return false;
   return make_first(largest(), claims[0].count, claims.subspan(1), {}, budget);
 }
 

@@ -32,7 +32,8 @@ struct CpuHintsRequest {
 // as few nodes as the request needs on the empty machine. Masks consist of nodes with CPUs.
 // Machines with more than `enumerated` nodes get LinearHints; with whole_cores these are approximate
 // if the sizes of cores do not divide each other and more masks count than WholeCoreMasks lists. If
-// whole cores do not add up on all nodes together, single CPUs count. REQUIRES: count >= 1, at most 64 NUMA nodes.
+// whole cores do not add up on all nodes together, single CPUs count. REQUIRES: count >= 1, at most 64 NUMA
+// nodes.
 HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request,
                      int enumerated = kEnumeratedNodes);
 

@@ -32,7 +32,8 @@ TEST(CoreSizes, DealOutCoresToContainersInTurn) {
 }
 
 // Tries every subset of the cores, the lowest `own` of them for the first claim alone.
-bool serves_by_trying(const std::vector<int>& cores, uint32_t free, uint32_t own, std::span<const CoreClaim> claims) {
+bool serves_by_trying(const std::vector<int>& cores, uint32_t free, uint32_t own,
+                      std::span<const CoreClaim> claims) {
   if (claims.empty()) return true;
   for (uint32_t subset = free & own;; subset = (subset - 1) & free & own) {
     int sum = 0;

@@ -220,7 +220,8 @@ TEST(CpuHints, OfWholeCoresForPodsSayTheSameInBothForms) {
   for (uint32_t i = 0; i < test::rounds(1000); i++) {
     auto topology = Topology::create(test::random_machine(between, {8, 60})).value();
     CpuHintsRequest request{.available = test::random_available(between, *topology), .whole_cores = true};
-    request.reusable = between(0, 3) == 0 ? whole_cores(*topology, request.available) & cpus("0-3") : CpuSet();
+    request.reusable =
+        between(0, 3) == 0 ? whole_cores(*topology, request.available) & cpus("0-3") : CpuSet();
     for (int n = between(1, 4); n > 0; n--) request.claims.push_back({between(1, 6), between(0, 3) == 0});
     request.count = most_at_once(request.claims, [](int count) { return count; });
     HintFamily bits = cpu_hints(*topology, request);
