@@ -41,7 +41,15 @@ export interface BestFitCall {
   readonly wholeCores: boolean;
   /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
   readonly anyRestInL3: boolean;
+  /** With `wholeCores`: what later containers of the pod want of the rest. */
+  readonly later: CoreClaims;
 }
+
+/**
+ * The exclusive CPUs of each container in turn, as count << 1, with 1 added for an init container,
+ * which leaves its CPUs to later ones.
+ */
+export type CoreClaims = readonly number[];
 
 /** Asks for hints for `count` CPUs. */
 export interface CpuHintsCall {
@@ -54,6 +62,8 @@ export interface CpuHintsCall {
   readonly wholeCores: boolean;
   /** With `wholeCores`: all of `reusable` are among the `count`. */
   readonly keepsReusable: boolean;
+  /** With `wholeCores`: the containers that need the `count`; empty: one. */
+  readonly claims: CoreClaims;
 }
 
 /** Asks for hints for all types of memory of one request. */

@@ -25,6 +25,8 @@ export interface WiredFunctions {
     count: number,
     flags: number,
     cpuGroupSize: number,
+    elsewhere: number,
+    later: number,
   ): Answer;
   /** `flags`: alignBySocket | wholeCores << 1 | keepsReusable << 2. */
   cpuHints(
@@ -33,6 +35,7 @@ export interface WiredFunctions {
     reusable: number,
     count: number,
     flags: number,
+    claims: number,
   ): Answer;
   memoryHints(
     nodes: number,
@@ -181,11 +184,12 @@ export function wired(addon: WiredFunctions): Wired {
     reserve(at + QUESTION_HEADER);
     switch (question.kind) {
       case 'cpus': {
-        const { available, reusable, count } = question.call;
+        const { available, reusable, count, claims } = question.call;
         words[at] = 1;
         words[at + 1] = count;
         words[at + 2] = cpuHintsFlags(question.call);
-        return putBehindLength(reusable, putBehindLength(available, at + 3));
+        const next = putBehindLength(reusable, putBehindLength(available, at + 3));
+        return putNumbersBehindLength(claims, next);
       }
       case 'memory': {
         const { types: count, groups, must, amounts: ofTypes, reusable } = question.call;
@@ -211,7 +215,7 @@ export function wired(addon: WiredFunctions): Wired {
   return {
     bestFit(call) {
       const { topology, available, within, count, cpuGroupSize } = call;
-      const { spread, alignByL3, distributeAcrossNuma, wholeCores, anyRestInL3 } = call;
+      const { spread, alignByL3, distributeAcrossNuma, wholeCores, anyRestInL3, later } = call;
       const flags =
         (spread ? 1 : 0) |
         (alignByL3 ? 2 : 0) |
@@ -219,13 +223,17 @@ export function wired(addon: WiredFunctions): Wired {
         (wholeCores ? 8 : 0) |
         (anyRestInL3 ? 16 : 0);
       const length = within ? putBoth(available, within) : put(available, 0);
-      return wordsOf(addon.bestFit(topology, length, count, flags, cpuGroupSize));
+      const elsewhere = wholeCores ? put(available, length) : 0;
+      // The core counts CPUs of both once.
+      const laterLength = putNumbers(later, length + elsewhere);
+      return wordsOf(addon.bestFit(topology, length, count, flags, cpuGroupSize, elsewhere, laterLength));
     },
 
     cpuHints(call) {
       const free = put(call.available, 0);
       const length = put(call.reusable, free);
-      return wordsOf(addon.cpuHints(call.topology, free, length, call.count, cpuHintsFlags(call)));
+      const claims = putNumbers(call.claims, free + length);
+      return wordsOf(addon.cpuHints(call.topology, free, length, call.count, cpuHintsFlags(call), claims));
     },
 
     memoryHints({ nodes, types, amounts: ofTypes, groups, reusable, must }) {

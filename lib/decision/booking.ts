@@ -5,9 +5,17 @@ import type { MemoryBlock } from '../account/booked-memory.js';
 import { withLast } from '../base/collections/lists.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
-import { checkCpusLeft, checkMemoryLeft, cpuClaims, memoryClaims } from './claims.js';
-import { podExclusiveCount, siblings } from './cpus/cpu-choices.js';
-import { allocateCount, type CpuAllocation, cpusLeft, takeOf } from './cpus/cpu-manager.js';
+import { checkCpusLeft, checkMemoryLeft, memoryClaims } from './claims.js';
+import { coreClaims, cpuClaims, podExclusiveCount, siblings } from './cpus/cpu-choices.js';
+import { UnevenCores } from './cpus/cpu-limits.js';
+import {
+  allocateCount,
+  type CpuAllocation,
+  cpusLeft,
+  mustAddUp,
+  podClaims,
+  takeOf,
+} from './cpus/cpu-manager.js';
 import { type Draft, nextDraft } from './cpus/draft.js';
 import { allocateDevices } from './devices/device-allocation.js';
 import { devicesLeft } from './devices/device-draft.js';
@@ -35,7 +43,7 @@ export function bookPod(progress: Progress, hint: TopologyHint): void {
   checkCpusLeft(draft);
   const requests = memoryRequests(draft, undefined);
   const near = progress.joint ? narrowed(draft, undefined, requests, hint) : undivided(hint);
-  const cpus = allocateCount(draft, podExclusiveCount(draft.pod, draft.placement), near.cpus);
+  const cpus = bookedCpus(draft, near.cpus);
   checkMemoryLeft(draft, requests);
   const blocks = allocateMemory(draft, requests, near.memory);
   const parts = dealCpus(draft, cpus);
@@ -46,11 +54,33 @@ export function bookPod(progress: Progress, hint: TopologyHint): void {
   giveParts(progress, parts, memory, hint);
 }
 
+/** All CPUs of the pod. Whole cores of different sizes must add up to each container's part, too. */
+function bookedCpus(draft: Draft, hint: TopologyHint): CpuAllocation {
+  const whole = allocateCount(draft, podExclusiveCount(draft.pod, draft.placement), hint);
+  if (whole.cpus.isEmpty || !mustAddUp(draft.topology, draft.placement)) return whole;
+  try {
+    dealCpus(draft, whole);
+    return whole;
+  } catch (error) {
+    if (!(error instanceof UnevenCores)) throw error;
+  }
+  // Init containers use CPUs of the others.
+  const kept = podClaims(draft).filter((claim) => claim % 2 === 0);
+  const cpus = kept.reduce((taken, claim, i) => {
+    const left = { ...draft, free: draft.free.difference(taken) };
+    return taken.union(allocateCount(left, claim / 2, hint, kept.slice(i + 1)).cpus);
+  }, CpuSet.EMPTY);
+  return { cpus, held: whole.held };
+}
+
 /** The CPUs of each container, and the siblings it holds; nothing if nothing is booked. */
 function dealCpus(draft: Draft, { cpus, held }: CpuAllocation): readonly CpuAllocation[] {
   const { pod, topology } = draft;
   if (cpus.isEmpty) return pod.containers.map(() => ({ cpus, held }));
-  const { parts } = partitionOf(cpus, cpuClaims(draft), (from, count) => takeOf(draft, from, count));
+  const claims = cpuClaims(draft);
+  const { parts } = partitionOf(cpus, claims, (from, count, at) =>
+    takeOf(draft, from, count, coreClaims(claims.slice(at + 1))),
+  );
   return parts.map((part) => ({
     cpus: part,
     held: held.isEmpty ? CpuSet.EMPTY : siblings(topology, part).intersection(held),

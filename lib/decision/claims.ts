@@ -3,20 +3,13 @@
 import { type AdmissionReason, Refusal } from '../base/refusal.js';
 import { isStrict } from '../input/placement.js';
 import { requestOf } from '../input/pods/pod-request.js';
-import { exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
+import { cpuClaims, podExclusiveCount } from './cpus/cpu-choices.js';
 import type { Draft } from './cpus/draft.js';
 import { type MemoryRequest, memoryRequests } from './memory/memory-requests.js';
 import { type Claim, firstUnmet } from './pod-level/partition.js';
 import { isExclusive } from './pod-level/pod-level.js';
 
 type Ground = Pick<Draft, 'pod' | 'placement' | 'topology'>;
-
-/** The claims to the pod's CPUs, by container. */
-export const cpuClaims = ({ pod, placement }: Ground): Claim[] =>
-  pod.containers.map((container) => ({
-    kind: container.kind,
-    amount: exclusiveCount(pod, container, placement) || null,
-  }));
 
 /** The claims to a type of the pod's memory, by container. */
 export const memoryClaims = ({ pod }: Ground, type: string): Claim[] =>

@@ -72,6 +72,7 @@ export function bestFit(
         cpuGroupSize,
         wholeCores,
         anyRestInL3: kubeletVersion !== 'v1.32',
+        later: [],
       }),
     );
   const required = CpuSet.coerce(mustInclude);

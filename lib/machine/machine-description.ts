@@ -216,7 +216,7 @@ export interface BestFitOptions {
    */
   kubeletVersion?: KubeletVersion;
   /**
-   * Takes whole cores only, on machines whose cores differ in size. Ignored with
+   * Takes whole cores only, on machines whose cores differ in size. Cores go before
    * `distributeAcrossNuma`.
    * @default `false`
    */

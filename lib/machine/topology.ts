@@ -144,6 +144,7 @@ export class Topology {
         alignBySocket: alignBySocket === true,
         wholeCores: isWhole && !this.isUniform,
         keepsReusable: false,
+        claims: [],
       }),
       this.numaNodes,
     );

@@ -8,6 +8,7 @@ import { planningGround } from '../admission/planning/planning-ground.js';
 import type { ReadOnlySite, Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
+import { inSlices } from '../base/steps.js';
 import { NEVER, type Question } from '../decision/question.js';
 import {
   type AskFor,
@@ -149,22 +150,23 @@ async function inRounds(
   const moves: ProposedMove[] = [];
   let isBounded = false;
   let { state } = planningGround(site);
-  const before = largestByNode(askerIn(site, placement, state));
+  const before = await inSlices(largestByNode(askerIn(site, placement, state)));
   for (let left = MOST_ROUNDS; left > 0; left--) {
     signal?.throwIfAborted();
     const askFor = askerIn(site, placement, state);
-    const largest = Math.max(0, ...largestByNode(askFor).values());
-    const better = largerBy(askFor, largest, (question) => {
+    const largest = Math.max(0, ...(await inSlices(largestByNode(askFor))).values());
+    const search = largerBy(askFor, largest, (question) => {
       const answer = searchMoves(question, moveTime(), (pod) => mover.isCandidate(pod));
       isBounded ||= answer.isBounded;
       return answer.isFound ? answer : undefined;
     });
+    const better = await inSlices(search);
     if (!better) break;
     const made = await mover.make(better);
     moves.push(...made.moves);
     state = made.state;
   }
-  const after = largestByNode(askerIn(site, placement, state));
+  const after = await inSlices(largestByNode(askerIn(site, placement, state)));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
   return { dryRun: mover.dryRun, nodes, moves, unmoved: mover.unmoved, isBounded };
 }

@@ -33,17 +33,19 @@ void check(const Topology& topology, const CpuHintsRequest& request, Napi::Env e
   throw Napi::RangeError::New(env, "hints are for at least one CPU and at most 64 NUMA nodes");
 }
 
-CpuHintsRequest to_cpu_hints_request(CpuSet available, CpuSet reusable, int count, uint32_t flags) {
+CpuHintsRequest to_cpu_hints_request(CpuSet available, CpuSet reusable, int count, uint32_t flags,
+                                     std::span<const uint32_t> claims) {
   return {.available = std::move(available),
           .reusable = std::move(reusable),
           .count = count,
           .align_by_socket = (flags & 1) != 0,
           .whole_cores = (flags & 2) != 0,
-          .keeps_reusable = (flags & 4) != 0};
+          .keeps_reusable = (flags & 4) != 0,
+          .claims = to_core_claims(claims)};
 }
 
-// (topology, available, reusable, count, alignBySocket | wholeCores << 1 | keepsReusable << 2) ->
-// family
+// (topology, available, reusable, count, alignBySocket | wholeCores << 1 | keepsReusable << 2,
+// claims) -> family
 Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
   WireReader wire(info.Env());
@@ -51,7 +53,7 @@ Napi::Value cpu_hints_binding(const Napi::CallbackInfo& info) {
   CpuSet reusable = wire.id_set<CpuTag>(info[2]);
   CpuHintsRequest request =
       to_cpu_hints_request(std::move(available), std::move(reusable), to_int(info[3], "the count"),
-                           static_cast<uint32_t>(to_int(info[4], "the flags")));
+                           static_cast<uint32_t>(to_int(info[4], "the flags")), wire.words(info[5]));
   check(topology, request, info.Env());
   return to_wire(info.Env(), cpu_hints(topology, request).to_words());
 }
@@ -267,8 +269,9 @@ class OfferReader {
     std::span<const uint32_t> head = take(2);
     CpuSet available = id_set();
     CpuSet reusable = id_set();
+    std::span<const uint32_t> claims = take(word());
     CpuHintsRequest request =
-        to_cpu_hints_request(std::move(available), std::move(reusable), to_count(head[0]), head[1]);
+        to_cpu_hints_request(std::move(available), std::move(reusable), to_count(head[0]), head[1], claims);
     const Topology& topology = to_topology(topology_);
     check(topology, request, env_);
     if (static_cast<int>(topology.spec().nodes.size()) == nodes_) return cpu_hints(topology, request);

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "core/core_sizes.h"
+#include "core/cpu_hints.h"
 
 namespace numalign {
 namespace {
@@ -61,57 +61,85 @@ class Accumulator {
     take_cores_and_cpus();
   }
 
+  CoreSizes free_cores() const { return free_cores(all_of(topology_.cores())); }
+
+  // From now on, leaves whole cores for `later` claims: free ones, and `others`. False if there are not
+  // enough for both.
+  bool leave(std::span<const CoreClaim> later, CoreSizes others) {
+    claims_ = {{needed_, false}};
+    claims_.insert(claims_.end(), later.begin(), later.end());
+    others_ = std::move(others);
+    return can_serve(free_cores());
+  }
+
+  // True if these CPUs would leave enough.
+  bool leaves_enough_without(const CpuSet& cpus) const {
+    Accumulator rest = *this;
+    for (size_t i = 0; i < cpus.words().size(); i++) rest.free_[i] &= ~cpus.words()[i];
+    rest.claims_[0].count = 0;
+    return rest.can_serve(rest.free_cores());
+  }
+
   // Takes whole cores that add up to what is needed, in packed order. Takes nothing if they do not
   // add up.
   void take_whole_cores() {
     const Level& cores = topology_.cores();
-    CoreSizes sizes;
+    CoreSizes undecided;
     std::vector<int> order;
     std::vector<bool> is_visited(cores.count());
     for_each_core([&](int core) {  // comes under each element that contains it
       if (is_visited[core] || !is_free(cores, core)) return;
       is_visited[core] = true;
       order.push_back(core);
-      sizes.add(cores.size(core));
+      undecided.add(cores.size(core));
     });
-    if (!sizes.can_make(needed_)) return;
+    if (!can_serve(undecided)) return;
+    std::vector<int> chosen;
+    int& left = claims_[0].count;
     for (int core : order) {
-      sizes.remove(cores.size(core));
-      if (cores.size(core) <= needed_ && sizes.can_make(needed_ - cores.size(core))) take(cores, core);
+      const int size = cores.size(core);
+      undecided.add(size, -1);
+      left -= size;
+      if (left >= 0 && can_serve(undecided)) {
+        chosen.push_back(core);
+      } else {
+        left += size;
+        others_.add(size);
+      }
     }
+    if (left > 0) return;
+    for (int core : chosen) take(cores, core);
   }
 
   // Leaves free only the first L3 group whose free cores add up to what is needed; if there is
   // none, as many of the widest groups as needed.
   void narrow_to_l3_with_whole_cores() {
-    const Level& cores = topology_.cores();
-    auto free_cores = [&](int group) {
-      std::vector<int> inside = topology_.cores_of_l3()[group];
-      std::erase_if(inside, [&](int core) { return !is_free(cores, core); });
-      return inside;
+    const CoreSizes all = free_cores();
+    auto narrow_if_enough = [&](const std::vector<int>& chosen, const CoreSizes& inside) {
+      CoreSizes others = others_;
+      others.add(all);
+      others.add(inside, -1);
+      std::swap(others, others_);
+      if (can_serve(inside)) {
+        narrow_to_l3(chosen);
+        return true;
+      }
+      std::swap(others, others_);
+      return false;
     };
-    auto can_make = [&](const std::vector<int>& list) {
-      CoreSizes sizes;
-      for (int core : list) sizes.add(cores.size(core));
-      return sizes.can_make(needed_);
-    };
+    auto cores_of = [&](int group) { return free_cores(topology_.cores_of_l3()[group]); };
     std::vector<int> groups = l3_order();
     for (int group : groups) {
-      if (can_make(free_cores(group))) return narrow_to_l3({group});
+      if (narrow_if_enough({group}, cores_of(group))) return;
     }
-    auto width = [&](int group) {
-      int n = 0;
-      for (int core : free_cores(group)) n += cores.size(core);
-      return n;
-    };
-    std::ranges::stable_sort(groups, std::greater<>(), width);
-    std::vector<int> chosen, inside;
+    std::ranges::stable_sort(groups, std::greater<>(), [&](int group) { return cores_of(group).total(); });
+    std::vector<int> chosen;
+    CoreSizes inside;
     for (int group : groups) {
       if (std::ranges::find(chosen, group) != chosen.end()) continue;
       chosen.push_back(group);
-      std::vector<int> more = free_cores(group);
-      inside.insert(inside.end(), more.begin(), more.end());
-      if (can_make(inside)) return narrow_to_l3(chosen);
+      inside.add(cores_of(group));
+      if (narrow_if_enough(chosen, inside)) return;
     }
   }
 
@@ -211,6 +239,20 @@ class Accumulator {
   std::vector<int> l3_order() const {
     return nested_order(node_order(), topology_.l3_groups_of_node(), topology_.nodes(),
                         topology_.l3_groups());
+  }
+
+  CoreSizes free_cores(const std::vector<int>& candidates) const {
+    CoreSizes sizes;
+    for (int core : candidates) {
+      if (is_free(topology_.cores(), core)) sizes.add(topology_.cores().size(core));
+    }
+    return sizes;
+  }
+
+  // True if `cores` add up to what is needed, and the rest to the later claims.
+  bool can_serve(const CoreSizes& cores) const {
+    int budget = CoreSizes::kBudget;
+    return cores.can_serve(claims_, budget, others_);
   }
 
   bool is_free(const Level& level, int element) const {
@@ -459,8 +501,10 @@ class Accumulator {
   bool spread_;
   bool any_rest_in_l3_;
   bool numa_first_;
-  bool uneven_;             // the kubelet's averages are wrong for some core, package or L3 group
-  int most_l3_groups_ = 0;  // the limit for the result; 0: any number
+  bool uneven_;                    // the kubelet's averages are wrong for some core, package or L3 group
+  int most_l3_groups_ = 0;         // the limit for the result; 0: any number
+  std::vector<CoreClaim> claims_;  // with whole cores: what is needed, and later claims
+  CoreSizes others_;               // cores for later claims only
 };
 
 // How many CPUs each node gives: `distribution` from each of `nodes`, and the rest in groups from
@@ -643,6 +687,29 @@ CpuSet take_distributed(const Topology& topology, Accumulator free, int count, i
   return free.taken();
 }
 
+Result<CpuSet> take_whole(const Topology& topology, const CpuSet& available, int count,
+                          const BestFitOptions& options) {
+  BestFitOptions plain = options;
+  plain.whole_cores = false;
+  const CpuSet usual = best_fit(topology, available, count, plain).value();
+  const bool is_whole = whole_cores(topology, usual) == usual;
+  // Takes for the later containers what it can: the rest, else also CPUs elsewhere, else nothing.
+  Accumulator elsewhere(topology, options.elsewhere - available, 0, options);
+  for (std::span<const CoreClaim> later = options.later;; later = {}) {
+    for (const CoreSizes& from : {CoreSizes(), elsewhere.free_cores()}) {
+      Accumulator free(topology, available, count, options);
+      if (!free.leave(later, from)) continue;
+      if (is_whole && free.leaves_enough_without(usual)) return usual;
+      if (options.align_by_l3 && !options.distribute_across_numa) free.narrow_to_l3_with_whole_cores();
+      free.take_whole_cores();
+      if (free.satisfied()) return free.taken();
+    }
+    if (later.empty()) break;
+  }
+  return Error{ErrorCode::kInsufficientCpus,
+               "free cores do not add up to the " + std::to_string(count) + " CPUs asked for"};
+}
+
 }  // namespace
 
 Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int count,
@@ -655,15 +722,9 @@ Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int c
                                                    std::to_string(free_count) + " are available"};
   }
   if (count == 0) return CpuSet();
+  if (options.whole_cores) return take_whole(topology, available, count, options);
   bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
   if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size);
-  if (options.whole_cores) {
-    if (options.align_by_l3 && !options.distribute_across_numa) free.narrow_to_l3_with_whole_cores();
-    free.take_whole_cores();
-    if (free.satisfied()) return free.taken();
-    return Error{ErrorCode::kInsufficientCpus,
-                 "free cores do not add up to the " + std::to_string(count) + " CPUs asked for"};
-  }
   free.take_packed(options.align_by_l3 && !options.distribute_across_numa);
   return free.taken();
 }

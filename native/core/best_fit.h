@@ -4,6 +4,9 @@
 // thread.
 #pragma once
 
+#include <vector>
+
+#include "core/core_sizes.h"
 #include "core/id_set.h"
 #include "core/result.h"
 #include "core/topology.h"
@@ -24,14 +27,18 @@ struct BestFitOptions {
   // When distributing, deal CPUs in groups of this many: the threads of a core, to keep cores
   // whole.
   int cpu_group_size = 1;
-  // Take whole cores only, whatever their sizes, or fail with kInsufficientCpus. Only for machines
-  // whose cores differ in size: with equal sizes, a multiple of the size is whole anyway. Ignored
-  // when distributing.
+  // Take whole cores only, whatever their sizes, or fail with kInsufficientCpus; distribute and spread
+  // only if that keeps cores whole. Only for machines whose cores differ in size: with equal sizes, a
+  // multiple of the size is whole anyway.
   bool whole_cores = false;
   // With align_by_l3: a rest that is not a multiple of the threads of a core comes from one L3
   // group too, as since v1.34. An odd CPU comes from a partly used core, if one is free; the
   // kubelet splits another.
   bool any_rest_in_l3 = false;
+  // With whole_cores: what the pod's later containers want. If possible, leaves whole cores that add up
+  // to it, of `available` alone, or else of `elsewhere` too.
+  std::vector<CoreClaim> later{};
+  CpuSet elsewhere{};
 };
 
 // Takes `count` CPUs out of `available`, and ignores CPUs that the topology does not have. The

@@ -1,51 +1,74 @@
-// CoreSizes: how many cores there are of each size, and the amounts of CPUs that whole cores add up
-// to. Plain value.
+// CoreSizes: how many cores there are of each size, the amounts of CPUs that whole cores add up to,
+// and whether they can be dealt out to containers. Plain value.
 #pragma once
 
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <span>
 #include <vector>
 
 namespace numalign {
 
+// What a container of a pod wants, in whole cores.
+struct CoreClaim {
+  int count;
+  bool returns;  // an init container, which leaves its cores to all later ones
+
+  friend bool operator==(const CoreClaim&, const CoreClaim&) = default;
+};
+
+// The most CPUs that containers have at one time, where each counts as `amount` of its claim.
+template <class Amount>
+int most_at_once(std::span<const CoreClaim> claims, Amount&& amount) {
+  int kept = 0;
+  int most = 0;
+  for (const CoreClaim& claim : claims) {
+    most = std::max(most, kept + amount(claim.count));
+    if (!claim.returns) kept += amount(claim.count);
+  }
+  return most;
+}
+
 class CoreSizes {
  public:
+  // The steps of serve() after which its answer may be wrong: about 5 ms.
+  static constexpr int kBudget = 100'000;
+
   void add(int size, int cores = 1) {
     if (static_cast<size_t>(size) >= cores_.size()) cores_.resize(static_cast<size_t>(size) + 1);
     cores_[static_cast<size_t>(size)] += cores;
     total_ += size * cores;
   }
-  void remove(int size) { add(size, -1); }
-  void add(const CoreSizes& other) {
-    for (size_t size = 1; size < other.cores_.size(); size++) add(static_cast<int>(size), other.cores_[size]);
+  void add(const CoreSizes& other, int times = 1) {
+    if (cores_.size() < other.cores_.size()) cores_.resize(other.cores_.size());
+    for (size_t size = 1; size < other.cores_.size(); size++) cores_[size] += times * other.cores_[size];
+    total_ += times * other.total_;
   }
 
-  int count(int size) const {
-    return size < static_cast<int>(cores_.size()) ? cores_[static_cast<size_t>(size)] : 0;
-  }
+  int count(int size) const { return size <= largest() ? cores_[static_cast<size_t>(size)] : 0; }
   // No size is greater.
   int largest() const { return static_cast<int>(cores_.size()) - 1; }
+  int total() const { return total_; }
+  // The sizes that divide the next one, from the least size on. `are_all`: no core has another size.
+  std::vector<int> nested(bool& are_all) const;
 
-  // A subset sum over the few different sizes: reachable[n] is how many cores of the current size
-  // reach n, or -1.
-  bool can_make(int amount) const {
-    if (amount > total_) return false;
-    std::vector<int> reachable(static_cast<size_t>(amount) + 1, -1);
-    reachable[0] = 0;
-    for (size_t size = 1; size < cores_.size(); size++) {
-      if (cores_[size] == 0) continue;
-      for (size_t n = 0; n < reachable.size(); n++) {
-        if (reachable[n] >= 0) {
-          reachable[n] = 0;
-        } else if (n >= size && reachable[n - size] >= 0 && reachable[n - size] < cores_[size]) {
-          reachable[n] = reachable[n - size] + 1;
-        }
-      }
-    }
-    return reachable.back() >= 0;
-  }
+  bool can_make(int amount) const;
+  // True if containers can have their claims in turn, each in whole cores; `others`: cores that all but
+  // the first can have too. Exact within `budget` steps; after them, true where the claims' amounts fit.
+  bool can_serve(std::span<const CoreClaim> claims, int& budget, const CoreSizes& others) const;
+  bool can_serve(std::span<const CoreClaim> claims, int& budget) const;
+
+  auto operator<=>(const CoreSizes& other) const = default;
 
  private:
-  std::vector<int> cores_;
+  bool serve(std::span<const CoreClaim> claims, int& budget);
+  bool make_first(int size, int left, std::span<const CoreClaim> claims, const CoreSizes& others,
+                  int& budget);
+  bool nest_below(int size) const;
+
   int total_ = 0;
+  std::vector<int> cores_;
 };
 
 }  // namespace numalign

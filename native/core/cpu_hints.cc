@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 
-#include "core/core_sizes.h"
-#include "core/fewest_nodes.h"
+#include "core/whole_core_masks.h"
 
 namespace numalign {
 namespace {
@@ -44,13 +44,21 @@ void for_each_node_with_cpus(const Topology& topology, F&& visit) {
   }
 }
 
+// As few packages as the narrowest hints need.
+void prefer_fewest_packages(LinearHints& linear, const Topology& topology) {
+  linear.packages_needed = packages_needed(topology, linear.narrowest);
+  if (linear.packages_needed == 0) return;
+  linear.packages.resize(topology.spec().nodes.size());
+  for_each_node_with_cpus(topology, [&](int i, size_t at) {
+    for (int package : topology.packages_of_node()[i]) linear.packages[at] |= uint64_t{1} << package;
+  });
+}
+
 // ---- Whole cores of different sizes
 
 // By position of the node.
-using CoresByNode = std::vector<CoreSizes>;
-
-CoresByNode cores_by_node(const Topology& topology, std::span<const uint64_t> free) {
-  CoresByNode by_node(topology.spec().nodes.size());
+std::vector<CoreSizes> cores_by_node(const Topology& topology, std::span<const uint64_t> free) {
+  std::vector<CoreSizes> by_node(topology.spec().nodes.size());
   const Level& cores = topology.cores();
   for_each_node_with_cpus(topology, [&](int i, size_t at) {
     for (int core : topology.cores_of_node()[i]) {
@@ -61,99 +69,41 @@ CoresByNode cores_by_node(const Topology& topology, std::span<const uint64_t> fr
   return by_node;
 }
 
-// What a mask must have for its cores of nested sizes to add up: the amount in all and, for each
-// size, the remainder of the amount by it in smaller cores.
-std::vector<Need> needs_of(const CoresByNode& by_node, std::span<const int> nested, int amount) {
-  std::vector<Need> needs;
-  auto demand = [&](int request, std::span<const int> sizes) {
-    if (request == 0) return;
-    Need need{static_cast<uint64_t>(request), SmallWords(by_node.size())};
-    for (size_t node = 0; node < by_node.size(); node++) {
-      for (int size : sizes) need.free[node] += static_cast<uint64_t>(size * by_node[node].count(size));
-    }
-    needs.push_back(std::move(need));
-  };
-  demand(amount, nested);
-  for (size_t i = 0; i < nested.size(); i++) demand(amount % nested[i], nested.first(i));
-  return needs;
-}
-
-struct WholeCoreHints {
-  LinearHints hints;
-  bool is_exact;
-
-  // The fewest nodes of a hint; 0 if there is none.
-  int narrowest() const {
-    int least = fewest_nodes(hints.needs, hints.must, hints.domain).count;
-    for (const ListedHint& hint : hints.listed) {
-      if (least == 0 || hint.mask.size() < least) least = hint.mask.size();
-    }
-    return least;
-  }
-};
-
-// The masks whose whole cores add up to `amount`. Cores of nested sizes do if the smaller ones have
-// the remainder of the amount by each size. With other sizes, masks are tried: above `enumerated`
-// nodes, only single nodes beside those required, and all nodes.
-WholeCoreHints whole_core_hints(const CoresByNode& by_node, int amount, NodeMask must, NodeMask domain,
-                                int enumerated) {
-  CoreSizes all;
-  for (const CoreSizes& cores : by_node) all.add(cores);
-  std::vector<int> nested;
-  bool are_all_nested = true;
-  for (int size = 1; size <= all.largest(); size++) {
-    if (all.count(size) == 0) continue;
-    if (nested.empty() || size % nested.back() == 0) {
-      nested.push_back(size);
-    } else {
-      are_all_nested = false;
-    }
-  }
-  const int nodes = static_cast<int>(by_node.size());
-  WholeCoreHints found{{}, are_all_nested || nodes <= enumerated};
-  LinearHints& hints = found.hints;
-  hints.must = must;
-  hints.domain = domain;
-  hints.needs = needs_of(by_node, nested, amount);
-  if (are_all_nested) return found;
-  auto judge = [&](uint64_t mask) {
-    if ((must.bits() & ~mask) != 0 || hints.offers_linearly(NodeMask(mask))) return;
-    CoreSizes inside;
-    for_each_node(mask, [&](int node) { inside.add(by_node[static_cast<size_t>(node)]); });
-    if (inside.can_make(amount)) hints.listed.push_back({NodeMask(mask), false});
-  };
-  if (nodes <= enumerated) {
-    for (uint64_t mask = 1; mask <= all_nodes(nodes); mask++) {
-      if ((mask & ~domain.bits()) == 0) judge(mask);
-    }
-  } else {
-    if (!must.empty()) judge(must.bits());
-    uint64_t rest = domain.bits() & ~must.bits();
-    for_each_node(rest, [&](int node) { judge(must.bits() | uint64_t{1} << node); });
-    if (count_ones(rest) > 1) judge(domain.bits());
-  }
-  return found;
-}
-
-// Makes hints for single CPUs those for whole cores, if these add up anywhere. Returns false if some
-// may be missing.
-bool count_whole_cores(LinearHints& linear, const Topology& topology, const CpuHintsRequest& request,
-                       int enumerated) {
+// The hints for whole cores, from those for single CPUs; nullopt if whole cores do not add up anywhere.
+std::optional<HintFamily> whole_core_hints(LinearHints linear, const Topology& topology,
+                                           const CpuHintsRequest& request, int enumerated) {
   const int kept = request.keeps_reusable ? request.reusable.size() : 0;
-  if (kept >= request.count) return true;
-  CpuSet available =
-      request.keeps_reusable ? request.available - request.reusable : request.available | request.reusable;
-  const CoresByNode now = cores_by_node(topology, words_for(topology, available));
-  const CoresByNode ever = cores_by_node(topology, topology.cpus().words());
-  WholeCoreHints hints = whole_core_hints(now, request.count - kept, linear.must, linear.domain, enumerated);
-  if (hints.hints.is_empty()) return true;
+  if (kept >= request.count) return {};
+  const CoreClaim whole{request.count, false};
+  const CoreClaim missing{request.count - kept, false};
+  auto claims_or = [&](const CoreClaim& one) {
+    return request.claims.empty() ? std::span(&one, 1) : std::span<const CoreClaim>(request.claims);
+  };
+  const std::vector<CoreSizes> now = cores_by_node(
+      topology, words_for(topology, request.keeps_reusable ? request.available - request.reusable
+                                                           : request.available | request.reusable));
+  WholeCoreMasks masks(now, claims_or(missing), linear.must, linear.domain);
+  if (!masks.any()) return {};
   // A kept part of a core may make possible what the empty machine is not.
+  const std::vector<CoreSizes> ever = cores_by_node(topology, topology.cpus().words());
   const int narrowest =
-      whole_core_hints(ever, request.count, NodeMask(), linear.domain, enumerated).narrowest();
+      WholeCoreMasks(ever, claims_or(whole), NodeMask(), linear.domain).narrowest(enumerated);
   if (narrowest > 0) linear.narrowest = narrowest;
-  linear.needs = std::move(hints.hints.needs);
-  linear.listed = std::move(hints.hints.listed);
-  return hints.is_exact;
+  if (request.align_by_socket) prefer_fewest_packages(linear, topology);
+  linear.needs = masks.needs();
+  const int nodes = static_cast<int>(now.size());
+  if (nodes > enumerated) {
+    const bool is_exact = masks.are_all_nested() || masks.list_in(linear);
+    HintFamily family(nodes, false, false, std::move(linear));
+    family.approximate = !is_exact;
+    return family;
+  }
+  HintBits bits = linear.enumerate(nodes);
+  if (!masks.are_all_nested()) {
+    masks.add_to(bits.offered);
+    linear.prefer_linearly(bits);
+  }
+  return HintFamily(nodes, false, false, std::move(bits));
 }
 
 }  // namespace
@@ -177,19 +127,12 @@ HintFamily cpu_hints(const Topology& topology, const CpuHintsRequest& request, i
   linear.must = NodeMask(must);
   linear.needs.push_back(std::move(need));
   linear.narrowest = narrowest_ever(topology.nodes(), request.count);
-  bool is_exact = request.whole_cores ? count_whole_cores(linear, topology, request, enumerated) : true;
-  if (request.align_by_socket) {
-    linear.packages_needed = packages_needed(topology, linear.narrowest);
-    if (linear.packages_needed > 0) linear.packages.resize(all.size());
+  if (request.whole_cores) {
+    std::optional<HintFamily> family = whole_core_hints(linear, topology, request, enumerated);
+    if (family) return *std::move(family);
   }
-  for_each_node_with_cpus(topology, [&](int i, size_t at) {
-    if (linear.packages.empty()) return;
-    for (int package : topology.packages_of_node()[i]) linear.packages[at] |= uint64_t{1} << package;
-  });
-  for (ListedHint& hint : linear.listed) hint.preferred = linear.prefers_linearly(hint.mask);
-  HintFamily family = family_of(std::move(linear), static_cast<int>(all.size()), enumerated);
-  family.approximate = !is_exact && std::holds_alternative<LinearHints>(family.masks);
-  return family;
+  if (request.align_by_socket) prefer_fewest_packages(linear, topology);
+  return family_of(std::move(linear), static_cast<int>(all.size()), enumerated);
 }
 
 CpuSet whole_cores(const Topology& topology, const CpuSet& cpus) {

@@ -129,20 +129,10 @@ bool read_linear(Reader& reader, int nodes, LinearHints& linear) {
   return std::ranges::adjacent_find(linear.listed, not_below) == linear.listed.end() && !linear.is_empty();
 }
 
-// Bit b of [k]: b has k bits.
-constexpr std::array<uint64_t, 7> kBitsOfSize = [] {
-  std::array<uint64_t, 7> sizes{};
-  for (unsigned b = 0; b < 64; b++) sizes[count_ones(b)] |= uint64_t{1} << b;
-  return sizes;
-}();
-
-// The number of masks of the lowest six nodes.
-size_t low_masks(size_t nodes) { return size_t{1} << std::min<size_t>(nodes, 6); }
-
 // The masks that meet a need, 64 at a time: those that differ only in the lowest six nodes.
 class NeedInWords {
  public:
-  explicit NeedInWords(const Need& need) : need_(need), masks_(low_masks(need.free.size())) {
+  explicit NeedInWords(const Need& need) : need_(need), masks_(HintBits::low_masks(need.free.size())) {
     low_[0] = 0;
     for (uint64_t low = 1; low < masks_; low++) {
       low_[low] = low_[low & (low - 1)] + need.free[static_cast<size_t>(std::countr_zero(low))];
@@ -174,7 +164,7 @@ int HintBits::narrowest(std::span<const uint64_t> bits) {
   for (size_t i = 0; i < bits.size(); i++) {
     if (bits[i] == 0) continue;
     int low = 0;
-    while ((bits[i] & kBitsOfSize[low]) == 0) low++;
+    while ((bits[i] & kLowOfSize[low]) == 0) low++;
     least = std::min(least, count_ones(i) + low);
   }
   return least;
@@ -184,7 +174,7 @@ void HintBits::prefer_size(int size) {
   preferred = SmallWords(offered.size());
   for (size_t i = 0; i < offered.size(); i++) {
     int low = size - count_ones(i);
-    if (low >= 0 && low <= 6) preferred[i] = offered[i] & kBitsOfSize[low];
+    if (low >= 0 && low <= 6) preferred[i] = offered[i] & kLowOfSize[low];
   }
 }
 
@@ -226,7 +216,7 @@ HintBits LinearHints::enumerate(int nodes) const {
   bits.offered = SmallWords(HintBits::bit_words(nodes));
   std::vector<NeedInWords> in_words(needs.begin(), needs.end());
   uint64_t allowed = 0;  // among the lowest six nodes
-  for (uint64_t low = 0; low < low_masks(static_cast<size_t>(nodes)); low++) {
+  for (uint64_t low = 0; low < HintBits::low_masks(static_cast<size_t>(nodes)); low++) {
     bool is_in = (low & ~domain.bits()) == 0 && (must.bits() & 63 & ~low) == 0;
     allowed |= uint64_t{is_in} << low;
   }
@@ -236,6 +226,17 @@ HintBits LinearHints::enumerate(int nodes) const {
     for (const NeedInWords& need : in_words) offered &= need.word(high);
     bits.offered[high] = offered;
   }
+  prefer_linearly(bits);
+  for (const ListedHint& hint : listed) {
+    uint64_t bit = uint64_t{1} << (hint.mask.bits() % 64);
+    bits.offered[hint.mask.bits() / 64] |= bit;
+    bits.preferred[hint.mask.bits() / 64] &= ~bit;
+    if (hint.preferred) bits.preferred[hint.mask.bits() / 64] |= bit;
+  }
+  return bits;
+}
+
+void LinearHints::prefer_linearly(HintBits& bits) const {
   bits.prefer_size(narrowest);
   if (packages_needed > 0) {
     for (size_t high = 0; high < bits.offered.size(); high++) {
@@ -245,13 +246,6 @@ HintBits LinearHints::enumerate(int nodes) const {
       });
     }
   }
-  for (const ListedHint& hint : listed) {
-    uint64_t bit = uint64_t{1} << (hint.mask.bits() % 64);
-    bits.offered[hint.mask.bits() / 64] |= bit;
-    bits.preferred[hint.mask.bits() / 64] &= ~bit;
-    if (hint.preferred) bits.preferred[hint.mask.bits() / 64] |= bit;
-  }
-  return bits;
 }
 
 bool HintFamily::offers(NodeMask mask) const {

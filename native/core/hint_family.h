@@ -7,6 +7,8 @@
 // object are safe.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -44,6 +46,14 @@ struct HintBits {
     return bits[mask / 64] >> (mask % 64) & 1;
   }
   static void set(std::span<uint64_t> bits, uint64_t mask) { bits[mask / 64] |= uint64_t{1} << (mask % 64); }
+  // The number of masks of the lowest six nodes, which are the bits of one word.
+  static constexpr size_t low_masks(size_t nodes) { return size_t{1} << std::min<size_t>(nodes, 6); }
+  // Bit b of [k]: b has k bits.
+  static constexpr std::array<uint64_t, 7> kLowOfSize = [] {
+    std::array<uint64_t, 7> sizes{};
+    for (unsigned b = 0; b < 64; b++) sizes[static_cast<size_t>(count_ones(b))] |= uint64_t{1} << b;
+    return sizes;
+  }();
   // The fewest nodes of a mask in `bits`; more than a machine has if there is none.
   static int narrowest(std::span<const uint64_t> bits);
 
@@ -84,6 +94,8 @@ struct LinearHints {
   bool prefers_linearly(NodeMask mask) const;  // REQUIRES: offers_linearly(mask)
   // REQUIRES: nodes <= kEnumeratedNodes.
   HintBits enumerate(int nodes) const;
+  // Makes those of the offered masks preferred that the linear part would prefer.
+  void prefer_linearly(HintBits& bits) const;
 
   friend bool operator==(const LinearHints&, const LinearHints&) = default;
 

@@ -15,7 +15,7 @@ it('is one object for all copies of the module in an environment', async () => {
   const { handle } = await discover({ synthetic: 'core:16 pu:1' });
   second.wholeCores(handle, words('0-3'));
   const taken = first.bestFit({
-    ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1 },
+    ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1, later: [] },
     ...{
       spread: false,
       alignByL3: false,

@@ -79,6 +79,40 @@ describe('whole cores of different sizes', () => {
     ]);
   });
 
+  it('never include a core of which a CPU is reserved, as a rejection says', async () => {
+    const manager = await managerOf([[2, 2], [2]], { reservedSystemCPUs: '0' });
+    const { explanation } = manager.plan(podOf(6));
+    expect(explanation!.text).toContain('cpu: 6 requested; at most 4 can ever be granted; ');
+  });
+
+  it('are on the node that has them for each container of a pod, not only for their sum', async () => {
+    const manager = await managerOf([
+      [7, 8],
+      [1, 1, 8, 5],
+    ]);
+    for (const policy of ['single-numa-node', 'restricted', 'best-effort'] as const) {
+      const { containers } = manager.plan(podOf(1, 6, 8), { policy, scope: 'pod' });
+      const nodes = containers.map(({ cpus }) => String(manager.topology.nodesOf(cpus!)));
+      expect([policy, ...nodes]).toEqual([policy, '1', '1', '1']);
+    }
+  });
+
+  it('leave what the next containers need on the node', async () => {
+    const manager = await managerOf([[5, 1, 1, 8, 6], [2]]);
+    for (const scope of ['container', 'pod'] as const) {
+      const plan = manager.plan(podOf(6, 5, 2), { policy: 'single-numa-node', scope });
+      expect([scope, plan.admitted]).toEqual([scope, true]);
+    }
+  });
+
+  it('are on the fewest of more NUMA nodes than are enumerated, under restricted', async () => {
+    const nodes = Array.from({ length: 20 }, () => [2, 2, 2, 3, 3, 3]);
+    const manager = await managerOf(nodes, { memoryManagerPolicy: 'None' });
+    const [container] = manager.plan(podOf(41), { policy: 'restricted' }).containers;
+    expect(String(container!.hint.nodes)).toBe('0-2');
+    expect(String(manager.topology.nodesOf(container!.cpus!))).toBe('0-2');
+  });
+
   it('grow on their node if it adds up there', async () => {
     const manager = await managerOf(
       [
@@ -109,74 +143,184 @@ const cpuOptions = fc.record({
   'distribute-cpus-across-cores': fc.boolean(),
 });
 
-/** What a request for whole cores, or for single CPUs, can have of these CPUs. */
-function amountsOf({ cores: all }: Topology, cpus: CpuSet, isWhole: boolean): ReadonlySet<number> {
-  if (!isWhole) return new Set(Array.from({ length: cpus.size }, (_, i) => i + 1));
-  let sums = new Set([0]);
-  for (const { cpus: core } of all)
-    if (core.isSubsetOf(cpus)) sums = new Set([...sums, ...[...sums].map((sum) => sum + core.size)]);
-  return sums;
+type Kind = 'init' | 'sidecar' | 'app';
+interface Claim {
+  readonly kind: Kind;
+  readonly count: number;
+}
+const claimsOf = fc
+  .array(
+    fc.record({ kind: fc.constantFrom<Kind>('init', 'sidecar'), count: fc.integer({ min: 1, max: 9 }) }),
+    {
+      maxLength: 2,
+    },
+  )
+  .chain((first) =>
+    fc
+      .array(fc.record({ kind: fc.constant<Kind>('app'), count: fc.integer({ min: 1, max: 9 }) }), {
+        minLength: 1,
+        maxLength: 3,
+      })
+      .map((apps): Claim[] => [...(first.length === 2 && apps.length > 1 ? first : []), ...apps]),
+  );
+
+/** What groups of the cores of one node add up to, or any claims. */
+const machinesAndClaims = nodesOfCores.chain((nodes) =>
+  fc.tuple(
+    fc.constant(nodes),
+    fc.oneof(
+      claimsOf,
+      fc
+        .tuple(fc.nat(nodes.length - 1), fc.array(fc.nat(2), { minLength: 5, maxLength: 5 }))
+        .map(([node, groups]) =>
+          [0, 1, 2].map((group): Claim => {
+            const cores = nodes[node]!.filter((_, i) => groups[i] === group);
+            return { kind: 'app', count: cores.reduce((sum, size) => sum + size, 0) };
+          }),
+        )
+        .map((claims) => claims.filter(({ count }) => count > 0))
+        .filter((claims) => claims.length > 0),
+    ),
+  ),
+);
+
+const specOf = (claims: readonly Claim[]) => {
+  const of = (isInit: boolean) =>
+    claims.flatMap(({ kind, count }, i) =>
+      (kind !== 'app') === isInit
+        ? [
+            {
+              ...guaranteed(`c-${i}`, { cpu: count }),
+              ...(kind === 'sidecar' && { restartPolicy: 'Always' }),
+            },
+          ]
+        : [],
+    );
+  return { initContainers: of(true), containers: of(false) };
+};
+
+/** The cores, or the CPUs if cores may be split, that are in `cpus`. */
+const unitsOf = ({ cores: all }: Topology, cpus: CpuSet, isWhole: boolean): number[] =>
+  isWhole
+    ? all.filter((core) => core.cpus.isSubsetOf(cpus)).map((core) => core.cpus.size)
+    : Array.from({ length: cpus.size }, () => 1);
+
+/** Tries every way to deal units out to the containers in turn. */
+function canServe(units: readonly number[], claims: readonly Claim[]): boolean {
+  const [first, ...rest] = claims;
+  if (!first) return true;
+  const counts = new Map<number, number>();
+  for (const unit of units) counts.set(unit, (counts.get(unit) ?? 0) + 1);
+  const choose = (sizes: readonly number[], left: number, taken: ReadonlyMap<number, number>): boolean => {
+    if (left === 0) {
+      if (first.kind === 'init') return canServe(units, rest);
+      const used = new Map(taken);
+      const others = units.filter((unit) => {
+        const n = used.get(unit) ?? 0;
+        if (n > 0) used.set(unit, n - 1);
+        return n === 0;
+      });
+      return canServe(others, rest);
+    }
+    const [size, ...smaller] = sizes;
+    if (size === undefined) return false;
+    for (let n = Math.min(counts.get(size)!, Math.floor(left / size)); n >= 0; n--)
+      if (choose(smaller, left - n * size, new Map([...taken, [size, n]]))) return true;
+    return false;
+  };
+  return choose([...counts.keys()], first.count, new Map());
 }
 
 const subsetsOf = (nodes: readonly number[]) =>
   nodes.reduce<number[][]>((sets, node) => sets.concat(sets.map((set) => [...set, node])), [[]]);
 
+const cpusOf = ({ nodes }: Topology, set: readonly number[]) =>
+  nodes.filter(({ id }) => set.includes(id)).reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
+
+/** The fewest NUMA nodes of which these CPUs serve the claims. */
+const fewestOf = (topology: Topology, among: CpuSet, isWhole: boolean, claims: readonly Claim[]) =>
+  Math.min(
+    ...subsetsOf(topology.numaNodes)
+      .filter((set) =>
+        canServe(unitsOf(topology, cpusOf(topology, set).intersection(among), isWhole), claims),
+      )
+      .map((set) => set.length),
+  );
+
+const ONLY = /^(.*): NUMA nodes? (\S+): the only (?:node|set of \d+ nodes) that has all of it$/;
+
 describe('on any machine', () => {
   it('a strict policy keeps CPUs on the nodes of the hint, the fewest that could ever have them, and rejects nothing that one node has', async () => {
-    let [strict, rejected] = [0, 0];
+    const seen = { strict: 0, rejected: 0, several: 0, aligned: 0, only: 0 };
     await fc.assert(
       fc.asyncProperty(
-        nodesOfCores,
+        machinesAndClaims,
         fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 4 }),
-        fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 3 }),
         cpuOptions,
         fc.record({
           policy: fc.constantFrom('best-effort', 'restricted', 'restricted', 'single-numa-node'),
           scope: fc.constantFrom('container', 'pod'),
           placement: fc.constantFrom('kubelet', 'joint'),
         } as const),
-        async (nodes, others, counts, options, placement) => {
+        fc.constantFrom('None', 'Static'),
+        async ([nodes, claims], others, options, placement, memory) => {
           const topology = await discover({ json: machineOf(nodes) });
-          const manager = await openManager({ topology, memoryManagerPolicy: 'None' });
+          const manager = await openManager({ topology, memoryManagerPolicy: memory });
           try {
-            for (const cpu of others) await manager.acquire({ cpu, owner: 'persistent' }).catch(() => {});
-            const asked = { ...placement, cpuManagerPolicyOptions: options };
-            const plan = planOf(manager, podOf(...counts), asked);
+            for (const cpu of others)
+              await manager
+                .acquire({ cpu, memory: '64Mi', owner: 'persistent', policy: 'single-numa-node' })
+                .catch(() => {});
+            const free = manager.sharedPool();
+            const plan = planOf(manager, specOf(claims), {
+              ...placement,
+              cpuManagerPolicyOptions: options,
+            });
             if (!plan) return;
             const isWhole = options['full-pcpus-only'];
-            const cpusOf = (set: readonly number[]) =>
-              topology.nodes
-                .filter(({ id }) => set.includes(id))
-                .reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
-            const has = (cpus: CpuSet, count: number) => amountsOf(topology, cpus, isWhole).has(count);
-            const total = counts.reduce((sum, count) => sum + count, 0);
+            const isPod = placement.scope === 'pod';
+            const isStrict = placement.policy !== 'best-effort';
+            const isAligned = options['align-by-socket'];
+            const hasInit = claims[0]!.kind !== 'app';
+            const serves = (set: readonly number[]) =>
+              canServe(unitsOf(topology, cpusOf(topology, set).intersection(free), isWhole), claims);
             if (!plan.admitted) {
-              rejected++;
-              const free = manager.sharedPool();
-              // The last CPU stays shared.
-              if (counts.length > 1 || free.size <= total) return;
-              const hasAll = (id: number) => has(cpusOf([id]).intersection(free), total);
-              expect(topology.numaNodes.find(hasAll)).toBeUndefined();
+              seen.rejected++;
+              const most = /at most (\d+) can ever be granted/.exec(plan.explanation!.text);
+              if (most) expect(Number(most[1])).toBe(mostEver(topology, isWhole));
+              // Like the kubelet, a container stays on the nodes of the init containers before it, and
+              // need not use their CPUs. The last CPU stays shared.
+              const total = claims.reduce((sum, { count }) => sum + count, 0);
+              if ((!isPod && hasInit) || free.size <= total) return;
+              expect(topology.numaNodes.filter((id) => serves([id]))).toEqual([]);
               return;
             }
-            const isStrict = placement.policy !== 'best-effort';
-            const ever = (count: number) =>
-              Math.min(
-                ...subsetsOf(topology.numaNodes)
-                  .filter((set) => has(cpusOf(set), count))
-                  .map((set) => set.length),
-              );
+            if (claims.length > 1) seen.several++;
+            const [, container, only] = ONLY.exec(plan.choice ?? '') ?? [];
+            if (only && container === 'the pod' && memory === 'None') {
+              seen.only++;
+              const size = CpuSet.parse(only).size;
+              const sets = subsetsOf(topology.numaNodes).filter((set) => set.length === size && serves(set));
+              expect(sets.map((set) => set.join())).toEqual([[...CpuSet.parse(only)].join()]);
+            }
             for (const [i, { cpus, hint }] of plan.containers.entries()) {
               // Of one node, single-numa-node makes any.
               if (topology.numaNodes.length === 1) continue;
-              expect(cpus!.size).toBe(counts[i]);
+              const claim = claims[i]!;
+              expect(cpus!.size).toBe(claim.count);
               if (isWhole) expect(topology.wholeCores(cpus!)).toEqual(cpus);
-              const inside = cpusOf([...hint.nodes!]);
-              const fewest = ever(placement.scope === 'pod' ? total : counts[i]!);
-              const isAligned = options['align-by-socket'];
-              if (!isAligned) expect(hint.preferred).toBe(hint.nodes!.size === fewest);
-              if (!isStrict || isAligned) continue;
-              strict++;
+              const fewest = fewestOf(topology, topology.cpus, isWhole, isPod ? claims : [claim]);
+              if (!isAligned && memory === 'None') expect(hint.preferred).toBe(hint.nodes!.size === fewest);
+              if (!isStrict) continue;
+              seen.strict++;
+              const inside = cpusOf(topology, [...hint.nodes!]);
+              if (isAligned) {
+                seen.aligned++;
+                const sockets = topology.packages.filter((socket) => socket.cpus.intersects(inside));
+                const near = sockets.reduce((all, socket) => all.union(socket.cpus), CpuSet.EMPTY);
+                expect(cpus!.isSubsetOf(near)).toBe(true);
+                continue;
+              }
               expect(cpus!.isSubsetOf(inside)).toBe(true);
               expect(hint.nodes!.size).toBe(placement.policy === 'single-numa-node' ? 1 : fewest);
             }
@@ -185,14 +329,72 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget(20_000, 400) },
+      { numRuns: budget(30_000, 400) },
     );
-    expect([strict > 0, rejected > 0]).toEqual([true, true]);
-  }, 600_000);
+    expect(Object.entries(seen).filter(([, n]) => n === 0)).toEqual([]);
+  }, 1_800_000);
+
+  it('a grant grows on its nodes where these have the cores', async () => {
+    let grown = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        nodesOfCores,
+        fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 3 }),
+        fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 12 })),
+        fc.record({
+          'full-pcpus-only': fc.constantFrom(true, true, false),
+          'prefer-align-cpus-by-uncorecache': fc.boolean(),
+        }),
+        fc.constantFrom('restricted', 'single-numa-node'),
+        fc.constantFrom('kubelet', 'joint'),
+        async (nodes, others, [before, after], options, policy, placement) => {
+          const topology = await discover({ json: machineOf(nodes) });
+          const manager = await openManager({ topology, memoryManagerPolicy: 'None' });
+          try {
+            for (const cpu of others)
+              await manager.acquire({ cpu, owner: 'persistent', policy }).catch(() => {});
+            const asked = { cpu: before, policy, placement, cpuManagerPolicyOptions: options } as const;
+            const grant = await manager.acquire(asked).catch(() => undefined);
+            if (!grant || topology.numaNodes.length === 1) return;
+            const isWhole = options['full-pcpus-only'];
+            const had = grant.cpus;
+            const free = manager.sharedPool();
+            const home = [...topology.nodesOf(had)];
+            const failed = await grant.resize({ cpu: after }).then(
+              () => undefined,
+              (error: unknown) => error,
+            );
+            const missing = after - had.size;
+            if (failed) {
+              expect(grant.cpus).toEqual(had);
+              const near = cpusOf(topology, home).intersection(free);
+              const claims: Claim[] = [{ kind: 'app', count: missing }];
+              if (missing < 1 || free.size <= missing || home.length > 1) return;
+              expect(canServe(unitsOf(topology, near, isWhole), claims)).toBe(false);
+              return;
+            }
+            grown++;
+            expect(grant.cpus.size).toBe(after);
+            expect(missing >= 0 ? had.isSubsetOf(grant.cpus) : grant.cpus.isSubsetOf(had)).toBe(true);
+            if (isWhole) expect(topology.wholeCores(grant.cpus)).toEqual(grant.cpus);
+            if (policy === 'single-numa-node') expect(topology.nodesOf(grant.cpus).size).toBe(1);
+          } finally {
+            manager.close();
+          }
+        },
+      ),
+      { numRuns: budget(10_000, 150) },
+    );
+    expect(grown).toBeGreaterThan(0);
+  }, 1_800_000);
 });
 
+/** How many CPUs the empty machine can grant. One CPU, or core, stays shared. */
+const mostEver = ({ cores: all, cpus }: Topology, isWhole: boolean) =>
+  cpus.size - (isWhole ? Math.min(...all.map((core) => core.cpus.size)) : 1);
+
 // Some options exclude each other.
-function planOf(manager: Manager, spec: ReturnType<typeof podOf>, options: object): Plan | undefined {
+function planOf(manager: Manager, spec: ReturnType<typeof specOf>, options: object): Plan | undefined {
   try {
     return manager.plan(spec, options);
   } catch (error) {

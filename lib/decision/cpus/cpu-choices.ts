@@ -1,9 +1,11 @@
 // The numbers of exclusive CPUs that pods need, and the CPUs to choose them from. Pure.
+import type { CoreClaims } from '../../base/native-surface.js';
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
+import type { Claim } from '../pod-level/partition.js';
 import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
 import type { Draft } from './draft.js';
 
@@ -43,6 +45,22 @@ export function whyShared(pod: PodRequest, container: ContainerRequest, placemen
 export function podExclusiveCount(pod: PodRequest, placement: Placement): number {
   if (isBookedWhole(pod, placement)) return wholeCount(pod, podAmount(pod, 'cpu'), placement);
   return podTotal(pod, (container) => exclusiveCount(pod, container, placement));
+}
+
+/** The claims of a pod's containers to exclusive CPUs, in turn. */
+export const cpuClaims = ({ pod, placement }: Pick<Draft, 'pod' | 'placement'>): Claim[] =>
+  pod.containers.map((container) => ({
+    kind: container.kind,
+    amount: exclusiveCount(pod, container, placement) || null,
+  }));
+
+/** The same as the core reads them. `total`: with the CPUs of a pod that no claim names. */
+export function coreClaims(claims: readonly Claim[], total = 0): CoreClaims {
+  const kept = claims.reduce((sum, { kind, amount }) => sum + (kind === 'init' ? 0 : (amount ?? 0)), 0);
+  const shared: Claim = { kind: 'app', amount: total > kept ? total - kept : null };
+  return [...claims, shared].flatMap(({ kind, amount }) =>
+    amount === null ? [] : [2 * amount + (kind === 'init' ? 1 : 0)],
+  );
 }
 
 // Caches machines with one thread per core: grants that hold siblings choose cores, not CPUs.

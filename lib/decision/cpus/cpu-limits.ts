@@ -15,7 +15,10 @@ export function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): 
   return fullPhysicalCpusOnly && !holdSiblings;
 }
 
-export function checkMultiple({ topology: { cpusPerCore }, placement }: Draft, count: number): void {
+export function checkMultiple(
+  { topology: { cpusPerCore }, placement }: Pick<Draft, 'topology' | 'placement'>,
+  count: number,
+): void {
   if (!mustBeWhole(placement) || count % cpusPerCore === 0) return;
   throw smtAlignment(`${count} CPUs requested: not a multiple of ${cpusPerCore}, the threads of a core`, {
     value: count,
@@ -121,7 +124,8 @@ function sharedBeside({ present, state, taken, kept }: Draft): CpuSet {
 /** How many CPUs in `from` can be granted. One stays if they are the whole shared pool. */
 const mostOf = (draft: Draft, from: CpuSet): number => mostBeside(draft, from, sharedBeside(draft));
 
-function mostBeside({ topology, placement }: Draft, from: CpuSet, shared: CpuSet): number {
+function mostBeside({ topology, placement }: Draft, available: CpuSet, shared: CpuSet): number {
+  const from = mustBeWhole(placement) ? topology.wholeCores(available) : available;
   const all = placement.holdSiblings ? from.union(siblings(topology, from)) : from;
   if (shared.isEmpty || !shared.isSubsetOf(all)) return from.size;
   return from.size - (mustBeWhole(placement) ? leastCore(topology, from) : Math.min(1, from.size));

@@ -3,6 +3,7 @@
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
+import type { CoreClaims } from '../../base/native-surface.js';
 import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
@@ -10,7 +11,16 @@ import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Hints } from '../hints/merge-hints.js';
-import { choices, exclusiveCount, oneThreadACore, podExclusiveCount, siblings } from './cpu-choices.js';
+import { isBookedWhole } from '../pod-level/pod-level.js';
+import {
+  choices,
+  coreClaims,
+  cpuClaims,
+  exclusiveCount,
+  oneThreadACore,
+  podExclusiveCount,
+  siblings,
+} from './cpu-choices.js';
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, UnevenCores } from './cpu-limits.js';
 import type { CpusLeft, Draft } from './draft.js';
 
@@ -51,6 +61,7 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
   if (count === 0) return undefined;
   const { machine, from } = hintChoices(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
+  const isWhole = mustAddUp(machine, placement);
   return {
     kind: 'cpus',
     call: {
@@ -59,8 +70,9 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
       reusable: reusable.intersection(from).words,
       count,
       alignBySocket: placement.alignBySocket,
-      wholeCores: mustAddUp(machine, placement),
+      wholeCores: isWhole,
       keepsReusable: draft.kept !== undefined,
+      claims: isWhole && !container ? podClaims(draft) : NO_CLAIMS,
     },
   };
 }
@@ -68,6 +80,15 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
 /** True if whole cores are required and may not add up to every amount, because their sizes differ. */
 export const mustAddUp = ({ isUniform }: Topology, placement: Placement): boolean =>
   mustBeWhole(placement) && !isUniform;
+
+const NO_CLAIMS: CoreClaims = [];
+
+/** What the containers of a pod want in turn, if cores must add up to it. */
+export const podClaims = (draft: Pick<Draft, 'pod' | 'placement'>): CoreClaims =>
+  coreClaims(
+    cpuClaims(draft),
+    isBookedWhole(draft.pod, draft.placement) ? podExclusiveCount(draft.pod, draft.placement) : 0,
+  );
 
 /** The CPUs of these NUMA nodes. `alignBySocket`: the CPUs of all their sockets. */
 export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alignBySocket: boolean): CpuSet {
@@ -85,30 +106,48 @@ export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alig
  * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
  */
 export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
-  return allocateCount(draft, exclusiveCount(draft.pod, container, draft.placement), hint);
+  const { topology, placement, pod } = draft;
+  const later = mustAddUp(topology, placement)
+    ? coreClaims(cpuClaims(draft).slice(pod.containers.findIndex(({ name }) => name === container.name) + 1))
+    : NO_CLAIMS;
+  return allocateCount(draft, exclusiveCount(pod, container, placement), hint, later);
 }
 
-/** Like {@link allocateCpus}, for `count` CPUs. @throws the same codes */
-export function allocateCount(draft: Draft, count: number, hint: TopologyHint): CpuAllocation {
+/**
+ * Like {@link allocateCpus}, for `count` CPUs. `later`: claims that the rest should add up to.
+ * @throws the same codes
+ */
+export function allocateCount(
+  draft: Draft,
+  count: number,
+  hint: TopologyHint,
+  later: CoreClaims = NO_CLAIMS,
+): CpuAllocation {
   const { topology, placement } = draft;
   if (count === 0) return NOTHING;
   if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
   checkSmtAlignment(draft, count);
   const { machine, from } = choices(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
-  const cpus = takeNearFirst(machine, placement, from, nearCpus(machine, placement, hint.nodes), count);
+  const near = nearCpus(machine, placement, hint.nodes);
+  const cpus = takeNearFirst(machine, placement, from, near, count, later);
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
 }
 
 /**
- * Takes some CPUs of an allocation, on any node.
+ * Takes some CPUs of an allocation, on any node. `later`: claims to the rest of it.
  * @throws ERR_SMT_ALIGNMENT if they must be whole cores and do not add up
  */
-export function takeOf(draft: Draft, from: CpuSet, count: number): CpuSet {
+export function takeOf(
+  draft: Pick<Draft, 'topology' | 'placement'>,
+  from: CpuSet,
+  count: number,
+  later: CoreClaims = NO_CLAIMS,
+): CpuSet {
   const { topology, placement } = draft;
   checkMultiple(draft, count);
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
-  return takeNearFirst(machine, placement, from, CpuSet.EMPTY, count);
+  return takeNearFirst(machine, placement, from, CpuSet.EMPTY, count, later);
 }
 
 function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSet | null): CpuSet {
@@ -118,6 +157,7 @@ function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSe
 /**
  * The CPUs that a resized container keeps: all of them, or the new number by best fit. CPUs that
  * the kubelet has taken go first, unless cores must be whole.
+ * @throws ERR_SMT_ALIGNMENT if whole cores do not add up to the number
  */
 export function keptCpus(
   { topology, placement, state }: Pick<Draft, 'topology' | 'placement' | 'state'>,
@@ -128,7 +168,7 @@ export function keptCpus(
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   const unclaimed = cpus.difference(kubeletCpus(state.kubelet));
   const isEnough = unclaimed.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
-  const left = takeCpus(machine, placement, isEnough ? unclaimed : cpus, count);
+  const left = takeNearFirst(machine, placement, isEnough ? unclaimed : cpus, CpuSet.EMPTY, count);
   return {
     cpus: left,
     held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY,
@@ -183,29 +223,28 @@ function takeNearFirst(
   from: CpuSet,
   near: CpuSet,
   count: number,
+  later: CoreClaims = NO_CLAIMS,
 ): CpuSet {
   const most = Math.min(sizeOfBoth(from, near), count);
-  const cpus = takeParts(machine, placement, from, near, most, count, false);
-  if (!mustAddUp(machine, placement) || machine.wholeCores(cpus).equals(cpus)) return cpus;
+  const take = (nearby: number) => takeParts(machine, placement, from, near, nearby, count, later);
+  if (!mustAddUp(machine, placement)) return take(most);
   const tryTake = (nearby: number) => {
     try {
-      return takeParts(machine, placement, from, near, nearby, count, true);
+      return take(nearby);
     } catch (error) {
       if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
       throw error;
     }
   };
-  if (!near.isEmpty && isStrict(placement)) {
-    const whole = tryTake(most);
-    if (whole) return whole;
-    throw new UnevenCores(count, from.intersection(near));
-  }
+  const whole = tryTake(most);
+  if (whole) return whole;
+  if (!near.isEmpty && isStrict(placement)) throw new UnevenCores(count, from.intersection(near));
   // Cores of different sizes may not add up on the near nodes alone. If they add up nowhere, fewer
   // near CPUs do not help.
   const anywhere = tryTake(0);
-  for (let nearby = most; anywhere && nearby > 0; nearby--) {
-    const whole = tryTake(nearby);
-    if (whole) return whole;
+  for (let nearby = most - 1; anywhere && nearby > 0; nearby--) {
+    const some = tryTake(nearby);
+    if (some) return some;
   }
   if (anywhere) return anywhere;
   throw new UnevenCores(count, from);
@@ -219,16 +258,20 @@ function takeParts(
   near: CpuSet,
   nearby: number,
   count: number,
-  isWhole: boolean,
+  later: CoreClaims,
 ): CpuSet {
-  const aligned = takeCpus(machine, placement, from, nearby, isWhole, near);
-  if (nearby === count) return aligned;
-  return aligned.union(takeCpus(machine, placement, from.difference(aligned), count - aligned.size, isWhole));
+  const isWhole = mustAddUp(machine, placement);
+  const rest = count - nearby;
+  const next = isWhole && rest > 0 ? [2 * rest, ...later] : later;
+  const aligned = takeCpus(machine, placement, from, nearby, isWhole, near, next);
+  if (rest === 0) return aligned;
+  const other = from.difference(aligned);
+  return aligned.union(takeCpus(machine, placement, other, rest, isWhole, other, later));
 }
 
 /**
  * Takes `count` of `from` by best fit. `isWhole`: whole cores, whatever their sizes. `within`: only
- * CPUs that are in this set too.
+ * CPUs that are in this set too. `later`: claims that the rest should add up to.
  * @throws ERR_INSUFFICIENT_CPUS
  */
 export function takeCpus(
@@ -238,6 +281,7 @@ export function takeCpus(
   count: number,
   isWhole = false,
   within: CpuSet = from,
+  later: CoreClaims = NO_CLAIMS,
 ): CpuSet {
   if (count === 0) return CpuSet.EMPTY;
   const words = native.bestFit({
@@ -247,10 +291,11 @@ export function takeCpus(
     count,
     spread: placement.distributeAcrossCores,
     alignByL3: placement.preferAlignByUncoreCache,
-    distributeAcrossNuma: placement.distributeAcrossNuma && !isWhole,
+    distributeAcrossNuma: placement.distributeAcrossNuma,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
     anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.choice === 'joint',
+    later,
   });
   return new CpuSet(words);
 }

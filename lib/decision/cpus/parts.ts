@@ -6,7 +6,7 @@ import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
 import type { PartRequest } from '../../input/request.js';
 import { type Claim, partitionOf } from '../pod-level/partition.js';
-import { siblings } from './cpu-choices.js';
+import { coreClaims, siblings } from './cpu-choices.js';
 import { takeOf } from './cpu-manager.js';
 import type { Draft } from './draft.js';
 
@@ -19,7 +19,9 @@ export function withParts(draft: Draft, grant: PodAssignment, parts: readonly Pa
   const [whole] = grant.containers as [ContainerAssignment];
   const { cpus, held, memory } = whole;
   const claims = [...parts.map(({ cpu }) => cpu), null].map((amount): Claim => ({ kind: 'app', amount }));
-  const dealt = partitionOf(cpus, claims, (from, count) => takeOf(draft, from, count));
+  const dealt = partitionOf(cpus, claims, (from, count, at) =>
+    takeOf(draft, from, count, coreClaims(claims.slice(at + 1))),
+  );
   const share = (part: ContainerAssignment['cpus']) => ({
     cpus: part,
     held: siblings(draft.topology, part).intersection(held),

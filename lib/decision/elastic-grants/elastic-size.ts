@@ -2,10 +2,11 @@
 import { memoryBlocks } from '../../account/booked-memory.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
+import { Refusal } from '../../base/refusal.js';
 import { DEFAULT_PLACEMENT, recordedPlacement } from '../../input/placement.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import { oneThreadACore, siblings } from '../cpus/cpu-choices.js';
-import { takeCpus } from '../cpus/cpu-manager.js';
+import { siblings } from '../cpus/cpu-choices.js';
+import { takeOf } from '../cpus/cpu-manager.js';
 import { decideWhether } from '../decision.js';
 import { type Resized, type ResizeGround, resizedPod, resizeQuestion } from '../resized-pod.js';
 import type { ElasticPod } from './elastic-view.js';
@@ -40,10 +41,16 @@ function withKept(
 ): ElasticPod | undefined {
   const { cpus, held } = pod.containers[0]!;
   const placement = recordedPlacement(pod, DEFAULT_PLACEMENT);
-  const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   const from = cpus.intersection(near).difference(kubeletCpus(state.kubelet));
   if (from.size < cpus.size - cpu) return undefined;
-  const kept = cpus.difference(takeCpus(machine, placement, from, cpus.size - cpu));
+  let kept: CpuSet;
+  try {
+    kept = cpus.difference(takeOf({ topology, placement }, from, cpus.size - cpu));
+  } catch (error) {
+    // Whole cores do not add up to that.
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
   const heldStill = placement.holdSiblings ? siblings(topology, kept).intersection(held) : held;
   const [{ name }] = pod.containers as [ContainerAssignment];
   return { ...pod, upcoming: { container: name, cpus: kept, held: heldStill, by: pod.owner.uuid } };

@@ -9,7 +9,7 @@ import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
 import { requestsFor } from '../alignment.js';
 import { exclusiveCount, oneThreadACore, podExclusiveCount } from '../cpus/cpu-choices.js';
-import { mustAddUp } from '../cpus/cpu-manager.js';
+import { mustAddUp, podClaims } from '../cpus/cpu-manager.js';
 import type { Draft } from '../cpus/draft.js';
 import { availableDevices } from '../devices/device-draft.js';
 import { deviceHints } from '../devices/device-hints.js';
@@ -70,7 +70,7 @@ function partOf(draft: Draft, container: ContainerRequest | undefined): RequestP
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   const { devices, memory } = requestsFor(draft, container);
   const places = isStrict(placement)
-    ? strictPlaces(draft, count, memory, devices)
+    ? strictPlaces(draft, container, count, memory, devices)
     : freePlaces(draft, memory, devices);
   return { count, memory, places, stays: container?.kind !== 'init' };
 }
@@ -91,6 +91,7 @@ function freePlaces(
 // The places under a strict policy: all providers must prefer the same nodes.
 function strictPlaces(
   draft: Draft,
+  container: ContainerRequest | undefined,
   count: number,
   memory: readonly MemoryRequest[],
   devices: readonly DeviceRequest[],
@@ -98,7 +99,7 @@ function strictPlaces(
   const { topology, placement } = draft;
   const families = [
     ...devices.map((request) => familyOf(draft, deviceHints(draft, request))),
-    ...(count > 0 ? [cpuFamily(draft, count)] : []),
+    ...(count > 0 ? [cpuFamily(draft, container, count)] : []),
     ...(memory.length > 0 ? [memoryFamily(draft, memory)] : []),
   ].filter(({ isAny }) => !isAny);
   if (families.length === 0) return freePlaces(draft, memory, devices);
@@ -119,7 +120,8 @@ function preferredSets(family: HintFamily, isFitting: (nodes: NodeSet) => boolea
 }
 
 // The hints as if all CPUs were free.
-function cpuFamily({ topology, placement }: Draft, count: number): HintFamily {
+function cpuFamily(draft: Draft, container: ContainerRequest | undefined, count: number): HintFamily {
+  const { topology, placement } = draft;
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   if (count > machine.cpus.size) return HintFamily.from([], topology.numaNodes);
   const call = {
@@ -130,6 +132,7 @@ function cpuFamily({ topology, placement }: Draft, count: number): HintFamily {
     alignBySocket: placement.alignBySocket,
     wholeCores: mustAddUp(machine, placement),
     keepsReusable: false,
+    claims: container ? [] : podClaims(draft),
   };
   return new HintFamily(native.cpuHints(call), topology.numaNodes);
 }

@@ -180,6 +180,21 @@ TEST(BestFit, TakesWholeCoresInOneL3GroupWhereOneHasThem) {
   EXPECT_EQ(take(topology, "0,3-12", 3, options), "free cores do not add up to the 3 CPUs asked for");
 }
 
+TEST(BestFit, LeavesWholeCoresForLaterContainersIfItCan) {
+  TopologyPtr topology = uneven_l3s({{5, 1, 1, 8, 6}});
+  BestFitOptions options = {.whole_cores = true};
+  EXPECT_EQ(take(topology, "0-20", 6, options), "0-5");
+  options.later = {{5, false}, {2, false}};
+  EXPECT_EQ(take(topology, "0-20", 6, options), "15-20");
+  options.later = {{14, true}, {6, false}};
+  EXPECT_EQ(take(topology, "0-20", 6, options), "0-5");
+  // CPUs elsewhere count if those here are too few.
+  options.later = {{13, false}};
+  EXPECT_EQ(take(topology, "0-6,15-20", 6, options), "0-5");
+  options.elsewhere = cpus("7-14");
+  EXPECT_EQ(take(topology, "0-6,15-20", 6, options), "15-20");
+}
+
 TEST(BestFit, SpreadsOverTheCoresOfAPackageByCpuId) {
   // Second threads follow all first threads.
   TopologyPtr topology = machine(

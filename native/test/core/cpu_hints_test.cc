@@ -132,6 +132,72 @@ TEST(CpuHints, OfWholeCoresOfferTheMasksWhoseCoresAddUpAndPreferTheFewestNodesTh
   }
 }
 
+// By node: the threads of each core.
+std::shared_ptr<const Topology> uneven_machine(const std::vector<std::vector<int>>& nodes) {
+  TopologySpec spec;
+  int next = 0;
+  for (int node = 0; node < static_cast<int>(nodes.size()); node++) {
+    for (int threads : nodes[static_cast<size_t>(node)]) {
+      for (const int core = next; next < core + threads; next++) {
+        spec.cpus.push_back({next, core, 0, 0, 0, node});
+      }
+    }
+    spec.nodes.push_back({node, 0, {}, {}});
+  }
+  return Topology::create(std::move(spec)).value();
+}
+
+TEST(CpuHints, OfWholeCoresAreForEachContainerOfAPod) {
+  auto topology = uneven_machine({{7, 8}, {1, 1, 8, 5}});
+  CpuHintsRequest request{.available = topology->cpus(), .count = 15, .whole_cores = true};
+  for (int enumerated : {kEnumeratedNodes, 0}) {
+    request.claims = {};
+    EXPECT_TRUE(prefers(cpu_hints(*topology, request, enumerated), 0b01));
+    request.claims = {{1, false}, {6, false}, {8, false}};
+    HintFamily family = cpu_hints(*topology, request, enumerated);
+    EXPECT_FALSE(offers(family, 0b01));
+    EXPECT_TRUE(prefers(family, 0b10));
+    EXPECT_TRUE(offers(family, 0b11) && !prefers(family, 0b11));
+  }
+}
+
+TEST(CpuHints, OfNestedSizesAreForEachContainerOfAPod) {
+  auto topology = uneven_machine({{2, 2, 2, 1, 1}, {2, 2, 1, 1, 1, 1}});
+  CpuHintsRequest request{.available = topology->cpus(), .count = 7, .whole_cores = true};
+  request.claims = {{3, false}, {1, true}, {1, false}, {3, false}};
+  for (int enumerated : {kEnumeratedNodes, 0}) {
+    HintFamily family = cpu_hints(*topology, request, enumerated);
+    EXPECT_FALSE(offers(family, 0b01)) << "two single threads for three odd containers";
+    EXPECT_TRUE(prefers(family, 0b10));
+    EXPECT_FALSE(family.approximate);
+  }
+}
+
+TEST(CpuHints, OfWholeCoresAreOnTheFewestOfManyNodes) {
+  auto topology = uneven_machine(std::vector<std::vector<int>>(20, {2, 2, 2, 3, 3, 3}));
+  CpuHintsRequest request{.available = topology->cpus(), .count = 41, .whole_cores = true};
+  HintFamily family = cpu_hints(*topology, request);
+  EXPECT_TRUE(prefers(family, 0b111));
+  EXPECT_TRUE(prefers(family, uint64_t{0b111} << 17));
+  EXPECT_FALSE(offers(family, 0b11));
+  EXPECT_TRUE(offers(family, all_nodes(20)) && !prefers(family, all_nodes(20)));
+  request.available = topology->cpus() - cpus("7-14,22-29");  // nodes 0 and 1 have half of their cores
+  family = cpu_hints(*topology, request);
+  EXPECT_FALSE(offers(family, 0b111));
+  EXPECT_TRUE(prefers(family, 0b11100));
+}
+
+// One node has the only odd core, so that most sets of the fewest nodes do not do.
+TEST(CpuHints, OfWholeCoresFindTheOnlyNodeThatDoesAmongSixtyFour) {
+  std::vector<std::vector<int>> nodes(64, {4, 4, 6, 6, 4});
+  nodes[40] = {4, 4, 6, 5};
+  auto topology = uneven_machine(nodes);
+  CpuHintsRequest request{.available = topology->cpus(), .count = 61, .whole_cores = true};
+  HintFamily family = cpu_hints(*topology, request);
+  EXPECT_TRUE(prefers(family, uint64_t{0b111} << 40));
+  EXPECT_FALSE(offers(family, 0b111));
+}
+
 TEST(CpuHints, OfWholeCoresLetAGrantKeepWhatItHas) {
   TopologySpec spec;  // node 0: {0,1} {2,3}, node 1: {4} {5,6}
   for (int cpu = 0; cpu < 4; cpu++) spec.cpus.push_back({cpu, cpu / 2 * 2, 0, 0, 0, 0});
@@ -144,6 +210,31 @@ TEST(CpuHints, OfWholeCoresLetAGrantKeepWhatItHas) {
   EXPECT_FALSE(offers(cpu_hints(*topology, request), 0b01)) << "one more would be half a core";
   request.count = 2;
   EXPECT_TRUE(offers(cpu_hints(*topology, request), 0b01)) << "it has them already";
+}
+
+// Distinct nodes: the words of masks and the search agree.
+TEST(CpuHints, OfWholeCoresForPodsSayTheSameInBothForms) {
+  std::mt19937 engine(test::seed());
+  auto between = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
+  int compared = 0;
+  for (uint32_t i = 0; i < test::rounds(1000); i++) {
+    auto topology = Topology::create(test::random_machine(between, {8, 60})).value();
+    CpuHintsRequest request{.available = test::random_available(between, *topology), .whole_cores = true};
+    request.reusable =
+        between(0, 3) == 0 ? whole_cores(*topology, request.available) & cpus("0-3") : CpuSet();
+    for (int n = between(1, 4); n > 0; n--) request.claims.push_back({between(1, 6), between(0, 3) == 0});
+    request.count = most_at_once(request.claims, [](int count) { return count; });
+    HintFamily bits = cpu_hints(*topology, request);
+    HintFamily linear = cpu_hints(*topology, request, 0);
+    EXPECT_EQ(HintFamily::from_words(linear.to_words()), linear);
+    if (linear.approximate) continue;
+    compared++;
+    for (uint64_t mask = 1; mask <= all_nodes(bits.nodes); mask++) {
+      ASSERT_EQ(offers(bits, mask), offers(linear, mask)) << mask;
+      ASSERT_EQ(prefers(bits, mask), prefers(linear, mask)) << mask;
+    }
+  }
+  EXPECT_GT(compared, 100);
 }
 
 TEST(WholeCores, AreThoseWithEveryThread) {
