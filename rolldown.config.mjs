@@ -9,8 +9,9 @@ import { defineConfig } from 'rolldown';
 // What a module is loaded for: the first pattern that fits names its file. In the wrong one a module
 // costs time, and nothing else; test/base/loading.test.ts tells what is loaded when.
 const FILES = {
-  // What tells that the addon is missing does not load it.
-  common: /^(base\/(errors|codes\/errno|text\/.*)|input\/values\/quantity)$/,
+  // What tells that the addon is missing does not load it. And names, of which each program has some.
+  common:
+    /^(account\/(pod-assignment|quiet\/quiet-request)|base\/(check-options|errors|kubelet-features|codes\/errno|notices\/notice-delay|text\/.*)|input\/(enforcement-options|policies|values\/quantity))$/,
   // All that a Worker below numalign/preload needs.
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
@@ -27,7 +28,8 @@ const FILES = {
   'cli/picture': /^cli\/(picture|pages\/topology)/,
   'cli/service': /^cli\/(systemd|commands\/service\/(?!passed-options|setup$|systemd-unit$))/,
   'cli/commands': /^cli\//,
-  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/pods\/workload)/,
+  tools: /^(entries\/tools|input\/(devices|pods\/workload))$/,
+  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
   pools: /^pools\//,
   // Grants that move, grow and shrink.
   moves:

@@ -13,6 +13,7 @@ const FILES = {
   'numalign/metrics': 'metrics/index.ts',
   'numalign/opentelemetry': 'metrics/opentelemetry.ts',
   'numalign/cluster': 'entries/cluster.ts',
+  'numalign/tools': 'entries/tools.ts',
   'numalign/preload': 'preload.ts',
 };
 
