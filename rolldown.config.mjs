@@ -19,15 +19,6 @@ const FILES = {
     /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
-  'metric-set': /^metrics\/(admission|allocations|handlers|index|sinks\/metric-set)/,
-  opentelemetry: /^metrics\/(sinks\/meter-sink|opentelemetry)$/,
-  // Of both.
-  'grant-metrics': /^metrics\//,
-  'cli/report': /^cli\/terminal\//,
-  'cli/agent': /^cli\/agent\//,
-  'cli/picture': /^cli\/(picture|pages\/topology)/,
-  'cli/service': /^cli\/(systemd|commands\/service\/(?!passed-options|setup$|systemd-unit$))/,
-  'cli/commands': /^cli\//,
   tools: /^(entries\/tools|input\/(devices|pods\/workload))$/,
   kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
   pools: /^pools\//,
@@ -55,8 +46,8 @@ const fileOf = (id) => {
 const names = readdirSync('lib', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.slice(0, -'.ts'.length));
-// They await, which no CommonJS module can.
-const PROGRAMS = ['preload', 'cli/main'];
+// It awaits, which no CommonJS module can.
+const PROGRAM = 'preload';
 const inputOf = (modules) => Object.fromEntries(modules.map((name) => [name, `lib/${name}.ts`]));
 
 // What a file loads when it is loaded itself. A program that cannot use the addon is told when it
@@ -94,7 +85,7 @@ const lazyRequire = {
 };
 
 // What package.json exports, to require() too.
-const EXPORTED = /^(index|metrics\/(index|opentelemetry)|entries\/.*)$/;
+const EXPORTED = /^(index|entries\/.*)$/;
 
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {
@@ -127,7 +118,7 @@ const common = {
 export default defineConfig([
   {
     ...common,
-    input: inputOf(names.filter((name) => !PROGRAMS.includes(name))),
+    input: inputOf(names.filter((name) => name !== PROGRAM)),
     treeshake: { moduleSideEffects: false },
     preserveEntrySignatures: 'allow-extension',
     plugins: [lazyRequire, esModules],
@@ -148,7 +139,7 @@ export default defineConfig([
   {
     ...common,
     external: /./,
-    input: inputOf(PROGRAMS),
+    input: inputOf([PROGRAM]),
     output: { dir: 'dist', comments: false },
   },
 ]);

@@ -2,11 +2,13 @@ import { defineConfig } from 'vitest/config';
 import { builtLibrary } from './test/support/built-library.js';
 
 const tests = (folder: string, names: string) => `test/${folder}/{${names},}.test.ts`;
+const cli = (names: string) => `packages/cli/test/{${names},}.test.ts`;
 
 // What only decides, on simulated machines: it runs beside what uses this machine, and where there
 // is one CPU, too.
 const DECISIONS = [
-  'test/{account,cli/picture,conformance,decision,input,kubelet,vm}/*.test.ts',
+  'test/{account,conformance,decision,input,kubelet,vm}/*.test.ts',
+  'packages/cli/test/picture/*.test.ts',
   tests('children', 'program-variables,thread-counts'),
   tests('admission', 'admit,admit-all,adopt,excluded-nodes,pod-level,proposals,rejections,topology-manager'),
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
@@ -15,21 +17,21 @@ const DECISIONS = [
   tests('quiet/kernel', 'cpu-mask,kernel-files,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
-  tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
+  cli('completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
   tests('state', 'checkpoint,owner-files,recovery,restored-folders'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
 
 // What replaces functions of Node, or evaluates a module again: lib/ must come from vitest.
-const MOCKS = [tests('base', 'wire'), tests('cli', 'kubelet-folder')];
+const MOCKS = [tests('base', 'wire'), cli('kubelet-folder')];
 
 // What uses this machine so little that it runs beside the others, too: in state folders and
 // processes of its own.
 const VISITS = [
   'test/{bench,documents}/*.test.ts',
   tests('base', 'addon-missing,loading,without-addon'),
-  tests('cli', 'hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
+  cli('hostile-names,plan,plan-workloads,state,status,status-watch,svg-file'),
   tests('state', 'newer-format'),
 ];
 
@@ -38,7 +40,7 @@ const STATES = [
   'test/{mutants,torture}/*.test.ts',
   tests('processes', 'kubelet-record,named-processes'),
   tests('base', 'layered-map,registry,steps'),
-  tests('cli', 'agent,run'),
+  cli('agent,run'),
   tests('elastic', 'elastic-{choices,crowd,grants,laws,waits}'),
   tests('moves', 'move-{failures,grant,listeners,pages}'),
   'test/{addon,repacking}/*.test.ts',
@@ -50,10 +52,11 @@ const STATES = [
 const PROCESSES = [
   'test/cluster/*.test.ts',
   tests('admission', 'changed-machine,hotplug'),
-  tests('cli', 'admit,run-in-place'),
+  cli('admit,run-in-place'),
   tests('managers', 'devices,dispose,listeners,manager,manager-view,messages,optional,resize'),
   tests('managers', 'throwing-listeners'),
-  'test/{lifecycle,metrics}/*.test.ts',
+  'test/lifecycle/*.test.ts',
+  'packages/metrics/test/*.test.ts',
   tests('children', 'exec,fork,holding,preload'),
   tests('elastic', 'elastic-{crashes,patience,processes}'),
   tests('moves', 'move-crashes'),
@@ -105,7 +108,7 @@ export default defineConfig({
       },
       // test/package: npm run test:package.
       project('machine', {
-        include: ['test/**/*.test.ts'],
+        include: ['test/**/*.test.ts', 'packages/cli/test/**/*.test.ts'],
         exclude: ['test/package/**', ...DECISIONS, ...MOCKS, ...VISITS, ...STATES, ...PROCESSES],
         setupFiles,
       }),

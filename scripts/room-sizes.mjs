@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs';
 
 const MOST = 15;
 
-const files = ['lib', 'packages/kubernetes/lib']
+const files = ['lib', ...['cli', 'kubernetes', 'metrics'].map((name) => `packages/${name}/lib`)]
   .flatMap((root) => readdirSync(root, { recursive: true, withFileTypes: true }))
   .filter((entry) => entry.isFile());
 const counts = new Map();

@@ -16,7 +16,7 @@ export interface WatchedGrant {
    * What has happened on its CPUs since the first look at it; undefined without CPUs of its own, and
    * on a simulated machine.
    */
-  readonly audit: GrantAudit | undefined;
+  readonly audit?: GrantAudit | undefined;
 }
 
 /** Counts what happens on the CPUs of each grant from the first look at it. */

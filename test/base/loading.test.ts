@@ -169,8 +169,6 @@ describe('the package', () => {
     'numalign/topology',
     'numalign/kubelet',
     'numalign/diagnostics',
-    'numalign/metrics',
-    'numalign/opentelemetry',
     'numalign/tools',
     'numalign/cluster',
   ])('gives the same to import and to require() of %s', (name) => {

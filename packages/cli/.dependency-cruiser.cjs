@@ -1,0 +1,14 @@
+// The rooms of @numalign/cli and the one order in which they may import each other.
+module.exports = require('../rooms.cjs')('cli', [
+  'terminal',
+  'arguments',
+  'pages',
+  'pages/status',
+  'picture',
+  'completion',
+  'agent',
+  'systemd',
+  'commands',
+  'commands/service',
+  '.',
+]);
