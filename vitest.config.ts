@@ -17,7 +17,7 @@ const DECISIONS = [
   tests('quiet/kernel', 'cpu-mask,kernel-files,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
-  cli('completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
+  cli('completion,devices,library,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
   tests('state', 'checkpoint,owner-files,recovery,restored-folders'),
   'test/{account/moves,quiet/cache}/*.test.ts',

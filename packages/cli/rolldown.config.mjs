@@ -14,5 +14,7 @@ export default defineConfig({
     sourcemap: true,
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].js',
+    // One file for all that several of them have.
+    codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
   },
 });

@@ -12,18 +12,20 @@ const PACKAGES = {
 };
 
 interface Missing {
-  /** Other packages. */
+  /** Packages of others. */
   readonly packages?: readonly string[];
+  /** True: without the addon. */
   readonly addon?: boolean;
 }
 
 /** Installs them, but for what is missing; returns the folder of the packages. */
 export function installIn(folder: string, { packages = [], addon = false }: Missing = {}): string {
   const modules = join(folder, 'node_modules');
+  const filter = (path: string) => !/\.(map|d\.ts)$/.test(path);
   for (const [name, path] of Object.entries(PACKAGES)) {
     const from = join(ROOT, path);
     for (const part of ['dist', 'package.json'])
-      cpSync(join(from, part), join(modules, name, part), { recursive: true });
+      cpSync(join(from, part), join(modules, name, part), { recursive: true, filter });
   }
   if (!addon) symlinkSync(join(ROOT, 'build'), join(modules, 'numalign/build'));
   for (const name of readdirSync(join(ROOT, 'node_modules'))) {

@@ -1,5 +1,12 @@
 #!/usr/bin/env node
-// The command's entry. It loads the rest once it can tell what goes wrong with that.
-import { start } from './terminal/start.js';
+// The command's entry. It imports nothing of numalign before it knows that this is the right one.
+import { refusalHere } from './library.js';
 
-await start(async () => (await import('./program.js')).runProgram);
+const refusal = refusalHere();
+if (refusal) {
+  console.error(`numalign: ${refusal.message} [${refusal.code}]`);
+  process.exitCode = 1;
+} else {
+  const { start } = await import('./terminal/start.js');
+  await start(async () => (await import('./program.js')).runProgram);
+}

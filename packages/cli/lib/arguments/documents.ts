@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { NumalignError } from 'numalign';
 import { errorName } from 'numalign/tools';
-import { YamlText } from './yaml-text.js';
 
 export interface FileDocument {
   readonly value: unknown;
@@ -83,6 +82,7 @@ async function readText(path: string, name: string): Promise<string> {
 /** Reads the documents of a file, without empty ones. @throws ERR_INVALID_ARGUMENT */
 export async function readDocuments(path: string): Promise<FileDocument[]> {
   const name = fileName(path);
+  const { YamlText } = await import('./yaml-text.js');
   const documents = new YamlText(name, await readText(path, name)).documents();
   return documents.map(({ value, line }) => ({
     value,

@@ -1,36 +1,17 @@
 // numalign agent: keeps a manager open, repairs drift, and serves metrics for Prometheus.
 import { isIP } from 'node:net';
-import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type Manager, openManager } from 'numalign';
-import { ailments } from '../agent/agent-health.js';
-import { Rounds } from '../agent/agent-rounds.js';
-import {
-  type Answer,
-  addressText,
-  end,
-  type ListenAddress,
-  listen,
-  PLAIN_TEXT,
-} from '../agent/agent-server.js';
+import type { ListenAddress } from '../agent/agent-server.js';
+import type { ServeFlags } from '../agent/serve.js';
 import { outputOption } from '../arguments/arguments.js';
-import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
+import { deviceOptions } from '../arguments/devices.js';
 import { checkStandardInput } from '../arguments/documents.js';
-import { managerOptions, type OpeningFlags, openingOptions } from '../arguments/placement.js';
+import { openingOptions } from '../arguments/placement.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
-import { openingLines } from '../pages/pod-text.js';
-import { print, tell } from '../terminal/output.js';
-import { abortAtEnd } from '../terminal/signals.js';
-import { jsonLine, printable } from '../terminal/text.js';
 
-interface AgentFlags extends OpeningFlags, DeviceFlags {
+interface AgentFlags extends ServeFlags {
   port?: number;
   listen?: ListenAddress;
-  maxGrants?: number;
-  memoryElsewhere?: boolean;
-  stateDir?: string;
-  besideKubelet?: boolean;
-  output: 'text' | 'json';
 }
 
 const LOOPBACK = '127.0.0.1';
@@ -84,9 +65,10 @@ Examples:
   $ numalign agent --port 0 --output json --state-dir ~/numalign
   $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive`,
     )
-    .action((flags: AgentFlags) => {
+    .action(async (flags: AgentFlags) => {
       checkStandardInput(command, flags);
-      return run(flags);
+      const { port = PORT, listen = { host: LOOPBACK, port }, ...others } = flags;
+      return (await import('../agent/serve.js')).serve(others, listen);
     });
 }
 
@@ -111,74 +93,4 @@ function listenAddress(value: string): ListenAddress {
     );
   }
   return { host: host!, port: portOf(port!) };
-}
-
-async function run(flags: AgentFlags): Promise<void> {
-  const { port = PORT, stateDir, besideKubelet, output } = flags;
-  const manager = await openManager({
-    ...(await managerOptions(flags)),
-    // The agent's own rounds reconcile, so that /healthz can report the last one.
-    cpuManagerReconcilePeriod: 0,
-    devices: await devicesOf(flags),
-    ...(stateDir !== undefined && { stateDir }),
-    ...(besideKubelet !== undefined && { besideKubelet }),
-  });
-  openingLines(manager.warnings).forEach(tell);
-  const { signal, stop } = abortAtEnd();
-  const rounds = new Rounds(manager);
-  try {
-    const fail = onceEach(tell);
-    manager.on('error', fail);
-    const metrics = metricsOf(manager, grantMetrics(flags));
-    // With this listener the manager takes back the grants of dead owners.
-    manager.on('change', () => rounds.run());
-    rounds.run();
-    const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
-    const { server, address } = await listen(flags.listen ?? { host: LOOPBACK, port }, answers, fail);
-    print(readyText(manager, address, output));
-    if (!signal.aborted)
-      await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
-    await end(server);
-  } finally {
-    rounds.stop();
-    manager.close();
-    stop();
-  }
-}
-
-function readyText(
-  { stateDir, scope }: Manager,
-  address: ListenAddress,
-  output: AgentFlags['output'],
-): string {
-  const url = `http://${addressText(address)}`;
-  if (output === 'json') return jsonLine({ url, ...address, pid: process.pid, stateDir, scope });
-  return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
-}
-
-// The manager repeats an error at each look: tell only changes.
-function onceEach(tell: (text: string) => void): (error: Error) => void {
-  let last: string | undefined;
-  return ({ message }) => {
-    if (message !== last) tell(message);
-    last = message;
-  };
-}
-
-function grantMetrics({ maxGrants, memoryElsewhere }: AgentFlags): GrantMetricsOptions {
-  return {
-    ...(maxGrants !== undefined && { max: maxGrants }),
-    ...(memoryElsewhere !== undefined && { memory: memoryElsewhere }),
-  };
-}
-
-function metricsOf(manager: Manager, grants: GrantMetricsOptions): () => Promise<Answer> {
-  const { register } = collectMetrics(manager, { watch: true, audit: true, requests: false, grants });
-  return async () => ({ status: 200, type: register.contentType, text: await register.metrics() });
-}
-
-function healthOf(manager: Manager, lastFailure: unknown): Answer {
-  const lines = ailments(manager, lastFailure);
-  const text = lines.length === 0 ? 'ok\n' : `${lines.map(printable).join('\n')}\n`;
-  return { status: lines.length === 0 ? 200 : 503, type: PLAIN_TEXT, text };
 }

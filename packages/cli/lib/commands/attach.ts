@@ -3,11 +3,11 @@
 import type { Command } from 'commander';
 import { type MemoryBinding, openManager } from 'numalign';
 import { cpusNamed, nodesNamed } from 'numalign/tools';
-import { discover } from 'numalign/topology';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { statusIn } from '../arguments/view.js';
+import { machineOf } from '../pages/machine.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
@@ -48,7 +48,7 @@ Examples:
 
 async function attach(text: string, pid: number, flags: AttachFlags): Promise<void> {
   const { container, migrate = false, stateDir = MACHINE_STATE_DIR, output } = flags;
-  const topology = await discover();
+  const topology = await machineOf({});
   // A view finds the grant first, since opening a manager would make the folder.
   const { uid, name } = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
   // This command grants nothing, and its process needs no membership.

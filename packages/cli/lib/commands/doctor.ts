@@ -1,11 +1,9 @@
 // numalign doctor: shows what numalign can do for this user on this machine, and what to change. It
 // only reads.
 import type { Command } from 'commander';
-import { diagnose } from 'numalign/diagnostics';
 import { outputOption } from '../arguments/arguments.js';
 import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
 import { stateDirOption } from '../arguments/state-dir.js';
-import { doctorText } from '../pages/doctor-text.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
@@ -49,6 +47,10 @@ Examples:
 }
 
 async function showDiagnosis({ cgroupRoot, stateDir, output }: DoctorFlags): Promise<void> {
+  const [{ diagnose }, { doctorText }] = await Promise.all([
+    import('numalign/diagnostics'),
+    import('../pages/doctor-text.js'),
+  ]);
   const diagnosis = await diagnose({
     ...(stateDir !== undefined && { stateDir }),
     ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),

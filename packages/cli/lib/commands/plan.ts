@@ -22,8 +22,6 @@ import {
   summary,
 } from '../pages/plan-text.js';
 import { explainContainers } from '../pages/pod-text.js';
-import { holdingsWith } from '../picture/holdings.js';
-import { machinePicture } from '../picture/machine-picture.js';
 import { tell } from '../terminal/output.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
 import { stdoutPage } from '../terminal/terminal.js';
@@ -115,7 +113,8 @@ async function showPlan(
   if (!answer.admitted) process.exitCode = REJECTED;
 }
 
-function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): string {
+async function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): Promise<string> {
+  const { holdingsWith, machinePicture } = await import('../picture/index.js');
   const pods = workloads.flatMap((each) => each.pods);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);

@@ -2,11 +2,11 @@
 import { type Command, Option } from 'commander';
 import { type CpuSet, NumalignError, openManager } from 'numalign';
 import { cpusNamed } from 'numalign/tools';
-import { discover } from 'numalign/topology';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { statusIn } from '../arguments/view.js';
+import { machineOf } from '../pages/machine.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
@@ -58,7 +58,7 @@ Examples:
 
 // A view comes first: with nothing to do, no folder is made and no process is woken.
 async function releaseDead({ stateDir = MACHINE_STATE_DIR, output }: ReleaseFlags): Promise<void> {
-  const topology = await discover();
+  const topology = await machineOf({});
   const dead = (await statusIn({ stateDir, topology })).grants.filter(({ alive }) => !alive);
   // Opening a manager takes the grants back.
   if (dead.length > 0)
@@ -73,7 +73,7 @@ async function releaseGrant(
 ): Promise<void> {
   // A view finds the grant first: opening a manager takes back grants of dead owners, and makes the
   // folder.
-  const topology = await discover();
+  const topology = await machineOf({});
   const grant = findGrant((await statusIn({ stateDir, topology })).grants, text, stateDir);
   // This command grants nothing.
   const manager = await openManager({ stateDir, topology, besideKubelet: true, sharedMember: false });

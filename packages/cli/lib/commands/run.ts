@@ -12,7 +12,6 @@ import {
   openManager,
   type PlacementChoice,
 } from 'numalign';
-import { DIAGNOSTICS_CHANNELS } from 'numalign/diagnostics';
 import type { CpuManagerPolicy, CpuManagerPolicyOptions, TopologyManagerPolicy } from 'numalign/kubelet';
 import { cpusNamed, delayNotices, isExtendedResource } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
@@ -266,17 +265,18 @@ async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisit
     ...enforcementRequest(flags),
     wait,
   };
+  const channel = wait ? (await import('numalign/diagnostics')).DIAGNOSTICS_CHANNELS.wait : undefined;
   const manager = await openManager(await openingOptions(flags));
   openingLines(manager.warnings).forEach(tell);
   const tellWait = () => tell(`waiting for ${least} CPU${least === 1 ? '' : 's'}`);
-  subscribe(DIAGNOSTICS_CHANNELS.wait, tellWait);
+  if (channel) subscribe(channel, tellWait);
   try {
     return { manager, grant: await manager.acquire(request) };
   } catch (error) {
     manager.close();
     throw inWordsOfRun(error);
   } finally {
-    unsubscribe(DIAGNOSTICS_CHANNELS.wait, tellWait);
+    if (channel) unsubscribe(channel, tellWait);
   }
 }
 

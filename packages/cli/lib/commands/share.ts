@@ -9,7 +9,6 @@ import {
   type SharedMember,
   type SharedMemberTarget,
 } from 'numalign';
-import { affinity } from 'numalign/diagnostics';
 import { shellWord } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
@@ -63,7 +62,7 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
     if (!remove) await manager.addSharedMember(target);
     const sharedPool = manager.sharedPool();
     const sharedMembers = manager.sharedMembers();
-    const cpus = 'pid' in target ? cpusOfProcess(target.pid) : null;
+    const cpus = 'pid' in target ? await cpusOfProcess(target.pid) : null;
     const isOnGrant = manager
       .grants()
       .some((grant) => cpus !== null && !grant.cpus.intersection(cpus).isEmpty);
@@ -79,7 +78,8 @@ async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<voi
 }
 
 // The CPUs that the kernel reports; null if the process has ended.
-function cpusOfProcess(pid: number): CpuSet | null {
+async function cpusOfProcess(pid: number): Promise<CpuSet | null> {
+  const { affinity } = await import('numalign/diagnostics');
   const cpus = unlessEnded(() => readdirSync(`/proc/${pid}/task`))?.flatMap(
     (tid) => unlessEnded(() => affinity(Number(tid))) ?? [],
   );

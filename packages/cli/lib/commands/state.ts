@@ -3,10 +3,7 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError, openManager } from 'numalign';
-import { stateJournal } from 'numalign/diagnostics';
-import { parseCpuManagerState, parseMemoryManagerState } from 'numalign/kubelet';
 import { outputOption } from '../arguments/arguments.js';
-import { readKubeletFolder, writeKubeletFolder } from '../arguments/kubelet-folder.js';
 import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, withView } from '../arguments/view.js';
 import { journalText } from '../pages/journal-text.js';
@@ -79,11 +76,12 @@ function lineCount(value: string): number {
   return Number(value);
 }
 
-function showState({
+async function showState({
   stateDir = MACHINE_STATE_DIR,
   output,
   last = Number.MAX_SAFE_INTEGER,
-}: Pick<StateFlags, 'stateDir' | 'output'> & { last?: number }): void {
+}: Pick<StateFlags, 'stateDir' | 'output'> & { last?: number }): Promise<void> {
+  const { stateJournal } = await import('numalign/diagnostics');
   const journal = stateJournal({ stateDir });
   const { lines, damage } = journal;
   if (output === 'json') print(formatJson({ stateDir, ...journal, lines: lines.slice(-last) }));
@@ -129,6 +127,8 @@ async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: St
       return { files: view.exportKubelet(), generation };
     }),
   );
+  const { writeKubeletFolder } = await import('../arguments/kubelet-folder.js');
+  const { parseCpuManagerState, parseMemoryManagerState } = await import('numalign/kubelet');
   const paths = await writeKubeletFolder(kubelet, files);
   const format = { podLevelResourceManagers: true };
   const cpu = parseCpuManagerState(files.cpuManagerState, format);
@@ -170,6 +170,7 @@ Examples:
 
 async function importState(flags: StateFlags): Promise<void> {
   const { kubelet, allowUnverified = false, stateDir = MACHINE_STATE_DIR, output } = flags;
+  const { readKubeletFolder } = await import('../arguments/kubelet-folder.js');
   const files = await readKubeletFolder(kubelet);
   // The kubelet that wrote the files may still be visible.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });

@@ -8,9 +8,6 @@ import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
 import { statusIn } from '../arguments/view.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import { type StateNote, stateTitle } from '../pages/state-lines.js';
-import { topologyTree } from '../pages/topology-tree.js';
-import { holdingsOf } from '../picture/holdings.js';
-import { machinePicture } from '../picture/machine-picture.js';
 import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
@@ -56,14 +53,18 @@ Examples:
 async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags): Promise<void> {
   const topology = await machineOf(source);
   const state = topology.isSimulated ? undefined : await look(topology, stateDir);
-  const text = () =>
+  const text = async () =>
     output === 'text'
-      ? topologyTree(topology, { ...stdoutPage(), ...(state && { state }) })
+      ? (await import('../pages/topology-tree.js')).topologyTree(topology, {
+          ...stdoutPage(),
+          ...(state && { state }),
+        })
       : formatJson({ ...topology.toJSON(), ...(state && 'status' in state && stateJson(state.status)) });
   await printWithSvg(text, svg, () => pictureOf(topology, state));
 }
 
-function pictureOf(topology: Topology, state: StateNote | undefined): string {
+async function pictureOf(topology: Topology, state: StateNote | undefined): Promise<string> {
+  const { holdingsOf, machinePicture } = await import('../picture/index.js');
   if (!state || 'note' in state) return machinePicture(topology, state);
   const { status } = state;
   return machinePicture(topology, { holdings: holdingsOf(status), note: stateTitle(status) });

@@ -1,6 +1,6 @@
 // The machine that a command shows: this one, or one that the user describes.
 import { Option } from 'commander';
-import { type DiscoverOptions, discover, type Topology } from 'numalign/topology';
+import type { DiscoverOptions, Topology } from 'numalign/topology';
 
 export interface MachineFlags {
   xml?: string;
@@ -23,7 +23,8 @@ export function machineOptions(): Option[] {
 }
 
 /** The machine of the flags. @throws ERR_INVALID_TOPOLOGY */
-export function machineOf({ xml, synthetic, json }: MachineFlags): Promise<Topology> {
+export async function machineOf({ xml, synthetic, json }: MachineFlags): Promise<Topology> {
+  const { discover } = await import('numalign/topology');
   const source: DiscoverOptions = {
     ...(xml !== undefined && { xml }),
     ...(synthetic !== undefined && { synthetic }),

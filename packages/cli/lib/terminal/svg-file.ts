@@ -31,16 +31,16 @@ export function checkSvg(command: Command, { svg, output }: SvgFlags): void {
 
 /** Writes the picture and prints `text`, or prints only the picture. @throws ERR_SYSCALL */
 export async function printWithSvg(
-  text: () => string,
+  text: () => string | Promise<string>,
   svg: string | undefined,
-  picture: () => string,
+  picture: () => string | Promise<string>,
 ): Promise<void> {
   if (svg === STANDARD_OUTPUT) {
-    process.stdout.write(picture());
+    process.stdout.write(await picture());
     return;
   }
-  if (svg !== undefined) await writePicture(svg, picture());
-  print(text());
+  if (svg !== undefined) await writePicture(svg, await picture());
+  print(await text());
 }
 
 async function writePicture(path: string, picture: string): Promise<void> {

@@ -4,7 +4,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { outputOption } from '../../arguments/arguments.js';
 import { addConfigure } from '../configure.js';
 import { PassedOptions } from './passed-options.js';
-import { type SetupFlags, setup } from './setup-machine.js';
+import type { SetupFlags } from './setup-machine.js';
 
 export function addSetup(program: Command): void {
   const command: Command = program.command('setup');
@@ -44,9 +44,10 @@ Examples:
   $ numalign setup --root /mnt/image --managed 2-15 --strict
   $ numalign setup --remove`,
     )
-    .action((flags: SetupFlags) => {
+    .action(async (flags: SetupFlags) => {
       if (flags.remove && settings.words.length > 0)
         command.error(`error: option '${settings.words[0]}' cannot be used with option '--remove'`);
+      const { setup } = await import('./setup-machine.js');
       setup(flags, settings.words);
     });
 }
