@@ -33,13 +33,6 @@ export default {
       from: { path: '^lib/decision/' },
       to: { path: GIVER },
     },
-    // The command line is a user of the package. It shares its words, and how input is checked.
-    {
-      name: 'cli-uses-the-api',
-      severity: 'error',
-      from: { path: '^lib/cli/' },
-      to: { path: '^lib/', pathNot: '^lib/(cli|base|input|entries|metrics|index[.]ts)' },
-    },
   ],
   options: cruiserOptions('tsconfig.json'),
 };

@@ -9,8 +9,9 @@ import { defineConfig } from 'rolldown';
 // What a module is loaded for: the first pattern that fits names its file. In the wrong one a module
 // costs time, and nothing else; test/base/loading.test.ts tells what is loaded when.
 const FILES = {
-  // What tells that the addon is missing does not load it.
-  common: /^(base\/(errors|codes\/errno|text\/.*)|input\/values\/quantity)$/,
+  // What tells that the addon is missing does not load it. And names, of which each program has some.
+  common:
+    /^(account\/(pod-assignment|quiet\/quiet-request)|base\/(check-options|errors|kubelet-features|codes\/errno|notices\/notice-delay|text\/.*)|input\/(enforcement-options|policies|values\/quantity))$/,
   // All that a Worker below numalign/preload needs.
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
@@ -18,16 +19,8 @@ const FILES = {
     /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
-  'metric-set': /^metrics\/(admission|allocations|handlers|index|sinks\/metric-set)/,
-  opentelemetry: /^metrics\/(sinks\/meter-sink|opentelemetry)$/,
-  // Of both.
-  'grant-metrics': /^metrics\//,
-  'cli/report': /^cli\/terminal\//,
-  'cli/agent': /^cli\/agent\//,
-  'cli/picture': /^cli\/(picture|pages\/topology)/,
-  'cli/service': /^cli\/(systemd|commands\/service\/(?!passed-options|setup$|systemd-unit$))/,
-  'cli/commands': /^cli\//,
-  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet|input\/pods\/workload)/,
+  tools: /^(entries\/tools|input\/(devices|pods\/workload))$/,
+  kubelet: /^(kubelet\/(?!record\/kubelet-status)|entries\/kubelet)/,
   pools: /^pools\//,
   // Grants that move, grow and shrink.
   moves:
@@ -53,8 +46,8 @@ const fileOf = (id) => {
 const names = readdirSync('lib', { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.ts'))
   .map((name) => name.slice(0, -'.ts'.length));
-// They await, which no CommonJS module can.
-const PROGRAMS = ['preload', 'cli/main'];
+// It awaits, which no CommonJS module can.
+const PROGRAM = 'preload';
 const inputOf = (modules) => Object.fromEntries(modules.map((name) => [name, `lib/${name}.ts`]));
 
 // What a file loads when it is loaded itself. A program that cannot use the addon is told when it
@@ -92,7 +85,7 @@ const lazyRequire = {
 };
 
 // What package.json exports, to require() too.
-const EXPORTED = /^(index|metrics\/(index|opentelemetry)|entries\/.*)$/;
+const EXPORTED = /^(index|entries\/.*)$/;
 
 /** Makes ES modules of the modules, which export what their CommonJS does. */
 const esModules = {
@@ -125,7 +118,7 @@ const common = {
 export default defineConfig([
   {
     ...common,
-    input: inputOf(names.filter((name) => !PROGRAMS.includes(name))),
+    input: inputOf(names.filter((name) => name !== PROGRAM)),
     treeshake: { moduleSideEffects: false },
     preserveEntrySignatures: 'allow-extension',
     plugins: [lazyRequire, esModules],
@@ -146,7 +139,7 @@ export default defineConfig([
   {
     ...common,
     external: /./,
-    input: inputOf(PROGRAMS),
+    input: inputOf([PROGRAM]),
     output: { dir: 'dist', comments: false },
   },
 ]);

@@ -3,7 +3,8 @@ import { builtLibrary } from './test/support/built-library.js';
 import { testsByNeed } from './test/support/needs.mjs';
 
 // test/package: npm run test:package.
-const needing = testsByNeed(import.meta.dirname, ['test'], ['test/package']);
+const folders = ['test', 'packages/cli/test', 'packages/metrics/test'];
+const needing = testsByNeed(import.meta.dirname, folders, ['test/package']);
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (name: string, options: { include: string[]; setupFiles?: string[]; isolate?: boolean }) => ({

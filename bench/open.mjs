@@ -14,9 +14,11 @@ export const explanation = `
 
 const GRANTS = 1000;
 const RUNS = 12;
-const [OPENER, STATUS, EMPTY] = ['support/opener.mjs', '../dist/cli/main.js', 'support/empty-module.mjs'].map(
-  (name) => fileURLToPath(new URL(name, import.meta.url)),
-);
+const [OPENER, STATUS, EMPTY] = [
+  'support/opener.mjs',
+  '../packages/cli/dist/main.js',
+  'support/empty-module.mjs',
+].map((name) => fileURLToPath(new URL(name, import.meta.url)));
 
 function started(args) {
   const cpu = ownTime();

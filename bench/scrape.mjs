@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { discover } from '../dist/entries/topology.js';
 import { openManager } from '../dist/index.js';
-import { collectMetrics } from '../dist/metrics/index.js';
+import { collectMetrics } from '../packages/metrics/dist/index.js';
 import { measured } from './support/measure.mjs';
 
-export const description = 'a scrape of numalign/metrics, with 1, 64 and 512 grants';
+export const description = 'a scrape of @numalign/metrics, with 1, 64 and 512 grants';
 export const explanation = `
 On this machine the first grant has a CPU with the process on it, the others use the shared pool;
 *audit* and *memory* are options of \`collectMetrics\`. The simulated machine has nothing to audit;

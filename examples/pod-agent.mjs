@@ -1,5 +1,6 @@
 // A small agent: admits the pods of manifests as a kubelet would, runs their containers' commands
 // as processes on the granted CPUs, and releases each pod when its last container has ended.
+//   npm install yaml
 //   node examples/pod-agent.mjs examples/pod.yaml
 //   STATE_DIR=/tmp/numalign node examples/…       a private state folder
 import { spawn } from 'node:child_process';

@@ -27,3 +27,34 @@ export const cruiserOptions = (tsConfig, doNotFollow = 'node_modules') => ({
   tsPreCompilationDeps: true,
   doNotFollow: { path: doNotFollow },
 });
+
+/**
+ * The configuration for a package of packages/: its rooms, and numalign by its exports, as any
+ * program has it.
+ * @returns {import('dependency-cruiser').IConfiguration}
+ */
+export function packageRules(name) {
+  const lib = `packages/${name}/lib`;
+  const from = { path: `^${lib}/` };
+  return {
+    forbidden: [
+      ...roomRules(lib),
+      {
+        name: 'numalign-by-its-exports',
+        severity: 'error',
+        from,
+        to: { path: '^(lib|native|dist)/', pathNot: '^lib/(index|entries/[^/]+)[.]ts$' },
+      },
+      {
+        name: 'packages-by-their-exports',
+        severity: 'error',
+        from,
+        to: {
+          path: '^packages/',
+          pathNot: [`^${lib}/`, '^packages/metrics/lib/(index|opentelemetry)[.]ts$'],
+        },
+      },
+    ],
+    options: cruiserOptions('tsconfig.json', `node_modules|^dist|^lib|^packages/(?!${name}/)`),
+  };
+}

@@ -26,22 +26,34 @@ function addon() {
   });
 }
 
+const TSC = ['typescript/bin/tsc', '-p'];
+const ROLLDOWN = ['rolldown/bin/cli.mjs', '-c'];
+
+const program = (name) => join(root, 'node_modules', name);
+
 function javascript() {
   const inputs = ['lib', 'rolldown.config.mjs', 'tsconfig.json', 'tsconfig.build.json'];
   step('typescript', inputs, ['dist/index.js', 'dist/index.d.ts'], 'compiling TypeScript', () => {
     rmSync(join(root, 'dist'), { recursive: true, force: true });
-    run(process.execPath, [join(root, 'node_modules/rolldown/bin/cli.mjs'), '-c']);
-    run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json']);
+    run(process.execPath, [program(ROLLDOWN[0]), '-c']);
+    run(process.execPath, [program(TSC[0]), '-p', 'tsconfig.build.json']);
   });
 }
 
-function kubernetesPackage() {
-  const folder = 'packages/kubernetes';
-  const inputs = [`${folder}/lib`, `${folder}/tsconfig.build.json`, 'tsconfig.json', 'lib/index.ts'];
-  step('kubernetes', inputs, [`${folder}/dist/index.js`], 'compiling @numalign/kubernetes', () => {
+/** Compiles a package of packages/ by what its folder configures. */
+function packageOf(name, output, configuration, [tool, ...args]) {
+  const folder = `packages/${name}`;
+  // Its types may come from numalign's.
+  const inputs = [
+    `${folder}/lib`,
+    `${folder}/${configuration}`,
+    'tsconfig.json',
+    'lib/index.ts',
+    'lib/entries',
+  ];
+  step(name, inputs, [`${folder}/${output}`], `compiling @numalign/${name}`, () => {
     rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
-    const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    run(process.execPath, [tsc, '-p', `${folder}/tsconfig.build.json`]);
+    run(process.execPath, [program(tool), ...args, configuration], { cwd: join(root, folder) });
   });
 }
 
@@ -54,4 +66,6 @@ if (needed.length > 0) fail(`please install what is missing, as root: ${aptComma
 nodeModules();
 addon();
 javascript();
-kubernetesPackage();
+packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
+packageOf('cli', 'dist/main.js', 'rolldown.config.mjs', ROLLDOWN);
+packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);

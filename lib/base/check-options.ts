@@ -68,7 +68,7 @@ export function checkOptions(
   return options as Record<string, unknown>;
 }
 
-/** @throws ERR_INVALID_OPTION */
+/** Refuses the value of an option; `valid` says what would do. @throws ERR_INVALID_OPTION */
 export function invalidOption(name: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_OPTION', `${name} must be ${valid}, not ${display(value)}`, {
     option: name,

@@ -1,11 +1,13 @@
 // The kubelet whose decisions numalign follows: its version, and the feature gates that matter
 // here.
 
+/** The releases of the kubelet that numalign can follow. */
 export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
 
 /** The releases of the kubelet whose decisions numalign can follow. See docs/differences.md. */
 export type KubeletVersion = (typeof KUBELET_VERSIONS)[number];
 
+/** The names of the feature gates that matter here. */
 export const FEATURE_GATES = [
   'PodLevelResources',
   'PodLevelResourceManagers',
@@ -24,6 +26,7 @@ export const DEFAULT_VERSION: KubeletVersion = 'v1.36';
 /** The version of a state that names none: older releases of numalign supported no other. */
 export const UNSAID_VERSION: KubeletVersion = 'v1.32';
 
+/** The feature gates of each release without a choice. */
 export const DEFAULT_GATES: Readonly<Record<KubeletVersion, FeatureGates>> = {
   'v1.32': Object.freeze({
     PodLevelResources: false,

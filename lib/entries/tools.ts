@@ -1,8 +1,84 @@
 // numalign/tools: the names, rules and words of numalign, for programs that take requests from people
 // or files, such as its command line.
+import { type ManagerOptions, parseConfig } from '../input/config.js';
+import { type PodRequest, type PodSpec, parsePod as parse } from '../input/pods/pod-request.js';
+import { isExtendedResource as isExtended } from '../input/pods/resource-amounts.js';
+import { type AcquireOptions, parseAcquire } from '../input/request.js';
+import { GrantWatch } from '../managers/grant-watch.js';
+import type { ManagerView } from '../managers/manager-view.js';
 
+export { ENFORCEMENT_LEVELS } from '../account/levels.js';
+export { QUIET_PARTS } from '../account/quiet/quiet-request.js';
+export { checkOptions, invalidOption, thrownText } from '../base/check-options.js';
+export { errnoName, errorName, errorText } from '../base/codes/errno.js';
+export { kernelFacts, unlessRefused } from '../base/errors.js';
+export { DEFAULT_GATES, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
+export { delayNotices } from '../base/notices/notice-delay.js';
+export { cpusNamed, nodesNamed } from '../base/text/cpus-named.js';
+export { printable } from '../base/text/printable.js';
 export { parseProcStat } from '../base/text/proc-stat.js';
+export { quoted, shellWord } from '../base/text/shell-word.js';
+export { checkWritable } from '../base/writable.js';
 export { findHierarchy, type Hierarchy, neededHierarchy } from '../cgroups/files/hierarchies.js';
 export { cgroupFolder, ownLimits } from '../cgroups/limits.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
+export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
+export { AIMED_LEVELS } from '../input/enforcement-options.js';
+export { type OptionTables, rowsOf, type Setter } from '../input/option-table.js';
+export { excludedBy, PLACEMENT_OPTIONS } from '../input/placement-options.js';
+export type { PodRequest } from '../input/pods/pod-request.js';
+export {
+  checkPodCount,
+  contentsOf,
+  MAX_REPLICAS,
+  type ManifestContents,
+  type OtherManifest,
+  type Workload,
+  withUid,
+} from '../input/pods/workload.js';
+export {
+  CPU_MANAGER_POLICIES,
+  ISOLATION_CHOICES,
+  PLACEMENT_CHOICES,
+  TOPOLOGY_MANAGER_POLICIES,
+} from '../input/policies.js';
+export { formatBytes, parseQuantity } from '../input/values/quantity.js';
+export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
+
+// Functions, not exports of the other modules: what they need is loaded when they are called.
+
+/**
+ * Checks options of {@link openManager} without a machine.
+ * @throws ERR_INVALID_OPTION, ERR_INVALID_LIST
+ */
+export function checkManagerOptions(options: ManagerOptions): void {
+  parseConfig(options);
+}
+
+/**
+ * Checks options of {@link Manager.acquire} without a machine.
+ * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
+ */
+export function checkAcquireOptions(options: AcquireOptions): void {
+  parseAcquire(options, parseConfig({}).placement);
+}
+
+/**
+ * What a pod requests, of a plain pod or a manifest.
+ * @throws ERR_INVALID_POD, which names the field; ERR_INVALID_QUANTITY; ERR_INVALID_OPTION for an
+ *   unknown key of a plain pod
+ */
+export function parsePod(pod: PodSpec): PodRequest {
+  return parse(pod);
+}
+
+/** True for the name of a resource that devices have, such as `example.com/nic`. */
+export function isExtendedResource(resource: string): boolean {
+  return isExtended(resource);
+}
+
+/** Watches the grants of a state. */
+export function watchGrants(view: ManagerView): GrantWatch {
+  return new GrantWatch(view);
+}

@@ -44,6 +44,7 @@ export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
  */
 export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
 
+/** The modes of {@link RequestPlacementOptions.placement}. */
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
 /**
  * How NUMA nodes are chosen: as the `kubelet` does, or `joint`, for all resources together. See

@@ -1,14 +1,10 @@
 // What the built package says of itself: its commands, and its metrics.
 const PREFIX = 'numalign_'.length;
 
-const dist = (path) => import(new URL(`../../dist/${path}`, import.meta.url));
+const built = (path) => import(new URL(`../../${path}`, import.meta.url));
 
 export async function commandLine() {
-  const [{ createProgram }, { fillProse }] = await Promise.all([
-    dist('cli/program.js'),
-    dist('cli/terminal/text.js'),
-  ]);
-  return { createProgram, fillProse };
+  return built('packages/cli/dist/program.js');
 }
 
 /** The rows of the tables of options by name, those of groups too, and what excludes what. */
@@ -32,11 +28,11 @@ export async function optionTables() {
  */
 export async function allMetrics() {
   const [{ openManager }, { discover }, { collectMetrics }, otel, sink, { Registry }] = await Promise.all([
-    dist('index.js'),
-    dist('entries/topology.js'),
-    dist('metrics/index.js'),
-    dist('metrics/opentelemetry.js'),
-    dist('metrics/sinks/meter-sink.js'),
+    built('dist/index.js'),
+    built('dist/entries/topology.js'),
+    built('packages/metrics/dist/index.js'),
+    built('packages/metrics/dist/opentelemetry.js'),
+    built('packages/metrics/dist/sinks/meter-sink.js'),
     import('prom-client'),
   ]);
   const manager = await openManager({ topology: await discover({ synthetic: 'core:2 pu:1' }) });

@@ -1,18 +1,19 @@
 // The entry points of the package, their exports, and where each of these is described.
 import { readFileSync } from 'node:fs';
-import { root } from '../steps.mjs';
 import { nameMethods } from './members.mjs';
 import { anchorOf } from './prose.mjs';
 import { Source } from './source.mjs';
+import { pathOf } from './type-texts.mjs';
 
 const FILES = {
   numalign: 'index.ts',
   'numalign/topology': 'entries/topology.ts',
   'numalign/kubelet': 'entries/kubelet.ts',
   'numalign/diagnostics': 'entries/diagnostics.ts',
-  'numalign/metrics': 'metrics/index.ts',
-  'numalign/opentelemetry': 'metrics/opentelemetry.ts',
+  '@numalign/metrics': 'packages/metrics/lib/index.ts',
+  '@numalign/metrics/opentelemetry': 'packages/metrics/lib/opentelemetry.ts',
   'numalign/cluster': 'entries/cluster.ts',
+  'numalign/tools': 'entries/tools.ts',
   'numalign/preload': 'preload.ts',
 };
 
@@ -20,13 +21,13 @@ export const ENTRY_FILES = Object.values(FILES);
 
 // The comment at the head of the file: `// numalign/kubelet: the names and files of the kubelet.`
 function introductionOf(name, file) {
-  const text = readFileSync(`${root}lib/${file}`, 'utf8');
+  const text = readFileSync(pathOf(file), 'utf8');
   const comment =
     /^(?:\/\/ .*\n)+/
       .exec(text)?.[0]
       .replace(/^\/\/ /gm, '')
       .replace(/\n/g, ' ') ?? '';
-  if (!comment.startsWith(`${name}: `)) throw new Error(`lib/${file} must begin with "// ${name}: "`);
+  if (!comment.startsWith(`${name}: `)) throw new Error(`${file} must begin with "// ${name}: "`);
   const introduction = comment.slice(name.length + 2).trim();
   return introduction.charAt(0).toUpperCase() + introduction.slice(1);
 }

@@ -3,9 +3,9 @@ import { relative } from 'node:path';
 // The compiler that tsd uses. The API of `typescript` 7 has no type checker yet.
 import ts from '@tsd/typescript';
 import { root } from '../steps.mjs';
-import { isOfLib, LIB, TypeTexts } from './type-texts.mjs';
+import { isOfLib, isSource, pathOf, TypeTexts } from './type-texts.mjs';
 
-/** `files`: paths below lib/. */
+/** `files`: paths below lib/, or of packages/. */
 export function openSource(files) {
   const options = {
     target: ts.ScriptTarget.ES2022,
@@ -15,11 +15,10 @@ export function openSource(files) {
     strict: true,
     skipLibCheck: true,
     noEmit: true,
+    baseUrl: root,
+    paths: { numalign: ['lib/index.ts'], 'numalign/*': ['lib/entries/*.ts'] },
   };
-  const program = ts.createProgram(
-    files.map((file) => LIB + file),
-    options,
-  );
+  const program = ts.createProgram(files.map(pathOf), options);
   return new Source(program);
 }
 
@@ -41,7 +40,7 @@ export class Source {
 
   /** The exports of a file below lib/, by name, each as {@link describe} has it. */
   exportsOf(file) {
-    const module = this.#checker.getSymbolAtLocation(this.#program.getSourceFile(LIB + file));
+    const module = this.#checker.getSymbolAtLocation(this.#program.getSourceFile(pathOf(file)));
     return this.#checker
       .getExportsOfModule(module)
       .map((symbol) => this.#describe(symbol))
@@ -50,7 +49,7 @@ export class Source {
 
   /** A declaration of a file below lib/, exported or not. */
   declaration(file, name) {
-    const source = this.#program.getSourceFile(LIB + file);
+    const source = this.#program.getSourceFile(pathOf(file));
     const node = source.statements
       .flatMap((statement) => statement.declarationList?.declarations ?? [statement])
       .find((each) => each.name?.text === name);
@@ -141,7 +140,7 @@ export class Source {
   /** An interface or a type of lib/ by its name, exported from an entry or not. */
   find(name) {
     for (const file of this.#program.getSourceFiles()) {
-      if (!file.fileName.startsWith(LIB)) continue;
+      if (!isSource(file)) continue;
       const node = file.statements.find(
         (statement) =>
           (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) &&

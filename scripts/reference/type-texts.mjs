@@ -3,9 +3,14 @@
 import ts from '@tsd/typescript';
 import { root } from '../steps.mjs';
 
-export const LIB = `${root}lib/`;
+const [LIB, METRICS] = [`${root}lib/`, `${root}packages/metrics/lib/`];
 
-export const isOfLib = (node) => node.getSourceFile().fileName.startsWith(LIB);
+/** The path of a file below lib/, or of one of packages/. */
+export const pathOf = (file) => (file.startsWith('packages/') ? root : LIB) + file;
+
+export const isSource = ({ fileName }) => fileName.startsWith(LIB) || fileName.startsWith(METRICS);
+
+export const isOfLib = (node) => isSource(node.getSourceFile());
 
 const WRITTEN_OUT =
   ts.TypeFormatFlags.NoTruncation |

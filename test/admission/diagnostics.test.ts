@@ -11,7 +11,7 @@ import {
   type DiagnosticsStep,
 } from '../../lib/entries/diagnostics.js';
 import { openManager } from '../../lib/index.js';
-import { until } from '../cli/numalign.js';
+import { until } from '../../packages/cli/test/numalign.js';
 import { errorOf } from '../support/error-of.js';
 import { makeNewer } from '../support/newer-state.js';
 import { guaranteed, simulate } from '../support/simulated.js';

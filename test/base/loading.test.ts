@@ -170,8 +170,7 @@ describe('the package', () => {
     'numalign/topology',
     'numalign/kubelet',
     'numalign/diagnostics',
-    'numalign/metrics',
-    'numalign/opentelemetry',
+    'numalign/tools',
     'numalign/cluster',
   ])('gives the same to import and to require() of %s', (name) => {
     const [names, differ] = run<[string[], string[]]>(`

@@ -56,7 +56,7 @@ const SUPPORT = `
 
 describe('where numalign cannot work', () => {
   it.each(['darwin', 'win32'])('its entries are imported on %s, and `supported` says why not', (platform) => {
-    const entries = ['cluster', 'topology', 'kubelet', 'diagnostics', 'metrics'];
+    const entries = ['cluster', 'topology', 'kubelet', 'diagnostics', 'tools'];
     const text = entries.map((name) => `import 'numalign/${name}';`).join('\n') + SUPPORT;
     const { printed, status } = run(text, { nodeOptions: OTHER_SYSTEM(platform) });
     expect(printed).toEqual([[false, 'ERR_ADDON_MISSING', expect.stringContaining(platform)]]);

@@ -9,7 +9,7 @@ import { parseAllDocuments } from 'yaml';
 import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
 import { parsePod } from '../../lib/input/pods/pod-request.js';
-import { MAIN, newFolder, numalign } from '../cli/numalign.js';
+import { MAIN, newFolder, numalign } from '../../packages/cli/test/numalign.js';
 import { type Call, checkedProgram, runShell } from '../support/documented-commands.js';
 import { BLOCKS, type CodeBlock, inlineCode, PAGES, REFERENCE, ROOT, read } from '../support/documents.js';
 import { makeStateDir } from '../support/state-dir.js';

@@ -94,7 +94,7 @@ export const JUDGES = {
     ...tests('decision', 'isolated-cpus'),
     ...tests('admission', 'changed-machine'),
     ...tests('lifecycle', 'dead-owners', 'grant-edges', 'grant-life', 'processes', 'workers'),
-    ...tests('cli', 'enforcement', 'run'),
+    ...['enforcement', 'run'].map((name) => `packages/cli/test/${name}.test.ts`),
   ],
   'lib/cgroups': [
     ...tests('cgroups', 'limits'),

@@ -15,6 +15,13 @@ export function tarball(): Tarball {
   return value;
 }
 
+/** That of a package in packages/. */
+export function tarballOf(name: 'cli' | 'kubernetes' | 'metrics'): Tarball {
+  const value = inject('packages')[name];
+  if (!value) throw new Error('only root can pack');
+  return value;
+}
+
 /** An empty project, removed with the test. */
 export function makeProject(): string {
   const folder = mkdtempSync(join(tmpdir(), 'numalign-consumer-'));

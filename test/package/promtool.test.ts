@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const PAGE = `
   import prom from 'prom-client';
   import { openManager } from 'numalign';
-  import { collectMetrics } from 'numalign/metrics';
+  import { collectMetrics } from '@numalign/metrics';
   const manager = await openManager({ stateDir: ${JSON.stringify(join(folder, 'state'))} });
   const grants = { memory: true };
   const { register } = collectMetrics(manager, { register: new prom.Registry(), watch: true, audit: true, grants });

@@ -116,8 +116,6 @@ describe.runIf(isRoot)('on a machine without compiler and hwloc', () => {
     ]);
 
     expect(runExample(cwd, 'worker-pool.mjs', { bare: true })).toMatch(WORKERS);
-    const topology = run('npx', ['--no-install', 'numalign', 'topology'], { cwd, bare: true }).stdout;
-    expect(topology).toMatch(/NUMA node 0/);
   });
 
   it('works when npm runs no install scripts', () => {
@@ -218,9 +216,9 @@ describe.runIf(isRoot)('the prebuilt addon', () => {
     const inside = (...command: string[]) =>
       run('unshare', ['--mount', 'sh', '-ec', enter, 'sh', cwd, PREBUILD_SYSTEM, ...command], { cwd }).stdout;
     expect(inside('ldd', '--version')).toContain('GLIBC 2.31');
-    expect(inside('/mnt/node', '/mnt/node_modules/numalign/dist/cli/main.js', 'topology')).toMatch(
-      /NUMA node 0/,
-    );
+    const numalign = '/mnt/node_modules/numalign/dist/entries/topology.js';
+    const text = `import('${numalign}').then(({ discover }) => discover()).then(({ cpus }) => console.log(cpus.size > 0))`;
+    expect(inside('/mnt/node', '-e', text)).toBe('true\n');
   });
 
   it.skipIf(!existsSync(emulator))('of arm64 decides in an emulator like one that was compiled here', () => {

@@ -3,10 +3,10 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
-import type { MemoryBlock } from '../../lib/account/booked-memory.js';
 import {
   type BookedMemory,
   bookMemory,
+  type MemoryBlock,
   memoryBlocks,
   NOTHING_BOOKED,
   releaseMemory,

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { sealLine } from '../../lib/state/format/sealed-json.js';
-import { numalign } from '../cli/numalign.js';
+import { numalign } from '../../packages/cli/test/numalign.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 

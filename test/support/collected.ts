@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { onTestFinished } from 'vitest';
 import { type Manager, type ManagerOptions, type ManagerView, openManager } from '../../lib/index.js';
-import { collectMetrics, type MetricsOptions } from '../../lib/metrics/index.js';
+import { collectMetrics, type MetricsOptions } from '../../packages/metrics/lib/index.js';
 import { Scrape } from './scrape.js';
 import { simulate } from './simulated.js';
 import { makeStateDir } from './state-dir.js';

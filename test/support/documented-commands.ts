@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { createProgram } from '../../lib/cli/program.js';
+import { createProgram } from '../../packages/cli/lib/program.js';
+import { newFolder } from '../../packages/cli/test/numalign.js';
 import { createProgram as createNodeProgram } from '../../packages/kubernetes/lib/cli/program.js';
-import { newFolder } from '../cli/numalign.js';
 import { ROOT, read } from './documents.js';
 
 export interface Call {

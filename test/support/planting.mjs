@@ -41,7 +41,8 @@ function linkModules(folder) {
   const names = readdirSync(from).filter((name) => name !== 'numalign' && name !== '@numalign');
   for (const name of names) symlinkSync(join(from, name), join(to, name));
   symlinkSync('..', join(to, 'numalign'));
-  symlinkSync('../../packages/kubernetes', join(to, '@numalign/kubernetes'));
+  for (const name of ['cli', 'kubernetes', 'metrics'])
+    symlinkSync(`../../packages/${name}`, join(to, '@numalign', name));
 }
 
 /** Copies the built package, and more of its folders, into an empty one. */

@@ -37,11 +37,22 @@ export const AGENT = 'test/support/agent.mjs';
 
 function copied(): string {
   const copy = mkdtempSync(join(tmpdir(), 'numalign-strangers-'));
-  const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-  const packages = Object.keys(dependencies).map((name) => `node_modules/${name}`);
-  for (const path of ['package.json', 'dist', 'build/Release/numalign.node', AGENT, ...packages]) {
-    cpSync(join(ROOT, path), join(copy, path), { recursive: true });
-  }
+  const packages = ['.', 'packages/cli', 'packages/metrics'];
+  const dependencies = packages.flatMap((path) => {
+    const manifest = JSON.parse(readFileSync(join(ROOT, path, 'package.json'), 'utf8'));
+    return Object.keys(manifest.dependencies ?? {}).filter((name) => !name.includes('numalign'));
+  });
+  const paths = [
+    ...packages.flatMap((path) => [join(path, 'package.json'), join(path, 'dist')]),
+    ...dependencies.map((name) => `node_modules/${name}`),
+    ...['build/Release/numalign.node', AGENT],
+  ];
+  for (const path of paths) cpSync(join(ROOT, path), join(copy, path), { recursive: true });
+  for (const name of ['numalign', '@numalign'])
+    cpSync(join(ROOT, 'node_modules', name), join(copy, 'node_modules', name), {
+      verbatimSymlinks: true,
+      recursive: true,
+    });
   execFileSync('chmod', ['-R', 'a+rX', copy]);
   return copy;
 }

@@ -1,5 +1,6 @@
 // QuietRequest: what a grant keeps off its CPUs besides other threads. Pure.
 
+/** The parts of {@link RequestOptions.quiet}, by name. */
 export const QUIET_PARTS = ['interrupts', 'workqueues', 'packets', 'idle', 'frequency', 'cache'] as const;
 
 /** The parts of {@link RequestOptions.quiet}; {@link QuietOptions} says what each of them does. */

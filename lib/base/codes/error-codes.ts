@@ -179,8 +179,7 @@ export interface ErrorCodes extends RejectionCodes {
   /**
    * A package or a systemd program that only a part of numalign needs (`details.value`) is not
    * installed, or cannot be loaded. The `cause` says why.
-   * @remedy For metrics, install `prom-client` or `@opentelemetry/api` where numalign is installed
-   *   (`npm install --global` for a global one).
+   * @remedy For metrics, install `prom-client` or `@opentelemetry/api` where `@numalign/metrics` is.
    */
   ERR_OPTIONAL_DEPENDENCY: unknown;
   /**

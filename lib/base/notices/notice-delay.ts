@@ -5,7 +5,10 @@ import { ENVIRONMENT } from '../registry.js';
 
 const newDelay = () => ({ ms: 0 });
 
-/** Delays notices that no caller waits for. */
+/**
+ * Opens inotify(7) for notices that no call waits for only after so many milliseconds. A process that
+ * soon becomes another program (`grant.exec`) then never opens it, which saves 8 to 20 ms.
+ */
 export function delayNotices(ms: number): void {
   ENVIRONMENT.of(newDelay).ms = ms;
 }

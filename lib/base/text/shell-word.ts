@@ -1,6 +1,9 @@
 // Words of a command that a user types or a shell reads. Pure.
 
-export const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+/** The text in quotes of a shell. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
 
 /** The text as one word of a shell, quoted if needed, such as systemd's `foo\x2dbar.slice`. */
 export function shellWord(text: string): string {

@@ -23,11 +23,15 @@ export const QOS_CLASSES = ['Guaranteed', 'Burstable', 'BestEffort'] as const;
  */
 export type QosClass = (typeof QOS_CLASSES)[number];
 
+/** What a pod requests, checked and in exact amounts. */
 export interface PodRequest {
+  /** Identifies the pod; undefined if it has none yet. */
   readonly uid: string | undefined;
+  /** A name for people. */
   readonly name: string | undefined;
   /** Undefined for an acquired grant. */
   readonly namespace?: string | undefined;
+  /** By the rules of Kubernetes. */
   readonly qosClass: QosClass;
   /** Why the pod is not Guaranteed, for people; null if it is. */
   readonly notGuaranteed: string | null;

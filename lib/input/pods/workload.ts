@@ -2,7 +2,7 @@
 import { isName, NAME } from '../../base/check-options.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 import { nameUid } from '../../base/text/name-uid.js';
-import { DEFAULT_NAMESPACE, MANIFEST_KEYS, type PodSpec } from './pod-request.js';
+import { DEFAULT_NAMESPACE, MANIFEST_KEYS, type PlainPod, type PodSpec } from './pod-request.js';
 import { fail, podShape } from './resource-amounts.js';
 
 /** The greatest number of pods of one workload: more than a node runs. */
@@ -14,6 +14,7 @@ const MAX_PODS = 10_000;
 export interface Workload {
   /** Such as `Deployment`. */
   readonly kind: string;
+  /** That of its metadata. */
   readonly name: string | undefined;
   /** The number of its pods on one machine: a DaemonSet has one. */
   readonly replicas: number;
@@ -59,7 +60,9 @@ const VALID_KINDS = `one of ${['Pod', ...KINDS.keys()].join(', ')}, or a List of
 
 /** A manifest of another kind, such as a Service. */
 export interface OtherManifest {
+  /** Such as `Service`. */
   readonly kind: string;
+  /** That of its metadata. */
   readonly name: string | undefined;
   /** The path of its kind in the document. */
   readonly field: string;
@@ -67,6 +70,7 @@ export interface OtherManifest {
 
 /** The content of a document. */
 export interface ManifestContents {
+  /** Objects with pods. */
   readonly workloads: readonly Workload[];
   /** Objects without pods. */
   readonly others: readonly OtherManifest[];
@@ -110,7 +114,14 @@ export function podsOf(manifest: unknown): PodSpec[] {
   return workloadsOf(manifest).flatMap(({ pods }) => pods());
 }
 
-/** @throws ERR_INVALID_POD if the workloads have too many pods */
+/** The pod with this uid. */
+export function withUid(pod: PodSpec, uid: string): PodSpec {
+  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  const metadata = { ...('metadata' in pod && pod.metadata), uid };
+  return isManifest ? { ...pod, metadata } : { ...(pod as PlainPod), uid };
+}
+
+/** Refuses more pods than a machine can have. @throws ERR_INVALID_POD */
 export function checkPodCount(workloads: readonly Pick<Workload, 'replicas'>[]): void {
   const count = workloads.reduce((sum, { replicas }) => sum + replicas, 0);
   if (count > MAX_PODS) fail('the number of pods', count, `at most ${MAX_PODS}`);

@@ -1,8 +1,9 @@
 // CommonJS, as the package.json beside it has no `type`: what tsc makes of this calls require().
+
+import { collectMetrics } from '@numalign/metrics';
+import { registerMetrics } from '@numalign/metrics/opentelemetry';
 import { type Grant, type Manager, openManager } from 'numalign';
 import cluster, { cluster as byName, type GrantedWorker } from 'numalign/cluster';
-import { collectMetrics } from 'numalign/metrics';
-import { registerMetrics } from 'numalign/opentelemetry';
 import { discover } from 'numalign/topology';
 
 async function main(): Promise<void> {

@@ -1,6 +1,8 @@
 // What TypeScript says to who uses the package; tsd compiles it in a project where the package is
 // installed. Nothing of it runs.
 import type { ChildProcess } from 'node:child_process';
+import { collectMetrics, type MetricsCollection } from '@numalign/metrics';
+import { type MeterRegistration, registerMetrics } from '@numalign/metrics/opentelemetry';
 import {
   AdmissionError,
   type CpuSet,
@@ -24,8 +26,6 @@ import {
   threadCounts,
 } from 'numalign';
 import type { AdmissionReason } from 'numalign/diagnostics';
-import { collectMetrics, type MetricsCollection } from 'numalign/metrics';
-import { type MeterRegistration, registerMetrics } from 'numalign/opentelemetry';
 import { discover, type HintProvider, type Topology, type TopologyHint } from 'numalign/topology';
 import { expectAssignable, expectError, expectNotAssignable, expectType } from 'tsd';
 

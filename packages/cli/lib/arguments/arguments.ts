@@ -1,0 +1,143 @@
+// Parses values on the command line for the API. A wrong value is a usage error.
+import { InvalidArgumentError, Option } from 'commander';
+import { type AcquireOptions, CpuSet, NumalignError } from 'numalign';
+import type { CpuManagerPolicyOptions, FeatureGates, ReservedMemory } from 'numalign/kubelet';
+import { checkManagerOptions, KUBELET_VERSIONS, parseQuantity } from 'numalign/tools';
+
+/** Turns a refusal of the API into a usage error. */
+export function asArgument<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof NumalignError) throw new InvalidArgumentError(`${error.message}.`);
+    throw error;
+  }
+}
+
+/** A Linux list such as `0-3,8`; `none` is the empty one. */
+export function cpuList(value: string): CpuSet {
+  return asArgument(() => CpuSet.parse(value === 'none' ? '' : value));
+}
+
+/**
+ * Like {@link cpuList}, or `all`. Not null like in the API: for commander it is a parser's failure.
+ */
+export function cpuListOrAll(value: string): CpuSet | 'all' {
+  return value === 'all' ? value : cpuList(value);
+}
+
+/** Like {@link cpuList}, or `kernel`. */
+export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
+  return value === 'kernel' ? value : cpuList(value);
+}
+
+/** The rule for an amount of CPUs without `--mixed`. */
+export const WHOLE_CPUS = 'It must be a whole number of CPUs, at least 1.';
+
+/**
+ * Parses whole and fractional amounts: the command checks whether fractions are valid (`--mixed`).
+ */
+export function cpuAmount(value: string): number {
+  const amount = Number(value);
+  if (!/^\d+(\.\d{1,3})?$/.test(value) || amount < 1 || amount > CpuSet.MAX_ID) {
+    throw new InvalidArgumentError(WHOLE_CPUS);
+  }
+  return amount;
+}
+
+/** Like {@link cpuAmount}, or a range such as `2..8`. */
+export function cpuAmountOrRange(value: string): AcquireOptions['cpu'] {
+  const [, least, most] = /^(\d+)\.\.(\d+)$/.exec(value) ?? [];
+  if (!value.includes('..')) return cpuAmount(value);
+  const [min, max] = [Number(least), Number(most)];
+  if (min >= 1 && max >= min && max <= CpuSet.MAX_ID) return { min, max };
+  throw new InvalidArgumentError(
+    'A range must be from the least to the most CPUs, at least 1, such as 2..8.',
+  );
+}
+
+const MOST_WEIGHT = 10_000;
+
+export function weight(value: string): number {
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number >= 1 && number <= MOST_WEIGHT) return number;
+  throw new InvalidArgumentError(`It must be a whole number from 1 to ${MOST_WEIGHT}.`);
+}
+
+// The greatest process id of Linux (PID_MAX_LIMIT).
+const MAX_PID = 1 << 22;
+
+export function processId(value: string): number {
+  const pid = Number(value);
+  if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID)
+    throw new InvalidArgumentError(`"${value}" is not a process id.`);
+  return pid;
+}
+
+/** Adds `full-pcpus-only` or `full-pcpus-only=false` to the options before. */
+export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): CpuManagerPolicyOptions {
+  const [, name, flag = 'true'] = /^([^=]*)(?:=(.*))?$/s.exec(value)!;
+  const options = { ...before, [name!]: flag };
+  asArgument(() => checkManagerOptions({ cpuManagerPolicyOptions: options }));
+  return options;
+}
+
+/** Adds `0:memory=1Gi` to the list before; `none` is an empty list. */
+export function reservedMemory(
+  value: string,
+  before: readonly ReservedMemory[] = [],
+): readonly ReservedMemory[] {
+  if (value === 'none') return [];
+  const match = /^(\d+):([^=]+)=(.+)$/s.exec(value);
+  if (!match)
+    throw new InvalidArgumentError('It must be a NUMA node, a type and an amount, such as 0:memory=1Gi.');
+  const [, node, type, amount] = match;
+  const reserved = [...before, { numaNode: Number(node), limits: { [type!]: amount! } }];
+  asArgument(() => checkManagerOptions({ reservedMemory: reserved }));
+  return reserved;
+}
+
+/** Adds `PodLevelResources=true,DRAExtendedResource=false` to the gates before. */
+export function featureGates(value: string, before: Partial<FeatureGates> = {}): Partial<FeatureGates> {
+  const flags = { true: true, false: false } as Readonly<Record<string, boolean>>;
+  const entries = value.split(',').map((each) => {
+    const [, name, flag] = /^([^=]+)=(true|false)$/.exec(each) ?? [];
+    if (name === undefined || flag === undefined)
+      throw new InvalidArgumentError('It must be gates and flags, such as PodLevelResourceManagers=true.');
+    return [name, flags[flag]] as const;
+  });
+  const gates = { ...before, ...Object.fromEntries(entries) };
+  asArgument(() => checkManagerOptions({ featureGates: gates }));
+  return gates;
+}
+
+export function kubeletVersionOption(): Option {
+  return new Option('--kubelet-version <version>', 'decide as this version of the kubelet').choices(
+    KUBELET_VERSIONS,
+  );
+}
+
+export function featureGatesOption(): Option {
+  return new Option(
+    '--feature-gates <name=bool,...>',
+    'feature gates of that kubelet; may be repeated',
+  ).argParser(featureGates);
+}
+
+/** Checks an amount such as `2Gi`. */
+export function quantity(value: string): string {
+  if (asArgument(() => parseQuantity(value, 'It')) < 0n)
+    throw new InvalidArgumentError('It must be zero or more.');
+  return value;
+}
+
+/** Adds `hugepages-2Mi=64Mi` to the amounts before. */
+export function resource(value: string, before: Record<string, string> = {}): Record<string, string> {
+  const match = /^([^=]+)=(.+)$/s.exec(value);
+  if (!match) throw new InvalidArgumentError('It must be a name and an amount, such as hugepages-2Mi=64Mi.');
+  return { ...before, [match[1]!]: quantity(match[2]!) };
+}
+
+export function outputOption(): Option {
+  return new Option('--output <format>', 'output format').choices(['text', 'json']).default('text');
+}

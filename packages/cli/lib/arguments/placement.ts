@@ -1,0 +1,140 @@
+// The options of commands for placement and machine settings, and a kubelet's configuration below
+// them.
+import { Option } from 'commander';
+import {
+  type CpuSet,
+  type ManagerOptions,
+  NumalignError,
+  type PlacementOptions,
+  type RequestPlacementOptions,
+} from 'numalign';
+import type { CpuManagerPolicyOptions, FeatureGates, KubeletVersion } from 'numalign/kubelet';
+import {
+  checkManagerOptions,
+  excludedBy,
+  type OptionTables,
+  PLACEMENT_OPTIONS,
+  rowsOf,
+  type Setter,
+} from 'numalign/tools';
+import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
+import { fileName, inPlace, readDocuments } from './documents.js';
+import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
+
+/** The flags of every command that opens a manager. */
+export interface OpeningFlags {
+  config?: string;
+  cpuOption?: CpuManagerPolicyOptions;
+  reserved?: CpuSet;
+  isolated?: CpuSet;
+  cgroupRoot?: string;
+  kubeletVersion?: KubeletVersion;
+  featureGates?: Partial<FeatureGates>;
+}
+
+/** Flags of placement have the names of the options that they set. */
+export interface PlacementFlags extends OpeningFlags, PlacementOptions, RequestPlacementOptions {}
+
+/** The flags of placement of `run`, which places its own command, or of commands that place pods. */
+export function placementFlags(of: 'run' | 'pods'): Option[] {
+  return rowsOf(PLACEMENT_OPTIONS).flatMap(([name, { flag, check, default: value }]) => {
+    if (flag?.of !== of && flag?.of !== 'all') return [];
+    const { values } = check;
+    const isWord = typeof value === 'string' || !(values || excludedBy(name).length > 0);
+    const byDefault = isWord ? ` (default: ${value || 'off'})` : '';
+    const option = new Option(flag.usage, `${flag.help}${byDefault}`).conflicts(excludedBy(name));
+    option.attributeName = () => name;
+    return values ? option.choices(values) : option;
+  });
+}
+
+/** The options of placement that these setters have, from their flags. */
+export function placementOf(
+  flags: object,
+  setters: readonly Setter[],
+): PlacementOptions & RequestPlacementOptions {
+  const given: Record<string, unknown> = { ...flags };
+  const valuesOf = (table: OptionTables): object =>
+    Object.fromEntries(
+      Object.entries(table).flatMap(([name, entry]) => {
+        const value = 'rows' in entry ? valuesOf(entry.rows) : given[name];
+        const isGiven = value !== undefined && (typeof value !== 'object' || Object.keys(value!).length > 0);
+        return isGiven && setters.includes(entry.by) ? [[name, value]] : [];
+      }),
+    );
+  return valuesOf(PLACEMENT_OPTIONS);
+}
+
+/** An option of the machine. */
+export function isolatedOption(): Option {
+  return new Option(
+    '--isolated <list>',
+    'CPUs that are never shared, and granted only on request; must match the recorded settings',
+  ).argParser(cpuList);
+}
+
+/** An option of the machine. */
+export function agreedCgroupRootOption(): Option {
+  return cgroupRootOption('; must match the recorded settings');
+}
+
+/** An option of the machine. */
+export function reservedOption(): Option {
+  return new Option(
+    '--reserved <list>',
+    'CPUs that are never exclusive; must match the recorded settings',
+  ).argParser(cpuList);
+}
+
+export function openingOptions(): Option[] {
+  return [
+    new Option('--config <file>', "a KubeletConfiguration; what it leaves out has Kubernetes' defaults"),
+    new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy; may be repeated').argParser(
+      cpuOption,
+    ),
+    reservedOption(),
+    isolatedOption(),
+    agreedCgroupRootOption(),
+    kubeletVersionOption(),
+    featureGatesOption(),
+  ];
+}
+
+export function placementOptions(): Option[] {
+  return [...openingOptions(), ...placementFlags('pods')];
+}
+
+async function readConfiguration(
+  file: string,
+): Promise<{ cpuManagerPolicyOptions?: CpuManagerPolicyOptions | null }> {
+  const [document, second] = await readDocuments(file);
+  if (!document || second) {
+    throw new NumalignError(
+      'ERR_INVALID_ARGUMENT',
+      `${fileName(file)}: it must be one document, a KubeletConfiguration`,
+      {
+        value: file,
+      },
+    );
+  }
+  const { value, place } = document;
+  inPlace(place, () => checkManagerOptions({ kubeletConfiguration: value as object }));
+  return value as object;
+}
+
+/** The options of a manager with these flags. */
+export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
+  const { config, cpuOption, reserved, isolated, cgroupRoot, kubeletVersion, featureGates } = flags;
+  const document = config === undefined ? undefined : await readConfiguration(config);
+  return {
+    ...(document && { kubeletConfiguration: document }),
+    ...placementOf(flags, ['manager', 'both']),
+    // Added to the document's one by one: the API's option would replace them all.
+    ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
+    ...(reserved && { reservedSystemCPUs: reserved }),
+    ...(isolated && { isolatedCPUs: isolated }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...(kubeletVersion && { kubeletVersion }),
+    ...(featureGates && { featureGates }),
+  };
+}

@@ -1,0 +1,96 @@
+// numalign agent: keeps a manager open, repairs drift, and serves metrics for Prometheus.
+import { isIP } from 'node:net';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { ListenAddress } from '../agent/agent-server.js';
+import type { ServeFlags } from '../agent/serve.js';
+import { outputOption } from '../arguments/arguments.js';
+import { deviceOptions } from '../arguments/devices.js';
+import { checkStandardInput } from '../arguments/documents.js';
+import { openingOptions } from '../arguments/placement.js';
+import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+
+interface AgentFlags extends ServeFlags {
+  port?: number;
+  listen?: ListenAddress;
+}
+
+const LOOPBACK = '127.0.0.1';
+const PORT = 9479;
+
+export function addAgent(program: Command): void {
+  const command: Command = program
+    .command('agent')
+    .description(
+      'Free the CPUs of dead owners, repair drift, and serve metrics on loopback, until interrupted.',
+    )
+    .addOption(
+      new Option('--port <port>', `port on ${LOOPBACK} (default: ${PORT}; 0: a free one)`).argParser(portOf),
+    )
+    .addOption(
+      new Option(
+        '--listen <address:port>',
+        'another address, such as [::1]:9479 or 0.0.0.0:9479; there is no authentication',
+      )
+        .argParser(listenAddress)
+        .conflicts('port'),
+    )
+    .addOption(
+      new Option(
+        '--max-grants <count>',
+        'how many grants get metrics of their own; the others are summed (default: 100)',
+      ).argParser(grantsOf),
+    )
+    .addOption(
+      new Option('--memory-elsewhere', 'also measure at each scrape how much memory is on other NUMA nodes'),
+    );
+  for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
+  command
+    .addOption(stateDirOption())
+    .addOption(besideKubeletOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it, and no other process needs it.
+
+  GET /metrics   for Prometheus
+  GET /healthz   200 if numalign can read and change the state and the last reconciling succeeded, else 503 and why
+
+JSON: one line once it listens, with url, host, port, pid, stateDir, scope.
+
+Exit code: 0 after a signal that ends it; 1 for an error, such as a port that is in use; 2 for a wrong command line.
+
+Examples:
+  $ numalign agent
+  $ numalign agent --port 0 --output json --state-dir ~/numalign
+  $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive`,
+    )
+    .action(async (flags: AgentFlags) => {
+      checkStandardInput(command, flags);
+      const { port = PORT, listen = { host: LOOPBACK, port }, ...others } = flags;
+      return (await import('../agent/serve.js')).serve(others, listen);
+    });
+}
+
+const portOf = (value: string) => numberUpTo(0xffff, value);
+
+const grantsOf = (value: string) => numberUpTo(10_000, value);
+
+function numberUpTo(most: number, value: string): number {
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || number > most)
+    throw new InvalidArgumentError(`It must be a number from 0 to ${most}.`);
+  return number;
+}
+
+function listenAddress(value: string): ListenAddress {
+  const [, inBrackets, plain, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d+)$/.exec(value) ?? [];
+  const host = inBrackets ?? plain;
+  const isAddress = inBrackets === undefined ? isIP(plain ?? '') === 4 : isIP(inBrackets) === 6;
+  if (!isAddress) {
+    throw new InvalidArgumentError(
+      'It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.',
+    );
+  }
+  return { host: host!, port: portOf(port!) };
+}

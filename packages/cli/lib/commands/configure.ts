@@ -1,0 +1,164 @@
+// numalign configure: changes the settings that all users of a state folder share.
+import { type Command, Option } from 'commander';
+import { type CpuSet, type MachineOptions, openManager } from 'numalign';
+import type { StateStatus } from 'numalign/diagnostics';
+import type { FeatureGates, KubeletVersion, ReservedMemory } from 'numalign/kubelet';
+import { cpusNamed } from 'numalign/tools';
+import {
+  cpuList,
+  cpuListOrAll,
+  cpuListOrKernel,
+  featureGatesOption,
+  kubeletVersionOption,
+  outputOption,
+  reservedMemory,
+} from '../arguments/arguments.js';
+import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { openingLines } from '../pages/pod-text.js';
+import { settingsRows } from '../pages/settings-text.js';
+import { flagLines } from '../pages/status/grant-lines.js';
+import { print, tell } from '../terminal/output.js';
+import { table } from '../terminal/table.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { formatJson } from '../terminal/text.js';
+
+interface ConfigureFlags {
+  managed?: CpuSet | 'all';
+  reserved?: CpuSet;
+  strict?: boolean;
+  isolated?: CpuSet | 'kernel';
+  reservedMemory?: readonly ReservedMemory[];
+  cgroupRoot?: string;
+  kubeletVersion?: KubeletVersion;
+  featureGates?: Partial<FeatureGates>;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+export function addConfigure(program: Command): void {
+  const command = program.command('configure');
+  command
+    .description('Change the settings of the machine for all its users. Grants stay as they are.')
+    .addOption(
+      new Option(
+        '--managed <list>',
+        'CPUs that numalign grants or shares; "all": every online CPU',
+      ).argParser(cpuListOrAll),
+    )
+    .addOption(
+      new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList),
+    )
+    .option('--strict', 'keep the reserved CPUs out of the shared pool too')
+    .option('--no-strict', 'the reserved CPUs are shared')
+    .addOption(
+      new Option(
+        '--isolated <list>',
+        'CPUs that are never shared, and granted only on request; "kernel": those that the kernel isolates; "none": no CPU',
+      ).argParser(cpuListOrKernel),
+    )
+    .addOption(
+      new Option(
+        '--reserved-memory <node:type=quantity>',
+        'memory that is never granted, may be repeated; "none": none',
+      ).argParser(reservedMemory),
+    )
+    .addOption(cgroupRootOption('; cannot change while CPUs are exclusive'))
+    .addOption(kubeletVersionOption())
+    .addOption(featureGatesOption())
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Prints the settings before and after. Makes the state folder if there is none.
+
+JSON: stateDir, before, after, flagged.
+
+Exit code: 0 on success; 1 if the settings are refused, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign configure --reserved 0,32
+  $ numalign configure --managed 2-15 --strict
+  $ numalign configure --isolated 12-15
+  $ numalign configure --reserved-memory 0:memory=2Gi --reserved-memory 1:hugepages-2Mi=64Mi
+  $ numalign configure --cgroup-root /numalign
+  $ numalign configure --kubelet-version v1.36 --feature-gates PodLevelResourceManagers=true
+  $ numalign configure --managed all --reserved none --no-strict`,
+    )
+    .action((flags: ConfigureFlags) => {
+      const { stateDir, output, ...settings } = flags;
+      if (Object.values(settings).every((flag) => flag === undefined)) {
+        command.error(
+          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory, --cgroup-root, --kubelet-version or --feature-gates',
+        );
+      }
+      return configure(flags);
+    });
+}
+
+// Why no CPU can be granted, even without any grant; undefined if some can.
+function whyNothing({ settings }: StateStatus): string | undefined {
+  const { managedCPUs, reservedSystemCPUs, strictCPUReservation, isolatedCPUs } = settings;
+  const grantable = managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs);
+  if (!isolatedCPUs.isEmpty || grantable.size > 1) return undefined;
+  if (grantable.isEmpty) return `all that are managed (${managedCPUs}) are reserved`;
+  const isAllShared = strictCPUReservation || grantable.equals(managedCPUs);
+  return isAllShared ? `${cpusNamed(grantable)} is all that is shared, and stays so` : undefined;
+}
+
+async function configure(flags: ConfigureFlags): Promise<void> {
+  const {
+    managed,
+    reserved,
+    strict,
+    isolated,
+    reservedMemory,
+    cgroupRoot,
+    kubeletVersion,
+    featureGates,
+    stateDir = MACHINE_STATE_DIR,
+    output,
+  } = flags;
+  // This command grants nothing.
+  const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
+  openingLines(manager.warnings).forEach(tell);
+  const before = manager.status();
+  const options: MachineOptions = {
+    ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
+    ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
+    ...(strict !== undefined && { strictCPUReservation: strict }),
+    ...(isolated !== undefined && { isolatedCPUs: isolated === 'kernel' ? null : isolated }),
+    ...(reservedMemory !== undefined && { reservedMemory }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...(kubeletVersion !== undefined && { kubeletVersion }),
+    ...(featureGates !== undefined && { featureGates }),
+  };
+  let after: StateStatus;
+  try {
+    await manager.configure(options);
+    after = manager.status();
+  } finally {
+    manager.close();
+  }
+  const why = whyNothing(after);
+  if (why !== undefined) tell(`warning: with these settings no CPU can be granted: ${why}`);
+  if (output === 'json') {
+    const flaggedGrants = after.grants
+      .filter(({ flags }) => flags.length > 0)
+      .map(({ uid, name, flags }) => ({ uid, name, flags }));
+    print(formatJson({ stateDir, before: before.settings, after: after.settings, flagged: flaggedGrants }));
+    return;
+  }
+  const now = settingsRows(after.settings);
+  const rows = settingsRows(before.settings).map(([label, was], i) => [label, was, now[i]![1]]);
+  const columns = [{ title: stateDir, flexible: true }, { title: 'BEFORE' }, { title: 'AFTER' }];
+  const flagged = flagLines(after.grants);
+  const lines = [
+    ...table(columns, rows, stdoutPage()),
+    ...(flagged.length > 0
+      ? ['', 'flagged: kept until released', ...flagged.map((line) => `  ${line}`)]
+      : []),
+  ];
+  print(`${lines.join('\n')}\n`);
+}

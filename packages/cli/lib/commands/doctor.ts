@@ -1,0 +1,61 @@
+// numalign doctor: shows what numalign can do for this user on this machine, and what to change. It
+// only reads.
+import type { Command } from 'commander';
+import { outputOption } from '../arguments/arguments.js';
+import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
+import { stateDirOption } from '../arguments/state-dir.js';
+import { print } from '../terminal/output.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { formatJson } from '../terminal/text.js';
+
+interface DoctorFlags {
+  cgroupRoot?: string;
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
+const HAS_PROBLEM = 1;
+
+export function addDoctor(program: Command): void {
+  program
+    .command('doctor')
+    .description(
+      'Check what numalign can do on this machine as this user, and show how to fix what it cannot.',
+    )
+    .addOption(stateDirOption())
+    .addOption(cgroupRootOption(' (default: that on record, or /numalign)'))
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+Reads only, and needs no rights.
+
+Each check has a status: ok; warning, the machine could do better; problem, numalign does not work here or cannot keep a promise; unknown, this
+user cannot see it.
+
+JSON: healthy, findings (group, check, status, found, advice).
+
+Exit code: 0 if there is no problem (warnings do not count); 1 if there is one, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign doctor
+  $ sudo numalign doctor
+  $ numalign doctor --state-dir ~/numalign
+  $ numalign doctor --output json | jq -r '.findings[] | select(.status == "problem") | .advice'`,
+    )
+    .action(showDiagnosis);
+}
+
+async function showDiagnosis({ cgroupRoot, stateDir, output }: DoctorFlags): Promise<void> {
+  const [{ diagnose }, { doctorText }] = await Promise.all([
+    import('numalign/diagnostics'),
+    import('../pages/doctor-text.js'),
+  ]);
+  const diagnosis = await diagnose({
+    ...(stateDir !== undefined && { stateDir }),
+    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+  });
+  const { healthy, findings } = diagnosis;
+  print(output === 'json' ? formatJson(diagnosis) : doctorText(findings, stdoutPage()));
+  if (!healthy) process.exitCode = HAS_PROBLEM;
+}

@@ -1,0 +1,201 @@
+// numalign plan: shows whether pods would be admitted, and where they would go. It only reads.
+import type { Command } from 'commander';
+import type { ManagerOptions, ManagerView, MemoryTable } from 'numalign';
+import type { PlannerOptions, StateStatus } from 'numalign/diagnostics';
+import { withUid } from 'numalign/tools';
+import type { Topology } from 'numalign/topology';
+import { outputOption } from '../arguments/arguments.js';
+import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
+import { checkStandardInput, inPlace } from '../arguments/documents.js';
+import {
+  managerOptions,
+  type PlacementFlags,
+  placementOf,
+  placementOptions,
+} from '../arguments/placement.js';
+import { type FilePod, type FileWorkload, podFileOption, readWorkloads } from '../arguments/pod-file.js';
+import { type PodFlags, podOfFlags, podOptions, replicasOption } from '../arguments/pod-flags.js';
+import { stateDirOption } from '../arguments/state-dir.js';
+import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
+import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import {
+  type PlannedPod,
+  type PlannedWorkload,
+  planJson,
+  planLines,
+  planTitle,
+  summary,
+} from '../pages/plan-text.js';
+import { explainContainers } from '../pages/pod-text.js';
+import { tell } from '../terminal/output.js';
+import { checkSvg, printWithSvg, type SvgFlags, svgOption } from '../terminal/svg-file.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { fitPage, formatJson } from '../terminal/text.js';
+
+interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags, SvgFlags {
+  file?: string[];
+  replicas?: number;
+  replace?: boolean;
+  stateDir?: string;
+}
+
+/** All answers, and the state behind them. */
+interface PlanResult {
+  readonly workloads: readonly PlannedWorkload[];
+  readonly status: StateStatus;
+  /** The memory with all planned pods. */
+  readonly memory: readonly MemoryTable[];
+}
+
+const REJECTED = 1;
+// The most names in a picture's note.
+const MOST_NAMES = 5;
+
+export function addPlan(program: Command): void {
+  const command: Command = program
+    .command('plan')
+    .description(
+      'Show whether pods would be admitted, and where they would go, on this machine or on one that you describe.',
+    )
+    .usage('-f <file> | --cpus <n> [options]')
+    .addOption(podFileOption());
+  const request = [...podOptions(), replicasOption()];
+  for (const option of [...request, ...placementOptions(), ...deviceOptions(), ...machineOptions()])
+    command.addOption(option);
+  command
+    .option('--replace', 'if an admitted pod now requests something else, plan that in its place')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .addOption(svgOption())
+    .addHelpText(
+      'after',
+      `
+Reads only: plan makes, locks and changes no state folder. On this machine the recorded settings and grants count. A machine that you describe
+is empty. Each pod is planned beside the pods before it. A rejected pod takes nothing.
+
+A Deployment, ReplicaSet or StatefulSet counts as its replicas, a Job or CronJob as the pods that run at a time, a DaemonSet as one pod.
+--cpus plans one pod of one container, without a file.
+
+JSON: admitted, workloads (kind, name, replicas, pods, fit), pods (in the order of the workloads, with qosClass, and whyShared of each container).
+
+Exit code: 0 if all pods would be admitted; 1 if one would be rejected, and for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign plan -f pod.yaml
+  $ numalign plan -f deployment.yaml --replicas 10
+  $ numalign plan --cpus 4 --memory 2Gi --policy single-numa-node
+  $ numalign plan -f pod.yaml --policy single-numa-node --cpu-option full-pcpus-only
+  $ numalign plan -f pod.yaml --device example.com/nic=class:0200,vendor:8086
+  $ numalign plan -f pod.yaml --config kubelet.yaml --synthetic 'package:2 numa:2 core:16 pu:2'
+  $ numalign plan -f pod.yaml --svg plan.svg
+  $ kubectl get pod web -o yaml | numalign plan -f - --output json | jq .pods[0].containers`,
+    )
+    .action((flags: PlanFlags) => {
+      checkSvg(command, flags);
+      const pod = podOfFlags(command, flags);
+      checkStandardInput(command, flags);
+      return showPlan(pod ? [pod] : readWorkloads(flags.file!, flags.replicas), flags);
+    });
+}
+
+async function showPlan(
+  files: readonly FileWorkload[] | Promise<FileWorkload[]>,
+  flags: PlanFlags,
+): Promise<void> {
+  const workloads = await files;
+  const options = { ...(await managerOptions(flags)), devices: await devicesOf(flags) };
+  const topology = await machineOf(flags);
+  const result = await planAll(workloads, flags, topology, options);
+  const answer = planJson(result.workloads);
+  const page = stdoutPage();
+  const text = () =>
+    flags.output === 'json'
+      ? formatJson(answer)
+      : result.workloads
+          .map((workload) => fitPage(`${planLines(workload, topology, page).join('\n')}\n`, page))
+          .join('\n');
+  await printWithSvg(text, flags.svg, () => pictureOf(result, topology));
+  if (!answer.admitted) process.exitCode = REJECTED;
+}
+
+async function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): Promise<string> {
+  const { holdingsWith, machinePicture } = await import('../picture/index.js');
+  const pods = workloads.flatMap((each) => each.pods);
+  const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
+  const plans = pods.map(({ plan }) => plan);
+  const titlesOfRejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
+  const replacedUids = new Set(plans.filter((plan) => plan.replaced).map(({ uid }) => uid));
+  const others = { ...status, grants: status.grants.filter(({ uid }) => !replacedUids.has(uid)) };
+  return machinePicture(topology, {
+    holdings: holdingsWith(others, plans, memory, ({ uid, alreadyAdmitted }) => {
+      return `${titles.get(uid)} (${alreadyAdmitted ? 'admitted already' : 'planned'})`;
+    }),
+    ...(titlesOfRejected.length > 0 && {
+      note: `rejected: ${titlesOfRejected.length > MOST_NAMES ? summary(titlesOfRejected) : titlesOfRejected.join(', ')}`,
+    }),
+  });
+}
+
+// If the machine's state is closed to this user, plans as if nothing were granted.
+async function planAll(
+  workloads: readonly FileWorkload[],
+  { stateDir, replace = false, mixed = false, ...flags }: PlanFlags,
+  topology: Topology,
+  options: ManagerOptions,
+): Promise<PlanResult> {
+  const own = placementOf(flags, ['request']);
+  const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...own };
+  const planIn = (view: ManagerView) => planWith(view, workloads, request);
+  if (topology.isSimulated) return withView({ ...options, topology }, planIn);
+  const { result, closed } = await unlessClosed(stateDir, (path) =>
+    withView({ ...options, topology, stateDir: path }, planIn),
+  );
+  if (!closed) return result;
+  tell(`planned as if nothing were granted, since the state cannot be read: ${closed.message}`);
+  return withView({ ...options, topology, stateDir: null }, planIn);
+}
+
+function planWith(
+  view: ManagerView,
+  workloads: readonly FileWorkload[],
+  request: PlannerOptions,
+): PlanResult {
+  const { status, planner } = ofOneGeneration(view, () => groundOf(view));
+  const recordedUids = new Set(status.grants.map(({ uid }) => uid));
+  const nextUid = uidsWithoutName(workloads.flatMap(({ pods }) => pods).length, recordedUids);
+  const planPod = (pod: FilePod, uid: string): PlannedPod => {
+    const plan = inPlace(pod.place, () => planner.plan(withUid(pod.spec, uid), request));
+    return { pod, plan: { ...plan, containers: explainContainers(view, pod.spec, plan.containers) } };
+  };
+  const answers = workloads.map((workload): PlannedWorkload => {
+    let rejection: PlannedPod['plan'] | undefined;
+    const pods = workload.pods.map((pod): PlannedPod => {
+      const uid = pod.request.uid ?? nextUid();
+      // The pods of a workload request the same, and a rejection changes nothing.
+      if (rejection && !recordedUids.has(uid)) return { pod, plan: { ...rejection, uid } };
+      const answer = planPod(pod, uid);
+      if (!answer.plan.admitted) rejection = answer.plan;
+      return answer;
+    });
+    return { workload, pods };
+  });
+  return { workloads: answers, status, memory: planner.memory() };
+}
+
+// Names for pods without a name, in the answer and in its explanations.
+function uidsWithoutName(count: number, recordedUids: ReadonlySet<string>): () => string {
+  let last = 0;
+  const next = () => `pod ${++last}`;
+  return () => {
+    if (count === 1) return 'pod without a name';
+    let uid = next();
+    while (recordedUids.has(uid)) uid = next();
+    return uid;
+  };
+}
+
+function groundOf(view: ManagerView) {
+  const status = view.status();
+  if (status.refusal) throw status.refusal;
+  return { status, planner: view.planner() };
+}

@@ -1,0 +1,20 @@
+// The paths of programs on this machine.
+import { createRequire } from 'node:module';
+import { delimiter, join, resolve } from 'node:path';
+import type { Launcher } from '../../systemd/service-unit.js';
+import { refusalOfFile } from '../../terminal/executable.js';
+
+/** Node, and the command line that runs now. */
+export function installedLauncher(): Launcher {
+  // Found by the package's name, which works from any of its files.
+  const manifest = createRequire(import.meta.url).resolve('@numalign/cli/package.json');
+  return { node: process.execPath, main: join(manifest, '../dist/main.js') };
+}
+
+/** The absolute path where a shell finds a program; its name if there is none. */
+export function programPath(name: string): string {
+  if (name.includes('/')) return resolve(name);
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder.startsWith('/'));
+  const paths = folders.map((folder) => join(folder, name));
+  return paths.find((path) => refusalOfFile(path) === undefined) ?? name;
+}

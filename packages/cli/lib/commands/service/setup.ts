@@ -1,0 +1,53 @@
+// numalign setup: installs what numalign needs at each boot of a machine with systemd.
+import { resolve } from 'node:path';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { outputOption } from '../../arguments/arguments.js';
+import { addConfigure } from '../configure.js';
+import { PassedOptions } from './passed-options.js';
+import type { SetupFlags } from './setup-machine.js';
+
+export function addSetup(program: Command): void {
+  const command: Command = program.command('setup');
+  command
+    .description(
+      'Install the group, folder and slice of numalign, and a boot unit with its settings, for systemd.',
+    )
+    .option('--remove', 'remove what setup has installed')
+    .option('--dry-run', 'only show files and commands')
+    .addOption(
+      new Option('--root <dir>', 'root of a system that is not running, such as an image').argParser(
+        (text) => {
+          if (text === '') throw new InvalidArgumentError('It is empty.');
+          return resolve(text);
+        },
+      ),
+    );
+  const settings = new PassedOptions(command, addConfigure, ['--state-dir']);
+  command
+    .addOption(outputOption())
+    .addHelpText(
+      'after',
+      `
+The boot unit applies the settings that you give here, with the options of "numalign configure", at each boot. Without settings, setup makes no
+boot unit and keeps an existing one. Members of the group numalign may use the machine's folder: usermod --append --groups numalign USER.
+
+You can run setup again. It reports and keeps files that you have edited. --remove keeps them too, and a group that has members or existed before.
+A folder with a state in it stays until the next boot.
+
+JSON: root, dryRun, commands, notes, files (path, action: write, replace, unchanged, remove, kept or absent, text).
+
+Exit code: 0 on success; 1 for an error, such as a file that cannot be written; 2 for a wrong command line.
+
+Examples:
+  $ numalign setup --reserved 0 --dry-run
+  $ numalign setup --reserved 0
+  $ numalign setup --root /mnt/image --managed 2-15 --strict
+  $ numalign setup --remove`,
+    )
+    .action(async (flags: SetupFlags) => {
+      if (flags.remove && settings.words.length > 0)
+        command.error(`error: option '${settings.words[0]}' cannot be used with option '--remove'`);
+      const { setup } = await import('./setup-machine.js');
+      setup(flags, settings.words);
+    });
+}

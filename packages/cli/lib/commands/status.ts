@@ -1,0 +1,94 @@
+// numalign status: shows the state in a folder. It only reads.
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
+import { outputOption } from '../arguments/arguments.js';
+import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { unlessClosed, withView } from '../arguments/view.js';
+import { statusText } from '../pages/status/status-text.js';
+import { watchStatus } from '../pages/status/status-watch.js';
+import { print } from '../terminal/output.js';
+import { stdoutPage } from '../terminal/terminal.js';
+import { formatJson, printable } from '../terminal/text.js';
+
+export function addStatus(program: Command): void {
+  const command = program.command('status');
+  command
+    .description('Show the settings, the shared pool, and which grant holds which CPUs.')
+    .addOption(stateDirOption())
+    .addOption(outputOption())
+    .option('--watch', 'show what happens on the granted CPUs until interrupted; as JSON one document a line')
+    .addOption(
+      new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds),
+    )
+    .addHelpText(
+      'after',
+      `
+Reads only, and works without the group of the folder.
+
+--watch shows for each grant how long its threads ran (as a share of one CPU) and waited for a CPU, how often the kernel preempted them,
+which foreign tasks ran on its CPUs, and interrupts and throttling. "-" means that the value cannot be read here, "0+" that none was seen, but some
+processes are hidden.
+
+JSON: stateDir, scope, exists, generation, isOfEarlierBoot, settings, sharedPool, free, freeIsolated, memory, kubelet, grants (with survivors:
+processes that keep it after its owner, and cgroups), sharedMembers (with the grant and container that a process is attached to), waiting (the next
+first), damage, refusal, lapsed, warnings, archives, quarantine; without a state stateDir, scope, exists, grants, archives, quarantine. If the
+machine's folder is closed to you: stateDir, scope, exists, closed (why), grants (null). With --watch: time, stateDir, generation, grants (with
+audit).
+
+Exit code: 0, also if there is no state, if the machine's is closed to you, and after an interrupted --watch; 1 for an error; 2 for a wrong command line.
+
+Examples:
+  $ numalign status
+  $ numalign status --state-dir ~/numalign
+  $ numalign status --output json | jq -r '.grants[] | "\\(.cpus) \\(.name)"'
+  $ numalign status --watch --interval 5
+  $ numalign status --watch --output json | jq '.grants[] | {name, delay: .audit.totals.runDelayNs}'
+  $ numalign status --output json | jq '.grants[] | select(.flags != []) | {uid, name, flags}'`,
+    )
+    .action((flags: StatusFlags) => {
+      const { watch = false, interval, stateDir, output } = flags;
+      if (watch)
+        return watchStatus({ stateDir: stateDir ?? MACHINE_STATE_DIR, seconds: interval ?? 1, output });
+      if (interval !== undefined) command.error('error: --interval needs --watch');
+      return showStatus(stateDir, output);
+    });
+}
+
+interface StatusFlags {
+  stateDir?: string;
+  output: 'text' | 'json';
+  watch?: boolean;
+  interval?: number;
+}
+
+// A timer takes at most 24 days, and each look takes milliseconds.
+function intervalSeconds(value: string): number {
+  const seconds = Number(value);
+  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
+    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
+  }
+  return seconds;
+}
+
+async function showStatus(folder: string | undefined, output: 'text' | 'json'): Promise<void> {
+  const stateDir = folder ?? MACHINE_STATE_DIR;
+  const { result, closed } = await unlessClosed(folder, () =>
+    withView({ stateDir }, (view) => ({ status: view.status(), files: view.keptFiles() })),
+  );
+  if (closed) {
+    const json = { stateDir, scope: 'machine', exists: true, closed: closed.message, grants: null };
+    const text = `the grants cannot be read: ${printable(closed.message)}\n`;
+    print(output === 'json' ? formatJson(json) : text);
+    return;
+  }
+  const { status, files } = result;
+  if (output === 'json') print(formatJson(statusJson(status, files)));
+  else if (status.exists) print(statusText(status, files, stdoutPage()));
+  else print(`no state in ${stateDir}: nothing is granted\n`);
+}
+
+function statusJson(status: StateStatus, files: KeptFiles) {
+  const { stateDir, scope, exists, refusal } = status;
+  if (!exists) return { stateDir, scope, exists, grants: [], ...files };
+  return { ...status, refusal: refusal?.message ?? null, ...files };
+}

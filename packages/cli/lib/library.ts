@@ -1,0 +1,36 @@
+// The library numalign that the command finds: of the release that the command is built for, or none
+// of the command's modules can be loaded safely.
+import { createRequire } from 'node:module';
+
+const require = createRequire(import.meta.url);
+
+/** Why the command cannot run, for people. */
+export interface Refusal {
+  readonly code: 'ERR_LIBRARY_MISSING' | 'ERR_LIBRARY_VERSION';
+  readonly message: string;
+}
+
+const releaseOf = (version: string) => /^\d+\.\d+/.exec(version)?.[0];
+
+/** `own`: the command's version; `found`: that of the library, undefined without one. Pure. */
+export function refusalOf(own: string, found: string | undefined): Refusal | undefined {
+  const release = releaseOf(own);
+  const remedy = `npm install @numalign/cli@${release} numalign@${release}, with --global for a global command`;
+  if (found === undefined)
+    return { code: 'ERR_LIBRARY_MISSING', message: `the package numalign is not installed: ${remedy}` };
+  if (releaseOf(found) === release) return undefined;
+  const message = `this is @numalign/cli ${own}, which cannot use numalign ${found}: ${remedy}`;
+  return { code: 'ERR_LIBRARY_VERSION', message };
+}
+
+function versionIn(path: string): string | undefined {
+  try {
+    return (require(path) as { version: string }).version;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of this command, and the library that it finds. */
+export const refusalHere = (): Refusal | undefined =>
+  refusalOf(versionIn('../package.json')!, versionIn('numalign/package.json'));

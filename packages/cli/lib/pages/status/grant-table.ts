@@ -1,0 +1,69 @@
+// The grants of a state as a table. Pure.
+import type { GrantStatus } from 'numalign/diagnostics';
+import { table } from '../../terminal/table.js';
+import type { Page } from '../../terminal/terminal.js';
+import { listText, printable } from '../../terminal/text.js';
+import { besideText, containerCpusText, cpusText, elasticText, withMixed } from '../resource-text.js';
+import { ownerText } from './member-text.js';
+
+const SHOWN_ID = 8;
+
+/** The least length from 8 on at which all ids differ. */
+export function idLength(ids: readonly string[]): number {
+  const longest = Math.max(SHOWN_ID, ...ids.map((id) => id.length));
+  for (let length = SHOWN_ID; length < longest; length++) {
+    if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
+  }
+  return longest;
+}
+
+// Shortens 2026-01-02T03:04:05.678Z to 2026-01-02 03:04:05Z.
+export function since(time: string): string {
+  return printable(time)
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, 'Z');
+}
+
+// A row for each container, if the row of the grant does not show it all.
+function containerRows({ containers, booking }: GrantStatus, hasOthers: boolean): string[][] {
+  if (containers.length === 1 && containers[0]!.held.isEmpty && booking === null) return [];
+  return containers.map(({ name, kind, cpus, mixed, isolation, held, memory, devices }, i) => [
+    '',
+    `${i === containers.length - 1 ? '└─' : '├─'} ${printable(name)}${kind === 'app' ? '' : ` (${kind})`}`,
+    `${containerCpusText({ cpus, mixed, isolation })}${held.isEmpty ? '' : `, held ${held}`}`,
+    '',
+    ...(hasOthers ? [besideText(memory, devices)] : []),
+    ...['', '', '', ''],
+  ]);
+}
+
+export function grantTable(grants: readonly GrantStatus[], page: Page): string[] {
+  const length = idLength(grants.map((grant) => grant.uid));
+  const hasOthers = grants.some(({ memory, devices }) => besideText(memory, devices) !== '');
+  const columns = [
+    { title: 'ID' },
+    { title: 'NAME' },
+    { title: 'CPUS' },
+    { title: 'NUMA' },
+    ...(hasOthers ? [{ title: 'MEMORY AND DEVICES' }] : []),
+    { title: 'OWNER', flexible: true },
+    { title: 'STATE' },
+    { title: 'ENFORCEMENT' },
+    { title: 'SINCE' },
+  ];
+  const rows = grants.flatMap((grant) => [
+    [
+      printable(grant.uid.slice(0, length)),
+      grant.name === grant.uid ? '-' : printable(grant.name),
+      `${withMixed(cpusText(grant.cpus), grant.mixed)}${elasticText(grant.elastic)}${grant.isIsolated ? ' (isolated)' : ''}`,
+      grant.cpus.isEmpty ? '-' : listText(grant.numaNodes),
+      ...(hasOthers ? [besideText(grant.memory, grant.devices) || '-'] : []),
+      ownerText(grant),
+      `${grant.alive ? 'alive' : 'dead'}${grant.flags.length > 0 ? ', flagged' : ''}${grant.quiet ? ', quiet' : ''}${grant.movable ? ', movable' : ''}`,
+      grant.enforcement,
+      since(grant.admittedAt),
+    ],
+    ...containerRows(grant, hasOthers),
+  ]);
+  return table(columns, rows, page);
+}

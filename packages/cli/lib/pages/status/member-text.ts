@@ -1,0 +1,36 @@
+// Shared members and waiting processes in words. Pure.
+import type { GrantStatus, MemberStatus } from 'numalign/diagnostics';
+import { printable } from '../../terminal/text.js';
+
+export function processText({ pid, command }: { pid: number | null; command: string }): string {
+  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
+}
+
+export const memberText = (member: MemberStatus) =>
+  member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
+
+// A process that is attached to exclusive CPUs, with its grant; undefined for members in the shared
+// pool.
+export function attachedText(member: MemberStatus, grants: readonly GrantStatus[]): string | undefined {
+  const grant = member.kind === 'process' ? grants.find(({ uid }) => uid === member.grant) : undefined;
+  if (!grant || member.kind === 'cgroup') return undefined;
+  const { container } = member;
+  const cpus =
+    container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
+  if (!cpus || cpus.isEmpty) return undefined;
+  return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
+}
+
+export function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
+  const [first] = survivors;
+  if (first) {
+    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
+    return printable(`pid ${pid} ended: ${first.pid} ${first.command}${more}`);
+  }
+  const parts = [
+    kind === 'process' ? [] : [kind],
+    pid === null ? [] : [`pid ${pid}`],
+    command === null ? [] : [command],
+  ];
+  return printable(parts.flat().join(' '));
+}

@@ -1,0 +1,35 @@
+// Starts a program of the command line: handles closed streams, and reports an error if the rest
+// cannot be loaded.
+import { closeSync } from 'node:fs';
+import { isatty } from 'node:tty';
+import { NumalignError } from 'numalign';
+import { kernelFacts } from 'numalign/tools';
+import { reportError } from './report-error.js';
+
+/** Loads and runs the program. It reports a missing addon like any other error. */
+export async function start(load: () => Promise<(argv: readonly string[]) => Promise<void>>): Promise<void> {
+  guardStreams();
+  try {
+    const run = await load();
+    await run(process.argv);
+  } catch (error) {
+    process.exitCode = reportError(error);
+  }
+}
+
+function guardStreams(): void {
+  // A reader that stops (`numalign topology | head`) is not an error, nor is a closed terminal.
+  // A message that cannot be printed must not end a running command.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    const { code, message } = error;
+    if (code === 'EPIPE' || (code === 'EIO' && process.stdout.isTTY)) process.exit();
+    const text = `cannot write to standard output: ${message}`;
+    process.exit(reportError(new NumalignError('ERR_SYSCALL', text, kernelFacts(error))));
+  });
+  process.stderr.on('error', () => {});
+  // At its end Node resets terminals, and aborts if one was closed meanwhile.
+  const terminals = [0, 1, 2].filter((fd) => isatty(fd));
+  process.on('exit', () => {
+    for (const fd of terminals) if (!isatty(fd)) closeSync(fd);
+  });
+}

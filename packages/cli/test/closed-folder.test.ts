@@ -1,0 +1,19 @@
+// needs: machine
+// A state folder that is closed to the user of the command.
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { asUser, canBeStranger, forStrangers } from '../../../test/support/strangers.js';
+import { newFolder, numalign } from './numalign.js';
+
+describe.runIf(canBeStranger)('numalign run below a folder that is closed to its user', () => {
+  it('suggests another state folder first', async () => {
+    const { code, stderr } = await numalign(
+      ['run', '--cpus', '1', '--state-dir', join(newFolder(), 'state'), '--', 'true'],
+      { program: ['env', ...asUser(4242), process.execPath, forStrangers('packages/cli/dist/main.js')] },
+    );
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      /^numalign: use --state-dir DIR, .*\n.*cannot be used: .*permission denied.* \[ERR_STATE_FOLDER\]\n/,
+    );
+  });
+});

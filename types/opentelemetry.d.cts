@@ -1,4 +1,0 @@
-// Types for require(): with `module: node16`, TypeScript takes the types in dist/ for those of an ES
-// module.
-// @ts-ignore: TS1479, depending on `module`
-export * from '../dist/metrics/opentelemetry.js';
