@@ -1,25 +1,23 @@
 // Grant: exclusive CPUs of one owner, until their release.
 import type { PodAssignment } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
-import { checkRealMachine, GrantRecord, vacateGrant, whileEnding } from './admission/grants/grant-record.js';
-import { handOver } from './admission/grants/release.js';
+import { checkRealMachine, GrantRecord } from './admission/grants/grant-record.js';
 import { resize } from './admission/grants/resize.js';
-import { tracedApply, tracedRelease } from './admission/grants/traced.js';
+import { tracedApply } from './admission/grants/traced.js';
 import { awaitSuccessor, offer, withdraw } from './admission/grants/transfer.js';
 import type { Site } from './admission/site.js';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/audit-options.js';
 import { auditGrant } from './audit/grant-audits.js';
 import { invalidOption } from './base/check-options.js';
-import { NumalignError } from './base/errors.js';
-import { endGrant, onGrantEnd } from './grants/grant-end.js';
+import { type ErrorCode, NumalignError } from './base/errors.js';
 import { GrantPools } from './grants/grant-pools.js';
-import { releaseGrant } from './grants/release-grant.js';
+import { forgetGrant, handOver, release } from './grants/release.js';
 import type { Placement } from './input/placement.js';
 import { parseResize, type ResizeOptions } from './input/resize.js';
 import type { PinResult } from './machine/affinity.js';
 import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from './moves/move-event.js';
-import { checkNoChild, hasChild } from './threads/children.js';
+import { checkNoChild } from './threads/children.js';
 import { threadsOf } from './threads/followers.js';
 import { followMemory } from './threads/memory.js';
 import { NOTHING_MOVED } from './threads/vacate.js';
@@ -36,9 +34,6 @@ export interface Transfer {
   /** Withdraws the token. Resolves with false if it is too late. */
   cancel(): Promise<boolean>;
 }
-
-/** For the package's own modules: calls `action` once this process no longer has the grant. */
-export let onceEnded: (grant: Grant, action: () => void) => void;
 
 /**
  * Exclusive CPUs of one owner, with their memory and devices; {@link Manager.acquire} makes it.
@@ -59,10 +54,6 @@ export class Grant extends GrantPools {
     super(record, warnings, explanation);
     this.#placement = placement;
     this.#record = record;
-  }
-
-  static {
-    onceEnded = (grant, action) => onGrantEnd(grant.#record.site, grant.uid, action);
   }
 
   /**
@@ -143,13 +134,10 @@ export class Grant extends GrantPools {
     const { site, pod } = this.#record;
     checkNoChild(site.ledger, pod, 'handed over');
     const token = await offer(site, pod);
-    const accepted = awaitSuccessor(site, pod, token, {
-      ...vacateGrant(site, pod),
-      canLeave: () => !hasChild(site.ledger, pod.uid),
-    }).then((hasLeft) => {
+    const accepted = awaitSuccessor(site, pod, token).then((hasLeft) => {
       if (hasLeft) {
         this.#record.released = Promise.resolve(NOTHING_MOVED);
-        endGrant(site, pod);
+        forgetGrant(site, pod);
       }
       return hasLeft;
     });
@@ -169,10 +157,8 @@ export class Grant extends GrantPools {
     this.#record.checkUsable();
     const { site, pod } = this.#record;
     try {
-      const end = () => whileEnding(site, pod, () => handOver(site, pod, vacateGrant(site, pod)));
-      const isAlive = await tracedRelease(site, pod, end);
+      const isAlive = await handOver(site, pod);
       this.#record.released = Promise.resolve(NOTHING_MOVED);
-      endGrant(site, pod);
       return isAlive;
     } catch (error) {
       if (isOffTheRecord(error)) this.#record.released = Promise.resolve(NOTHING_MOVED);
@@ -187,21 +173,13 @@ export class Grant extends GrantPools {
    *   ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*, and the grant stays
    */
   release(): Promise<PinResult> {
-    this.#record.released ??= this.#release().catch((error) => {
+    this.#record.released ??= release(this.#record.site, this.#record.look()).catch((error) => {
+      // Another caller released it by its uid. The threads of this process have left.
+      if (isCode(error, 'ERR_UNKNOWN_GRANT')) return NOTHING_MOVED;
       this.#record.released = isOffTheRecord(error) ? Promise.resolve(NOTHING_MOVED) : undefined;
       throw error;
     });
     return this.#record.released;
-  }
-
-  async #release(): Promise<PinResult> {
-    try {
-      return await releaseGrant(this.#record.site, this.#record.look());
-    } catch (error) {
-      // Another caller released it by its uid. The threads of this process have left.
-      if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
-      throw error;
-    }
   }
 
   /** As {@link release}. */
@@ -222,7 +200,7 @@ export class Grant extends GrantPools {
   }
 }
 
+const isCode = (error: unknown, code: ErrorCode) => error instanceof NumalignError && error.code === code;
+
 // The CPUs are released, but a custom hint provider failed to release what it holds.
-function isOffTheRecord(error: unknown): boolean {
-  return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
-}
+const isOffTheRecord = (error: unknown) => isCode(error, 'ERR_HINT_PROVIDER');

@@ -13,7 +13,7 @@ import { checkOptions, invalidOption } from './base/check-options.js';
 import { turnIfDue } from './base/steps.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
 import { Grant } from './grant.js';
-import { releaseGrant } from './grants/release-grant.js';
+import { release } from './grants/release.js';
 import type { PodSpec } from './input/pods/pod-request.js';
 import {
   type AcquireOptions,
@@ -260,7 +260,7 @@ export class Manager extends MachineManager {
    * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async release(uid: string): Promise<void> {
-    await releaseGrant(this.#site, findOnRecord(this.#site, uid));
+    await release(this.#site, findOnRecord(this.#site, uid));
   }
 
   /**

@@ -1,7 +1,8 @@
 // pinToGrant: acquires CPUs for this process and pins it to them. The caller has nothing to close.
 import { checkOptions, invalidOption } from './base/check-options.js';
 import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
-import { type Grant, onceEnded } from './grant.js';
+import type { Grant } from './grant.js';
+import { onceEnded } from './grants/release.js';
 import type { ManagerOptions } from './input/config.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from './input/request.js';
 import { option } from './input/values/option-values.js';
@@ -107,7 +108,7 @@ function endTogether({ manager, grant }: PinnedProcess, endsWithProcess: boolean
   // It fails if a child has the grant by then.
   const release = () => void grant.release().catch(() => {});
   if (endsWithProcess) process.once('beforeExit', release);
-  onceEnded(grant, () => {
+  onceEnded(grant.uid, () => {
     process.off('beforeExit', release);
     manager.close();
   });

@@ -14,7 +14,7 @@ import type { Warning } from './admission/warnings.js';
 import { NumalignError } from './base/errors.js';
 import type { Flag } from './decision/flags/flags.js';
 import type { MemoryBinding } from './enforcement/memory-binding.js';
-import { releaseGrant } from './grants/release-grant.js';
+import { release } from './grants/release.js';
 import { type LastingOwner, parseLastingOwner } from './input/owner.js';
 import { CpuSet } from './machine/cpu-set.js';
 import type { QuietOutcome } from './quiet/outcome.js';
@@ -137,7 +137,7 @@ export class Pod {
    * @throws ERR_UNKNOWN_GRANT if it was released before; ERR_OWNER_ALIVE
    */
   async release(): Promise<void> {
-    await releaseGrant(this.#site, this.#pod);
+    await release(this.#site, this.#pod);
   }
 
   /** As {@link release}; a second release is not an error here. */

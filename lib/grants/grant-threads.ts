@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
 import { nodesOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
-import { type GrantRecord, vacateGrant } from '../admission/grants/grant-record.js';
+import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
 import type { Warning } from '../admission/warnings.js';
@@ -33,6 +33,7 @@ import {
 } from '../threads/placement.js';
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
+import { leaveGrant } from '../threads/vacate.js';
 import { GrantPart } from './grant-part.js';
 import { GrantProcesses } from './grant-processes.js';
 import { grantedThreads, noteRunning } from './granted.js';
@@ -92,17 +93,16 @@ export class GrantThreads extends GrantProcesses {
     const { site, pod } = this.#record;
     const undo = () =>
       transact(site, undefined, async (state) => {
-        const vacate = vacateGrant(site, pod);
-        const left = vacate.leave(sharedPool(state, cpusNow(site.topology)));
+        const left = leaveGrant(site, state.settings, pod, sharedPool(state, cpusNow(site.topology)));
         try {
-          site.enforcer.apply(state, vacate.threads(left));
+          site.enforcer.apply(state, left.threads);
         } catch (error) {
-          vacate.comeBack(left);
+          left.comeBack();
           throw error;
         }
         this.#workerCpus = undefined;
         this.#record.stopPlacements();
-        return vacate.settled(left);
+        return left.settled();
       });
     return tracedApply(site, this, 'unpin', undo);
   }

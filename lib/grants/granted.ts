@@ -9,7 +9,7 @@ import { transact } from '../admission/transact.js';
 import { beginAudit } from '../audit/grant-audits.js';
 import type { PinResult } from '../machine/affinity.js';
 import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
-import { readAgain, sharePinned } from '../threads/vacate.js';
+import { leaveSingly } from '../threads/vacate.js';
 import { partCpus } from './grant-part.js';
 import type { GrantView } from './grant-view.js';
 
@@ -48,7 +48,7 @@ export function grantedThreads(
 }
 
 // Under the lock: until they are known to be in the pool, no grant takes CPUs from it.
-function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
+function shareThreads({ site, pod }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
   const { topology, enforcer } = site;
   return transact(site, undefined, async (state) => {
     checkNotAttached(site, state, process.pid);
@@ -56,14 +56,14 @@ function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]
     // As a member, also where the manager was opened without, it follows the pool.
     if (registry?.ownName === undefined) registry?.addProcess(process.pid);
     const pool = sharedPool(state, cpusNow(topology));
-    const { result, threads, comeBack } = sharePinned(topology, group, pod, tids, pool);
+    const left = leaveSingly(site, state.settings, pod, { tids, pool });
     try {
-      enforcer.apply(state, threads);
+      enforcer.apply(state, left.threads);
     } catch (error) {
-      comeBack();
+      left.comeBack();
       throw error;
     }
-    return readAgain(result);
+    return left.settled();
   });
 }
 

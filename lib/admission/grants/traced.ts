@@ -106,16 +106,6 @@ function countL3Groups(cpus: CpuSet | undefined, { l3Groups }: Topology): number
   return l3Groups.filter((group) => group.cpus.intersects(cpus)).length;
 }
 
-/** {@link traced} for the end of a grant; `action` may resolve with true if children keep it. */
-export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () => Promise<T>): Promise<T> {
-  return traced('release', site, action, ({ value }) => ({
-    uid: pod.uid,
-    name: pod.name,
-    cpus: presentCpus(pod).toString(),
-    handedOver: value === true,
-  }));
-}
-
 function pinResultsOf(
   result: PinResult | PlaceThreadsResult | ChildProcess | Attachment,
 ): readonly PinResult[] {
