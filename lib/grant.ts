@@ -1,47 +1,62 @@
 // Grant: exclusive CPUs of one owner, until their release.
+import type { ChildProcess } from 'node:child_process';
+import type { Worker } from 'node:worker_threads';
 import type { PodAssignment } from './account/pod-assignment.js';
 import type { Admission } from './admission/admit.js';
+import type { Attachment, AttachOptions } from './admission/grants/attachment.js';
 import { checkRealMachine, GrantRecord } from './admission/grants/grant-record.js';
 import { resize } from './admission/grants/resize.js';
 import { tracedApply } from './admission/grants/traced.js';
-import { awaitSuccessor, offer, withdraw } from './admission/grants/transfer.js';
+import { awaitSuccessor, offer, type Transfer, withdraw } from './admission/grants/transfer.js';
 import type { Site } from './admission/site.js';
 import type { GrantAudit } from './audit/account.js';
 import type { AuditOptions } from './audit/audit-options.js';
 import { auditGrant } from './audit/grant-audits.js';
 import { invalidOption } from './base/check-options.js';
 import { type ErrorCode, NumalignError } from './base/errors.js';
+import type { GrantWorkerOptions } from './births/worker.js';
+import type { ExecOptions } from './children/execution.js';
+import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from './children/spawn.js';
+import type { GrantPart } from './grants/grant-part.js';
 import { GrantPools } from './grants/grant-pools.js';
+import { GrantProcesses } from './grants/grant-processes.js';
+import { GrantThreads } from './grants/grant-threads.js';
+import { GrantView } from './grants/grant-view.js';
 import { forgetGrant, handOver, release } from './grants/release.js';
 import type { Placement } from './input/placement.js';
 import { parseResize, type ResizeOptions } from './input/resize.js';
+import type { Quantity } from './input/values/quantity.js';
 import type { PinResult } from './machine/affinity.js';
 import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from './moves/move-event.js';
+import type { PoolOptions, PoolPlace } from './pools/pool-options.js';
+import type { PlaceWorkersOptions, WorkerPlacement } from './pools/worker-placement.js';
+import type { BufferOptions } from './threads/buffers.js';
 import { checkNoChild } from './threads/children.js';
 import { threadsOf } from './threads/followers.js';
 import { followMemory } from './threads/memory.js';
+import type { MemoryPlacement } from './threads/memory-placement.js';
+import type { GrantPinOptions, GrantPinResult } from './threads/pin.js';
+import type { PlaceThreadsOptions, PlaceThreadsResult } from './threads/placement.js';
+import type { PrewarmOptions } from './threads/pool.js';
+import type { ScheduleOptions, ThreadScheduling } from './threads/scheduling.js';
 import { NOTHING_MOVED } from './threads/vacate.js';
-
-/** A grant that {@link Grant.transfer} hands over. */
-export interface Transfer {
-  /** For {@link Manager.takeOver}. Every process that has the token can take the grant. */
-  readonly token: string;
-  /**
-   * Resolves with true when the successor has the grant and the threads of this process have left;
-   * with false once no process can take it any more.
-   */
-  readonly accepted: Promise<boolean>;
-  /** Withdraws the token. Resolves with false if it is too late. */
-  cancel(): Promise<boolean>;
-}
 
 /**
  * Exclusive CPUs of one owner, with their memory and devices; {@link Manager.acquire} makes it.
  * `await using` releases it. See docs/grants.md.
  */
-export class Grant extends GrantPools {
+export class Grant
+  extends GrantView
+  implements
+    Pick<GrantThreads, keyof GrantThreads>,
+    Pick<GrantProcesses, keyof GrantProcesses>,
+    Pick<GrantPools, keyof GrantPools>
+{
   readonly #placement: Placement;
   readonly #record: GrantRecord;
+  readonly #threads: GrantThreads;
+  readonly #processes: GrantProcesses;
+  readonly #pools: GrantPools;
 
   /** Use {@link Manager.acquire}. */
   constructor(
@@ -54,6 +69,77 @@ export class Grant extends GrantPools {
     super(record, warnings, explanation);
     this.#placement = placement;
     this.#record = record;
+    this.#threads = new GrantThreads(record);
+    this.#processes = new GrantProcesses(record, this);
+    this.#pools = new GrantPools(record);
+  }
+
+  pin(options?: GrantPinOptions): GrantPinResult {
+    return this.#threads.pin(options);
+  }
+
+  part(name: string): GrantPart {
+    return this.#threads.part(name);
+  }
+
+  unpin(): Promise<PinResult> {
+    return this.#threads.unpin();
+  }
+
+  placeThreads(options?: PlaceThreadsOptions): Promise<PlaceThreadsResult> {
+    return this.#threads.placeThreads(options);
+  }
+
+  prewarmPool(options?: PrewarmOptions): Promise<PinResult> {
+    return this.#threads.prewarmPool(options);
+  }
+
+  worker(filename: string | URL, options?: GrantWorkerOptions): Worker {
+    return this.#threads.worker(filename, options);
+  }
+
+  schedule(options: ScheduleOptions): ThreadScheduling {
+    return this.#threads.schedule(options);
+  }
+
+  buffer(bytes: Quantity, options?: BufferOptions): Buffer {
+    return this.#threads.buffer(bytes, options);
+  }
+
+  memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
+    return this.#threads.memoryPlacement(buffer);
+  }
+
+  placeWorkers(options?: PlaceWorkersOptions): Promise<WorkerPlacement> {
+    return this.#pools.placeWorkers(options);
+  }
+
+  poolOptions<Package extends keyof PoolOptions>(name: Package, options?: PoolPlace): PoolOptions[Package] {
+    return this.#pools.poolOptions(name, options);
+  }
+
+  spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
+    return this.#processes.spawn(command, args, options);
+  }
+
+  fork(
+    modulePath: string | URL,
+    args?: Arguments<GrantForkOptions>,
+    options?: GrantForkOptions,
+  ): ChildProcess {
+    return this.#processes.fork(modulePath, args, options);
+  }
+
+  startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
+    return this.#processes.startChild(start);
+  }
+
+  exec(command: string, args?: readonly string[], options?: ExecOptions): never {
+    return this.#processes.exec(command, args, options);
+  }
+
+  attach(pid: number, options?: AttachOptions): Promise<Attachment> {
+    return this.#processes.attach(pid, options);
   }
 
   /**
@@ -77,7 +163,7 @@ export class Grant extends GrantPools {
     const { site, pod: before } = this.#record;
     if (request.cpu !== undefined && before.elastic)
       invalidOption('cpu', options.cpu, 'left out for a grant that grows and shrinks by itself');
-    return tracedApply(site, this, 'resize', async () => {
+    return tracedApply(this.#record, 'resize', async () => {
       const { pod, followed } = await resize(
         site,
         before,

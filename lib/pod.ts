@@ -99,7 +99,7 @@ export class Pod {
     const match = this.containers.find((container) => container.name === name);
     if (match) {
       const attach = (pid: number, options: AttachOptions = {}) =>
-        tracedApply(this.#site, { uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
+        tracedApply({ site: this.#site, uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
           attachProcess(this.#site, this.#pod, name, pid, options),
         );
       return { ...match, attach };

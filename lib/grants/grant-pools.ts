@@ -1,17 +1,14 @@
 // GrantPools: Workers that others construct, on a grant.
 import type { GrantRecord } from '../admission/grants/grant-record.js';
-import type { Warning } from '../admission/warnings.js';
 import { type PoolOptions, poolOptions } from '../pools/pool-options.js';
 import { type PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
-import { GrantThreads } from './grant-threads.js';
 import { grantedThreads, noteRunning } from './granted.js';
 
 /** Pools of Workers on a grant: see {@link Grant}. */
-export class GrantPools extends GrantThreads {
+export class GrantPools {
   readonly #record: GrantRecord;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
-    super(record, warnings, explanation);
+  constructor(record: GrantRecord) {
     this.#record = record;
   }
 
@@ -26,9 +23,8 @@ export class GrantPools extends GrantThreads {
    *   ERR_GRANT_RELEASED; the signal's reason
    */
   async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
-    const target = () => grantedThreads(this.#record, this, '');
     const placement = new WorkerPlacement(
-      target,
+      () => grantedThreads(this.#record),
       options,
       () => noteRunning(this.#record),
       () => this.#record.isEnding,
@@ -46,6 +42,6 @@ export class GrantPools extends GrantThreads {
     name: Package,
     options: Pick<PlaceWorkersOptions, 'cpus' | 'part'> = {},
   ): PoolOptions[Package] {
-    return poolOptions(grantedThreads(this.#record, this, ''), name, options);
+    return poolOptions(grantedThreads(this.#record), name, options);
   }
 }

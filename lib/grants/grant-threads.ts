@@ -1,12 +1,11 @@
 // GrantThreads: threads of this process, and memory, on a grant.
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { nodesOf } from '../account/pod-holdings.js';
+import { memoryOf, nodesOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
-import type { Warning } from '../admission/warnings.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
@@ -35,17 +34,15 @@ import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
 import { leaveGrant } from '../threads/vacate.js';
 import { GrantPart } from './grant-part.js';
-import { GrantProcesses } from './grant-processes.js';
 import { grantedThreads, noteRunning } from './granted.js';
 
 /** Puts threads and memory on a grant: see {@link Grant}. */
-export class GrantThreads extends GrantProcesses {
+export class GrantThreads {
   readonly #record: GrantRecord;
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
-    super(record, warnings, explanation);
+  constructor(record: GrantRecord) {
     this.#record = record;
   }
 
@@ -69,7 +66,7 @@ export class GrantThreads extends GrantProcesses {
 
   #pin(target: GrantedThreads, request: PinRequest): GrantPinResult {
     const { site, cpus } = this.#record;
-    return tracedApply(site, this, 'pin', () => {
+    return tracedApply(this.#record, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
       return pinTo(target, cpus, site.topology.numaNodes, request, () => this.#noteRunning());
     });
@@ -104,7 +101,7 @@ export class GrantThreads extends GrantProcesses {
         this.#record.stopPlacements();
         return left.settled();
       });
-    return tracedApply(site, this, 'unpin', undo);
+    return tracedApply(this.#record, 'unpin', undo);
   }
 
   /**
@@ -119,7 +116,7 @@ export class GrantThreads extends GrantProcesses {
    *   this process is attached to CPUs, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
-    return tracedApply(this.#record.site, this, 'place', async () => {
+    return tracedApply(this.#record, 'place', async () => {
       const result = await placeThreads(() => this.#threads(), options);
       this.#workerCpus = options.workers;
       this.#noteRunning();
@@ -134,7 +131,7 @@ export class GrantThreads extends GrantProcesses {
    * @throws as {@link pin}
    */
   async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
-    return tracedApply(this.#record.site, this, 'prewarm', async () => {
+    return tracedApply(this.#record, 'prewarm', async () => {
       const result = await prewarmPool(() => this.#threads(), options);
       this.#noteRunning();
       return result;
@@ -183,15 +180,16 @@ export class GrantThreads extends GrantProcesses {
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkBuffer(options);
     const request = parseBuffer(bytes, pageSize);
-    if (node !== undefined && !this.memoryNodes.has(node)) {
-      invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
+    const memoryNodes = this.#record.memoryNodesNear(this.#record.cpus);
+    if (node !== undefined && !memoryNodes.has(node)) {
+      invalidOption('node', node, `one of the grant's memory nodes: ${memoryNodes}`);
     }
     this.#record.checkRunnable();
     const booked = nodesOf(
-      this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
+      memoryOf(this.#record.pod).filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
     );
-    const buffer = nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
-    noteBuffer(this.uid, buffer, request.hugepageBytes, node !== undefined);
+    const buffer = nodeBuffer(request, booked.isEmpty ? memoryNodes : booked, node);
+    noteBuffer(this.#record.uid, buffer, request.hugepageBytes, node !== undefined);
     return buffer;
   }
 
@@ -204,8 +202,8 @@ export class GrantThreads extends GrantProcesses {
   }
 
   // What may run on the grant, or on a part of it.
-  #threads(part = ''): GrantedThreads {
-    return grantedThreads(this.#record, this, part);
+  #threads(part?: string): GrantedThreads {
+    return grantedThreads(this.#record, part);
   }
 
   #noteRunning(): void {
@@ -213,12 +211,13 @@ export class GrantThreads extends GrantProcesses {
   }
 
   #needsGroup(): NumalignError {
-    const { enforcement } = this;
+    const { uid, enforcement } = this.#record.pod;
+    const { level } = enforcement;
     return new NumalignError(
       'ERR_ENFORCEMENT',
-      `memory: 'strict' sets cpuset.mems of the grant's cgroup, but grant ${this.uid} has no cgroup at the level ${enforcement}`,
+      `memory: 'strict' sets cpuset.mems of the grant's cgroup, but grant ${uid} has no cgroup at the level ${level}`,
       {
-        value: enforcement,
+        value: level,
         valid: "memory: 'bind', or a grant at the level cpuset or a stronger one",
       },
     );

@@ -34,6 +34,10 @@ export class TypeTexts {
     for (const symbol of symbols) this.#exported.add(symbol);
   }
 
+  isExported(symbol) {
+    return this.#exported.has(symbol);
+  }
+
   /** The text of a type. */
   of(node) {
     if (isPointer(node)) return this.#written(this.#checker.getTypeFromTypeNode(node));

@@ -1,12 +1,12 @@
 // GrantRecord: a grant as it is on record, for the handles of this environment.
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
+import { memoryOf, nodesOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
 import { inheritedLock, isStartedBy } from '../../enforcement/members/descent.js';
 import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-binding.js';
 import type { PinResult } from '../../machine/affinity.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { QuietOutcome } from '../../quiet/outcome.js';
 import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
@@ -82,6 +82,16 @@ export class GrantRecord {
   #find(): PodAssignment | undefined {
     const { ledger } = this.site;
     return findGrant(assignmentsOf(this.site, ledger.read()), this.pod);
+  }
+
+  get uid(): string {
+    return this.pod.uid;
+  }
+
+  /** The NUMA nodes of the booked memory, else those of `cpus`. */
+  memoryNodesNear(cpus: CpuSet): NodeSet {
+    const booked = nodesOf(memoryOf(this.look()));
+    return booked.isEmpty ? this.site.topology.nodesOf(cpus) : booked;
   }
 
   /** The CPUs that the grant runs on. */

@@ -119,12 +119,11 @@ function pinResultsOf(
 export function tracedApply<
   T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>,
 >(
-  site: Source,
-  grant: { readonly uid: string; readonly cpus: CpuSet },
+  grant: { readonly site: Source; readonly uid: string; readonly cpus: CpuSet },
   action: ApplyAction,
   apply: () => T,
 ): T {
-  return traced('apply', site, apply, ({ value }) => {
+  return traced('apply', grant.site, apply, ({ value }) => {
     const result = value as PinResult | PlaceThreadsResult | ChildProcess | Attachment | undefined;
     const pins = result === undefined ? [] : pinResultsOf(result);
     const total = (what: 'moved' | 'unmovable') =>

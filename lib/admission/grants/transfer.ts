@@ -16,6 +16,19 @@ import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
 
+/** A grant that {@link Grant.transfer} hands over. */
+export interface Transfer {
+  /** For {@link Manager.takeOver}. Every process that has the token can take the grant. */
+  readonly token: string;
+  /**
+   * Resolves with true when the successor has the grant and the threads of this process have left;
+   * with false once no process can take it any more.
+   */
+  readonly accepted: Promise<boolean>;
+  /** Withdraws the token. Resolves with false if it is too late. */
+  cancel(): Promise<boolean>;
+}
+
 /**
  * Records a token. The process that presents it becomes the owner.
  * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors
