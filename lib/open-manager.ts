@@ -1,5 +1,7 @@
 // openManager: opens a machine, and the state that its processes share.
 import { cpusNow } from './account/cpus-now.js';
+import { BLIND_MS, ManagerWatch } from './admission/manager-watch.js';
+import { reclaim } from './admission/transact.js';
 import { grantWarnings, settingWarnings } from './admission/warnings.js';
 import { obstacleOf } from './base/refusal.js';
 import { turnIfDue } from './base/steps.js';
@@ -86,7 +88,12 @@ async function open(config: Config, topology: Topology, resources: Resources): P
   try {
     const site = siteOf(config, topology, ledger, resources);
     const openingWarnings = Object.freeze(await prepare(site, config));
-    return new Manager({ config, site, resources, lifetime: new Lifetime(), openingWarnings });
+    const watch = new ManagerWatch(site, {
+      // Frequent reconciling reports changes of the CPUs itself.
+      isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
+      reclaim: async () => reclaim(site),
+    });
+    return new Manager({ config, site, resources, lifetime: new Lifetime(), watch, openingWarnings });
   } finally {
     endUse();
   }
@@ -111,18 +118,18 @@ function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resour
   const { assignments } = store.read();
   const now = cpusNow(topology, assignments.pods);
   checkRecorded(assignments, config, topology, now, store.path);
+  const site = readOnlySiteOf(topology, store, resources);
   return new ManagerView({
-    site: readOnlySiteOf(topology, store, resources),
+    site,
     placement: config.placement,
     lifetime: new Lifetime(),
+    watch: new ManagerWatch(site, { isBlind: true, reclaim: async () => {} }),
     openingWarnings: Object.freeze([
       ...settingWarnings(assignments, topology, now.online),
       ...grantWarnings(assignments, topology, resources, now),
     ]),
     sharedMembers: () =>
       store.lookInto('members', (folder, at) => new SharedMembers(folder, at).list()) ?? [],
-    isBlind: true,
-    reclaim: async () => {},
     release: () => store.close(),
   });
 }
