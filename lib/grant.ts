@@ -173,7 +173,8 @@ export class Grant
       );
       this.#record.pod = pod;
       followMemory(this.uid, this.memoryNodes);
-      if (this.#record.group?.hasMemoryNodes) this.#record.group.setMemoryNodes(this.memoryNodes);
+      const memory = this.#record.group?.memory;
+      if (memory?.isStrict) memory.restrict(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });
   }

@@ -4,6 +4,7 @@ import { invalidOption } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type NativePinOutcome, THREAD_ROLES, type ThreadRole } from '../base/native-threads.js';
+import { choices } from '../enforcement/choices.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import { type PinResult, type Threads, toTid } from '../machine/affinity.js';
@@ -84,7 +85,7 @@ export function inGroup<T>(
   } catch (error) {
     // The caller must see the first error.
     if (!wasInUse) unlessRefused(() => group.leave(cpus));
-    native.restoreMasks();
+    choices.restore();
     throw error;
   }
 }

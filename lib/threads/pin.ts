@@ -122,7 +122,7 @@ export function pinTo(
 ): GrantPinResult {
   const { grant, part, owner, group, memoryNodes, learnChoices } = target;
   const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {
-    if (isStrict) group?.setMemoryNodes(memoryNodes);
+    if (isStrict) group?.memory.restrict(memoryNodes);
     const pinned = pinFor(target.cpus, threads, { grant, part, owner, replace });
     noteRunning();
     return isWhole ? { ...pinned, guaranteed: pinned.unmovable.length === 0 } : pinned;

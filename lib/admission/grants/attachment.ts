@@ -93,7 +93,7 @@ async function withBinding(
   commit: EnforcedCommit,
 ): Promise<PodAssignment> {
   if (!group) return pod;
-  const outcome = new Map([[group.container, group.bindMemory() ?? null]]);
+  const outcome = new Map([[group.container, group.memory.bind() ?? null]]);
   const next = withMemoryRefusals(state, new Map([[pod.uid, outcome]]));
   if (next === state) return pod;
   await commit(next, true);

@@ -26,7 +26,7 @@ export function startShared(site: Site, start: () => ChildProcess): Promise<Chil
     if (child.pid === undefined) return child;
     try {
       members.registry.addProcess(child.pid);
-      if (choice) members.noteChoice(child.pid, choice);
+      if (choice) members.learnChoice(child.pid, choice);
       site.enforcer.shareAnyway(child.pid, state);
       site.enforcer.apply(state);
     } catch (error) {

@@ -46,7 +46,7 @@ export class ProcessConfiner {
   }
 
   /** Records what the only thread of a process has chosen. */
-  note(process: ProcessIdentity, thread: NativeMemberThread): void {
+  learn(process: ProcessIdentity, thread: NativeMemberThread): void {
     const name = processName(process);
     this.#folder.replace(`${name}${MASKS}`, encodeMasks(name, [thread]));
   }

@@ -118,7 +118,7 @@ export class SharedMembers implements StatePart {
    * `cpusetOf`: the CPUs that a process may choose from now. A thread that may use all of them is
    * taken to have chosen `all`, the CPUs that are not isolated.
    */
-  choices(
+  learnChoices(
     { registered: members }: PresentMembers,
     { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
     cpusetOf: (pid: number) => CpuSet | undefined,
@@ -212,9 +212,9 @@ export class SharedMembers implements StatePart {
    * Records the choice of a process that was just started with another mask: its threads would
    * choose `chosen`.
    */
-  noteChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
+  learnChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
     const process = identifyProcess(pid);
-    if (process) this.#confiner.note(process, { ...choice, tid: pid });
+    if (process) this.#confiner.learn(process, { ...choice, tid: pid });
   }
 
   /**
