@@ -18,7 +18,6 @@ import type { GrantWorkerOptions } from './births/worker.js';
 import type { ExecOptions } from './children/execution.js';
 import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from './children/spawn.js';
 import type { GrantPart } from './grants/grant-part.js';
-import { GrantPools } from './grants/grant-pools.js';
 import { GrantProcesses } from './grants/grant-processes.js';
 import { GrantThreads } from './grants/grant-threads.js';
 import { GrantView } from './grants/grant-view.js';
@@ -47,16 +46,12 @@ import { NOTHING_MOVED } from './threads/vacate.js';
  */
 export class Grant
   extends GrantView
-  implements
-    Pick<GrantThreads, keyof GrantThreads>,
-    Pick<GrantProcesses, keyof GrantProcesses>,
-    Pick<GrantPools, keyof GrantPools>
+  implements Pick<GrantThreads, keyof GrantThreads>, Pick<GrantProcesses, keyof GrantProcesses>
 {
   readonly #placement: Placement;
   readonly #record: GrantRecord;
   readonly #threads: GrantThreads;
   readonly #processes: GrantProcesses;
-  readonly #pools: GrantPools;
 
   /** Use {@link Manager.acquire}. */
   constructor(
@@ -71,7 +66,6 @@ export class Grant
     this.#record = record;
     this.#threads = new GrantThreads(record);
     this.#processes = new GrantProcesses(record, this);
-    this.#pools = new GrantPools(record);
   }
 
   pin(options?: GrantPinOptions): GrantPinResult {
@@ -111,11 +105,11 @@ export class Grant
   }
 
   placeWorkers(options?: PlaceWorkersOptions): Promise<WorkerPlacement> {
-    return this.#pools.placeWorkers(options);
+    return this.#threads.placeWorkers(options);
   }
 
   poolOptions<Package extends keyof PoolOptions>(name: Package, options?: PoolPlace): PoolOptions[Package] {
-    return this.#pools.poolOptions(name, options);
+    return this.#threads.poolOptions(name, options);
   }
 
   spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {

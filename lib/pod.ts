@@ -100,7 +100,7 @@ export class Pod {
     if (match) {
       const attach = (pid: number, options: AttachOptions = {}) =>
         tracedApply({ site: this.#site, uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
-          attachProcess(this.#site, this.#pod, name, pid, options),
+          attachProcess(this.#site, { grant: this.#pod, container: name }, pid, options),
         );
       return { ...match, attach };
     }

@@ -107,7 +107,7 @@ export class GrantProcesses {
   async attach(pid: number, options: AttachOptions = {}): Promise<Attachment> {
     openGrant(this.#record.uid, () => this.#record.checkUsable());
     return tracedApply(this.#record, 'attach', () =>
-      attachProcess(this.#record.site, this.#record.pod, undefined, pid, options),
+      attachProcess(this.#record.site, { grant: this.#record.pod }, pid, options),
     );
   }
 

@@ -1,4 +1,4 @@
-// GrantThreads: threads of this process, and memory, on a grant.
+// GrantThreads: threads of this process, its Workers, and memory, on a grant.
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
 import { memoryOf, nodesOf } from '../account/pod-holdings.js';
@@ -12,6 +12,8 @@ import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
+import { type PoolOptions, type PoolPlace, poolOptions } from '../pools/pool-options.js';
+import { type PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
 import { type BufferOptions, checkBuffer, nodeBuffer, noteBuffer, parseBuffer } from '../threads/buffers.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
@@ -68,7 +70,8 @@ export class GrantThreads {
     const { site, cpus } = this.#record;
     return tracedApply(this.#record, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
-      return pinTo(target, cpus, site.topology.numaNodes, request, () => this.#noteRunning());
+      const { numaNodes } = site.topology;
+      return pinTo(target, request, { cpus, numaNodes, noteRunning: () => this.#noteRunning() });
     });
   }
 
@@ -150,6 +153,39 @@ export class GrantThreads {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
     this.#noteRunning();
     return worker;
+  }
+
+  /**
+   * Places every Worker that this thread constructs from now on, also in packages, on the grant's
+   * CPUs or on those of a part, from its first instruction, with its memory nodes preferred. The
+   * result lists the Workers with their CPUs; a Worker that cannot be placed runs where it would
+   * without numalign, with the reason. It lasts until it is stopped, or the grant is unpinned or
+   * released. The latest placement of a thread counts. See docs/pools.md.
+   * @throws ERR_ENFORCEMENT if the grant has a cgroup v2 that this process is not in (see
+   *   {@link pin}); ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED; the signal's reason
+   */
+  async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
+    const placement = new WorkerPlacement(
+      () => this.#threads(),
+      options,
+      () => this.#noteRunning(),
+      () => this.#record.isEnding,
+    );
+    this.#record.placements = [...this.#record.placements.filter(({ isActive }) => isActive), placement];
+    return placement;
+  }
+
+  /**
+   * Returns the options of `piscina`, `tinypool` or `workerpool` for a pool with one Worker for
+   * each CPU that no part has, or for each CPU of `options`.
+   * @throws ERR_INVALID_OPTION for another package; as {@link placeWorkers}
+   */
+  poolOptions<Package extends keyof PoolOptions>(
+    name: Package,
+    options: PoolPlace = {},
+  ): PoolOptions[Package] {
+    return poolOptions(this.#threads(), name, options);
   }
 
   /**

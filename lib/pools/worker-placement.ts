@@ -175,7 +175,10 @@ export class WorkerPlacement implements Disposable {
       cradle = this.#cradle();
       close = openTrial(cradle.target, cradle.cpus);
     } catch (error) {
-      return (worker) => worker && this.#orElse(worker, () => raise(error));
+      const raise = () => {
+        throw error;
+      };
+      return (worker) => worker && this.#orElse(worker, raise);
     }
     return (worker) => {
       if (worker) this.#orElse(worker, () => this.#adopt(worker, cradle, close()));
@@ -295,7 +298,3 @@ function withCpusNow(birth: WorkerBirth): WorkerBirth {
 const tidsNow = () => new Set(native.threads().map(({ tid }) => tid));
 
 const isUnnamed = (role: string) => role === 'other' || role === 'worker';
-
-function raise(error: unknown): never {
-  throw error;
-}

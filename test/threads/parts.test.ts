@@ -44,7 +44,7 @@ const grantOf = (part: CpuSet, shared: CpuSet) =>
 const GRANT = grantOf(PART, REST);
 
 const pin = (target: GrantedThreads, request: ReturnType<typeof parsePin>) =>
-  pinTo(target, ALL, [0], { ...request, mode: 'none' }, () => {});
+  pinTo(target, { ...request, mode: 'none' }, { cpus: ALL, numaNodes: [0], noteRunning: () => {} });
 function pinApart(): void {
   pin(SHARED, parsePin({}));
   pin(SHARED.onPart('io'), parsePartPin({}));
