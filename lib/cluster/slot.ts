@@ -2,7 +2,7 @@
 import type { Cluster as NodeCluster } from 'node:cluster';
 import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
-import type { Grant } from '../grant.js';
+import type { Grant } from '../grants/grant.js';
 import { Backoff } from './backoff.js';
 import type { WorkerPlan } from './fork-options.js';
 import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';

@@ -1,7 +1,7 @@
 // The command line's output about the kubelet's record.
 import { readFileSync, rmSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openManager } from '../../lib/open-manager.js';
+import { openManager } from '../../lib/managers/open-manager.js';
 import { newFolder, numalign } from './numalign.js';
 
 const memory = [{ nodes: [0], type: 'memory', bytes: 2 ** 20 }];

@@ -7,7 +7,7 @@ import { native } from '../../lib/base/native.js';
 import { runProgram } from '../../lib/cli/program.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { discover } from '../../lib/machine/discovery.js';
-import { openManager } from '../../lib/open-manager.js';
+import { openManager } from '../../lib/managers/open-manager.js';
 import { rewrite } from '../conformance/state-file.js';
 import { makeNewer } from '../support/newer-state.js';
 import { canUnshare } from '../support/rights.js';

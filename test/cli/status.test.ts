@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { discover } from '../../lib/machine/discovery.js';
-import { openManager } from '../../lib/open-manager.js';
+import { openManager } from '../../lib/managers/open-manager.js';
 import { rewrite } from '../conformance/state-file.js';
 import { hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
 import { newFolder, numalign, start } from './numalign.js';

@@ -1,23 +1,23 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
-import type { PodAssignment, PodBooking } from './account/pod-assignment.js';
-import type { Admission } from './admission/admit.js';
-import { type Attachment, type AttachOptions, attachProcess } from './admission/grants/attachment.js';
-import { GrantRecord } from './admission/grants/grant-record.js';
-import { markStarted } from './admission/grants/held-grant.js';
-import { setOwner } from './admission/grants/ownership.js';
-import { tracedApply } from './admission/grants/traced.js';
-import { flagsNow } from './admission/on-record.js';
-import { type PodContainer, podContainer } from './admission/pod-container.js';
-import type { Site } from './admission/site.js';
-import type { Warning } from './admission/warnings.js';
-import { NumalignError } from './base/errors.js';
-import type { Flag } from './decision/flags/flags.js';
-import type { MemoryBinding } from './enforcement/memory-binding.js';
-import { release } from './grants/release.js';
-import { type LastingOwner, parseLastingOwner } from './input/owner.js';
-import { CpuSet } from './machine/cpu-set.js';
-import type { QuietOutcome } from './quiet/outcome.js';
+import type { PodAssignment, PodBooking } from '../account/pod-assignment.js';
+import type { Admission } from '../admission/admit.js';
+import { type Attachment, type AttachOptions, attachProcess } from '../admission/grants/attachment.js';
+import { GrantRecord } from '../admission/grants/grant-record.js';
+import { markStarted } from '../admission/grants/held-grant.js';
+import { setOwner } from '../admission/grants/ownership.js';
+import { tracedApply } from '../admission/grants/traced.js';
+import { flagsNow } from '../admission/on-record.js';
+import { type PodContainer, podContainer } from '../admission/pod-container.js';
+import type { Site } from '../admission/site.js';
+import type { Warning } from '../admission/warnings.js';
+import { NumalignError } from '../base/errors.js';
+import type { Flag } from '../decision/flags/flags.js';
+import type { MemoryBinding } from '../enforcement/memory-binding.js';
+import { type LastingOwner, parseLastingOwner } from '../input/owner.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { QuietOutcome } from '../quiet/outcome.js';
+import { release } from './release.js';
 
 /**
  * An admitted pod; {@link Manager.admit} and {@link Manager.pod} make it. `await using` releases

@@ -1,41 +1,41 @@
 // Manager: grants parts of a machine, on the state that processes share.
 import type { ChildProcess } from 'node:child_process';
-import type { AdmitAllOptions } from './admission/grants/admit-all.js';
-import { findOnRecord } from './admission/grants/held-grant.js';
-import type { SharedGroup } from './admission/grants/shared-group.js';
-import type { SharedMemberTarget } from './admission/grants/shared-membership.js';
-import type { Site } from './admission/site.js';
-import type { AdoptedPod, AdoptOptions } from './adoption/adoption-request.js';
-import { checkOptions, invalidOption } from './base/check-options.js';
-import { turnIfDue } from './base/steps.js';
-import type { HintProvider } from './decision/hints/hint-provider.js';
-import type { Settings } from './decision/machine-settings.js';
-import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
-import type { ReconcileReport } from './enforcement/drift.js';
-import { Grant } from './grant.js';
-import { release } from './grants/release.js';
-import type { DeviceSelection } from './input/devices.js';
-import type { MachineOptions } from './input/machine-options.js';
-import type { PodSpec } from './input/pods/pod-request.js';
-import { type AcquireOptions, type AdmitOptions, checkSignal, NO_OPTIONS } from './input/request.js';
-import type { KubeletFiles } from './kubelet/kubelet-files.js';
-import { importPods, type KubeletImportOptions, parseKubeletFiles } from './kubelet/kubelet-import.js';
-import type { KubeletPodHoldings } from './kubelet/record/kubelet-holdings.js';
-import type { KubeletStatus } from './kubelet/record/kubelet-status.js';
-import type { RecordKubeletOptions } from './kubelet/record/record-kubelet.js';
-import type { TopologyHint } from './machine/hints.js';
-import { Admissions } from './managers/admissions.js';
-import { type DeviceOptions, ManagedMachine } from './managers/managed-machine.js';
-import type { ManagerParts } from './managers/manager-parts.js';
-import { ManagerView } from './managers/manager-view.js';
-import { Pod } from './pod.js';
+import type { AdmitAllOptions } from '../admission/grants/admit-all.js';
+import { findOnRecord } from '../admission/grants/held-grant.js';
+import type { SharedGroup } from '../admission/grants/shared-group.js';
+import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
+import type { Site } from '../admission/site.js';
+import type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { turnIfDue } from '../base/steps.js';
+import type { HintProvider } from '../decision/hints/hint-provider.js';
+import type { Settings } from '../decision/machine-settings.js';
+import type { ReconcileReport } from '../enforcement/drift.js';
+import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
+import { Grant } from '../grants/grant.js';
+import { Pod } from '../grants/pod.js';
+import { release } from '../grants/release.js';
+import type { DeviceSelection } from '../input/devices.js';
+import type { MachineOptions } from '../input/machine-options.js';
+import type { PodSpec } from '../input/pods/pod-request.js';
+import { type AcquireOptions, type AdmitOptions, checkSignal, NO_OPTIONS } from '../input/request.js';
+import type { KubeletFiles } from '../kubelet/kubelet-files.js';
+import { importPods, type KubeletImportOptions, parseKubeletFiles } from '../kubelet/kubelet-import.js';
+import type { KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
+import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
+import type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
+import type { TopologyHint } from '../machine/hints.js';
 import {
   type Defragmentation,
   type DefragmentOptions,
   defragment,
   parseDefragment,
   planDefragmentation,
-} from './repacking/defragment.js';
+} from '../repacking/defragment.js';
+import { Admissions } from './admissions.js';
+import { type DeviceOptions, ManagedMachine } from './managed-machine.js';
+import type { ManagerParts } from './manager-parts.js';
+import { ManagerView } from './manager-view.js';
 
 /** The answer of {@link Manager.importKubelet}. */
 export interface KubeletImport {
