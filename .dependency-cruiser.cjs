@@ -39,7 +39,6 @@ const ROOMS = [
   'enforcement/cpusets',
   'enforcement',
   'threads',
-  'births',
   'pools',
   'children',
   'quiet/kernel',

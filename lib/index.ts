@@ -12,7 +12,6 @@ export type { Plan, PlanOnRecord } from './admission/planning/plan.js';
 export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
 export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
-export type { GrantWorkerOptions } from './births/worker.js';
 export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
 export { threadCounts } from './children/thread-counts.js';
 export type { Flag } from './decision/flags/flags.js';
@@ -67,3 +66,4 @@ export type {
 } from './threads/placement.js';
 export type { PrewarmOptions } from './threads/pool.js';
 export type { ScheduleOptions } from './threads/scheduling.js';
+export type { GrantWorkerOptions } from './threads/worker.js';

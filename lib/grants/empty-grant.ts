@@ -6,7 +6,6 @@ import { type InspectOptions, inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { type NumalignError, unlessRefused } from '../base/errors.js';
 import { obstacleOf } from '../base/refusal.js';
-import type { GrantWorkerOptions } from '../births/worker.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
 import type { ChildVariables } from '../children/child-variables.js';
 import {
@@ -33,6 +32,7 @@ import { memoryPlacement } from '../threads/memory-placement.js';
 import { type GrantPinOptions, parsePin } from '../threads/pin.js';
 import { checkPlaces, type PlaceThreadsOptions } from '../threads/placement.js';
 import { checkPrewarm, type PrewarmOptions } from '../threads/pool.js';
+import type { GrantWorkerOptions } from '../threads/worker.js';
 import { EmptyPart, NOT_MOVED, notPinned } from './empty-part.js';
 import type { Grant } from './grant.js';
 

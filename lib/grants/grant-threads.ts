@@ -8,7 +8,6 @@ import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -35,6 +34,7 @@ import {
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
 import { leaveGrant } from '../threads/vacate.js';
+import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
 import { GrantPart } from './grant-part.js';
 import { grantedThreads, noteRunning } from './granted.js';
 

@@ -14,7 +14,6 @@ import type { AuditOptions } from '../audit/audit-options.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { invalidOption } from '../base/check-options.js';
 import { type ErrorCode, NumalignError } from '../base/errors.js';
-import type { GrantWorkerOptions } from '../births/worker.js';
 import type { ExecOptions } from '../children/execution.js';
 import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from '../children/spawn.js';
 import type { Placement } from '../input/placement.js';
@@ -34,6 +33,7 @@ import type { PlaceThreadsOptions, PlaceThreadsResult } from '../threads/placeme
 import type { PrewarmOptions } from '../threads/pool.js';
 import type { ScheduleOptions, ThreadScheduling } from '../threads/scheduling.js';
 import { NOTHING_MOVED } from '../threads/vacate.js';
+import type { GrantWorkerOptions } from '../threads/worker.js';
 import type { GrantPart } from './grant-part.js';
 import { GrantProcesses } from './grant-processes.js';
 import { GrantThreads } from './grant-threads.js';

@@ -65,7 +65,7 @@ const CONCERNS = {
     'native/platform/memory/',
     'native/platform/threads/member_masks',
   ],
-  sixteen: ['lib/births/', 'lib/pools/', 'native/platform/threads/thread_birth'],
+  sixteen: ['lib/threads/birth', 'lib/threads/worker', 'lib/pools/', 'native/platform/threads/thread_birth'],
   quiet: ['lib/quiet/', 'lib/account/quiet/', 'lib/reconcile/quiet-settings'],
   'quiet-newest': ['lib/quiet/kernel/', 'lib/quiet/parts/'],
 };
