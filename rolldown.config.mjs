@@ -15,7 +15,7 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|pin-to).*)$/,
+    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty|release$).*|input\/(config|machine-options)|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|pin-to).*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
   'metric-set': /^metrics\/(admission|allocations|handlers|index|sinks\/metric-set)/,
@@ -40,7 +40,7 @@ const FILES = {
   rare: /^(grants\/empty|managers\/empty|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|group-memory|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(account\/levels|repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };
