@@ -16,7 +16,7 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|grant|manager|open-manager|pin|pod|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/.*)$/,
+    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty|release$).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|pin-to).*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
   tools: /^(entries\/tools|input\/(devices|pods\/workload))$/,
@@ -30,10 +30,10 @@ const FILES = {
   doctor: /^(doctor|entries\/diagnostics)/,
   cgroups: /^(cgroups|enforcement\/cpusets)\/(?!files\/(mounts|cgroup-namespace))/,
   // Programs that look, recover, repair; kinds of machines and states that few have.
-  rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(fallen-levels|granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
+  rare: /^(grants\/empty|managers\/empty|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|group-memory|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(fallen-levels|granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

@@ -1,10 +1,10 @@
 // numalign/preload: `node --import numalign/preload app.mjs` runs a program on exclusive CPUs from
 // its first line. The request is in NUMALIGN_ACQUIRE, see docs/reference/configuration.md.
 import { isMainThread } from 'node:worker_threads';
-import type { EmptyGrant } from './empty-grant.js';
-import type { Grant } from './grant.js';
-import type { Manager } from './manager.js';
-import type { PinAcquireOptions } from './pin-to-grant.js';
+import type { EmptyGrant } from './grants/empty-grant.js';
+import type { Grant } from './grants/grant.js';
+import type { Manager } from './managers/manager.js';
+import type { PinAcquireOptions } from './managers/pin-to-grant.js';
 
 /** The manager of {@link grant}; undefined without one. */
 export let manager: Manager | undefined;
@@ -38,7 +38,7 @@ async function acquire(): Promise<void> {
     manager: optionsIn('NUMALIGN_MANAGER') ?? {},
     threads: optionsIn('NUMALIGN_THREADS') ?? {},
   };
-  const { pinToGrant } = await import('./pin-to-grant.js');
+  const { pinToGrant } = await import('./managers/pin-to-grant.js');
   const result = await pinToGrant(request as PinAcquireOptions);
   ({ manager, grant } = result);
   if (result.manager === undefined) {
@@ -66,7 +66,7 @@ async function find(uid: string): Promise<void> {
   if (!stateDir || acquiredBy !== '') return;
   const { hasState } = await import('./state/folder/folder.js');
   if (!hasState(stateDir)) return;
-  const { openManager } = await import('./open-manager.js');
+  const { openManager } = await import('./managers/open-manager.js');
   const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
   const opened = await openManager({ stateDir, ...quiet });
   try {

@@ -13,7 +13,7 @@ import { run, say } from './steps.mjs';
 
 const LINES = ['22', '24', '26'];
 const FILES = [
-  ...['test/machine/affinity.test.ts', 'packages/metrics', 'test/threads', 'test/births', 'test/pools'],
+  ...['test/machine/affinity.test.ts', 'packages/metrics', 'test/threads', 'test/pools'],
   ...['test/lifecycle', 'test/state', 'test/enforcement', 'test/audit'],
 ];
 

@@ -40,6 +40,13 @@ interface Attempt {
   readonly room: Room | undefined;
 }
 
+/** A step on the state, see {@link transact}. */
+interface Step {
+  readonly latest: Assignments;
+  readonly commit: EnforcedCommit;
+  readonly recorded: Assignments;
+}
+
 /**
  * Locks, reloads, decides, lets shared members leave, and commits. A placed pod stays as it is. A
  * request without room is tried again if `room` made some. With `wait` it is tried in its turn.
@@ -52,7 +59,13 @@ export async function admit(
   room?: Room,
 ): Promise<Admission> {
   const attempt = { request, room };
-  const once = () => transact(site, signal, (...step) => tryAdmit(site, attempt, ...step), FEW_CGROUPS);
+  const once = () =>
+    transact(
+      site,
+      signal,
+      (state, commit, recorded) => tryAdmit(site, attempt, { latest: state, commit, recorded }),
+      FEW_CGROUPS,
+    );
   const answer = request.wait ? await admitInTurn(site, attempt, signal) : await withRoom(room, once);
   if (isRejected(answer)) throw new AdmissionError(answer.rejection);
   return answer;
@@ -70,7 +83,7 @@ function admitInTurn(
       transact(site, signal, async (state, commit, recorded) => {
         let rejected: Rejected | undefined;
         if (turn.isOurs() || placedPod(state, pod)) {
-          const answer = await tryAdmit(site, attempt, state, commit, recorded);
+          const answer = await tryAdmit(site, attempt, { latest: state, commit, recorded });
           if (!isRejected(answer) || !answer.shortage) return answer;
           rejected = answer;
         }
@@ -84,20 +97,15 @@ function admitInTurn(
   });
 }
 
-async function tryAdmit(
-  site: Site,
-  attempt: Attempt,
-  latest: Assignments,
-  commit: EnforcedCommit,
-  recorded: Assignments,
-): Promise<Admission | Rejected> {
+async function tryAdmit(site: Site, attempt: Attempt, step: Step): Promise<Admission | Rejected> {
   const { request, room } = attempt;
+  const { latest, commit, recorded } = step;
   const { ledger, providers } = site;
   const state = withoutOwnRoom(site, attempt, latest);
   const again = () => {
     // If nothing may be written, dead owners stay on record: what they left behind is unknown.
     const left = commit.refusal ? undefined : withoutAnyDead(site, latest, recorded);
-    return left && tryAdmit(site, attempt, left, commit, recorded);
+    return left && tryAdmit(site, attempt, { ...step, latest: left });
   };
   let placed: PodAssignment | undefined;
   try {

@@ -1,15 +1,18 @@
 // ManagerWatch: while a manager has listeners, tells them what changed, and takes back the grants
 // of ended cgroups. The cost of a look depends only on what changed.
-import type { Assignments } from '../account/assignments.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { sharedPool } from '../account/pools.js';
 import { type FlagGround, isSameGround } from '../decision/flags/flags.js';
 import type { GrantInfo } from '../decision/grant-info.js';
-import type { Settings } from '../decision/machine-settings.js';
+import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { type Difference, difference } from '../state/difference.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import { CgroupWatch } from '../state/owners/cgroup-watch.js';
-import type { StateRecovered, StateSource } from '../state/store.js';
+import type { StateRecovered } from '../state/store.js';
+import { publishError } from './diagnostics.js';
+import { flagGroundNow, grantInfos, knownAssignments } from './on-record.js';
+import type { ReadOnlySite } from './site.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {
@@ -36,18 +39,16 @@ export interface StateChange {
   readonly sharedPool: CpuSet;
 }
 
-/** What a watch reads, and what it calls. */
-export interface WatchPorts {
-  store(): StateSource;
-  recoveries(): readonly StateRecovered[];
-  infos(pods: readonly PodAssignment[], state: Assignments): readonly GrantInfo[];
-  ground(state: Assignments): FlagGround;
+/** How a watch differs from manager to manager. */
+export interface WatchOptions {
   /** True if nothing else calls {@link ManagerWatch.look} when CPUs change. */
-  isBlind(): boolean;
-  settings(): Settings;
-  sharedPool(): CpuSet;
-  /** Ends the grants of dead owners. */
+  readonly isBlind: boolean;
+  /** Ends the grants of dead owners; does nothing for a view that only reads. */
   reclaim(): Promise<void>;
+}
+
+/** Who is told. */
+export interface WatchListener {
   tell(change: StateChange): void;
   fail(error: Error): void;
 }
@@ -61,11 +62,21 @@ interface Judgement {
   readonly infos: readonly GrantInfo[];
 }
 
+/** From one look to the next. */
+interface Step {
+  readonly before: Checkpoint;
+  readonly now: Checkpoint;
+  readonly changes: Difference;
+}
+
 const NO_DIFFERENCE: Difference = { added: [], removed: [], changed: [], haveSettingsChanged: false };
 
 export class ManagerWatch {
-  readonly #ports: WatchPorts;
+  readonly #site: ReadOnlySite;
+  readonly #isBlind: boolean;
+  readonly #endDead: () => Promise<void>;
   readonly #cgroups = new CgroupWatch((uid) => this.#reclaimDead(new Set([uid])));
+  #listener: WatchListener | undefined;
   #end: (() => void) | undefined;
   // The checkpoint of the last look.
   #last: Checkpoint | undefined;
@@ -76,19 +87,22 @@ export class ManagerWatch {
   #isReclaiming = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(ports: WatchPorts) {
-    this.#ports = ports;
+  constructor(site: ReadOnlySite, { isBlind, reclaim }: WatchOptions) {
+    this.#site = site;
+    this.#isBlind = isBlind && !site.topology.isSimulated;
+    this.#endDead = reclaim;
   }
 
   /** @throws as Store.read */
-  start(): void {
+  start(listener: WatchListener): void {
     if (this.#end) return;
-    const store = this.#ports.store();
+    const { ledger } = this.#site;
+    this.#listener = listener;
     // It watches before the first look, so that it misses nothing.
-    this.#end = store.watch(() => this.look());
+    this.#end = ledger.watch(() => this.look());
     try {
-      const now = store.read();
-      this.#recoveries = this.#ports.recoveries().length;
+      const now = ledger.read();
+      this.#recoveries = ledger.recoveries.length;
       if (now) this.#follow(now, this.#judge(now));
       this.#lookLater();
     } catch (error) {
@@ -107,11 +121,16 @@ export class ManagerWatch {
     this.#flags.clear();
   }
 
+  /** Has it look for changes of flags, which need no commit. */
+  lookSoon(): void {
+    setImmediate(() => this.look());
+  }
+
   /** Looks for changes of the state, and of what flags depend on. */
   look(): void {
     if (!this.#end) return;
     try {
-      const now = this.#ports.store().read();
+      const now = this.#site.ledger.read();
       const before = this.#last;
       if (!now) return;
       const hasChanged = before?.generation !== now.generation;
@@ -123,21 +142,21 @@ export class ManagerWatch {
       );
       this.#follow(now, judgement, before && changes);
       if (before && (hasChanged || flagged.length > 0))
-        this.#ports.tell(this.#change(before, now, changes, infos, flagged));
-      this.#recoveries = this.#ports.recoveries().length;
+        this.#listener?.tell(this.#change({ before, now, changes }, infos, flagged));
+      this.#recoveries = this.#site.ledger.recoveries.length;
       this.#lookLater();
     } catch (error) {
-      this.#ports.fail(error as Error);
+      this.#fail(error as Error);
     }
   }
 
   // Judges the grants that may have changed; without `changes` all.
   #judge({ assignments }: Checkpoint, changes?: Difference): Judgement {
-    const ground = this.#ports.ground(assignments);
+    const ground = flagGroundNow(this.#site, assignments);
     const isSame =
       changes && !changes.haveSettingsChanged && this.#ground && isSameGround(this.#ground, ground);
     const pods = isSame ? podsAfter(changes) : assignments.pods;
-    return { ground, infos: pods.length === 0 ? [] : this.#ports.infos(pods, assignments) };
+    return { ground, infos: pods.length === 0 ? [] : grantInfos(this.#site, pods, assignments) };
   }
 
   #follow(now: Checkpoint, { ground, infos }: Judgement, changes?: Difference): void {
@@ -155,14 +174,16 @@ export class ManagerWatch {
 
   // `infos` has at least the added and the changed grants.
   #change(
-    before: Checkpoint,
-    now: Checkpoint,
-    { added, removed, changed, haveSettingsChanged }: Difference,
+    { before, now, changes }: Step,
     infos: readonly GrantInfo[],
     flagged: readonly GrantInfo[],
   ): StateChange {
+    const { ledger, topology } = this.#site;
+    const { added, removed, changed, haveSettingsChanged } = changes;
+    const { settings, pods } = now.assignments;
+    const cpus = cpusNow(topology, pods);
     const earlierPods = [...removed, ...changed.map((each) => each.before)];
-    const earlier = earlierPods.length === 0 ? [] : this.#ports.infos(earlierPods, before.assignments);
+    const earlier = earlierPods.length === 0 ? [] : grantInfos(this.#site, earlierPods, before.assignments);
     const befores = earlier.slice(removed.length);
     const present = new Map(infos.map((info) => [info.uid, info]));
     return Object.freeze({
@@ -172,13 +193,13 @@ export class ManagerWatch {
       removed: earlier.slice(0, removed.length),
       changed: changed.map(({ after }, i) => ({ before: befores[i]!, after: present.get(after.uid)! })),
       flagged,
-      recovered: this.#ports.recoveries().slice(this.#recoveries),
-      settings: haveSettingsChanged ? this.#ports.settings() : null,
-      sharedPool: this.#ports.sharedPool(),
+      recovered: ledger.recoveries.slice(this.#recoveries),
+      settings: haveSettingsChanged ? settingsNow(settings, cpus) : null,
+      sharedPool: sharedPool(knownAssignments(this.#site), cpus),
     });
   }
 
-  #lookLater(isNeeded = this.#cgroups.isBlind || this.#ports.isBlind()): void {
+  #lookLater(isNeeded = this.#cgroups.isBlind || this.#isBlind): void {
     if (this.#timer || !this.#end || !isNeeded) return;
     const look = () => {
       this.#timer = undefined;
@@ -195,22 +216,26 @@ export class ManagerWatch {
     const { assignments, refusal } = this.#last ?? {};
     if (!assignments || refusal || uids.size === 0) return;
     const pods = assignments.pods.filter(({ uid }) => uids.has(uid));
-    if (this.#ports.infos(pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
+    if (grantInfos(this.#site, pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
   }
 
   // Every watching manager may try: the first succeeds, and the others find nothing to do.
   #reclaim(): void {
     if (this.#isReclaiming) return;
     this.#isReclaiming = true;
-    this.#ports
-      .reclaim()
+    this.#endDead()
       .catch((error) => {
-        this.#ports.fail(error);
+        this.#fail(error);
         this.#lookLater(true);
       })
       .finally(() => {
         this.#isReclaiming = false;
       });
+  }
+
+  #fail(error: Error): void {
+    publishError(this.#site, 'watch', error);
+    this.#listener?.fail(error);
   }
 }
 

@@ -80,11 +80,8 @@ export async function transact<T>(
     const write: EnforcedCommit = Object.assign(
       async (next: Assignments, isLast = false, options?: CommitOptions) => {
         const reopenLater = () => (mustReopen = true);
-        const enforced = await commitEnforced(site, before, next, commit, {
-          isLast,
-          reopenLater,
-          ...options,
-        });
+        const change = { before, wanted: next, commit };
+        const enforced = await commitEnforced(site, change, { isLast, reopenLater, ...options });
         before = enforced.next;
         return enforced;
       },
@@ -117,6 +114,13 @@ async function reopen(site: Site): Promise<void> {
   }
 }
 
+/** What changes, and what writes it. */
+export interface Change {
+  readonly before: Assignments;
+  readonly wanted: Assignments;
+  readonly commit: Commit;
+}
+
 interface FinalCommit {
   readonly isLast?: boolean;
   /** Called if released CPUs must be opened to others after the lock. */
@@ -129,28 +133,24 @@ interface FinalCommit {
  */
 export async function commitEnforced(
   site: Site,
-  before: Assignments,
-  wanted: Assignments,
-  commit: Commit,
+  change: Change,
   options: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
+  const { before, wanted, commit } = change;
   const step = site.quieter.follow(before, wanted, (state) => commit(state), options.quietReview);
-  return step
-    ? commitQuiet(site, before, await step, commit, options)
-    : commitCleared(site, before, wanted, commit, options);
+  return step ? commitQuiet(site, change, await step, options) : commitCleared(site, change, options);
 }
 
 // Holds the lock until the kernel has what is on record, and the record what the kernel refused.
 async function commitQuiet(
   site: Site,
-  before: Assignments,
+  change: Change,
   { next, foreign, write, undo }: QuietStep,
-  commit: Commit,
   options: CommitOptions,
 ): Promise<Enforced> {
   let enforced: Enforced;
   try {
-    enforced = await commitCleared(site, before, next, commit, { ...options, isLast: false });
+    enforced = await commitCleared(site, { ...change, wanted: next }, { ...options, isLast: false });
   } catch (error) {
     await undo();
     throw error;
@@ -160,7 +160,7 @@ async function commitQuiet(
   const after = await write(enforced.next);
   if (after === enforced.next) return enforced;
   try {
-    await commit(withIdentities(after, before, site.topology));
+    await change.commit(withIdentities(after, change.before, site.topology));
     return { ...enforced, next: after };
   } catch (error) {
     // The record then lacks facts about the kernel, but has no wrong ones.
@@ -171,9 +171,7 @@ async function commitQuiet(
 
 async function commitCleared(
   site: Site,
-  before: Assignments,
-  wanted: Assignments,
-  commit: Commit,
+  { before, wanted, commit }: Change,
   {
     isLast = false,
     reopenLater,

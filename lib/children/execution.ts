@@ -1,7 +1,7 @@
 // Execution: another program takes the place of this process, on the CPUs of a grant.
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
-import { bornOn } from '../births/birth.js';
+import { bornOn } from '../threads/birth.js';
 import { type GrantedThreads, inGroup } from '../threads/granted-threads.js';
 import { type ChildOptions, environmentOf, type Inheritance } from './spawn.js';
 

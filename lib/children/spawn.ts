@@ -9,8 +9,8 @@ import {
 } from 'node:child_process';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { bornOn } from '../births/birth.js';
 import type { NodeSet } from '../machine/cpu-set.js';
+import { bornOn } from '../threads/birth.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { preferNodes } from '../threads/memory.js';
 import type { ChildVariables } from './child-variables.js';

@@ -3,8 +3,8 @@ import type { ChildProcess, ForkOptions } from 'node:child_process';
 import type { Cluster as NodeCluster, Worker } from 'node:cluster';
 import type { NumalignError } from '../base/errors.js';
 import { forkStreams, type Inheritance } from '../children/spawn.js';
-import type { Grant } from '../grant.js';
-import type { Manager } from '../manager.js';
+import type { Grant } from '../grants/grant.js';
+import type { Manager } from '../managers/manager.js';
 import type { WorkerPlan } from './fork-options.js';
 
 /** A worker with its grant. */

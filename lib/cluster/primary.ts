@@ -1,10 +1,10 @@
 // Primary: the workers of a cluster, each on its own CPUs.
 import type { ClusterSettings, Cluster as NodeCluster } from 'node:cluster';
 import { obstacleOf } from '../base/refusal.js';
-import { EmptyManager } from '../empty-manager.js';
 import type { ManagerOptions } from '../input/config.js';
-import { Manager } from '../manager.js';
-import { openManager } from '../open-manager.js';
+import { EmptyManager } from '../managers/empty-manager.js';
+import { Manager } from '../managers/manager.js';
+import { openManager } from '../managers/open-manager.js';
 import { type ForkOptions, parseFork, type WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, Ground } from './granted-worker.js';
 import { parseRestart, type Replacement, type RestartOptions, restartAll } from './rolling-restart.js';

@@ -26,6 +26,13 @@ import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 // How long a member has to leave by itself if this process cannot move it.
 const MEMBER_TIMEOUT_MS = 1000;
 
+interface ClearingOptions {
+  readonly request: EnforcementRequest;
+  readonly unpinned: readonly UnpinnedThread[];
+  /** Opens to others what a state does not take. */
+  reopen(state: Assignments): void;
+}
+
 /** Clears the CPUs of one commit. REQUIRES: the state's lock. */
 export class Clearing {
   readonly #confiner: MachineConfiner;
@@ -38,13 +45,10 @@ export class Clearing {
   readonly #putBacks: (() => void)[] = [];
   #bindings: BindingOutcomes = new Map();
 
-  /** `reopen` opens to others what a state does not take. */
   constructor(
     confiner: MachineConfiner,
     transition: Transition,
-    request: EnforcementRequest,
-    unpinned: readonly UnpinnedThread[],
-    reopen: (state: Assignments) => void,
+    { request, unpinned, reopen }: ClearingOptions,
   ) {
     this.#confiner = confiner;
     this.#transition = transition;

@@ -23,7 +23,9 @@ export function compare(options: Compared): Comparison {
   const list = members.map(({ entry }) => memberOf(entry));
   const topology = confiner.topology();
   const machine = { cpus: topology.cpus, mems: NodeSet.from(topology.numaNodes) };
-  const groups = cpusets ? compareGroups(cpusets, state, pool, list, machine) : { checked: 0, drift: [] };
+  const groups = cpusets
+    ? compareGroups(cpusets, state, { pool, members: list, machine })
+    : { checked: 0, drift: [] };
   const foundGroups = groups.drift.map((each) => groupFound(options, cpusets!, each, confinement));
   const outside = cpusets ? outsiders(cpusets, members, confinement) : [];
   const foundOutside = outside.map((entry) => outsiderFound(options, entry, confinement));

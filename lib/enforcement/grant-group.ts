@@ -6,34 +6,25 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { ENVIRONMENT } from '../base/registry.js';
 import { unlessEnded } from '../cgroups/files/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import { moveProcess, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import { choices } from './choices.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import type { Enforcer } from './enforcer.js';
-import { containerOrAll, memoryNodesOf } from './layout/layout.js';
+import { GroupMemory } from './group-memory.js';
+import { containerOrAll } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
-import { refusalOf } from './memory-binding.js';
 
 const A_GRANT_BY_MASKS = `a grant with the option enforcement: '${BY_MASKS}'`;
 
 // Where this process was before its threads entered a grant's group, by the path of that group.
-const homes = new Map<string, string>();
-// The paths of groups for which this process has asked for strict memory.
-const strict = new Set<string>();
+const newHomes = () => new Map<string, string>();
 
-// What comes next pins or unpins the threads that `move` has moved.
-function rememberingMasks<T>(move: () => T): T {
-  native.rememberMasks();
-  try {
-    return move();
-  } catch (error) {
-    native.restoreMasks();
-    throw error;
-  }
-}
+const homes = () => ENVIRONMENT.of(newHomes);
 
 export interface Machine {
   readonly enforcer: Enforcer;
@@ -44,15 +35,16 @@ export class GrantGroup {
   readonly #machine: Machine;
   readonly #cpusets: Cpusets;
   readonly #pod: PodAssignment;
-  readonly #container: string | undefined;
-  // Of strict memory, while the threads of this process have left.
-  #strictNodes: NodeSet | undefined;
+  /** A container's name, or ALL_CONTAINERS. */
+  readonly container: string;
+  readonly memory: GroupMemory;
 
   private constructor(machine: Machine, cpusets: Cpusets, pod: PodAssignment, container: string | undefined) {
     this.#machine = machine;
     this.#cpusets = cpusets;
     this.#pod = pod;
-    this.#container = container;
+    this.container = containerOrAll(pod, container);
+    this.memory = new GroupMemory(cpusets, pod, this.container);
   }
 
   /**
@@ -69,12 +61,8 @@ export class GrantGroup {
     return cpusets && new GrantGroup(machine, cpusets, pod, container);
   }
 
-  get #name(): string {
-    return containerOrAll(this.#pod, this.#container);
-  }
-
   get #handle(): CpusetGroup {
-    return this.#cpusets.grants.of(this.#pod, this.#name);
+    return this.#cpusets.grants.of(this.#pod, this.container);
   }
 
   /**
@@ -85,26 +73,9 @@ export class GrantGroup {
   make(): CpusetGroup {
     const { topology } = this.#machine;
     const mems = NodeSet.from(topology.numaNodes);
-    const group = this.#cpusets.grants.make(this.#pod, this.#name, topology.cpus, mems);
-    this.bindMemory();
+    const group = this.#cpusets.grants.make(this.#pod, this.container, topology.cpus, mems);
+    this.memory.bind();
     return group;
-  }
-
-  /**
-   * Binds the group to the memory nodes booked for it, before anything enters it. Returns why the
-   * kernel refused; undefined if it did not.
-   */
-  bindMemory(): string | undefined {
-    const group = this.#handle;
-    return refusalOf(() => {
-      const nodes = this.#cpusets.grants.boundNodes(this.#pod, this.#name);
-      if (!nodes.isEmpty && !group.mems().equals(nodes)) group.setMems(nodes);
-    });
-  }
-
-  /** The container's name, or ALL_CONTAINERS. */
-  get container(): string {
-    return this.#name;
   }
 
   /** Whether this process, or one of its threads, is in the group. */
@@ -115,13 +86,13 @@ export class GrantGroup {
   /**
    * Moves threads of this process into the group, except those that end meanwhile. Returns true if
    * this moves the whole process, with threads that are just being created. Pin them then, or call
-   * native.restoreMasks.
+   * {@link choices.restore}.
    * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which only moves whole
    *   processes
    */
   enter(all: readonly Threads[]): boolean {
     // All masks, before the first move changes one.
-    return rememberingMasks(() => {
+    return choices.keep(() => {
       let isWhole = false;
       for (const threads of all) unlessEnded(() => (isWhole = this.#enter(threads) || isWhole));
       return isWhole;
@@ -148,8 +119,7 @@ export class GrantGroup {
   // Remembers where the process comes from, even if it is in another grant's group or in this one
   // now.
   #remember(origin: string): void {
-    const { path } = this.#handle;
-    if (!homes.has(path)) homes.set(path, homes.get(origin) ?? origin);
+    if (!this.wasEntered) homes().set(this.path, homes().get(origin) ?? origin);
   }
 
   /**
@@ -158,24 +128,23 @@ export class GrantGroup {
    */
   checkSingleThreads(): void {
     if (this.#cpusets.hierarchy.version === 1) return;
-    const { level } = this.#pod.enforcement;
-    throw new NumalignError(
-      'ERR_ENFORCEMENT',
-      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), and with cgroup v2 that cgroup has all threads of a process or none: no thread can be in the shared pool`,
-      { value: level, valid: A_GRANT_BY_MASKS },
+    this.#refuse(
+      'with cgroup v2 that cgroup has all threads of a process or none: no thread can be in the shared pool',
+      A_GRANT_BY_MASKS,
     );
   }
 
   #refuseThread(): never {
-    const { level } = this.#pod.enforcement;
-    throw new NumalignError(
-      'ERR_ENFORCEMENT',
-      `the CPUs of grant ${this.#pod.uid} are kept for its cgroup (${level}), and cgroup v2 only moves whole processes into it: pin the process first`,
-      {
-        value: level,
-        valid: `pin({ threads: 'process' }), or ${A_GRANT_BY_MASKS}`,
-      },
+    this.#refuse(
+      'cgroup v2 only moves whole processes into it: pin the process first',
+      `pin({ threads: 'process' }), or ${A_GRANT_BY_MASKS}`,
     );
+  }
+
+  #refuse(why: string, valid: string): never {
+    const { uid, enforcement } = this.#pod;
+    const message = `the CPUs of grant ${uid} are kept for its cgroup (${enforcement.level}), and ${why}`;
+    throw new NumalignError('ERR_ENFORCEMENT', message, { value: enforcement.level, valid });
   }
 
   /**
@@ -197,15 +166,9 @@ export class GrantGroup {
     // A new thread or process is in the group of the thread that starts it.
     const tid = native.threadId();
     const home = hierarchy.groupOf(process.pid, tid).path;
-    const mask = native.askedMask();
-    const group = this.make();
-    group.attachThread(tid);
-    return () => {
-      // The order is that of leave().
-      const isAsked = native.ask(mask);
-      hierarchy.moveThread(tid, home);
-      if (!native.ask(mask) && !isAsked) native.askLater(mask, this.#all.words);
-    };
+    const restore = choices.keepOwn(this.#all);
+    this.make().attachThread(tid);
+    return () => restore(() => hierarchy.moveThread(tid, home));
   }
 
   /** Whether processes can be created in the group from outside of it. */
@@ -221,7 +184,7 @@ export class GrantGroup {
   attach(pid: number, migrate = false): void {
     const group = this.make();
     // Strict memory always moves.
-    if (this.#hasBooked) group.setMigration(migrate || this.hasMemoryNodes);
+    if (this.memory.isBooked) group.setMigration(migrate || this.memory.isStrict);
     this.#attach(group, pid);
   }
 
@@ -237,43 +200,6 @@ export class GrantGroup {
     }
   }
 
-  /**
-   * Restricts the memory of everything in the group to these nodes (cpuset.mems), and moves pages
-   * there. Undefined: the nodes of what is booked, or all nodes.
-   * @throws ERR_CGROUP
-   */
-  setMemoryNodes(nodes: NodeSet | undefined): void {
-    const group = this.#handle;
-    const wasStrict = nodes ? strict.has(group.path) : strict.delete(group.path);
-    if (!group.exists()) return;
-    if (nodes) strict.add(group.path);
-    if (!nodes && this.#hasBooked) this.bindMemory();
-    else {
-      const mems = nodes ?? this.#allNodes;
-      if (group.mems().equals(mems)) {
-        if (!this.#hasBooked || wasStrict || this.#cpusets.hierarchy.version === 2) return;
-        // The group was bound before anything entered it. With cgroup v1, pages move only when the
-        // nodes change.
-        group.setMems(this.#allNodes);
-      }
-      group.setMems(mems, { migrate: true });
-    }
-  }
-
-  /** Whether {@link setMemoryNodes} is in force. */
-  get hasMemoryNodes(): boolean {
-    const group = this.#handle;
-    return strict.has(group.path) && group.exists();
-  }
-
-  get #hasBooked(): boolean {
-    return !memoryNodesOf(this.#pod, this.#name).isEmpty;
-  }
-
-  get #allNodes(): NodeSet {
-    return this.#cpusets.grants.anyNodes();
-  }
-
   /** Whether threads of this process are in the group. */
   get isInUse(): boolean {
     return this.#handle.exists() && this.#handle.processes().includes(process.pid);
@@ -281,7 +207,7 @@ export class GrantGroup {
 
   /** Whether numalign moved threads of this process into the group, and has not moved them out. */
   get wasEntered(): boolean {
-    return homes.has(this.path);
+    return homes().has(this.path);
   }
 
   get path(): string {
@@ -316,21 +242,12 @@ export class GrantGroup {
    */
   leave(pool: CpuSet): CpuSet | undefined {
     if (!this.isInUse) return undefined;
-    const group = this.#handle;
-    this.#strictNodes = this.hasMemoryNodes ? group.mems() : undefined;
-    let home = homes.get(this.path) ?? this.#cpusets.home;
-    rememberingMasks(() => {
-      native.askChoices(this.#pod.uid);
-      try {
-        group.moveBack(process.pid, home);
-      } catch (error) {
-        if (!(error instanceof NumalignError)) throw error;
-        // The cgroup that it came from may no longer exist.
-        home = this.#cpusets.home;
-        group.moveBack(process.pid, home);
-      }
-      this.setMemoryNodes(undefined);
-    });
+    const origin = homes().get(this.path);
+    const home = choices.keep(() => {
+      const reached = this.#moveTo(origin, (path) => this.#handle.moveBack(process.pid, path));
+      this.memory.free();
+      return reached;
+    }, this.#pod.uid);
     return this.#cpusets.isPartition || this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 
@@ -339,7 +256,7 @@ export class GrantGroup {
    * failure, the threads belong into the group.
    */
   forgetHome(): void {
-    homes.delete(this.path);
+    homes().delete(this.path);
   }
 
   /**
@@ -348,26 +265,31 @@ export class GrantGroup {
    * @throws ERR_CGROUP if they cannot leave
    */
   leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
-    const { hierarchy, home } = this.#cpusets;
+    const { hierarchy } = this.#cpusets;
     const groupOf = (tid: number) => unlessRefused(() => hierarchy.groupOf(process.pid, tid).path, '');
     // A thread that was started on a grant has no earlier group.
-    const isOfGrant = (path: string) => path === this.path || homes.has(path);
+    const isOfGrant = (path: string) => path === this.path || homes().has(path);
     const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));
     if (inside.length === 0) return pool;
-    const move = (to: string) => {
-      for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, to));
-      return this.#cpusets.isWithin(to, pool) ? this.#all : pool;
+    const move = (path: string) => {
+      for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, path));
     };
-    const origin = homes.get(groupOf(inside[0]!)) ?? home;
-    return rememberingMasks(() => {
-      try {
-        return move(origin);
-      } catch (error) {
-        // The cgroup that they came from may no longer exist.
-        if (error instanceof NumalignError && origin !== home) return move(home);
-        throw error;
-      }
-    });
+    const origin = homes().get(groupOf(inside[0]!));
+    const home = choices.keep(() => this.#moveTo(origin, move));
+    return this.#cpusets.isWithin(home, pool) ? this.#all : pool;
+  }
+
+  // The cgroup that threads came from may no longer exist. Returns the one that they are in.
+  #moveTo(origin: string | undefined, move: (path: string) => void): string {
+    const { home } = this.#cpusets;
+    try {
+      move(origin ?? home);
+      return origin ?? home;
+    } catch (error) {
+      if (!(error instanceof NumalignError) || origin === undefined) throw error;
+      move(home);
+      return home;
+    }
   }
 
   get #all(): CpuSet {
@@ -379,6 +301,6 @@ export class GrantGroup {
   comeBack(tids: readonly number[]): void {
     const all = this.#cpusets.hierarchy.version === 2 ? (['process'] as const) : tids;
     for (const threads of all) unlessRefused(() => this.#enter(threads));
-    if (this.#strictNodes) unlessRefused(() => this.setMemoryNodes(this.#strictNodes));
+    this.memory.restrictAgain();
   }
 }

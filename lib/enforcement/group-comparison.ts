@@ -38,13 +38,18 @@ interface ComparedGroups {
   readonly drift: readonly Difference[];
 }
 
-/** `machine`: all CPUs and memory nodes, which the root should have. */
+/** What groups should have. */
+interface GroupTargets {
+  readonly pool: CpuSet;
+  readonly members: readonly SharedMember[];
+  /** All CPUs and memory nodes, for the root. */
+  readonly machine: Pick<RootFacts, 'cpus' | 'mems'>;
+}
+
 export function compareGroups(
   cpusets: Cpusets,
   state: Assignments,
-  pool: CpuSet,
-  members: readonly SharedMember[],
-  machine: Pick<RootFacts, 'cpus' | 'mems'>,
+  { pool, members, machine }: GroupTargets,
 ): ComparedGroups {
   const { hierarchy, grants, home } = cpusets;
   const layout = layoutOf([state]);

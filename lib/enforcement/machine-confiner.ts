@@ -8,12 +8,12 @@ import { cpusOf } from '../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
-import { native } from '../base/native.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { isLinuxFrom } from '../cgroups/files/linux-version.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
+import { choices } from './choices.js';
 import type { Cpusets } from './cpusets/cpusets.js';
 import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
 import {
@@ -145,7 +145,7 @@ export class MachineConfiner {
   ): MemberChoices {
     const pods = podsOfBoth(states[0]!.pods, states.at(-1)!.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
-    return this.members.choices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
+    return this.members.learnChoices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
   }
 
   /**
@@ -216,11 +216,11 @@ export class MachineConfiner {
    * Gives threads of this process what they have chosen if the kernel has not applied it yet.
    * Returns how many. If masks keep threads in the pool, the members' masks decide.
    */
-  settleChoices(state: Assignments, dryRun: boolean): number {
+  restoreChoices(state: Assignments, dryRun: boolean): number {
     const cpusets = this.cpusetsOf(state.settings);
     if (!cpusets || !isHeldInPool(cpusets, process.pid)) return 0;
     const limit = cpusOutsideGrants(cpusets, process.pid);
-    return limit ? native.settleChoices(limit.words, dryRun) : 0;
+    return limit ? choices.restoreLate(limit, dryRun) : 0;
   }
 }
 

@@ -6,12 +6,12 @@ import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js'
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
-import { native } from '../base/native.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';
+import { choices } from './choices.js';
 import { Clearing } from './clearing.js';
 import { compare, levelsNow } from './comparison.js';
 import { Cpusets } from './cpusets/cpusets.js';
@@ -65,7 +65,7 @@ export class MachineEnforcer implements Enforcer {
     const { possible, cpus } = this.#confiner.topology();
     const cpusets = this.cpusetsOf(settings);
     const limit = (cpusets && cpusOutsideGrants(cpusets, process.pid)) ?? CpuSet.EMPTY;
-    native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
+    choices.learn(limit, possible.union(cpus), this.members.ownMasks());
   }
 
   join(state: Assignments, onReopen: () => void): void {
@@ -111,7 +111,7 @@ export class MachineEnforcer implements Enforcer {
     if (!transition) return NO_ENFORCER.clear(before, next, request);
     if (this.cpusetsOf(next.settings)) this.learnChoices(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
-    return new Clearing(this.#confiner, transition, request, unpinned, reopen).clear();
+    return new Clearing(this.#confiner, transition, { request, unpinned, reopen }).clear();
   }
 
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
@@ -129,7 +129,7 @@ export class MachineEnforcer implements Enforcer {
       failures.push(error.message);
     }
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
-    this.#confiner.settleChoices(state, false);
+    this.#confiner.restoreChoices(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
     if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
     return { failed: failures, stuck };

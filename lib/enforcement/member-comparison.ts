@@ -26,7 +26,7 @@ export function memberFound(
 }
 
 export function choicesFound({ confiner, state }: Compared, { taken }: Confinement): Found[] {
-  const late = confiner.settleChoices(state, true);
+  const late = confiner.restoreChoices(state, true);
   if (late === 0) return [];
   return [
     {
@@ -34,7 +34,7 @@ export function choicesFound({ confiner, state }: Compared, { taken }: Confineme
       uid: null,
       what: `${late} threads of this process may run on CPUs that they did not choose`,
       key: `choices ${taken}`,
-      repair: () => confiner.settleChoices(state, false),
+      repair: () => confiner.restoreChoices(state, false),
     },
   ];
 }

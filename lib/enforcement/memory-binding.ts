@@ -55,7 +55,7 @@ export function memoryBinding(pod: PodAssignment, container: string): MemoryBind
   return Object.freeze({
     ...{ container: container === ALL_CONTAINERS ? null : container, cgroup, wanted: nodes },
     ...{ nodes: found?.effective ?? null, applied, migrates: found?.migrates ?? null },
-    reason: applied ? null : whyNot(pod, container, cgroup, nodes, found),
+    reason: applied ? null : whyNot(pod, container, cgroup, found),
   });
 }
 
@@ -70,17 +70,17 @@ function folderOf(
 }
 
 function whyNot(
-  { enforcement }: PodAssignment,
+  pod: PodAssignment,
   container: string,
   cgroup: string | null,
-  nodes: NodeSet,
   found: MemoryNodes | undefined,
 ): string {
   if (cgroup === null) return 'no-cgroup';
   if (!found) return 'not-made';
-  const parentNodes = unlessHidden(() => readMemoryNodes(dirname(cgroup)))?.effective.intersection(nodes);
+  const wanted = memoryNodesOf(pod, container);
+  const parentNodes = unlessHidden(() => readMemoryNodes(dirname(cgroup)))?.effective.intersection(wanted);
   if (parentNodes?.isEmpty) return 'outside-parent';
-  const refusal = refusalIn(enforcement.memory, container);
+  const refusal = refusalIn(pod.enforcement.memory, container);
   if (refusal !== undefined) return refusal;
   return parentNodes?.equals(found.effective) ? 'clipped' : 'changed';
 }

@@ -62,6 +62,13 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly nu
   return all;
 }
 
+interface Relocation {
+  readonly from: CpuSet;
+  readonly to: Place;
+  /** The pids that this process has started. */
+  readonly children?: readonly number[];
+}
+
 /**
  * Moves these processes off the CPUs that only `from` has. REQUIRES: the state's lock, and a record
  * in which the grant has both places.
@@ -70,9 +77,7 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly nu
 export function relocate(
   { enforcer }: Pick<MoveSite, 'enforcer'>,
   pod: PodAssignment,
-  from: CpuSet,
-  to: Place,
-  children: readonly number[] = [],
+  { from, to, children = [] }: Relocation,
 ): void {
   const abandoned = from.difference(presentCpus(to));
   if (abandoned.isEmpty) return;
@@ -95,7 +100,7 @@ export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void
   site.enforcer.apply(state);
   const { cpus, held } = pod.upcoming;
   // The next round of reconciling reports what cannot leave.
-  unlessRefused(() => relocate(site, pod, cpus.union(held), pod));
+  unlessRefused(() => relocate(site, pod, { from: cpus.union(held), to: pod }));
 }
 
 /** The pids of the other processes on a grant. */

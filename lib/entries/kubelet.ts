@@ -42,4 +42,4 @@ export {
 export type { KubeletContainerHoldings, KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
 export type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 export type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
-export type { KubeletImport } from '../manager.js';
+export type { KubeletImport } from '../managers/manager.js';

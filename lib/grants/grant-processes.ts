@@ -8,8 +8,7 @@ import {
 } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
-import type { Warning } from '../admission/warnings.js';
-import { childVariables } from '../children/child-variables.js';
+import { type ChildGrant, childVariables } from '../children/child-variables.js';
 import { type ExecOptions, executeOn, executeWith } from '../children/execution.js';
 import {
   type Arguments,
@@ -21,16 +20,17 @@ import {
   startOn,
 } from '../children/spawn.js';
 import { watchChild } from '../threads/children.js';
-import { GrantView } from './grant-view.js';
 import { grantedThreads } from './granted.js';
 
 /** Starts programs on a grant, and moves processes there: see {@link Grant}. */
-export class GrantProcesses extends GrantView {
+export class GrantProcesses {
   readonly #record: GrantRecord;
+  readonly #grant: ChildGrant;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
-    super(record, warnings, explanation);
+  /** `grant`: what children get to know. */
+  constructor(record: GrantRecord, grant: ChildGrant) {
     this.#record = record;
+    this.#grant = grant;
   }
 
   /**
@@ -68,11 +68,11 @@ export class GrantProcesses extends GrantView {
    * @throws as {@link spawn}; what `start` throws
    */
   startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
-    const target = grantedThreads(this.#record, this, '');
-    const { site, pod } = this.#record;
+    const target = grantedThreads(this.#record);
+    const { site, uid } = this.#record;
     const inheritance = this.#inheritance();
-    const child = tracedApply(site, this, 'spawn', () => startOn(target, () => start(inheritance)));
-    if (child.pid !== undefined) watchChild(site.ledger, pod.uid, child);
+    const child = tracedApply(this.#record, 'spawn', () => startOn(target, () => start(inheritance)));
+    if (child.pid !== undefined) watchChild(site.ledger, uid, child);
     return child;
   }
 
@@ -88,10 +88,10 @@ export class GrantProcesses extends GrantView {
    *   ERR_GRANT_RELEASED
    */
   exec(command: string, args: readonly string[] = [], options: ExecOptions = {}): never {
-    const target = grantedThreads(this.#record, this, '');
+    const target = grantedThreads(this.#record);
     const inheritance = this.#inheritance();
     const execute = () => executeWith(inheritance, command, args, options);
-    return tracedApply(this.#record.site, this, 'exec', () => executeOn(target, execute));
+    return tracedApply(this.#record, 'exec', () => executeOn(target, execute));
   }
 
   /**
@@ -105,17 +105,17 @@ export class GrantProcesses extends GrantView {
    *   ERR_STATE_*
    */
   async attach(pid: number, options: AttachOptions = {}): Promise<Attachment> {
-    openGrant(this.uid, () => this.#record.checkUsable());
-    return tracedApply(this.#record.site, this, 'attach', () =>
-      attachProcess(this.#record.site, this.#record.pod, undefined, pid, options),
+    openGrant(this.#record.uid, () => this.#record.checkUsable());
+    return tracedApply(this.#record, 'attach', () =>
+      attachProcess(this.#record.site, { grant: this.#record.pod }, pid, options),
     );
   }
 
   #inheritance(): Inheritance {
     return {
-      variables: childVariables(this, this.#record.site.ledger.path),
+      variables: childVariables(this.#grant, this.#record.site.ledger.path),
       ownerFd: this.#record.lockFd(),
-      parallelism: this.availableParallelism,
+      parallelism: this.#grant.sharedCpus.size,
     };
   }
 }

@@ -1,18 +1,18 @@
-// GrantThreads: threads of this process, and memory, on a grant.
+// GrantThreads: threads of this process, its Workers, and memory, on a grant.
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { nodesOf } from '../account/pod-holdings.js';
+import { memoryOf, nodesOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
-import { type GrantRecord, vacateGrant } from '../admission/grants/grant-record.js';
+import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { transact } from '../admission/transact.js';
-import type { Warning } from '../admission/warnings.js';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { type GrantWorkerOptions, startWorker } from '../births/worker.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
+import { type PoolOptions, type PoolPlace, poolOptions } from '../pools/pool-options.js';
+import { type PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
 import { type BufferOptions, checkBuffer, nodeBuffer, noteBuffer, parseBuffer } from '../threads/buffers.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
@@ -33,18 +33,18 @@ import {
 } from '../threads/placement.js';
 import { type PrewarmOptions, prewarmPool } from '../threads/pool.js';
 import { type ScheduleOptions, schedule, type ThreadScheduling } from '../threads/scheduling.js';
+import { leaveGrant } from '../threads/vacate.js';
+import { type GrantWorkerOptions, startWorker } from '../threads/worker.js';
 import { GrantPart } from './grant-part.js';
-import { GrantProcesses } from './grant-processes.js';
 import { grantedThreads, noteRunning } from './granted.js';
 
 /** Puts threads and memory on a grant: see {@link Grant}. */
-export class GrantThreads extends GrantProcesses {
+export class GrantThreads {
   readonly #record: GrantRecord;
   // Where placeThreads has put the Workers.
   #workerCpus: ThreadCpus | undefined;
 
-  constructor(record: GrantRecord, warnings: readonly Warning[], explanation: string | null) {
-    super(record, warnings, explanation);
+  constructor(record: GrantRecord) {
     this.#record = record;
   }
 
@@ -68,9 +68,10 @@ export class GrantThreads extends GrantProcesses {
 
   #pin(target: GrantedThreads, request: PinRequest): GrantPinResult {
     const { site, cpus } = this.#record;
-    return tracedApply(site, this, 'pin', () => {
+    return tracedApply(this.#record, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
-      return pinTo(target, cpus, site.topology.numaNodes, request, () => this.#noteRunning());
+      const { numaNodes } = site.topology;
+      return pinTo(target, request, { cpus, numaNodes, noteRunning: () => this.#noteRunning() });
     });
   }
 
@@ -92,19 +93,18 @@ export class GrantThreads extends GrantProcesses {
     const { site, pod } = this.#record;
     const undo = () =>
       transact(site, undefined, async (state) => {
-        const vacate = vacateGrant(site, pod);
-        const left = vacate.leave(sharedPool(state, cpusNow(site.topology)));
+        const left = leaveGrant(site, state.settings, pod, sharedPool(state, cpusNow(site.topology)));
         try {
-          site.enforcer.apply(state, vacate.threads(left));
+          site.enforcer.apply(state, left.threads);
         } catch (error) {
-          vacate.comeBack(left);
+          left.comeBack();
           throw error;
         }
         this.#workerCpus = undefined;
         this.#record.stopPlacements();
-        return vacate.settled(left);
+        return left.settled();
       });
-    return tracedApply(site, this, 'unpin', undo);
+    return tracedApply(this.#record, 'unpin', undo);
   }
 
   /**
@@ -119,7 +119,7 @@ export class GrantThreads extends GrantProcesses {
    *   this process is attached to CPUs, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
-    return tracedApply(this.#record.site, this, 'place', async () => {
+    return tracedApply(this.#record, 'place', async () => {
       const result = await placeThreads(() => this.#threads(), options);
       this.#workerCpus = options.workers;
       this.#noteRunning();
@@ -134,7 +134,7 @@ export class GrantThreads extends GrantProcesses {
    * @throws as {@link pin}
    */
   async prewarmPool(options: PrewarmOptions = {}): Promise<PinResult> {
-    return tracedApply(this.#record.site, this, 'prewarm', async () => {
+    return tracedApply(this.#record, 'prewarm', async () => {
       const result = await prewarmPool(() => this.#threads(), options);
       this.#noteRunning();
       return result;
@@ -153,6 +153,39 @@ export class GrantThreads extends GrantProcesses {
     const worker = startWorker(this.#threads(), this.#workerCpus, filename, options);
     this.#noteRunning();
     return worker;
+  }
+
+  /**
+   * Places every Worker that this thread constructs from now on, also in packages, on the grant's
+   * CPUs or on those of a part, from its first instruction, with its memory nodes preferred. The
+   * result lists the Workers with their CPUs; a Worker that cannot be placed runs where it would
+   * without numalign, with the reason. It lasts until it is stopped, or the grant is unpinned or
+   * released. The latest placement of a thread counts. See docs/pools.md.
+   * @throws ERR_ENFORCEMENT if the grant has a cgroup v2 that this process is not in (see
+   *   {@link pin}); ERR_INVALID_OPTION, ERR_INVALID_LIST, ERR_UNKNOWN_PART, ERR_SIMULATED_MACHINE,
+   *   ERR_GRANT_RELEASED; the signal's reason
+   */
+  async placeWorkers(options: PlaceWorkersOptions = {}): Promise<WorkerPlacement> {
+    const placement = new WorkerPlacement(
+      () => this.#threads(),
+      options,
+      () => this.#noteRunning(),
+      () => this.#record.isEnding,
+    );
+    this.#record.placements = [...this.#record.placements.filter(({ isActive }) => isActive), placement];
+    return placement;
+  }
+
+  /**
+   * Returns the options of `piscina`, `tinypool` or `workerpool` for a pool with one Worker for
+   * each CPU that no part has, or for each CPU of `options`.
+   * @throws ERR_INVALID_OPTION for another package; as {@link placeWorkers}
+   */
+  poolOptions<Package extends keyof PoolOptions>(
+    name: Package,
+    options: PoolPlace = {},
+  ): PoolOptions[Package] {
+    return poolOptions(this.#threads(), name, options);
   }
 
   /**
@@ -183,15 +216,16 @@ export class GrantThreads extends GrantProcesses {
   buffer(bytes: Quantity, options: BufferOptions = {}): Buffer {
     const { pageSize, node } = checkBuffer(options);
     const request = parseBuffer(bytes, pageSize);
-    if (node !== undefined && !this.memoryNodes.has(node)) {
-      invalidOption('node', node, `one of the grant's memory nodes: ${this.memoryNodes}`);
+    const memoryNodes = this.#record.memoryNodesNear(this.#record.cpus);
+    if (node !== undefined && !memoryNodes.has(node)) {
+      invalidOption('node', node, `one of the grant's memory nodes: ${memoryNodes}`);
     }
     this.#record.checkRunnable();
     const booked = nodesOf(
-      this.memory.filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
+      memoryOf(this.#record.pod).filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
     );
-    const buffer = nodeBuffer(request, booked.isEmpty ? this.memoryNodes : booked, node);
-    noteBuffer(this.uid, buffer, request.hugepageBytes, node !== undefined);
+    const buffer = nodeBuffer(request, booked.isEmpty ? memoryNodes : booked, node);
+    noteBuffer(this.#record.uid, buffer, request.hugepageBytes, node !== undefined);
     return buffer;
   }
 
@@ -204,8 +238,8 @@ export class GrantThreads extends GrantProcesses {
   }
 
   // What may run on the grant, or on a part of it.
-  #threads(part = ''): GrantedThreads {
-    return grantedThreads(this.#record, this, part);
+  #threads(part?: string): GrantedThreads {
+    return grantedThreads(this.#record, part);
   }
 
   #noteRunning(): void {
@@ -213,12 +247,13 @@ export class GrantThreads extends GrantProcesses {
   }
 
   #needsGroup(): NumalignError {
-    const { enforcement } = this;
+    const { uid, enforcement } = this.#record.pod;
+    const { level } = enforcement;
     return new NumalignError(
       'ERR_ENFORCEMENT',
-      `memory: 'strict' sets cpuset.mems of the grant's cgroup, but grant ${this.uid} has no cgroup at the level ${enforcement}`,
+      `memory: 'strict' sets cpuset.mems of the grant's cgroup, but grant ${uid} has no cgroup at the level ${level}`,
       {
-        value: enforcement,
+        value: level,
         valid: "memory: 'bind', or a grant at the level cpuset or a stronger one",
       },
     );

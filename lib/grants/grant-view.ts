@@ -5,7 +5,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementLevel } from '../account/levels.js';
 import { upcomingCpus } from '../account/moves/move-steps.js';
 import type { DeviceAssignment, Elasticity, MoveConsent } from '../account/pod-assignment.js';
-import { devicesOf, memoryOf, nodesOf, threadShares } from '../account/pod-holdings.js';
+import { devicesOf, memoryOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
@@ -144,8 +144,7 @@ export class GrantView {
 
   /** The NUMA nodes of the booked memory, else those of `cpus`. */
   get memoryNodes(): NodeSet {
-    const booked = nodesOf(this.memory);
-    return booked.isEmpty ? this.numaNodes : booked;
+    return this.#record.memoryNodesNear(this.cpus);
   }
 
   /** The enforcement level, see docs/enforcement.md. */

@@ -1,6 +1,6 @@
 // What of a grant must be known to put threads on it, and that threads run on it.
 import { cpusNow } from '../account/cpus-now.js';
-import { nodesOf, threadShares } from '../account/pod-holdings.js';
+import { threadShares } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { checkNotAttached } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
@@ -9,37 +9,31 @@ import { transact } from '../admission/transact.js';
 import { beginAudit } from '../audit/grant-audits.js';
 import type { PinResult } from '../machine/affinity.js';
 import { type GrantedThreads, needsOneToOne } from '../threads/granted-threads.js';
-import { readAgain, sharePinned } from '../threads/vacate.js';
+import { leaveSingly } from '../threads/vacate.js';
 import { partCpus } from './grant-part.js';
-import type { GrantView } from './grant-view.js';
 
 /**
  * What may run on a grant, or on a part of it.
  * @throws ERR_GRANT_RELEASED, ERR_OWNER_ALIVE, ERR_SIMULATED_MACHINE, ERR_UNKNOWN_PART
  */
-export function grantedThreads(
-  record: GrantRecord,
-  view: Pick<GrantView, 'memory' | 'memoryNodes'>,
-  part: string,
-): GrantedThreads {
+export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
   record.checkRunnable();
   const { site, pod, cpusToStay, group } = record;
   const { enforcement } = pod;
   const all = part === '' ? threadShares(pod)[0].cpus : partCpus(record, part);
-  const booked = nodesOf(view.memory);
   return {
     grant: pod.uid,
     part,
     owner: pod.owner.uuid,
     cpus: all.intersection(cpusToStay),
-    memoryNodes: booked.isEmpty && part !== '' ? site.topology.nodesOf(all) : view.memoryNodes,
+    memoryNodes: record.memoryNodesNear(part === '' ? record.cpus : all),
     // Not every caller asks.
     get oneToOne() {
       return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(site.topology).unbalanced);
     },
     onPart: (name) => {
       partCpus(record, name);
-      return grantedThreads(record, view, name);
+      return grantedThreads(record, name);
     },
     group,
     share: pod.mixed === undefined ? undefined : (tids) => shareThreads(record, tids),
@@ -48,7 +42,7 @@ export function grantedThreads(
 }
 
 // Under the lock: until they are known to be in the pool, no grant takes CPUs from it.
-function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
+function shareThreads({ site, pod }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
   const { topology, enforcer } = site;
   return transact(site, undefined, async (state) => {
     checkNotAttached(site, state, process.pid);
@@ -56,14 +50,14 @@ function shareThreads({ site, pod, group }: GrantRecord, tids: readonly number[]
     // As a member, also where the manager was opened without, it follows the pool.
     if (registry?.ownName === undefined) registry?.addProcess(process.pid);
     const pool = sharedPool(state, cpusNow(topology));
-    const { result, threads, comeBack } = sharePinned(topology, group, pod, tids, pool);
+    const left = leaveSingly(site, state.settings, pod, { tids, pool });
     try {
-      enforcer.apply(state, threads);
+      enforcer.apply(state, left.threads);
     } catch (error) {
-      comeBack();
+      left.comeBack();
       throw error;
     }
-    return readAgain(result);
+    return left.settled();
   });
 }
 

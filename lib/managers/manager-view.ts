@@ -1,23 +1,19 @@
 // ManagerView: reads the machine and the state that its processes share.
+import { EventEmitter } from 'node:events';
+import { type InspectOptions, inspect } from 'node:util';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
-import { checkRealMachine } from '../admission/grants/grant-record.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
 import { assignmentsOf, grantInfos, knownAssignments } from '../admission/on-record.js';
-import { type PlanOnRecord, planFor } from '../admission/planning/plan.js';
-import { Planner, reasonsToShare, requestFor } from '../admission/planning/planner.js';
-import { PreparedPod } from '../admission/planning/prepared-pod.js';
+import type { PlanOnRecord } from '../admission/planning/plan.js';
+import type { Planner } from '../admission/planning/planner.js';
+import type { PreparedPod } from '../admission/planning/prepared-pod.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/audit-options.js';
-import { auditGrant } from '../audit/grant-audits.js';
-import { WatchedGrants } from '../audit/watched-grants.js';
-import { invalidOption } from '../base/check-options.js';
 import type { NumalignError } from '../base/errors.js';
-import { turnIfDue } from '../base/steps.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
@@ -25,26 +21,26 @@ import type { SharedMember } from '../enforcement/members/shared-member.js';
 import { managerPlacement } from '../input/placement.js';
 import type { PlacementOptions } from '../input/placement-options.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
-import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
+import type { AdmitOptions } from '../input/request.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { refreshSite } from '../machine/topology-refresh.js';
-import {
-  type Defragmentation,
-  type DefragmentOptions,
-  parseDefragment,
-  planDefragmentation,
-} from '../repacking/defragment.js';
+import type { Defragmentation, DefragmentOptions } from '../repacking/defragment.js';
 import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
 import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
-import { lookAgain, ManagerEmitter, type ViewParts } from './manager-emitter.js';
+import { Audits, livingPods as livingPodsAt } from './audits.js';
+import { type ListenerEvents, type ManagerEvents, watchWhileHeard } from './manager-events.js';
+import type { ViewParts } from './manager-parts.js';
+import { Planning } from './planning.js';
+
+// The site of each view; it throws once the view is closed.
+const sites = new WeakMap<ManagerView, () => ReadOnlySite>();
 
 /** For the package's own modules: the grants of living owners on record. */
-export let livingPods: (view: ManagerView) => readonly PodAssignment[];
+export const livingPods = (view: ManagerView) => livingPodsAt(sites.get(view)!());
 
 /**
  * A manager that only reads; {@link openManager} makes it with `readOnly: true`. It makes no
@@ -57,14 +53,28 @@ export let livingPods: (view: ManagerView) => readonly PodAssignment[];
  * stream of commits, with everything that changed since the last event. A listener makes it watch
  * the folder, which keeps the process alive.
  */
-export class ManagerView extends ManagerEmitter {
+export class ManagerView
+  extends EventEmitter<ManagerEvents & ListenerEvents>
+  implements Pick<Planning, keyof Planning>, Pick<Audits, keyof Audits>
+{
   readonly #parts: ViewParts;
-  readonly #watched = new WatchedGrants('last look');
+  readonly #planning: Planning;
+  readonly #audits: Audits;
 
   /** Use {@link openManager}. */
   constructor(parts: ViewParts) {
-    super(parts);
+    super();
+    const { site, placement, watch } = parts;
+    const { managerId, ledger } = site;
+    this.id = managerId;
+    this.scope = ledger.scope;
+    this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
     this.#parts = parts;
+    const siteNow = () => this.#site;
+    this.#planning = new Planning(siteNow, placement);
+    this.#audits = new Audits(siteNow, watch);
+    sites.set(this, siteNow);
+    watchWhileHeard(this, parts);
   }
 
   get #site(): ReadOnlySite {
@@ -152,14 +162,6 @@ export class ManagerView extends ManagerEmitter {
     return memoryTables(this.#state(), this.topology);
   }
 
-  static {
-    livingPods = (view) => {
-      const { pods } = view.#state();
-      const dead = new Set(view.#site.ledger.owners.deadPods(pods));
-      return pods.filter((pod) => !dead.has(pod));
-    };
-  }
-
   /** What {@link Manager.recordKubelet} has recorded, and its keeper; null without a record. */
   kubelet(): KubeletStatus | null {
     const { owners } = this.#site.ledger;
@@ -177,49 +179,24 @@ export class ManagerView extends ManagerEmitter {
     return grantInfos(this.#site, [findOnRecord(this.#site, uid)], this.#state())[0]!;
   }
 
-  /**
-   * Returns what {@link Manager.admit} would decide now, without a lock or a change. Custom hint
-   * providers allocate and release with `dryRun` set.
-   * @throws what {@link Manager.admit} throws before it decides; ERR_HINT_PROVIDER
-   */
-  plan(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PlanOnRecord {
-    const site = this.#site;
-    return planFor(site, requestFor(site, this.#parts.placement, pod, options));
+  plan(pod: PodSpec, options?: AdmitOptions): PlanOnRecord {
+    return this.#planning.plan(pod, options);
   }
 
-  /**
-   * Checks a pod once, to plan it often: its `plan()` answers as {@link plan}, in less time. Later
-   * changes of `pod` and `options` have no effect. See docs/admission.md.
-   * @throws as {@link plan}
-   */
-  prepare(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PreparedPod {
-    return new PreparedPod(() => this.#site, requestFor(this.#site, this.#parts.placement, pod, options));
+  prepare(pod: PodSpec, options?: AdmitOptions): PreparedPod {
+    return this.#planning.prepare(pod, options);
   }
 
-  /** Plans several pods on top of each other. @throws ERR_STATE_CORRUPT as {@link sharedPool} */
   planner(): Planner {
-    return new Planner(this.#site, this.#parts.placement);
+    return this.#planning.planner();
   }
 
-  /**
-   * Returns what {@link Manager.defragment} would move now, without a lock or a change.
-   * @throws ERR_INVALID_OPTION without `dryRun: true`; ERR_STATE_*; the signal's reason
-   */
-  async defragment(options: DefragmentOptions & { dryRun: true }): Promise<Defragmentation> {
-    const { dryRun, signal } = parseDefragment(options);
-    if (!dryRun) invalidOption('dryRun', dryRun, 'true: this manager only reads');
-    await turnIfDue();
-    return planDefragmentation(this.#site, this.#parts.placement, signal);
+  defragment(options: DefragmentOptions & { dryRun: true }): Promise<Defragmentation> {
+    return this.#planning.defragment(options);
   }
 
-  /**
-   * Says for each container of a pod why it gets no exclusive CPUs even on an empty machine: the
-   * CPU policy, the QoS class, or a request that is not a whole number of CPUs; null for one that gets
-   * some.
-   * @throws as {@link plan}
-   */
-  whyShared(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): readonly (string | null)[] {
-    return reasonsToShare(this.#site, requestFor(this.#site, this.#parts.placement, pod, options));
+  whyShared(pod: PodSpec, options?: AdmitOptions): readonly (string | null)[] {
+    return this.#planning.whyShared(pod, options);
   }
 
   /**
@@ -230,28 +207,12 @@ export class ManagerView extends ManagerEmitter {
     return exportKubelet(this.#site, this.#parts.placement);
   }
 
-  /**
-   * As {@link Grant.audit}, of a grant of any process, since the first call for it.
-   * @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE
-   */
-  audit(uid: string, options: AuditOptions = {}): GrantAudit {
-    const site = this.#site;
-    const pod = findOnRecord(site, uid);
-    checkRealMachine(site);
-    return auditGrant(site, pod, options);
+  audit(uid: string, options?: AuditOptions): GrantAudit {
+    return this.#audits.audit(uid, options);
   }
 
-  /**
-   * Audits the grants of all living owners since the last call; a grant's first audit has no
-   * counts. It looks at the machine once for all of them. See docs/audit.md.
-   * @throws ERR_SIMULATED_MACHINE
-   */
-  async audits(): Promise<GrantAudit[]> {
-    const site = this.#site;
-    checkRealMachine(site);
-    await turnIfDue();
-    if (!(await refreshSite(site)).isEmpty) lookAgain(this);
-    return this.#watched.look(site.topology, livingPods(this));
+  audits(): Promise<GrantAudit[]> {
+    return this.#audits.audits();
   }
 
   /**
@@ -277,5 +238,45 @@ export class ManagerView extends ManagerEmitter {
   sharedMembers(): readonly SharedMember[] {
     this.#parts.lifetime.check();
     return this.#parts.sharedMembers();
+  }
+
+  /** Identifies the manager within its thread, in messages of the diagnostics channels. */
+  readonly id: number;
+  /**
+   * The users of the state: `machine`, all processes; `private`, those that use the folder;
+   * `memory`, no other manager.
+   */
+  readonly scope: 'machine' | 'private' | 'memory';
+  /** The state folder; empty if nothing is kept on disk. */
+  readonly stateDir: string;
+
+  /** A summary for JSON.stringify. It does not read the state. */
+  toJSON() {
+    const { id, scope, stateDir } = this;
+    return { id, scope, stateDir, cpus: this.#parts.site.topology.cpus };
+  }
+
+  /** What console.log shows. */
+  [inspect.custom](_depth: number, options: InspectOptions): string {
+    return `${this.constructor.name} ${inspect(this.toJSON(), options)}`;
+  }
+
+  /**
+   * Ends the use of this object, its events, and waiting requests (ERR_MANAGER_CLOSED). Grants
+   * stay. The state folder is closed with the last manager, or with the last grant of this process
+   * if that is later.
+   */
+  close(): void {
+    const { lifetime, watch, release } = this.#parts;
+    if (lifetime.isOver) return;
+    lifetime.end();
+    watch.stop();
+    release();
+    for (const event of ['change', 'drift', 'hotplug', 'error'] as const) this.removeAllListeners(event);
+  }
+
+  /** As {@link close}. */
+  [Symbol.dispose](): void {
+    this.close();
   }
 }

@@ -4,7 +4,7 @@ import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { followGrowth } from '../elastic/adjuster.js';
-import { releaseGrant } from '../grants/release-grant.js';
+import { release } from '../grants/release.js';
 import { answerMoves } from '../moves/mover.js';
 
 // At this number it forgets grants that this process no longer owns.
@@ -50,7 +50,7 @@ export class OwnGrants {
     await Promise.allSettled(this.#pending);
     const errors: unknown[] = [];
     for (const pod of this.#held()) {
-      await releaseGrant(this.#site, pod).catch((error) => errors.push(error));
+      await release(this.#site, pod).catch((error) => errors.push(error));
     }
     this.#pods = [];
     if (errors.length > 1) throw new AggregateError(errors, `${errors.length} grants could not be released`);

@@ -97,7 +97,7 @@ function leave(site: Site, state: Assignments, from: PodAssignment, to: PodAssig
   const [failed] = site.enforcer.apply(state).failed;
   if (failed !== undefined)
     throw new NumalignError('ERR_ENFORCEMENT', `grant ${uid} cannot move: ${failed}`, { value: uid });
-  relocate(site, to, presentCpus(from), to, childrenOn(site.ledger, uid));
+  relocate(site, to, { from: presentCpus(from), to, children: childrenOn(site.ledger, uid) });
   place();
   checkThreads(uid, to);
   return result;

@@ -24,7 +24,7 @@ export function movePages(site: Site, pod: MovingPod, before: Place): MemoryMigr
   const { uid } = pod;
   followMemory(uid, to);
   const group = groupOf(site, pod);
-  if (group?.hasMemoryNodes) group.setMemoryNodes(to);
+  if (group?.memory.isStrict) group.memory.restrict(to);
   const refusal = moveBuffers(uid, to);
   const migrations = tenantPids(site, pod, childrenOn(ledger, uid)).map((pid) =>
     migrate(from.difference(to), to, pid),

@@ -52,7 +52,11 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     const before = archived.length > 0 ? { ...assignments, quiet: null } : assignments;
     const isUnsettled = await isQuietUnsettled(site, state);
     if (state !== assignments || isUnsettled)
-      await commitEnforced(site, before, state, commit, isUnsettled ? { quietReview: ALL_QUIET } : {});
+      await commitEnforced(
+        site,
+        { before, wanted: state, commit },
+        isUnsettled ? { quietReview: ALL_QUIET } : {},
+      );
     joinPool(site, config, state);
     return [
       ...archived,

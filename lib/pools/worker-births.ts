@@ -5,7 +5,7 @@
 // diagnostics channel `worker_threads`. Both are interfaces of Node; nothing is replaced.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setEnvironmentData, type Worker } from 'node:worker_threads';
-import { isBirthOpen } from '../births/birth.js';
+import { isBirthOpen } from '../threads/birth.js';
 
 const KEY = 'numalign.birth';
 const CHANNEL = 'worker_threads';

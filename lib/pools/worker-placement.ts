@@ -4,13 +4,13 @@ import type { Worker } from 'node:worker_threads';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { openTrial } from '../births/birth.js';
-import { adoptWorker, type Cradle, cradleOf } from '../births/worker.js';
 import { checkSignal } from '../input/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import { openTrial } from '../threads/birth.js';
 import { type GrantedThreads, inGroup, type ThreadPlace } from '../threads/granted-threads.js';
 import { checkPlace, parsePlace } from '../threads/placement.js';
+import { adoptWorker, type Cradle, cradleOf } from '../threads/worker.js';
 import { successorOn } from './balance.js';
 import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
 
@@ -175,7 +175,10 @@ export class WorkerPlacement implements Disposable {
       cradle = this.#cradle();
       close = openTrial(cradle.target, cradle.cpus);
     } catch (error) {
-      return (worker) => worker && this.#orElse(worker, () => raise(error));
+      const raise = () => {
+        throw error;
+      };
+      return (worker) => worker && this.#orElse(worker, raise);
     }
     return (worker) => {
       if (worker) this.#orElse(worker, () => this.#adopt(worker, cradle, close()));
@@ -295,7 +298,3 @@ function withCpusNow(birth: WorkerBirth): WorkerBirth {
 const tidsNow = () => new Set(native.threads().map(({ tid }) => tid));
 
 const isUnnamed = (role: string) => role === 'other' || role === 'worker';
-
-function raise(error: unknown): never {
-  throw error;
-}

@@ -70,6 +70,16 @@ export interface PinRequest {
   readonly migrate: boolean;
 }
 
+/** Where a pin happens. */
+interface PinGround {
+  /** All CPUs of the grant. */
+  readonly cpus: CpuSet;
+  /** All nodes of the machine. */
+  readonly numaNodes: readonly number[];
+  /** Called once threads run on the grant. */
+  noteRunning(): void;
+}
+
 /** @throws ERR_INVALID_OPTION */
 export function parsePartPin(options: PartPinOptions): PinRequest {
   const request = parsePin(options, 'current');
@@ -109,20 +119,17 @@ export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
 
 /**
  * Pins threads, and sets the memory policy of the calling one, if it is among them. A grant's
- * cgroup takes the whole process at once, with threads that are just being created. `cpus`: all
- * CPUs of the grant; `numaNodes`: all nodes of the machine.
+ * cgroup takes the whole process at once, with threads that are just being created.
  * @throws like {@link Grant.pin}
  */
 export function pinTo(
   target: GrantedThreads,
-  cpus: CpuSet,
-  numaNodes: readonly number[],
   { threads, replace, mode, isStrict, migrate }: PinRequest,
-  noteRunning: () => void,
+  { cpus, numaNodes, noteRunning }: PinGround,
 ): GrantPinResult {
   const { grant, part, owner, group, memoryNodes, learnChoices } = target;
   const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {
-    if (isStrict) group?.setMemoryNodes(memoryNodes);
+    if (isStrict) group?.memory.restrict(memoryNodes);
     const pinned = pinFor(target.cpus, threads, { grant, part, owner, replace });
     noteRunning();
     return isWhole ? { ...pinned, guaranteed: pinned.unmovable.length === 0 } : pinned;

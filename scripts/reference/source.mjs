@@ -118,12 +118,24 @@ export class Source {
     };
   }
 
-  /** The doc comment of the member of a base class that a member overrides. */
+  /**
+   * The doc comment of the member that a member overrides, or that it hands its calls on to: such a
+   * class implements what is picked of classes that no entry exports.
+   */
   #docInBase({ name }, { parent }) {
     if (!ts.isClassDeclaration(parent)) return '';
-    const type = this.#checker.getTypeAtLocation(parent);
-    const members = this.#checker.getBaseTypes(type).flatMap((base) => base.getProperty(name) ?? []);
+    const bases = [
+      ...this.#checker.getBaseTypes(this.#checker.getTypeAtLocation(parent)),
+      ...this.#pickedBy(parent).filter(({ symbol }) => !this.#types.isExported(symbol)),
+    ];
+    const members = bases.flatMap((base) => base.getProperty(name) ?? []);
     return this.docsOf(members.flatMap(({ declarations = [] }) => declarations))[0] ?? '';
+  }
+
+  #pickedBy({ heritageClauses = [] }) {
+    const types = heritageClauses.flatMap((clause) => clause.types);
+    const picks = types.filter(({ expression }) => expression.getText() === 'Pick');
+    return picks.map(({ typeArguments }) => this.#checker.getTypeFromTypeNode(typeArguments[0]));
   }
 
   /** The signatures of a function, of overloads all but the implementation. */

@@ -45,6 +45,10 @@ export class TypeTexts {
     }
   }
 
+  isExported(symbol) {
+    return this.#exported.has(symbol);
+  }
+
   /** The text of a type. */
   of(node) {
     if (isPointer(node)) return this.#written(this.#checker.getTypeFromTypeNode(node));

@@ -28,7 +28,7 @@ function podOf(owner: Partial<OwnerRecord>): PodAssignment {
 }
 
 const move = (pod: PodAssignment, enforcer: Partial<Enforcer> = {}) =>
-  relocate({ enforcer: { ...NO_ENFORCER, ...enforcer } }, pod, ALL, pod);
+  relocate({ enforcer: { ...NO_ENFORCER, ...enforcer } }, pod, { from: ALL, to: pod });
 
 describe.runIf(isUsable)('a process in the cgroup that owns a grant', () => {
   const folder = join(hierarchy?.mount.point ?? '/', `${ROOT}-owner`);

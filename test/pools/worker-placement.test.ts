@@ -5,15 +5,15 @@ import { getEventListeners, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { getEnvironmentData, setEnvironmentData, Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startWorker } from '../../lib/births/worker.js';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Grant, type PlaceWorkersOptions } from '../../lib/index.js';
 import { WorkerPlacement } from '../../lib/pools/worker-placement.js';
-import { acquireCpu, firstMessage, PLAIN } from '../births/workers.js';
+import { startWorker } from '../../lib/threads/worker.js';
 import { errorOf } from '../support/error-of.js';
 import { breakCommits } from '../support/full-disk.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
+import { acquireCpu, firstMessage, PLAIN } from '../threads/workers.js';
 
 function start(code = PLAIN): Worker {
   const worker = new Worker(code, { eval: true });

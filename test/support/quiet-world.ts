@@ -151,7 +151,9 @@ export class QuietWorld {
     const options = review ? { quietReview: { isGivenUp: review } } : {};
     const isDone = await Promise.race([
       ended,
-      commitEnforced(this.#site, state, next, this.#commit, options).then(() => true),
+      commitEnforced(this.#site, { before: state, wanted: next, commit: this.#commit }, options).then(
+        () => true,
+      ),
     ]);
     if (isDone && (isReview || quietDemands(next) !== quietDemands(state))) this.foreign.clear();
     this.#quiet = [];

@@ -159,7 +159,7 @@ describe('placeThreads of a mixed grant with a cgroup of v2, which has all threa
     const hierarchy = { version: 2 };
     const machine = { enforcer: { cpusetsOf: () => ({ hierarchy }) } } as unknown as Machine;
     const enforcement = { level: 'partition', target: '/numalign/one' };
-    const pod = { uid: 'one', enforcement } as unknown as PodAssignment;
+    const pod = { uid: 'one', enforcement, containers: [] } as unknown as PodAssignment;
     const group = GrantGroup.of(machine, {} as MachineSettings, pod);
     const share = () => Promise.reject(new Error('never called'));
     const before = threads();

@@ -3,9 +3,10 @@
 import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { MachineSettings } from '../../lib/account/assignments.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { SHARED_CONTAINER } from '../../lib/account/pod-holdings.js';
-import { type GrantWorkerOptions, startWorker } from '../../lib/births/worker.js';
+import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
 import { affinity, threadId, threads } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
@@ -14,7 +15,8 @@ import { threadsOf } from '../../lib/threads/followers.js';
 import type { GrantedThreads } from '../../lib/threads/granted-threads.js';
 import { parsePartPin, parsePin, pinTo } from '../../lib/threads/pin.js';
 import { placeThreads } from '../../lib/threads/placement.js';
-import { vacateOf } from '../../lib/threads/vacate.js';
+import { leaveGrant } from '../../lib/threads/vacate.js';
+import { type GrantWorkerOptions, startWorker } from '../../lib/threads/worker.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { ALL, EVERYTHING, giveEverythingBack } from './everything.js';
@@ -32,6 +34,7 @@ const SHARED: GrantedThreads = {
 const grantOf = (part: CpuSet, shared: CpuSet) =>
   ({
     uid: EVERYTHING.grant,
+    enforcement: { target: null },
     owner: { uuid: EVERYTHING.owner },
     booking: { cpus: ALL },
     containers: [
@@ -42,7 +45,7 @@ const grantOf = (part: CpuSet, shared: CpuSet) =>
 const GRANT = grantOf(PART, REST);
 
 const pin = (target: GrantedThreads, request: ReturnType<typeof parsePin>) =>
-  pinTo(target, ALL, [0], { ...request, mode: 'none' }, () => {});
+  pinTo(target, { ...request, mode: 'none' }, { cpus: ALL, numaNodes: [0], noteRunning: () => {} });
 function pinApart(): void {
   pin(SHARED, parsePin({}));
   pin(SHARED.onPart('io'), parsePartPin({}));
@@ -148,10 +151,10 @@ describe.runIf(ALL.size > 1)('threads of a part', () => {
 
   it('leave the grant with all others, and come back if that fails', async () => {
     pinApart();
-    const { leave, comeBack } = vacateOf(await discover(), undefined, GRANT);
-    const left = leave(ALL);
+    const machine = { topology: await discover(), enforcer: NO_ENFORCER };
+    const left = leaveGrant(machine, { cgroupRoot: null } as MachineSettings, GRANT, ALL);
     expect(masks()).toEqual([`${ALL}`, `${ALL}`]);
-    comeBack(left);
+    left.comeBack();
     expect(masks()).toEqual(APART);
     pin(SHARED, parsePin({}));
     expect(masks()).toEqual(APART);

@@ -48,8 +48,7 @@ export interface AttachOptions {
  */
 export function attachProcess(
   site: Site,
-  grant: PodAssignment,
-  container: string | undefined,
+  { grant, container }: { readonly grant: PodAssignment; readonly container?: string },
   pid: number,
   options: AttachOptions,
 ): Promise<Attachment> {
@@ -65,7 +64,7 @@ export function attachProcess(
     const cpus =
       place === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === place)!.cpus;
     const group = cpus.isEmpty ? undefined : GrantGroup.of(site, state.settings, pod, container);
-    const result = registerAndMove(site, state, pid, { grant: pod.uid, container: place ?? null }, () => {
+    const result = registerAndMove(site, state, { pid, grant: pod.uid, container: place ?? null }, () => {
       if (cpus.isEmpty) {
         site.enforcer.shareAnyway(pid, state);
         site.enforcer.apply(state);
@@ -93,7 +92,7 @@ async function withBinding(
   commit: EnforcedCommit,
 ): Promise<PodAssignment> {
   if (!group) return pod;
-  const outcome = new Map([[group.container, group.bindMemory() ?? null]]);
+  const outcome = new Map([[group.container, group.memory.bind() ?? null]]);
   const next = withMemoryRefusals(state, new Map([[pod.uid, outcome]]));
   if (next === state) return pod;
   await commit(next, true);
@@ -139,8 +138,7 @@ export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid:
 function registerAndMove<T>(
   { enforcer }: Site,
   state: Assignments,
-  pid: number,
-  attached: Pick<ProcessEntry, 'grant' | 'container'>,
+  { pid, ...attached }: Pick<ProcessEntry, 'pid' | 'grant' | 'container'>,
   move: () => T,
 ): T {
   const registry = enforcer.members?.registry;

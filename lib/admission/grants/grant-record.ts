@@ -1,35 +1,19 @@
 // GrantRecord: a grant as it is on record, for the handles of this environment.
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
+import { memoryOf, nodesOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
 import { inheritedLock, isStartedBy } from '../../enforcement/members/descent.js';
 import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-binding.js';
 import type { PinResult } from '../../machine/affinity.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { QuietOutcome } from '../../quiet/outcome.js';
-import { vacateOf } from '../../threads/vacate.js';
 import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
 
-// Grants that this environment is releasing. Once its threads have left, none may go there again.
-const endingGrants = () => new Set<string>();
-
-/** Runs what ends a grant. Until that settles, {@link GrantRecord.check} throws. */
-export async function whileEnding<T>(
-  { ledger }: Site,
-  { uid }: PodAssignment,
-  action: () => Promise<T>,
-): Promise<T> {
-  const all = ledger.registry.of(endingGrants);
-  all.add(uid);
-  try {
-    return await action();
-  } finally {
-    all.delete(uid);
-  }
-}
+/** Grants that this environment is releasing: {@link GrantRecord.check} throws. */
+export const endingGrants = () => new Set<string>();
 
 /** @throws ERR_SIMULATED_MACHINE */
 export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
@@ -44,11 +28,6 @@ export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
 export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
   if (pod.enforcement.target === null) return undefined;
   return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
-}
-
-/** How the threads of this process leave a grant. */
-export function vacateGrant(site: Site, pod: PodAssignment) {
-  return vacateOf(site.topology, groupOf(site, pod), pod);
 }
 
 export class GrantRecord {
@@ -103,6 +82,16 @@ export class GrantRecord {
   #find(): PodAssignment | undefined {
     const { ledger } = this.site;
     return findGrant(assignmentsOf(this.site, ledger.read()), this.pod);
+  }
+
+  get uid(): string {
+    return this.pod.uid;
+  }
+
+  /** The NUMA nodes of the booked memory, else those of `cpus`. */
+  memoryNodesNear(cpus: CpuSet): NodeSet {
+    const booked = nodesOf(memoryOf(this.look()));
+    return booked.isEmpty ? this.site.topology.nodesOf(cpus) : booked;
   }
 
   /** The CPUs that the grant runs on. */

@@ -5,10 +5,10 @@ import { cpusNow } from '../../account/cpus-now.js';
 import { sharedPool, universe } from '../../account/pools.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import { openBirth } from '../../births/birth.js';
 import { affinity } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { identifyProcess } from '../../processes/process-identity.js';
+import { openBirth } from '../../threads/birth.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 
@@ -26,7 +26,7 @@ export function startShared(site: Site, start: () => ChildProcess): Promise<Chil
     if (child.pid === undefined) return child;
     try {
       members.registry.addProcess(child.pid);
-      if (choice) members.noteChoice(child.pid, choice);
+      if (choice) members.learnChoice(child.pid, choice);
       site.enforcer.shareAnyway(child.pid, state);
       site.enforcer.apply(state);
     } catch (error) {

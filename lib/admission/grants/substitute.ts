@@ -80,9 +80,9 @@ export async function substituteLostCpus<T>(
     if (!findGrant(state, grant)) site.ledger.registry.of(revocations).delete(grant.uid);
     return undefined;
   }
-  const { lost, error, ...outlook } = substituted(site, state, pod, defaults);
+  const outlook = substituted(site, state, pod, defaults);
   if (outlook.pod !== pod) return carryOut(site, grant, defaults, threads);
-  return revoke(site, state, pod, lost, error, threads);
+  return revoke(site, state, outlook, threads);
 }
 
 /** The grant on record, unless it is about to change. */
@@ -95,9 +95,7 @@ function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment |
 function revoke<T>(
   site: Site,
   state: Assignments,
-  pod: PodAssignment,
-  lost: CpuSet,
-  error: NumalignError | null,
+  { pod, lost, error }: Outlook,
   threads: GrantThreads<T>,
 ): Substitution<T> | undefined {
   const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
@@ -126,7 +124,7 @@ function carryOut<T>(
     const before = heldGrant(site, state, grant);
     const { pod, lost, error } = substituted(site, state, before, defaults);
     // Another process was faster, or the CPUs are back.
-    if (pod === before) return revoke(site, state, before, lost, error, threads);
+    if (pod === before) return revoke(site, state, { pod, lost, error }, threads);
     const present = cpusNow(site.topology);
     const [cpus, after] = [runningCpus(before), runningCpus(pod)];
     const left = cpus.intersection(present.online);
@@ -142,7 +140,7 @@ function carryOut<T>(
       }
     } catch (failure) {
       if (!(failure instanceof NumalignError)) throw failure;
-      return revoke(site, state, before, lost, failure, threads);
+      return revoke(site, state, { pod: before, lost, error: failure }, threads);
     }
     try {
       await commit(next, true);
@@ -177,13 +175,14 @@ const cpusToLeave = (pod: PodAssignment, { kubelet }: Assignments): CpuSet =>
 function substituted(site: Site, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
   const cpus = runningCpus(pod);
   const lost = cpus.difference(onlineCpus(site.topology)).union(cpus.intersection(cpusToLeave(pod, state)));
+  const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   let now = pod;
   let error: NumalignError | null = null;
   for (let i = 0; i < pod.containers.length; i++) {
     const container = now.containers[i]!;
     if (!container.cpus.intersects(lost)) continue;
     try {
-      const allocation = allocationFor(site, replacePod(state, now), now, container, defaults);
+      const allocation = allocationFor(site, replacePod(state, now), now, { container, placement });
       now = withAllocation(now, container, allocation);
     } catch (failure) {
       if (!(failure instanceof Refusal)) throw failure;
@@ -201,14 +200,12 @@ function allocationFor(
   { topology, resources }: Site,
   state: Assignments,
   pod: PodAssignment,
-  container: ContainerAssignment,
-  defaults: Placement,
+  { container, placement }: { readonly container: ContainerAssignment; readonly placement: Placement },
 ): CpuAllocation {
   const now = cpusNow(topology, state.pods);
   // CPUs that the kubelet took count as offline.
   const taken = cpusToLeave(pod, state);
   const present = taken.isEmpty ? now : { ...now, online: now.online.difference(taken) };
-  const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   const { name, kind, cpus, held, memory, devices } = container;
   const nodes = container.hint.nodes ?? topology.nodesOf(cpus);
   // An aligned container must stay aligned: its memory and devices do not move.

@@ -106,16 +106,6 @@ function countL3Groups(cpus: CpuSet | undefined, { l3Groups }: Topology): number
   return l3Groups.filter((group) => group.cpus.intersects(cpus)).length;
 }
 
-/** {@link traced} for the end of a grant; `action` may resolve with true if children keep it. */
-export function tracedRelease<T>(site: Source, pod: PodAssignment, action: () => Promise<T>): Promise<T> {
-  return traced('release', site, action, ({ value }) => ({
-    uid: pod.uid,
-    name: pod.name,
-    cpus: presentCpus(pod).toString(),
-    handedOver: value === true,
-  }));
-}
-
 function pinResultsOf(
   result: PinResult | PlaceThreadsResult | ChildProcess | Attachment,
 ): readonly PinResult[] {
@@ -129,12 +119,11 @@ function pinResultsOf(
 export function tracedApply<
   T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>,
 >(
-  site: Source,
-  grant: { readonly uid: string; readonly cpus: CpuSet },
+  grant: { readonly site: Source; readonly uid: string; readonly cpus: CpuSet },
   action: ApplyAction,
   apply: () => T,
 ): T {
-  return traced('apply', site, apply, ({ value }) => {
+  return traced('apply', grant.site, apply, ({ value }) => {
     const result = value as PinResult | PlaceThreadsResult | ChildProcess | Attachment | undefined;
     const pins = result === undefined ? [] : pinResultsOf(result);
     const total = (what: 'moved' | 'unmovable') =>

@@ -8,12 +8,26 @@ import { replacePod } from '../../account/pod-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { until } from '../../state/until.js';
-import type { Vacate } from '../../threads/vacate.js';
+import { hasChild } from '../../threads/children.js';
+import { leaveGrant } from '../../threads/vacate.js';
 import { publishError } from '../diagnostics.js';
 import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
+
+/** A grant that {@link Grant.transfer} hands over. */
+export interface Transfer {
+  /** For {@link Manager.takeOver}. Every process that has the token can take the grant. */
+  readonly token: string;
+  /**
+   * Resolves with true when the successor has the grant and the threads of this process have left;
+   * with false once no process can take it any more.
+   */
+  readonly accepted: Promise<boolean>;
+  /** Withdraws the token. Resolves with false if it is too late. */
+  cancel(): Promise<boolean>;
+}
 
 /**
  * Records a token. The process that presents it becomes the owner.
@@ -45,12 +59,6 @@ export function withdraw(site: Site, { uid }: PodAssignment, token: string): Pro
   });
 }
 
-/** How the process that hands a grant over leaves it. */
-export interface Departure<T> extends Vacate<T, unknown> {
-  /** True if all that this process runs on the CPUs can leave. */
-  canLeave(): boolean;
-}
-
 // Tokens that this environment presents itself: such a grant keeps its owner.
 const presentedTokens = () => new Set<string>();
 
@@ -69,29 +77,25 @@ async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
  * Waits until a process presents the token, then leaves. Resolves with true then, and with false
  * once no process can present it any more.
  */
-export function awaitSuccessor<T>(
-  site: Site,
-  { uid, owner }: PodAssignment,
-  token: string,
-  departure: Departure<T>,
-): Promise<boolean> {
-  const { ledger } = site;
+export function awaitSuccessor(site: Site, grant: PodAssignment, token: string): Promise<boolean> {
+  const { ledger, topology } = site;
+  const { uid, owner } = grant;
   const look = () => {
     const pod = findPod(assignmentsOf(site, ledger.read()), uid);
     if (pod?.transfer === token) return undefined;
     if (pod?.formerOwner !== owner.uuid) return ledger.registry.of(presentedTokens).delete(token);
-    if (!departure.canLeave()) return undefined;
+    if (hasChild(ledger, uid)) return undefined;
     return transact(site, undefined, async (state, commit) => {
-      const moved = departure.leave(sharedPool(state, cpusNow(site.topology)));
+      const left = leaveGrant(site, state.settings, grant, sharedPool(state, cpusNow(topology)));
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));
       } catch (error) {
-        departure.comeBack(moved);
+        left.comeBack();
         throw error;
       }
       try {
-        site.enforcer.apply(state, departure.threads(moved));
+        site.enforcer.apply(state, left.threads);
       } catch (error) {
         // The CPUs belong to the successor. The next change gives threads what they had chosen.
         publishError(site, 'apply', error);

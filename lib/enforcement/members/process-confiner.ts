@@ -16,6 +16,15 @@ import { mayVouch, readMemberFile } from './member-file.js';
 import { decodeMasks, encodeMasks, type Masks, unpinnedOf, withUnpinned } from './member-masks.js';
 import { attachedCpus, isDone, type Process } from './member-processes.js';
 
+interface ConfineOptions {
+  /** The files in members/. */
+  readonly names: readonly string[];
+  /** Only takes CPUs from masks. */
+  readonly onlyNarrow?: boolean;
+  /** What its threads have chosen, where that is known otherwise than from the record. */
+  readonly choices?: readonly NativeMemberChoice[] | undefined;
+}
+
 const NOTHING_DONE: Outcome = { moved: 0 };
 
 /** Everything that changes something REQUIRES the state's lock, except for this process. */
@@ -46,7 +55,7 @@ export class ProcessConfiner {
   }
 
   /** Records what the only thread of a process has chosen. */
-  note(process: ProcessIdentity, thread: NativeMemberThread): void {
+  learn(process: ProcessIdentity, thread: NativeMemberThread): void {
     const name = processName(process);
     this.#folder.replace(`${name}${MASKS}`, encodeMasks(name, [thread]));
   }
@@ -55,9 +64,7 @@ export class ProcessConfiner {
   plan(
     process: Process,
     { all, pods, granted, rightfulCpus, unpinned, cpusetOf, taken: allTaken, pool: allPool }: Confinement,
-    names: readonly string[],
-    onlyNarrow: boolean,
-    choices?: readonly NativeMemberChoice[],
+    { names, onlyNarrow = false, choices }: ConfineOptions,
   ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
@@ -115,14 +122,8 @@ export class ProcessConfiner {
   }
 
   /** Records what its threads have chosen, moves them, and reads back. */
-  confine(
-    process: Process,
-    confinement: Confinement,
-    names: readonly string[],
-    onlyNarrow: boolean,
-    choices?: readonly NativeMemberChoice[],
-  ): Outcome {
-    const plan = this.plan(process, confinement, names, onlyNarrow, choices);
+  confine(process: Process, confinement: Confinement, options: ConfineOptions): Outcome {
+    const plan = this.plan(process, confinement, options);
     if (!plan) return NOTHING_DONE;
     const { file, before, known, planned, move } = plan;
     const isInTheWay = ({ cpus }: { cpus: CpuSet['words'] }) => {

@@ -94,7 +94,10 @@ export class SharedMembers implements StatePart {
       unpinned: [],
       cpusetOf: () => undefined,
     };
-    return this.#confiner.confine(self, confinement, this.#folder.list(), true).reason === undefined;
+    return (
+      this.#confiner.confine(self, confinement, { names: this.#folder.list(), onlyNarrow: true }).reason ===
+      undefined
+    );
   }
 
   /** The living members, each once. Only looks, and needs no lock. */
@@ -118,7 +121,7 @@ export class SharedMembers implements StatePart {
    * `cpusetOf`: the CPUs that a process may choose from now. A thread that may use all of them is
    * taken to have chosen `all`, the CPUs that are not isolated.
    */
-  choices(
+  learnChoices(
     { registered: members }: PresentMembers,
     { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
     cpusetOf: (pid: number) => CpuSet | undefined,
@@ -166,7 +169,7 @@ export class SharedMembers implements StatePart {
     for (const { member, names: registrations, process, reason } of unconfined(all, isConfined)) {
       byMask++;
       const result: Outcome = process
-        ? this.#confiner.confine(process, confinement, names, false, choices.get(process.pid))
+        ? this.#confiner.confine(process, confinement, { names, choices: choices.get(process.pid) })
         : { moved: 0, reason };
       if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
       else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
@@ -176,7 +179,7 @@ export class SharedMembers implements StatePart {
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
       const threads = process && choices.get(process.pid);
       if (!threads?.some(({ isFree }) => !isFree)) continue;
-      this.#confiner.confine(process!, confinement, names, false, threads);
+      this.#confiner.confine(process!, confinement, { names, choices: threads });
     }
     return { stuck, refused, byMask };
   }
@@ -192,12 +195,12 @@ export class SharedMembers implements StatePart {
     let [count, byMask] = [0, 0];
     for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
       byMask++;
-      const plan = process && this.#confiner.plan(process, confinement, names, false)?.planned;
+      const plan = process && this.#confiner.plan(process, confinement, { names })?.planned;
       if (!process || plan?.isRefused) continue;
       count++;
       const threads = plan?.moved ?? 0;
       if (threads === 0) continue;
-      const repair = () => this.#confiner.confine(process, confinement, names, false);
+      const repair = () => this.#confiner.confine(process, confinement, { names });
       found.push({ member, process, threads, repair });
     }
     return { checked: count, byMask, found };
@@ -212,9 +215,9 @@ export class SharedMembers implements StatePart {
    * Records the choice of a process that was just started with another mask: its threads would
    * choose `chosen`.
    */
-  noteChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
+  learnChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
     const process = identifyProcess(pid);
-    if (process) this.#confiner.note(process, { ...choice, tid: pid });
+    if (process) this.#confiner.learn(process, { ...choice, tid: pid });
   }
 
   /**

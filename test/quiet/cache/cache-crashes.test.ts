@@ -94,7 +94,7 @@ class Machine {
       this.state = committed;
       this.#note();
     };
-    await commitEnforced(this.#site, this.state, next, commit, options);
+    await commitEnforced(this.#site, { before: this.state, wanted: next, commit }, options);
   }
 
   /** Like an opener. */

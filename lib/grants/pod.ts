@@ -1,23 +1,23 @@
 // Pod: the containers that Manager.admit has placed, until released.
 import { type InspectOptions, inspect } from 'node:util';
-import type { PodAssignment, PodBooking } from './account/pod-assignment.js';
-import type { Admission } from './admission/admit.js';
-import { type Attachment, type AttachOptions, attachProcess } from './admission/grants/attachment.js';
-import { GrantRecord } from './admission/grants/grant-record.js';
-import { markStarted } from './admission/grants/held-grant.js';
-import { setOwner } from './admission/grants/ownership.js';
-import { tracedApply } from './admission/grants/traced.js';
-import { flagsNow } from './admission/on-record.js';
-import { type PodContainer, podContainer } from './admission/pod-container.js';
-import type { Site } from './admission/site.js';
-import type { Warning } from './admission/warnings.js';
-import { NumalignError } from './base/errors.js';
-import type { Flag } from './decision/flags/flags.js';
-import type { MemoryBinding } from './enforcement/memory-binding.js';
-import { releaseGrant } from './grants/release-grant.js';
-import { type LastingOwner, parseLastingOwner } from './input/owner.js';
-import { CpuSet } from './machine/cpu-set.js';
-import type { QuietOutcome } from './quiet/outcome.js';
+import type { PodAssignment, PodBooking } from '../account/pod-assignment.js';
+import type { Admission } from '../admission/admit.js';
+import { type Attachment, type AttachOptions, attachProcess } from '../admission/grants/attachment.js';
+import { GrantRecord } from '../admission/grants/grant-record.js';
+import { markStarted } from '../admission/grants/held-grant.js';
+import { setOwner } from '../admission/grants/ownership.js';
+import { tracedApply } from '../admission/grants/traced.js';
+import { flagsNow } from '../admission/on-record.js';
+import { type PodContainer, podContainer } from '../admission/pod-container.js';
+import type { Site } from '../admission/site.js';
+import type { Warning } from '../admission/warnings.js';
+import { NumalignError } from '../base/errors.js';
+import type { Flag } from '../decision/flags/flags.js';
+import type { MemoryBinding } from '../enforcement/memory-binding.js';
+import { type LastingOwner, parseLastingOwner } from '../input/owner.js';
+import { CpuSet } from '../machine/cpu-set.js';
+import type { QuietOutcome } from '../quiet/outcome.js';
+import { release } from './release.js';
 
 /**
  * An admitted pod; {@link Manager.admit} and {@link Manager.pod} make it. `await using` releases
@@ -99,8 +99,8 @@ export class Pod {
     const match = this.containers.find((container) => container.name === name);
     if (match) {
       const attach = (pid: number, options: AttachOptions = {}) =>
-        tracedApply(this.#site, { uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
-          attachProcess(this.#site, this.#pod, name, pid, options),
+        tracedApply({ site: this.#site, uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
+          attachProcess(this.#site, { grant: this.#pod, container: name }, pid, options),
         );
       return { ...match, attach };
     }
@@ -137,7 +137,7 @@ export class Pod {
    * @throws ERR_UNKNOWN_GRANT if it was released before; ERR_OWNER_ALIVE
    */
   async release(): Promise<void> {
-    await releaseGrant(this.#site, this.#pod);
+    await release(this.#site, this.#pod);
   }
 
   /** As {@link release}; a second release is not an error here. */

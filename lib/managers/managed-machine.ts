@@ -1,30 +1,25 @@
-// MachineManager: the machine's settings, shared members, devices and other resources, and its
-// upkeep.
+// ManagedMachine: what a manager does for the machine as a whole: its settings, shared members,
+// devices and other resources, and its upkeep.
 import type { ChildProcess } from 'node:child_process';
+import { cpusNow } from '../account/cpus-now.js';
 import { publishError } from '../admission/diagnostics.js';
 import { startShared } from '../admission/grants/shared-child.js';
 import type { SharedGroup } from '../admission/grants/shared-group.js';
 import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
 import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
-import { BLIND_MS } from '../admission/manager-watch.js';
+import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
-import type { Warning } from '../admission/warnings.js';
 import { checkOptions } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
 import { retry } from '../base/notices/backoff.js';
 import { callListeners } from '../base/notices/listeners.js';
 import { turnIfDue } from '../base/steps.js';
-import {
-  checkPreferredAllocation,
-  type DeviceResource,
-  type PreferredAllocation,
-} from '../decision/devices/device-resources.js';
+import { checkPreferredAllocation, type PreferredAllocation } from '../decision/devices/device-resources.js';
 import type { HintProvider } from '../decision/hints/hint-provider.js';
-import type { Settings } from '../decision/machine-settings.js';
+import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { followCpus } from '../elastic/adjuster.js';
 import type { ReconcileReport } from '../enforcement/drift.js';
-import type { Config } from '../input/config.js';
 import { type DeviceSelection, parseDevices } from '../input/devices.js';
 import type { MachineOptions } from '../input/machine-options.js';
 import { checkSignal } from '../input/request.js';
@@ -34,9 +29,8 @@ import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/reco
 import { configure } from '../opening/configure.js';
 import { leavePool } from '../opening/pool-membership.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
-import type { Lifetime } from './lifetime.js';
-import { lookAgain, report } from './manager-emitter.js';
-import { ManagerView } from './manager-view.js';
+import type { ManagerEmitter } from './manager-events.js';
+import type { ManagerParts } from './manager-parts.js';
 
 /** The options of {@link Manager.registerDevices}. */
 export interface DeviceOptions {
@@ -48,59 +42,49 @@ export interface DeviceOptions {
   preferredAllocation?: PreferredAllocation;
 }
 
-/** What a manager is made of. */
-export interface ManagerParts {
-  readonly config: Config;
-  readonly site: Site;
-  readonly resources: Map<string, DeviceResource>;
-  readonly lifetime: Lifetime;
-  /** The warnings of opening it. */
-  readonly openingWarnings: readonly Warning[];
-}
-
 // In 51 seconds.
 const RECLAIM_ATTEMPTS = 11;
 
-/** The part of a {@link Manager} that serves the machine as a whole. */
-export class MachineManager extends ManagerView {
+/** Serves the machine as a whole: see {@link Manager}. */
+export class ManagedMachine {
   readonly #parts: ManagerParts;
   readonly #reconciling: Reconciling;
+  /** Ends the upkeep. */
+  readonly end: () => void;
 
-  /** Use {@link openManager}. */
-  constructor(parts: ManagerParts) {
-    const { config, site, lifetime, openingWarnings } = parts;
+  /** `emitter` emits what the upkeep finds. */
+  constructor(parts: ManagerParts, emitter: ManagerEmitter) {
+    const { config, site, watch } = parts;
     const { ledger } = site;
-    const endOwnerWatch = ledger.watchOwners(
-      () => takeBack(parts),
-      (error) => report(this, error),
-    );
-    super({
-      ...{ site, lifetime, openingWarnings },
-      placement: config.placement,
-      sharedMembers: () => site.enforcer.members?.list() ?? [],
-      reclaim: async () => reclaim(site),
-      // Frequent reconciling reports changes of the CPUs itself.
-      isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
-      release: () => {
-        endReconciling();
-        leavePool(site);
-        endOwnerWatch();
-      },
-    });
     this.#parts = parts;
+    const fail = (error: Error) => callListeners(emitter, 'error', error);
     this.#reconciling = {
-      ...{ site, placement: config.placement, periodMs: config.reconcilePeriodMs },
+      site,
+      placement: config.placement,
+      periodMs: config.reconcilePeriodMs,
       looked: () => {
-        lookAgain(this);
+        watch.lookSoon();
         lookForRoom(site);
       },
-      drifted: (drift) => callListeners(this, 'drift', drift),
-      hotplugged: (hotplug) => callListeners(this, 'hotplug', hotplug),
-      failed: (error) => callListeners(this, 'error', error),
+      drifted: (drift) => callListeners(emitter, 'drift', drift),
+      hotplugged: (hotplug) => callListeners(emitter, 'hotplug', hotplug),
+      failed: fail,
     };
+    const endOwnerWatch = ledger.watchOwners(
+      () => takeBack(parts),
+      (error) => {
+        publishError(site, 'watch', error);
+        fail(error);
+      },
+    );
     const endReconciling = site.topology.isSimulated
       ? () => {}
       : Reconciler.of(ledger).attach(this.#reconciling);
+    this.end = () => {
+      endReconciling();
+      leavePool(site);
+      endOwnerWatch();
+    };
   }
 
   // The manager shares one site with its grants, so that all see its changes.
@@ -116,7 +100,8 @@ export class MachineManager extends ManagerView {
    */
   async configure(options: MachineOptions): Promise<Settings> {
     await configure(this.#site, this.#parts.config, options);
-    return this.settings();
+    const { settings, pods } = assignmentsOf(this.#site, this.#site.ledger.read());
+    return settingsNow(settings, cpusNow(this.#site.topology, pods));
   }
 
   /**
@@ -127,14 +112,14 @@ export class MachineManager extends ManagerView {
    * @throws ERR_INVALID_OPTION
    */
   registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
-    const { lifetime, resources } = this.#parts;
-    lifetime.check();
+    const { resources, watch } = this.#parts;
+    const { topology } = this.#site;
     const { preferredAllocation } = checkOptions(options, ['preferredAllocation'], 'registerDevices');
-    const devices = parseDevices(selection, this.topology, resource);
+    const devices = parseDevices(selection, topology, resource);
     const before = resources.get(resource)?.preferredAllocation;
     const callback = checkPreferredAllocation(preferredAllocation) ?? before;
     resources.set(resource, { name: resource, devices, preferredAllocation: callback });
-    lookAgain(this);
+    watch.lookSoon();
   }
 
   /**

@@ -3,8 +3,8 @@
 // instruction.
 import { native } from '../base/native.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import type { GrantedThreads } from '../threads/granted-threads.js';
-import { preferNodes } from '../threads/memory.js';
+import type { GrantedThreads } from './granted-threads.js';
+import { preferNodes } from './memory.js';
 
 /** The memory nodes and cgroup of a birth; default: those of this thread. */
 type BirthPlace = Partial<Pick<GrantedThreads, 'memoryNodes' | 'group'>>;

@@ -3,10 +3,10 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { bornOn, isBirthOpen, openBirth, openTrial } from '../../lib/births/birth.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet } from '../../lib/index.js';
-import { ALL, EVERYTHING } from '../threads/everything.js';
+import { bornOn, isBirthOpen, openBirth, openTrial } from '../../lib/threads/birth.js';
+import { ALL, EVERYTHING } from './everything.js';
 
 const mine = () => [readFileSync('/proc/thread-self/comm', 'utf8'), String(affinity())];
 const maskOfChild = () =>

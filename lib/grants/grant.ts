@@ -1,52 +1,57 @@
 // Grant: exclusive CPUs of one owner, until their release.
-import type { PodAssignment } from './account/pod-assignment.js';
-import type { Admission } from './admission/admit.js';
-import { checkRealMachine, GrantRecord, vacateGrant, whileEnding } from './admission/grants/grant-record.js';
-import { handOver } from './admission/grants/release.js';
-import { resize } from './admission/grants/resize.js';
-import { tracedApply, tracedRelease } from './admission/grants/traced.js';
-import { awaitSuccessor, offer, withdraw } from './admission/grants/transfer.js';
-import type { Site } from './admission/site.js';
-import type { GrantAudit } from './audit/account.js';
-import type { AuditOptions } from './audit/audit-options.js';
-import { auditGrant } from './audit/grant-audits.js';
-import { invalidOption } from './base/check-options.js';
-import { NumalignError } from './base/errors.js';
-import { endGrant, onGrantEnd } from './grants/grant-end.js';
-import { GrantPools } from './grants/grant-pools.js';
-import { releaseGrant } from './grants/release-grant.js';
-import type { Placement } from './input/placement.js';
-import { parseResize, type ResizeOptions } from './input/resize.js';
-import type { PinResult } from './machine/affinity.js';
-import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from './moves/move-event.js';
-import { checkNoChild, hasChild } from './threads/children.js';
-import { threadsOf } from './threads/followers.js';
-import { followMemory } from './threads/memory.js';
-import { NOTHING_MOVED } from './threads/vacate.js';
-
-/** A grant that {@link Grant.transfer} hands over. */
-export interface Transfer {
-  /** For {@link Manager.takeOver}. Every process that has the token can take the grant. */
-  readonly token: string;
-  /**
-   * Resolves with true when the successor has the grant and the threads of this process have left;
-   * with false once no process can take it any more.
-   */
-  readonly accepted: Promise<boolean>;
-  /** Withdraws the token. Resolves with false if it is too late. */
-  cancel(): Promise<boolean>;
-}
-
-/** For the package's own modules: calls `action` once this process no longer has the grant. */
-export let onceEnded: (grant: Grant, action: () => void) => void;
+import type { ChildProcess } from 'node:child_process';
+import type { Worker } from 'node:worker_threads';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import type { Admission } from '../admission/admit.js';
+import type { Attachment, AttachOptions } from '../admission/grants/attachment.js';
+import { checkRealMachine, GrantRecord } from '../admission/grants/grant-record.js';
+import { resize } from '../admission/grants/resize.js';
+import { tracedApply } from '../admission/grants/traced.js';
+import { awaitSuccessor, offer, type Transfer, withdraw } from '../admission/grants/transfer.js';
+import type { Site } from '../admission/site.js';
+import type { GrantAudit } from '../audit/account.js';
+import type { AuditOptions } from '../audit/audit-options.js';
+import { auditGrant } from '../audit/grant-audits.js';
+import { invalidOption } from '../base/check-options.js';
+import { type ErrorCode, NumalignError } from '../base/errors.js';
+import type { ExecOptions } from '../children/execution.js';
+import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from '../children/spawn.js';
+import type { Placement } from '../input/placement.js';
+import { parseResize, type ResizeOptions } from '../input/resize.js';
+import type { Quantity } from '../input/values/quantity.js';
+import type { PinResult } from '../machine/affinity.js';
+import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from '../moves/move-event.js';
+import type { PoolOptions, PoolPlace } from '../pools/pool-options.js';
+import type { PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
+import type { BufferOptions } from '../threads/buffers.js';
+import { checkNoChild } from '../threads/children.js';
+import { threadsOf } from '../threads/followers.js';
+import { followMemory } from '../threads/memory.js';
+import type { MemoryPlacement } from '../threads/memory-placement.js';
+import type { GrantPinOptions, GrantPinResult } from '../threads/pin.js';
+import type { PlaceThreadsOptions, PlaceThreadsResult } from '../threads/placement.js';
+import type { PrewarmOptions } from '../threads/pool.js';
+import type { ScheduleOptions, ThreadScheduling } from '../threads/scheduling.js';
+import { NOTHING_MOVED } from '../threads/vacate.js';
+import type { GrantWorkerOptions } from '../threads/worker.js';
+import type { GrantPart } from './grant-part.js';
+import { GrantProcesses } from './grant-processes.js';
+import { GrantThreads } from './grant-threads.js';
+import { GrantView } from './grant-view.js';
+import { forgetGrant, handOver, release } from './release.js';
 
 /**
  * Exclusive CPUs of one owner, with their memory and devices; {@link Manager.acquire} makes it.
  * `await using` releases it. See docs/grants.md.
  */
-export class Grant extends GrantPools {
+export class Grant
+  extends GrantView
+  implements Pick<GrantThreads, keyof GrantThreads>, Pick<GrantProcesses, keyof GrantProcesses>
+{
   readonly #placement: Placement;
   readonly #record: GrantRecord;
+  readonly #threads: GrantThreads;
+  readonly #processes: GrantProcesses;
 
   /** Use {@link Manager.acquire}. */
   constructor(
@@ -59,10 +64,76 @@ export class Grant extends GrantPools {
     super(record, warnings, explanation);
     this.#placement = placement;
     this.#record = record;
+    this.#threads = new GrantThreads(record);
+    this.#processes = new GrantProcesses(record, this);
   }
 
-  static {
-    onceEnded = (grant, action) => onGrantEnd(grant.#record.site, grant.uid, action);
+  pin(options?: GrantPinOptions): GrantPinResult {
+    return this.#threads.pin(options);
+  }
+
+  part(name: string): GrantPart {
+    return this.#threads.part(name);
+  }
+
+  unpin(): Promise<PinResult> {
+    return this.#threads.unpin();
+  }
+
+  placeThreads(options?: PlaceThreadsOptions): Promise<PlaceThreadsResult> {
+    return this.#threads.placeThreads(options);
+  }
+
+  prewarmPool(options?: PrewarmOptions): Promise<PinResult> {
+    return this.#threads.prewarmPool(options);
+  }
+
+  worker(filename: string | URL, options?: GrantWorkerOptions): Worker {
+    return this.#threads.worker(filename, options);
+  }
+
+  schedule(options: ScheduleOptions): ThreadScheduling {
+    return this.#threads.schedule(options);
+  }
+
+  buffer(bytes: Quantity, options?: BufferOptions): Buffer {
+    return this.#threads.buffer(bytes, options);
+  }
+
+  memoryPlacement(buffer?: ArrayBufferView | ArrayBufferLike): MemoryPlacement {
+    return this.#threads.memoryPlacement(buffer);
+  }
+
+  placeWorkers(options?: PlaceWorkersOptions): Promise<WorkerPlacement> {
+    return this.#threads.placeWorkers(options);
+  }
+
+  poolOptions<Package extends keyof PoolOptions>(name: Package, options?: PoolPlace): PoolOptions[Package] {
+    return this.#threads.poolOptions(name, options);
+  }
+
+  spawn(command: string, args?: Arguments<GrantSpawnOptions>, options?: GrantSpawnOptions): ChildProcess {
+    return this.#processes.spawn(command, args, options);
+  }
+
+  fork(
+    modulePath: string | URL,
+    args?: Arguments<GrantForkOptions>,
+    options?: GrantForkOptions,
+  ): ChildProcess {
+    return this.#processes.fork(modulePath, args, options);
+  }
+
+  startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
+    return this.#processes.startChild(start);
+  }
+
+  exec(command: string, args?: readonly string[], options?: ExecOptions): never {
+    return this.#processes.exec(command, args, options);
+  }
+
+  attach(pid: number, options?: AttachOptions): Promise<Attachment> {
+    return this.#processes.attach(pid, options);
   }
 
   /**
@@ -86,7 +157,7 @@ export class Grant extends GrantPools {
     const { site, pod: before } = this.#record;
     if (request.cpu !== undefined && before.elastic)
       invalidOption('cpu', options.cpu, 'left out for a grant that grows and shrinks by itself');
-    return tracedApply(site, this, 'resize', async () => {
+    return tracedApply(this.#record, 'resize', async () => {
       const { pod, followed } = await resize(
         site,
         before,
@@ -96,7 +167,8 @@ export class Grant extends GrantPools {
       );
       this.#record.pod = pod;
       followMemory(this.uid, this.memoryNodes);
-      if (this.#record.group?.hasMemoryNodes) this.#record.group.setMemoryNodes(this.memoryNodes);
+      const memory = this.#record.group?.memory;
+      if (memory?.isStrict) memory.restrict(this.memoryNodes);
       return followed ?? NOTHING_MOVED;
     });
   }
@@ -143,13 +215,10 @@ export class Grant extends GrantPools {
     const { site, pod } = this.#record;
     checkNoChild(site.ledger, pod, 'handed over');
     const token = await offer(site, pod);
-    const accepted = awaitSuccessor(site, pod, token, {
-      ...vacateGrant(site, pod),
-      canLeave: () => !hasChild(site.ledger, pod.uid),
-    }).then((hasLeft) => {
+    const accepted = awaitSuccessor(site, pod, token).then((hasLeft) => {
       if (hasLeft) {
         this.#record.released = Promise.resolve(NOTHING_MOVED);
-        endGrant(site, pod);
+        forgetGrant(site, pod);
       }
       return hasLeft;
     });
@@ -169,10 +238,8 @@ export class Grant extends GrantPools {
     this.#record.checkUsable();
     const { site, pod } = this.#record;
     try {
-      const end = () => whileEnding(site, pod, () => handOver(site, pod, vacateGrant(site, pod)));
-      const isAlive = await tracedRelease(site, pod, end);
+      const isAlive = await handOver(site, pod);
       this.#record.released = Promise.resolve(NOTHING_MOVED);
-      endGrant(site, pod);
       return isAlive;
     } catch (error) {
       if (isOffTheRecord(error)) this.#record.released = Promise.resolve(NOTHING_MOVED);
@@ -187,21 +254,13 @@ export class Grant extends GrantPools {
    *   ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*, and the grant stays
    */
   release(): Promise<PinResult> {
-    this.#record.released ??= this.#release().catch((error) => {
+    this.#record.released ??= release(this.#record.site, this.#record.look()).catch((error) => {
+      // Another caller released it by its uid. The threads of this process have left.
+      if (isCode(error, 'ERR_UNKNOWN_GRANT')) return NOTHING_MOVED;
       this.#record.released = isOffTheRecord(error) ? Promise.resolve(NOTHING_MOVED) : undefined;
       throw error;
     });
     return this.#record.released;
-  }
-
-  async #release(): Promise<PinResult> {
-    try {
-      return await releaseGrant(this.#record.site, this.#record.look());
-    } catch (error) {
-      // Another caller released it by its uid. The threads of this process have left.
-      if (error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT') return NOTHING_MOVED;
-      throw error;
-    }
   }
 
   /** As {@link release}. */
@@ -222,7 +281,7 @@ export class Grant extends GrantPools {
   }
 }
 
+const isCode = (error: unknown, code: ErrorCode) => error instanceof NumalignError && error.code === code;
+
 // The CPUs are released, but a custom hint provider failed to release what it holds.
-function isOffTheRecord(error: unknown): boolean {
-  return error instanceof NumalignError && error.code === 'ERR_HINT_PROVIDER';
-}
+const isOffTheRecord = (error: unknown) => isCode(error, 'ERR_HINT_PROVIDER');

@@ -4,11 +4,11 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startWorker } from '../../lib/births/worker.js';
 import { affinity, threads } from '../../lib/entries/diagnostics.js';
 import { CpuSet } from '../../lib/index.js';
+import { startWorker } from '../../lib/threads/worker.js';
 import { thrownBy } from '../support/error-of.js';
-import { ALL, EVERYTHING, giveEverythingBack } from '../threads/everything.js';
+import { ALL, EVERYTHING, giveEverythingBack } from './everything.js';
 import { acquireCpu, firstMessage, PLAIN } from './workers.js';
 
 const mineName = () => readFileSync('/proc/thread-self/comm', 'utf8');

@@ -4,11 +4,10 @@ import type { ChildProcess } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { type InspectOptions, inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { type NumalignError, unlessRefused } from './base/errors.js';
-import { obstacleOf } from './base/refusal.js';
-import type { GrantWorkerOptions } from './births/worker.js';
-import { limitsOfProcess } from './cgroups/limits.js';
-import type { ChildVariables } from './children/child-variables.js';
+import { type NumalignError, unlessRefused } from '../base/errors.js';
+import { obstacleOf } from '../base/refusal.js';
+import { limitsOfProcess } from '../cgroups/limits.js';
+import type { ChildVariables } from '../children/child-variables.js';
 import {
   type Arguments,
   forkWith,
@@ -16,25 +15,26 @@ import {
   type GrantSpawnOptions,
   type Inheritance,
   spawnWith,
-} from './children/spawn.js';
-import type { Grant } from './grant.js';
-import { EmptyPart, NOT_MOVED, notPinned } from './grants/empty-part.js';
-import { parseConfig } from './input/config.js';
-import { type AcquireOptions, type AdmissionRequest, parseAcquire } from './input/request.js';
-import type { Quantity } from './input/values/quantity.js';
-import { CpuSet, NodeSet } from './machine/cpu-set.js';
-import type { GrantEvents } from './moves/move-event.js';
-import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from './pools/pool-options.js';
+} from '../children/spawn.js';
+import { parseConfig } from '../input/config.js';
+import { type AcquireOptions, type AdmissionRequest, parseAcquire } from '../input/request.js';
+import type { Quantity } from '../input/values/quantity.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { GrantEvents } from '../moves/move-event.js';
+import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from '../pools/pool-options.js';
 import {
   checkPlaceWorkers,
   type PlaceWorkersOptions,
   type WorkerPlacement,
-} from './pools/worker-placement.js';
-import { type BufferOptions, checkBuffer, parseBuffer } from './threads/buffers.js';
-import { memoryPlacement } from './threads/memory-placement.js';
-import { type GrantPinOptions, parsePin } from './threads/pin.js';
-import { checkPlaces, type PlaceThreadsOptions } from './threads/placement.js';
-import { checkPrewarm, type PrewarmOptions } from './threads/pool.js';
+} from '../pools/worker-placement.js';
+import { type BufferOptions, checkBuffer, parseBuffer } from '../threads/buffers.js';
+import { memoryPlacement } from '../threads/memory-placement.js';
+import { type GrantPinOptions, parsePin } from '../threads/pin.js';
+import { checkPlaces, type PlaceThreadsOptions } from '../threads/placement.js';
+import { checkPrewarm, type PrewarmOptions } from '../threads/pool.js';
+import type { GrantWorkerOptions } from '../threads/worker.js';
+import { EmptyPart, NOT_MOVED, notPinned } from './empty-part.js';
+import type { Grant } from './grant.js';
 
 /**
  * Options with `optional: true`: if there is no room, no access to the state or no addon, the call

@@ -3,10 +3,10 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { cpusWithin, type GrantedThreads, type ThreadPlace } from '../threads/granted-threads.js';
-import { parsePlace, SHARED, type ThreadCpus } from '../threads/placement.js';
-import { realTimeCpus } from '../threads/scheduling.js';
 import { bornOn } from './birth.js';
+import { cpusWithin, type GrantedThreads, type ThreadPlace } from './granted-threads.js';
+import { parsePlace, SHARED, type ThreadCpus } from './placement.js';
+import { realTimeCpus } from './scheduling.js';
 
 /** The options of {@link Grant.worker}. */
 export interface GrantWorkerOptions extends WorkerOptions {

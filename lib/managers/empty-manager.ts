@@ -1,9 +1,9 @@
 // EmptyManager: what a program gets in place of an optional manager that cannot be opened.
-import type { NumalignError } from './base/errors.js';
-import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
-import type { Grant } from './grant.js';
-import { parseConfig } from './input/config.js';
-import { type AcquireOptions, parseAcquire } from './input/request.js';
+import type { NumalignError } from '../base/errors.js';
+import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
+import type { Grant } from '../grants/grant.js';
+import { parseConfig } from '../input/config.js';
+import { type AcquireOptions, parseAcquire } from '../input/request.js';
 import type { Manager } from './manager.js';
 
 /**

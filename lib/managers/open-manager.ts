@@ -1,25 +1,27 @@
 // openManager: opens a machine, and the state that its processes share.
-import { cpusNow } from './account/cpus-now.js';
-import { grantWarnings, settingWarnings } from './admission/warnings.js';
-import { obstacleOf } from './base/refusal.js';
-import { turnIfDue } from './base/steps.js';
-import type { DeviceResource } from './decision/devices/device-resources.js';
-import { checkRecorded, firstState } from './decision/machine-settings.js';
-import { totalsOf } from './decision/memory/memory-tables.js';
-import type { Optional } from './empty-grant.js';
+import { cpusNow } from '../account/cpus-now.js';
+import { BLIND_MS, ManagerWatch } from '../admission/manager-watch.js';
+import { reclaim } from '../admission/transact.js';
+import { grantWarnings, settingWarnings } from '../admission/warnings.js';
+import { obstacleOf } from '../base/refusal.js';
+import { turnIfDue } from '../base/steps.js';
+import type { DeviceResource } from '../decision/devices/device-resources.js';
+import { checkRecorded, firstState } from '../decision/machine-settings.js';
+import { totalsOf } from '../decision/memory/memory-tables.js';
+import { SharedMembers } from '../enforcement/members/shared-members.js';
+import type { Optional } from '../grants/empty-grant.js';
+import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from '../input/config.js';
+import { checkPlacement } from '../input/placement.js';
+import { discover } from '../machine/discovery.js';
+import type { Topology } from '../machine/topology.js';
+import { prepare } from '../opening/prepare.js';
+import { deviceResources, openStore, readOnlySiteOf, siteOf } from '../opening/site.js';
+import { hasState } from '../state/folder/folder.js';
+import { ReadOnlyStore } from '../state/read-only-store.js';
 import { EmptyManager } from './empty-manager.js';
-import { SharedMembers } from './enforcement/members/shared-members.js';
-import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from './input/config.js';
-import { checkPlacement } from './input/placement.js';
-import { discover } from './machine/discovery.js';
-import type { Topology } from './machine/topology.js';
+import { Lifetime } from './lifetime.js';
 import { Manager } from './manager.js';
-import { Lifetime } from './managers/lifetime.js';
-import { ManagerView } from './managers/manager-view.js';
-import { prepare } from './opening/prepare.js';
-import { deviceResources, openStore, readOnlySiteOf, siteOf } from './opening/site.js';
-import { hasState } from './state/folder/folder.js';
-import { ReadOnlyStore } from './state/read-only-store.js';
+import { ManagerView } from './manager-view.js';
 
 /**
  * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,
@@ -86,7 +88,12 @@ async function open(config: Config, topology: Topology, resources: Resources): P
   try {
     const site = siteOf(config, topology, ledger, resources);
     const openingWarnings = Object.freeze(await prepare(site, config));
-    return new Manager({ config, site, resources, lifetime: new Lifetime(), openingWarnings });
+    const watch = new ManagerWatch(site, {
+      // Frequent reconciling reports changes of the CPUs itself.
+      isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
+      reclaim: async () => reclaim(site),
+    });
+    return new Manager({ config, site, resources, lifetime: new Lifetime(), watch, openingWarnings });
   } finally {
     endUse();
   }
@@ -111,18 +118,18 @@ function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resour
   const { assignments } = store.read();
   const now = cpusNow(topology, assignments.pods);
   checkRecorded(assignments, config, topology, now, store.path);
+  const site = readOnlySiteOf(topology, store, resources);
   return new ManagerView({
-    site: readOnlySiteOf(topology, store, resources),
+    site,
     placement: config.placement,
     lifetime: new Lifetime(),
+    watch: new ManagerWatch(site, { isBlind: true, reclaim: async () => {} }),
     openingWarnings: Object.freeze([
       ...settingWarnings(assignments, topology, now.online),
       ...grantWarnings(assignments, topology, resources, now),
     ]),
     sharedMembers: () =>
       store.lookInto('members', (folder, at) => new SharedMembers(folder, at).list()) ?? [],
-    isBlind: true,
-    reclaim: async () => {},
     release: () => store.close(),
   });
 }

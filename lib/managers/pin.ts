@@ -1,9 +1,9 @@
 // pin: puts threads of this process on CPUs that you name, or that it acquires.
-import { invalidOption } from './base/check-options.js';
-import type { EmptyGrant, Optional } from './empty-grant.js';
-import type { Grant } from './grant.js';
-import { type PinOptions, type PinResult, pinToCpus } from './machine/affinity.js';
-import type { CpuSet } from './machine/cpu-set.js';
+import { invalidOption } from '../base/check-options.js';
+import type { EmptyGrant, Optional } from '../grants/empty-grant.js';
+import type { Grant } from '../grants/grant.js';
+import { type PinOptions, type PinResult, pinToCpus } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { type PinAcquireOptions, pinToGrant } from './pin-to-grant.js';
 
 /**

@@ -1,14 +1,15 @@
 // pinToGrant: acquires CPUs for this process and pins it to them. The caller has nothing to close.
-import { checkOptions, invalidOption } from './base/check-options.js';
-import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
-import { type Grant, onceEnded } from './grant.js';
-import type { ManagerOptions } from './input/config.js';
-import { ACQUIRE_OPTIONS, type AcquireOptions } from './input/request.js';
-import { option } from './input/values/option-values.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
+import type { Grant } from '../grants/grant.js';
+import { onceEnded } from '../grants/release.js';
+import type { ManagerOptions } from '../input/config.js';
+import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/request.js';
+import { option } from '../input/values/option-values.js';
+import { pinMemory } from '../threads/memory.js';
+import type { PlaceThreadsOptions } from '../threads/placement.js';
 import type { Manager } from './manager.js';
 import { openManager } from './open-manager.js';
-import { pinMemory } from './threads/memory.js';
-import type { PlaceThreadsOptions } from './threads/placement.js';
 
 /** The request that {@link pin} takes. */
 export interface PinAcquireOptions extends AcquireOptions {
@@ -107,7 +108,7 @@ function endTogether({ manager, grant }: PinnedProcess, endsWithProcess: boolean
   // It fails if a child has the grant by then.
   const release = () => void grant.release().catch(() => {});
   if (endsWithProcess) process.once('beforeExit', release);
-  onceEnded(grant, () => {
+  onceEnded(grant.uid, () => {
     process.off('beforeExit', release);
     manager.close();
   });

@@ -1,45 +1,41 @@
 // Manager: grants parts of a machine, on the state that processes share.
-import { type Admission, admit } from './admission/admit.js';
-import { type AdmitAllOptions, admitAll, type Batch, parseBatch } from './admission/grants/admit-all.js';
-import { findOnRecord } from './admission/grants/held-grant.js';
-import { tracedAdmission } from './admission/grants/traced.js';
-import { takeOver } from './admission/grants/transfer.js';
-import { checkRequest } from './admission/request-check.js';
-import type { Room } from './admission/room.js';
-import type { Site } from './admission/site.js';
-import { adopt } from './adoption/adopt.js';
-import { type AdoptedPod, type AdoptOptions, parseAdoption } from './adoption/adoption-request.js';
-import { checkOptions, invalidOption } from './base/check-options.js';
-import { turnIfDue } from './base/steps.js';
-import { type EmptyGrant, emptyGrant, type Optional } from './empty-grant.js';
-import { Grant } from './grant.js';
-import { releaseGrant } from './grants/release-grant.js';
-import type { PodSpec } from './input/pods/pod-request.js';
-import {
-  type AcquireOptions,
-  type AdmissionRequest,
-  type AdmitOptions,
-  checkAcquirable,
-  checkParts,
-  checkSignal,
-  NO_OPTIONS,
-  parseAcquire,
-  parseAdmit,
-} from './input/request.js';
-import type { KubeletFiles } from './kubelet/kubelet-files.js';
-import { importPods, type KubeletImportOptions, parseKubeletFiles } from './kubelet/kubelet-import.js';
-import type { TopologyHint } from './machine/hints.js';
-import { MachineManager, type ManagerParts } from './managers/machine-manager.js';
-import { OwnGrants } from './managers/own-grants.js';
-import { Pod } from './pod.js';
+import type { ChildProcess } from 'node:child_process';
+import type { AdmitAllOptions } from '../admission/grants/admit-all.js';
+import { findOnRecord } from '../admission/grants/held-grant.js';
+import type { SharedGroup } from '../admission/grants/shared-group.js';
+import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
+import type { Site } from '../admission/site.js';
+import type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
+import { turnIfDue } from '../base/steps.js';
+import type { HintProvider } from '../decision/hints/hint-provider.js';
+import type { Settings } from '../decision/machine-settings.js';
+import type { ReconcileReport } from '../enforcement/drift.js';
+import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
+import { Grant } from '../grants/grant.js';
+import { Pod } from '../grants/pod.js';
+import { release } from '../grants/release.js';
+import type { DeviceSelection } from '../input/devices.js';
+import type { MachineOptions } from '../input/machine-options.js';
+import type { PodSpec } from '../input/pods/pod-request.js';
+import { type AcquireOptions, type AdmitOptions, checkSignal, NO_OPTIONS } from '../input/request.js';
+import type { KubeletFiles } from '../kubelet/kubelet-files.js';
+import { importPods, type KubeletImportOptions, parseKubeletFiles } from '../kubelet/kubelet-import.js';
+import type { KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
+import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
+import type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
+import type { TopologyHint } from '../machine/hints.js';
 import {
   type Defragmentation,
   type DefragmentOptions,
   defragment,
   parseDefragment,
   planDefragmentation,
-} from './repacking/defragment.js';
-import { requestRoom } from './repacking/request-room.js';
+} from '../repacking/defragment.js';
+import { Admissions } from './admissions.js';
+import { type DeviceOptions, ManagedMachine } from './managed-machine.js';
+import type { ManagerParts } from './manager-parts.js';
+import { ManagerView } from './manager-view.js';
 
 /** The answer of {@link Manager.importKubelet}. */
 export interface KubeletImport {
@@ -55,9 +51,10 @@ export interface KubeletImport {
  * (inotify(7)), or else at the next transaction. `using` closes it, `await using` also releases its
  * grants.
  */
-export class Manager extends MachineManager {
+export class Manager extends ManagerView implements Pick<ManagedMachine, keyof Omit<ManagedMachine, 'end'>> {
   readonly #parts: ManagerParts;
-  readonly #ownGrants: OwnGrants;
+  readonly #machine: ManagedMachine;
+  readonly #admissions: Admissions;
   /** Always false: see {@link EmptyManager}. */
   readonly isEmpty = false;
   /** Always null: see {@link EmptyManager}. */
@@ -65,9 +62,16 @@ export class Manager extends MachineManager {
 
   /** Use {@link openManager}. */
   constructor(parts: ManagerParts) {
-    super(parts);
+    const { config, site } = parts;
+    super({
+      ...parts,
+      placement: config.placement,
+      sharedMembers: () => site.enforcer.members?.list() ?? [],
+      release: () => this.#machine.end(),
+    });
     this.#parts = parts;
-    this.#ownGrants = new OwnGrants(parts.site);
+    this.#machine = new ManagedMachine(parts, this);
+    this.#admissions = new Admissions(parts);
   }
 
   // The manager shares one site with its grants, so that all see its changes.
@@ -76,21 +80,39 @@ export class Manager extends MachineManager {
     return this.#parts.site;
   }
 
-  // A closed manager has no use for what a request gets.
-  #untilClosed(signal: AbortSignal | undefined): AbortSignal {
-    const closing = this.#parts.lifetime.signal;
-    return signal ? AbortSignal.any([signal, closing]) : closing;
+  configure(options: MachineOptions): Promise<Settings> {
+    return this.#machine.configure(options);
   }
 
-  #roomFor({ placement }: AdmissionRequest, uid: string | undefined, signal: AbortSignal | undefined): Room {
-    const isDynamic = placement.cpuPolicy === 'dynamic';
-    return requestRoom(this.#site, { uid, isDynamic, signal: () => this.#untilClosed(signal) });
+  registerDevices(resource: string, selection: DeviceSelection, options?: DeviceOptions): void {
+    this.#machine.registerDevices(resource, selection, options);
   }
 
-  #admitted(site: Site, request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const room = this.#roomFor(request, request.pod.uid, signal);
-    const pending = tracedAdmission(site, request, () => admit(site, request, signal, room));
-    return this.#ownGrants.note(pending, ({ pod, alreadyAdmitted }) => (alreadyAdmitted ? undefined : pod));
+  recordKubelet(
+    pods: readonly KubeletPodHoldings[] | null,
+    options?: RecordKubeletOptions,
+  ): Promise<KubeletStatus | null> {
+    return this.#machine.recordKubelet(pods, options);
+  }
+
+  addHintProvider(provider: HintProvider): void {
+    this.#machine.addHintProvider(provider);
+  }
+
+  addSharedMember(target: SharedMemberTarget): Promise<void> {
+    return this.#machine.addSharedMember(target);
+  }
+
+  startChild(start: () => ChildProcess): Promise<ChildProcess> {
+    return this.#machine.startChild(start);
+  }
+
+  removeSharedMember(target: SharedMemberTarget): Promise<SharedGroup | null> {
+    return this.#machine.removeSharedMember(target);
+  }
+
+  reconcile(): Promise<ReconcileReport> {
+    return this.#machine.reconcile();
   }
 
   /**
@@ -103,18 +125,12 @@ export class Manager extends MachineManager {
   async acquire(options: Optional<AcquireOptions>): Promise<Grant | EmptyGrant>;
   async acquire(options: AcquireOptions): Promise<Grant>;
   async acquire(options: AcquireOptions): Promise<Grant | EmptyGrant> {
-    return this.#acquire(options).catch((error) => emptyGrant(options, error));
-  }
-
-  async #acquire(options: AcquireOptions): Promise<Grant> {
-    const site = this.#site;
-    const request = parseAcquire(options, this.#parts.config.placement);
-    checkRequest(site, request);
-    checkParts(request, this.topology);
-    checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
-    const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
-    const admission = await this.#admitted(site, request, signal);
-    return new Grant(site, this.#parts.config.placement, admission.pod, admission);
+    try {
+      const admission = await this.#admissions.acquire(options);
+      return new Grant(this.#parts.site, this.#parts.config.placement, admission.pod, admission);
+    } catch (error) {
+      return emptyGrant(options, error);
+    }
   }
 
   /**
@@ -130,11 +146,7 @@ export class Manager extends MachineManager {
    *   reason
    */
   async admit(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): Promise<Pod> {
-    const site = this.#site;
-    const request = parseAdmit(pod, options, this.#parts.config.placement);
-    checkRequest(site, request);
-    const signal = request.wait ? this.#untilClosed(options.signal) : options.signal;
-    return new Pod(site, await this.#admitted(site, request, signal));
+    return new Pod(this.#parts.site, await this.#admissions.admit(pod, options));
   }
 
   /**
@@ -145,24 +157,8 @@ export class Manager extends MachineManager {
    *   living process owns a pod to replace
    */
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
-    const site = this.#site;
-    const batch = parseBatch(pods, options, this.#parts.config.placement);
-    for (const request of batch.requests) checkRequest(site, request);
-    if (batch.requests.length === 0) return [];
-    const admissions = await this.#admittedAll(site, batch, options.signal);
-    return admissions.map((admission) => new Pod(site, admission));
-  }
-
-  #admittedAll(site: Site, batch: Batch, signal: AbortSignal | undefined): Promise<Admission[]> {
-    const room = this.#roomFor(batch.requests[0]!, undefined, signal);
-    const pending = admitAll(site, batch, signal, room);
-    const each = batch.requests.map((request, i) => {
-      const admission = tracedAdmission(site, request, () => pending.then((all) => all[i]!));
-      return this.#ownGrants.note(admission, ({ pod, alreadyAdmitted }) =>
-        alreadyAdmitted ? undefined : pod,
-      );
-    });
-    return Promise.all(each);
+    const admissions = await this.#admissions.admitAll(pods, options);
+    return admissions.map((admission) => new Pod(this.#parts.site, admission));
   }
 
   /**
@@ -175,10 +171,7 @@ export class Manager extends MachineManager {
    *   ERR_SYSCALL; the signal's reason
    */
   async adopt(pod: AdoptedPod, options: AdoptOptions = {}): Promise<Pod> {
-    const site = this.#site;
-    const request = parseAdoption(pod, options, this.#parts.config.placement);
-    const action = () => adopt(site, request, options.signal);
-    return new Pod(site, await tracedAdmission(site, request, action));
+    return new Pod(this.#parts.site, await this.#admissions.adopt(pod, options));
   }
 
   /** Returns the pod with this uid, of any process. @throws ERR_UNKNOWN_GRANT */
@@ -234,9 +227,8 @@ export class Manager extends MachineManager {
   async takeOver(token: string, options: { signal?: AbortSignal } = {}): Promise<Grant> {
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
     const { signal } = checkOptions(options, ['signal'], 'takeOver');
-    const site = this.#site;
-    const pending = takeOver(site, token, checkSignal(signal));
-    return new Grant(site, this.#parts.config.placement, await this.#ownGrants.note(pending, (pod) => pod));
+    const pod = await this.#admissions.takeOver(token, checkSignal(signal));
+    return new Grant(this.#parts.site, this.#parts.config.placement, pod);
   }
 
   /**
@@ -260,7 +252,7 @@ export class Manager extends MachineManager {
    * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async release(uid: string): Promise<void> {
-    await releaseGrant(this.#site, findOnRecord(this.#site, uid));
+    await release(this.#site, findOnRecord(this.#site, uid));
   }
 
   /**
@@ -294,6 +286,6 @@ export class Manager extends MachineManager {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parts.lifetime.isOver) return;
     this.close();
-    await this.#ownGrants.release();
+    await this.#admissions.own.release();
   }
 }
