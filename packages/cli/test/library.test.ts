@@ -1,3 +1,4 @@
+// needs: nothing
 // The command beside libraries of other versions.
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
