@@ -104,6 +104,20 @@ describe('whole cores of different sizes', () => {
     }
   });
 
+  it('are dealt out of what a pod has as a whole', async () => {
+    const nodes = [
+      [1, 6, 7, 8],
+      [7, 8],
+    ];
+    const manager = await managerOf(nodes, { featureGates: { PodLevelResourceManagers: true } });
+    const limits = { cpu: 15, memory: '1Gi' };
+    for (const policy of ['single-numa-node', 'best-effort'] as const) {
+      const pod = { ...podOf(1, 6, 8), resources: { requests: limits, limits } };
+      const { containers } = manager.plan(pod, { policy, scope: 'pod' });
+      expect(containers.map(({ cpus }) => String(cpus))).toEqual(['0', '1-6', '14-21']);
+    }
+  });
+
   it('are on the fewest of more NUMA nodes than are enumerated, under restricted', async () => {
     const nodes = Array.from({ length: 20 }, () => [2, 2, 2, 3, 3, 3]);
     const manager = await managerOf(nodes, { memoryManagerPolicy: 'None' });
