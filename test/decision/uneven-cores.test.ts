@@ -104,18 +104,26 @@ describe('whole cores of different sizes', () => {
     }
   });
 
-  it('are dealt out of what a pod has as a whole', async () => {
-    const nodes = [
-      [1, 6, 7, 8],
-      [7, 8],
-    ];
+  it.each([
+    [
+      [3, 1, 1],
+      [7, 6, 8],
+      [6, 1],
+    ],
+    [
+      [2, 4, 4],
+      [5, 8, 7, 5, 8],
+      [15, 11],
+    ],
+    [[2], [2, 5, 6, 7, 8], [8, 13]],
+  ])('%j, %j of a pod with resources as a whole add up to %j for its containers', async (...rows) => {
+    const [first, second, counts] = rows as [number[], number[], number[]];
+    const nodes = [first, second, [2, 2]];
     const manager = await managerOf(nodes, { featureGates: { PodLevelResourceManagers: true } });
-    const limits = { cpu: 15, memory: '1Gi' };
-    for (const policy of ['single-numa-node', 'best-effort'] as const) {
-      const pod = { ...podOf(1, 6, 8), resources: { requests: limits, limits } };
-      const { containers } = manager.plan(pod, { policy, scope: 'pod' });
-      expect(containers.map(({ cpus }) => String(cpus))).toEqual(['0', '1-6', '14-21']);
-    }
+    const limits = { cpu: counts[0]! + counts[1]!, memory: '1Gi' };
+    const pod = { ...podOf(...counts), resources: { requests: limits, limits } };
+    const { containers } = manager.plan(pod, { policy: 'best-effort', scope: 'pod' });
+    expect(containers.map(({ cpus }) => cpus!.size)).toEqual(counts);
   });
 
   it('are on the fewest of more NUMA nodes than are enumerated, under restricted', async () => {
