@@ -6,7 +6,7 @@ import { withLast } from '../base/collections/lists.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { checkCpusLeft, checkMemoryLeft, memoryClaims } from './claims.js';
-import { coreClaims, cpuClaims, podExclusiveCount, siblings } from './cpus/cpu-choices.js';
+import { claimsAfter, cpuClaims, podExclusiveCount, siblings } from './cpus/cpu-choices.js';
 import { UnevenCores } from './cpus/cpu-limits.js';
 import {
   allocateCount,
@@ -79,7 +79,7 @@ function dealCpus(draft: Draft, { cpus, held }: CpuAllocation): readonly CpuAllo
   if (cpus.isEmpty) return pod.containers.map(() => ({ cpus, held }));
   const claims = cpuClaims(draft);
   const { parts } = partitionOf(cpus, claims, (from, count, at) =>
-    takeOf(draft, from, count, coreClaims(claims.slice(at + 1))),
+    takeOf(draft, from, count, claimsAfter(claims, at)),
   );
   return parts.map((part) => ({
     cpus: part,

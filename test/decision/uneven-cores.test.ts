@@ -105,6 +105,28 @@ describe('whole cores of different sizes', () => {
     }
   });
 
+  it.each([
+    [
+      [3, 1, 1],
+      [7, 6, 8],
+      [6, 1],
+    ],
+    [
+      [2, 4, 4],
+      [5, 8, 7, 5, 8],
+      [15, 11],
+    ],
+    [[2], [2, 5, 6, 7, 8], [8, 13]],
+  ])('%j, %j of a pod with resources as a whole add up to %j for its containers', async (...rows) => {
+    const [first, second, counts] = rows as [number[], number[], number[]];
+    const nodes = [first, second, [2, 2]];
+    const manager = await managerOf(nodes, { featureGates: { PodLevelResourceManagers: true } });
+    const limits = { cpu: counts[0]! + counts[1]!, memory: '1Gi' };
+    const pod = { ...podOf(...counts), resources: { requests: limits, limits } };
+    const { containers } = manager.plan(pod, { policy: 'best-effort', scope: 'pod' });
+    expect(containers.map(({ cpus }) => cpus!.size)).toEqual(counts);
+  });
+
   it('are on the fewest of more NUMA nodes than are enumerated, under restricted', async () => {
     const nodes = Array.from({ length: 20 }, () => [2, 2, 2, 3, 3, 3]);
     const manager = await managerOf(nodes, { memoryManagerPolicy: 'None' });

@@ -63,6 +63,10 @@ export function coreClaims(claims: readonly Claim[], total = 0): CoreClaims {
   );
 }
 
+/** What later claims want of the rest. An init container leaves them all. */
+export const claimsAfter = (claims: readonly Claim[], at: number): CoreClaims =>
+  claims[at]!.kind === 'init' ? [] : coreClaims(claims.slice(at + 1));
+
 // Caches machines with one thread per core: grants that hold siblings choose cores, not CPUs.
 const oneThreadMachines = new WeakMap<Topology, Topology>();
 

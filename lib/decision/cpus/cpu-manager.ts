@@ -14,6 +14,7 @@ import type { Hints } from '../hints/merge-hints.js';
 import { isBookedWhole } from '../pod-level/pod-level.js';
 import {
   choices,
+  claimsAfter,
   coreClaims,
   cpuClaims,
   exclusiveCount,
@@ -107,9 +108,8 @@ export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alig
  */
 export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
   const { topology, placement, pod } = draft;
-  const later = mustAddUp(topology, placement)
-    ? coreClaims(cpuClaims(draft).slice(pod.containers.findIndex(({ name }) => name === container.name) + 1))
-    : NO_CLAIMS;
+  const at = () => pod.containers.findIndex(({ name }) => name === container.name);
+  const later = mustAddUp(topology, placement) ? claimsAfter(cpuClaims(draft), at()) : NO_CLAIMS;
   return allocateCount(draft, exclusiveCount(pod, container, placement), hint, later);
 }
 

@@ -6,7 +6,7 @@ import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
 import type { PartRequest } from '../../input/request.js';
 import { type Claim, partitionOf } from '../pod-level/partition.js';
-import { coreClaims, siblings } from './cpu-choices.js';
+import { claimsAfter, siblings } from './cpu-choices.js';
 import { takeOf } from './cpu-manager.js';
 import type { Draft } from './draft.js';
 
@@ -20,7 +20,7 @@ export function withParts(draft: Draft, grant: PodAssignment, parts: readonly Pa
   const { cpus, held, memory } = whole;
   const claims = [...parts.map(({ cpu }) => cpu), null].map((amount): Claim => ({ kind: 'app', amount }));
   const dealt = partitionOf(cpus, claims, (from, count, at) =>
-    takeOf(draft, from, count, coreClaims(claims.slice(at + 1))),
+    takeOf(draft, from, count, claimsAfter(claims, at)),
   );
   const share = (part: ContainerAssignment['cpus']) => ({
     cpus: part,

@@ -1,5 +1,4 @@
 // LargestRequest: the most CPUs for a request on one NUMA node, now and after moves. Pure.
-
 import { removePods } from '../../account/pod-changes.js';
 import { freeCpus } from '../../account/pools.js';
 import type { Steps } from '../../base/steps.js';
