@@ -35,7 +35,15 @@ const STATE_FORMAT = [
 ];
 
 const STATE_FILES = [
-  ...tests('state', 'folder-events', 'owner-locks', 'owner-files', 'recovery-laws', 'unfinished-lines'),
+  ...tests(
+    'state',
+    'state-files',
+    'folder-events',
+    'owner-locks',
+    'owner-files',
+    'recovery-laws',
+    'unfinished-lines',
+  ),
   ...tests('state', 'newer-format', 'full-disk', 'calls-in-a-row', 'long-states'),
   ...tests('status', 'status'),
   ...tests('state', 'delayed-notices', 'folder-watch', 'journal', 'strays', 'file-watch'),
