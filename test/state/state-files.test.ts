@@ -4,7 +4,6 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
-import type { OwnerRecord } from '../../lib/account/pod-assignment.js';
 import { type ErrorCode, NumalignError } from '../../lib/base/errors.js';
 import { native } from '../../lib/base/native.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
@@ -48,23 +47,32 @@ describe('a file that cannot be read', () => {
 });
 
 describe('a text of another boot id', () => {
-  /** A folder of owners, with the file of one that started with that boot id. */
-  function owners(kind: OwnerRecord['kind'], parent?: string): NativeFolder {
+  /** A folder of owners, with the file of one that needs no process. */
+  function owners(bootId: string, parent?: string): NativeFolder {
     const path = makeStateDir(parent);
     mkdirSync(path);
     const header = { uuid: '0f9b8a7c-1d2e-4f3a-8b4c-5d6e7f8a9b0c', pid: null, command: null, cgroup: null };
-    const file = { ...header, kind, bootId: 'another', generation: 1, settings: DEFAULT_SETTINGS };
+    const file = {
+      ...header,
+      kind: 'persistent',
+      bootId,
+      generation: 1,
+      settings: DEFAULT_SETTINGS,
+    } as const;
     writeFileSync(join(path, header.uuid), encodeOwnerFile({ ...file, kubelet: null, pods: [] }));
     return open(path);
   }
 
   it('is of this boot in memory, which outlives none', () => {
-    expect(isOfBoot('another', 'this', owners('persistent', '/dev/shm'))).toBe(true);
+    expect(isOfBoot('another', 'this', owners('another', '/dev/shm'))).toBe(true);
   });
 
-  it('is not of this boot for owners that outlive one', () => {
-    expect(isOfBoot('another', 'this', owners('persistent'))).toBe(false);
-  });
+  it.each(['another', 'this'])(
+    'is not of this boot for an owner of %s boot that needs no process',
+    (bootId) => {
+      expect(isOfBoot('another', 'this', owners(bootId))).toBe(false);
+    },
+  );
 });
 
 describe('a state that is read again', () => {
