@@ -12,7 +12,7 @@ const DECISIONS = [
   tests('machine', 'best-fit,cpu-set,hint-families,housekeeping'),
   tests('managers', 'inspect,placement'),
   tests('pools', 'balance,pool-options'),
-  tests('quiet/kernel', 'cpu-mask,kernel-files,recent'),
+  tests('quiet/kernel', 'cpu-mask,cpufreq,demands,kernel-files,recent'),
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),

@@ -114,7 +114,7 @@ export const JUDGES = {
   ],
   // Without those that change the settings of this kernel: a mutant could leave them so.
   'lib/quiet': [
-    ...tests('quiet/kernel', 'cpu-mask', 'recent', 'kernel-files'),
+    ...tests('quiet/kernel', 'cpu-mask', 'cpufreq', 'demands', 'recent', 'kernel-files'),
     ...tests('quiet/cache', 'schemata'),
     ...tests('quiet', 'plan', 'turns', 'kernel-work', 'outcome', 'refusals'),
     ...tests(
