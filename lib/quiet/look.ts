@@ -73,10 +73,12 @@ function* settingsOf(
 export const SETTINGS_AT_ONCE = 8;
 
 const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
-  parts.flatMap((part) => {
-    const partRecords = recorded.filter((each) => each.part === part.name);
-    return partRecords.length > 0 ? part.hidden(files, partRecords) : [];
-  });
+  parts.flatMap((part) =>
+    part.hidden(
+      files,
+      recorded.filter((each) => each.part === part.name),
+    ),
+  );
 
 /**
  * Yields to the event loop in between, since there may be hundreds of settings. Does not throw: an

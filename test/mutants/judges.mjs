@@ -35,7 +35,15 @@ const STATE_FORMAT = [
 ];
 
 const STATE_FILES = [
-  ...tests('state', 'folder-events', 'owner-locks', 'owner-files', 'recovery-laws', 'unfinished-lines'),
+  ...tests(
+    'state',
+    'state-files',
+    'folder-events',
+    'owner-locks',
+    'owner-files',
+    'recovery-laws',
+    'unfinished-lines',
+  ),
   ...tests('state', 'newer-format', 'full-disk', 'calls-in-a-row', 'long-states'),
   ...tests('status', 'status'),
   ...tests('state', 'delayed-notices', 'folder-watch', 'journal', 'strays', 'file-watch'),
@@ -106,7 +114,7 @@ export const JUDGES = {
   ],
   // Without those that change the settings of this kernel: a mutant could leave them so.
   'lib/quiet': [
-    ...tests('quiet/kernel', 'cpu-mask', 'recent', 'kernel-files'),
+    ...tests('quiet/kernel', 'cpu-mask', 'cpufreq', 'demands', 'recent', 'kernel-files'),
     ...tests('quiet/cache', 'schemata'),
     ...tests('quiet', 'plan', 'turns', 'kernel-work', 'outcome', 'refusals'),
     ...tests(

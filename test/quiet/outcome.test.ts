@@ -1,13 +1,16 @@
 // needs: nothing
 // The value of grant.quiet.
 import { beforeAll, expect, it } from 'vitest';
+import { emptyAssignments } from '../../lib/account/assignments.js';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
+import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { Part, Setting } from '../../lib/quiet/kernel/setting.js';
-import { quietOutcome } from '../../lib/quiet/outcome.js';
+import { noOutcome, quietOutcome } from '../../lib/quiet/outcome.js';
 import { quiet } from '../support/quiet.js';
 import { NO_FILES } from '../support/quiet-machine.js';
+import { podOf } from '../support/quiet-world.js';
 
 let topology: Topology;
 beforeAll(async () => {
@@ -85,4 +88,15 @@ it('is reached in part if one setting is in force, for the CPUs of its own grant
   const reasons = ['IRQ 24 is still on CPUs 2'];
   expect(outcomeWith([inForce]).parts.interrupts).toEqual({ reached: 'partly', reasons });
   expect(outcomeWith([{ ...inForce, written: ['0'] }]).parts.interrupts).toEqual({ reached: 'no', reasons });
+});
+
+it('is nothing of what a grant asks for if nothing can be reached, with the reason', () => {
+  const request = { ...demand.request, workqueues: false, packets: false, idle: null, frequency: false };
+  const pod = podOf('one', 'a', CpuSet.of(2), request);
+  const state = { ...emptyAssignments(DEFAULT_SETTINGS), pods: [pod] };
+  expect(noOutcome(state, 'one', 'no rights')).toEqual({
+    parts: { interrupts: { reached: 'no', reasons: ['no rights'] } },
+    unchanged: [],
+  });
+  expect(noOutcome(state, 'two', 'no rights')).toEqual({ parts: {}, unchanged: [] });
 });

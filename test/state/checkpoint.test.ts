@@ -27,8 +27,10 @@ import {
   encodeOwnerFile,
   endLine,
   generationIn,
+  OWNER_FORMAT,
   releaseLine,
 } from '../../lib/state/format/owner-file.js';
+import { isNewer } from '../../lib/state/format/sealed-json.js';
 import { thrownBy } from '../support/error-of.js';
 import { kubeletRecord, kubeletRecords } from '../support/kubelet-records.js';
 import { quietRecords, quietRequests } from '../support/quiet-records.js';
@@ -292,6 +294,23 @@ describe('an owner’s file', () => {
     const at = (number: number) => changed(file, '"generation":7', `"generation":${number}`);
     expect(decodeOwnerFile(at(8)).generation).toBe(8);
     expect(thrownBy(() => decodeOwnerFile(at(2 ** 52)))).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+  });
+
+  it('has a version that older packages refuse while its process keeps the kubelet’s record', () => {
+    const { bootId, generation, assignments } = SAMPLE;
+    const header = { uuid: 'ab', kind: 'process', pid: 1, command: 'a', cgroup: null } as const;
+    const { settings } = assignments;
+    const versionWith = (kubelet: Assignments['kubelet']) => {
+      const file = encodeOwnerFile({ ...header, bootId, generation, settings, kubelet, pods: [] });
+      return JSON.parse(file.split('\n')[0]!).version;
+    };
+    expect([versionWith(null), versionWith(kubeletRecord('3'))]).toEqual([2, 3]);
+  });
+
+  it('is damaged, and not of a newer version, if it has this version', () => {
+    const damaged = Buffer.from('{"format":"numalign-owner","version":3,');
+    expect(isNewer(OWNER_FORMAT, damaged)).toBe(false);
+    expect(isNewer(OWNER_FORMAT, Buffer.from('{"format":"numalign-owner","version":4,'))).toBe(true);
   });
 });
 

@@ -23,8 +23,9 @@ function makeWatch() {
   const listen = (listening = {}) => {
     const heard = { times: 0, length: -1 };
     const look = () => Object.assign(heard, { times: heard.times + 1, length: read() });
-    onTestFinished(watch.add(look, listening));
-    return heard;
+    const end = watch.add(look, listening);
+    onTestFinished(end);
+    return Object.assign(heard, { end });
   };
   const commit = () => appendFileSync(file, '.');
   return { listen, commit, read };
@@ -106,4 +107,16 @@ it('a request that joins the queue during a stream gets a notice of the next com
   }
   const waiting = listen({ atOnce: true });
   await stream(commit, waiting, 3);
+});
+
+it('a listener that has ended hears nothing, and keeps no timer', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const { listen, commit } = makeWatch();
+  const before = timers();
+  const [ended, other] = [listen(), listen({ isQuiet: true, atOnce: true })];
+  expect(timers()).toBe(before + 1);
+  ended.end();
+  expect(timers()).toBe(before);
+  await stream(commit, other, 2);
+  expect([ended.times, other.times]).toEqual([0, 2]);
 });

@@ -1,8 +1,9 @@
 // needs: agents
 // State folders at paths that cannot be used.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { checkUsable } from '../../lib/state/folder/folder.js';
 import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -27,6 +28,21 @@ describe('a state folder', () => {
     ['file/below/state', 'it is below FOLDER/file, which is not a folder'],
     ['a'.repeat(256), 'it cannot be found: ENAMETOOLONG'],
   ])('is refused at %s, and why', (name, why) => {
+    expect(whyNot(name)).toContain(why);
+  });
+
+  it.each([
+    ['.', 'it cannot be written: EACCES'],
+    ['new', 'it cannot be made: EACCES'],
+  ])('is refused at %s if the kernel lets this user write nothing there', (name, why) => {
+    const access = vi.spyOn(fs, 'accessSync').mockImplementation(() => {
+      throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+    });
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      access.mockRestore();
+      syncBuiltinESMExports();
+    });
     expect(whyNot(name)).toContain(why);
   });
 });

@@ -54,3 +54,11 @@ it('a list of one piece is read once, since it lacks nothing', () => {
   expect(new OwnerLocks(owners, path).has(UUID)).toBe(true);
   expect(reads).toBe(1);
 });
+
+it('an owner whose file was removed is known by the beginning of its uuid', () => {
+  const { path, owners, line } = ownedFolder();
+  listings.push(line);
+  const locks = new OwnerLocks(owners, path);
+  expect(locks.beside([])).toEqual([{ uuid: UUID.slice(0, 17), since: 0 }]);
+  expect(locks.beside([UUID])).toEqual([]);
+});

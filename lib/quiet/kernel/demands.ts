@@ -42,8 +42,7 @@ export const cpusOfDemands = (demands: readonly QuietDemand[]): CpuSet =>
   demands.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY);
 
 // Requests are small, and their members have a fixed order.
-const isSameRequest = (a: QuietRequest, b: QuietRequest) =>
-  a === b || JSON.stringify(a) === JSON.stringify(b);
+const isSameRequest = (a: QuietRequest, b: QuietRequest) => JSON.stringify(a) === JSON.stringify(b);
 
 /**
  * The demands in `demands` that `others` has too: by the same grant, on the CPUs that both have.

@@ -54,14 +54,14 @@ export function waysOfShare(share: CacheShare, { all, minBits }: CacheInfo): num
 function claimsOf(files: KernelFiles, info: CacheInfo, { topology, demands }: PartDemand): CacheClaim[] {
   return demands.flatMap(({ uid, cpus, request }) => {
     const online = cpus.intersection(topology.cpus);
-    if (request.cache === null || online.isEmpty) return [];
+    if (online.isEmpty) return [];
     const cpusOf = new Map<number, CpuSet>();
     for (const [cpu, id] of readCacheIds(files, online)) {
       cpusOf.set(id, (cpusOf.get(id) ?? CpuSet.EMPTY).union(CpuSet.of(cpu)));
     }
     const path = pathOfGroup(uid);
     const current = readGroup(files, path)?.schemata;
-    return [{ uid, path, ways: waysOfShare(request.cache, info), cpusOf, current }];
+    return [{ uid, path, ways: waysOfShare(request.cache!, info), cpusOf, current }];
   });
 }
 
@@ -83,7 +83,7 @@ export function planCache(
     if (paths.includes(path)) endedGroups.push(group.schemata);
     else others.set(path, group.schemata);
   }
-  const ids = [...new Set([...base.values()].flatMap((masks) => [...masks.keys()]))].sort((a, b) => a - b);
+  const ids = [...new Set([...base.values()].flatMap((masks) => [...masks.keys()]))];
   const anyOf = (list: Iterable<Schemata>, id: number) =>
     [...list].reduce((all, each) => (all | waysOf(each, id, 'any')) >>> 0, 0);
 

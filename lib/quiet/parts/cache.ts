@@ -42,7 +42,6 @@ function closidText(files: KernelFiles, { unclassed }: CachePlan): string[] {
 function unknownCpus(plan: CachePlan, { topology, demands }: PartDemand): CpuSet {
   const caches = plan.claims.flatMap(({ cpusOf }) => [...cpusOf]);
   return demands
-    .filter(({ request }) => request.cache !== null)
     .reduce((all, { cpus }) => all.union(cpus.intersection(topology.cpus)), CpuSet.EMPTY)
     .difference(
       caches.reduce((all, [id, cpus]) => (plan.rest.has(id) ? all.union(cpus) : all), CpuSet.EMPTY),
@@ -71,7 +70,6 @@ export const cache: Part = {
   hidden: (files, records) => (isMounted(files) ? [] : records),
 
   obstacles(files, demand) {
-    if (demand.demands.every(({ request }) => request.cache === null)) return [];
     if (!isMounted(files))
       return [
         `resctrl is not mounted: mount -t resctrl resctrl ${RESCTRL} (as root; x86 with CAT, or ARM with MPAM)`,

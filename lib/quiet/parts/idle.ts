@@ -29,8 +29,9 @@ function limitText(limit: number): string {
 
 /** The least latency that grants allow on a CPU, in µs; infinity without a demand. */
 function demandOn(cpu: number, { demands }: PartDemand): number {
-  const limits = demands.filter(({ cpus }) => cpus.has(cpu)).map(({ request }) => request.idle?.maxLatency);
-  return Math.min(...limits.map((limit) => limit ?? Number.POSITIVE_INFINITY));
+  return Math.min(
+    ...demands.filter(({ cpus }) => cpus.has(cpu)).map(({ request }) => request.idle!.maxLatency),
+  );
 }
 
 class ResumeLatency extends FileSetting {

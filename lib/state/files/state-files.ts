@@ -300,8 +300,10 @@ function unknownOwner(
 export function isOfBoot(bootId: string, currentBootId: string, owners: NativeFolder | undefined): boolean {
   if (bootId === currentBootId) return true;
   if (!owners) return false;
-  const isLiving = ({ kind, bootId: its }: OwnerFile) => kind === 'process' && its === bootId;
-  return owners.isInMemory() || findOwners(owners, currentBootId).living.some(isLiving);
+  // Of an owner that lives with another boot id, a process holds the lock.
+  return (
+    owners.isInMemory() || findOwners(owners, currentBootId).living.some((each) => each.bootId === bootId)
+  );
 }
 
 /** True if a newer numalign wrote this file in owners/. Only that version can judge it. */

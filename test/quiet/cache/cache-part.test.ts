@@ -51,6 +51,29 @@ describe('a grant with ways of a cache', () => {
     expect(files.maskOf('numalign-b', 1)).toBe(0xc0000);
   });
 
+  it('keeps what it shares of another cache until a grant has ways there, and then what that leaves', () => {
+    const run = settled({}, { a: ['0-1', { ways: 4 }] });
+    expect(run.files.maskOf('numalign-a', 1)).toBe(0xfffff);
+    run.demands.set('b', cacheDemand('b', '4', { ways: 2 }));
+    run.settle();
+    expect(run.files.maskOf('numalign-a', 1)).toBe(0x3ffff);
+    run.demands.delete('b');
+    run.settle();
+    expect(run.files.maskOf('numalign-a', 1)).toBe(0x3ffff);
+  });
+
+  it('takes no class of service if all its CPUs are offline', () => {
+    const { files, obstacles } = settled({ closids: 2 }, { a: ['8', { ways: 4 }], b: ['0', { ways: 4 }] });
+    expect([...files.groups.keys()]).toEqual(['', 'numalign-b']);
+    expect(obstacles).toEqual([]);
+  });
+
+  it('is disturbed once another program has removed its group', () => {
+    const run = settled({}, { a: ['0-1', { ways: 4 }], b: ['4', { ways: 4 }] });
+    run.files.removeFolder('/sys/fs/resctrl/numalign-a');
+    expect(run.disturbed).toEqual(['a']);
+  });
+
   it('has ways of both caches if it has CPUs of both', () => {
     const { files } = settled({}, { a: ['3-4', { ways: 4 }] });
     expect([files.maskOf('', 0), files.maskOf('', 1)]).toEqual([0xffff, 0xffff]);

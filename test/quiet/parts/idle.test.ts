@@ -56,6 +56,12 @@ describe('the allowed wake-up time of idle states', () => {
     expect(settingOf().target('0', several)).toBe('20');
   });
 
+  it('is known of CPUs of any number', () => {
+    const files = kernelTree({ [file(2)]: '0', [file(123)]: '0' });
+    const paths = [...idle.settings(files, demand(), [file(123)])].map(({ path }) => path);
+    expect(paths).toEqual([file(2), file(123)]);
+  });
+
   it('is known of CPUs on record, too, as long as they are there', () => {
     const paths = [...idle.settings(tree(), demand(), [file(3), file(9)])].map(({ path }) => path);
     expect(paths).toEqual([file(2), file(3)]);
@@ -93,7 +99,7 @@ describe('idle states disturb a CPU', () => {
 
 describe('an obstacle to quiet idle states', () => {
   it('is a kernel without limits, if a CPU sleeps more deeply than requested', () => {
-    const files = kernelTree(state(2, 100));
+    const files = kernelTree({ ...state(1, 2), ...state(2, 100) });
     expect(idle.obstacles(files, demand())).toEqual([
       expect.stringMatching(/of CPU 2: write 1 to `disable`/),
     ]);

@@ -82,6 +82,8 @@ describe('the interrupts of devices', () => {
   it('have no identity if the kernel does not describe them', () => {
     const files = kernelTree({ '/proc/irq/24/smp_affinity_list': '0-3' });
     expect(settingsOf(files)[0]).toMatchObject({ identity: null, title: 'IRQ 24' });
+    files.texts.set('/sys/kernel/irq/24/chip_name', 'IO-APIC');
+    expect(settingsOf(files)[0]!.identity).toBeNull();
   });
 
   it('do not count those that belong to one CPU by design', () => {

@@ -133,6 +133,13 @@ test('a session that is not synchronized within a minute ends', async () => {
     .toMatchObject({ code: 'ERR_NRI_SYNCHRONIZE', details: { valid: 'within 60000 ms' } });
 });
 
+test('a session that is up has no timer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  await pair.synchronize(handlers);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test("a registration that is refused ends the session with the runtime's words", async () => {
   const { started, session: made } = await pair.connect(handlers, {
     registration: { error: 'index 10 is taken' },

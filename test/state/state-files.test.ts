@@ -1,0 +1,104 @@
+// needs: nothing
+// What files of a state folder say about it: errors of files, and the boot that a text belongs to.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { emptyAssignments } from '../../lib/account/assignments.js';
+import { type ErrorCode, NumalignError } from '../../lib/base/errors.js';
+import { native } from '../../lib/base/native.js';
+import type { NativeFolder } from '../../lib/base/native-files.js';
+import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
+import { JournalFollower } from '../../lib/state/files/journal-follower.js';
+import { isOfBoot, whyUnreadable } from '../../lib/state/files/state-files.js';
+import { encodeCheckpoint } from '../../lib/state/format/journal.js';
+import { encodeOwnerFile } from '../../lib/state/format/owner-file.js';
+import { thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const open = (path: string) => native.Folder.open(path, true, 0o700, -1);
+const { EACCES, EIO, EISDIR, ELOOP } = constants.errno;
+
+describe('a file that cannot be read', () => {
+  const own = process.geteuid!();
+  const why = (errno: number, user = own, code: ErrorCode = 'ERR_SYSCALL') =>
+    whyUnreadable(
+      { owner: () => ({ user }) } as NativeFolder,
+      new NumalignError(code, 'read', { errno, syscall: 'open' }),
+    );
+
+  it('is damaged if this user’s own folder refuses it, and unknown if another’s does', () => {
+    expect(why(EACCES)).toMatchObject({ kind: 'damaged', why: 'it is unreadable' });
+    expect(why(EACCES, own + 1)).toBeUndefined();
+  });
+
+  it('is damaged if it is no file, and unknown if the disk fails', () => {
+    expect(why(EISDIR)).toMatchObject({ why: 'it is a folder', isFolder: true });
+    expect(why(ELOOP)).toMatchObject({ why: 'it is a symbolic link', isFolder: false });
+    expect(why(EIO)).toBeUndefined();
+  });
+
+  it('is no excuse for another error', () => {
+    expect(thrownBy(() => why(EACCES, own, 'ERR_STATE_CORRUPT'))).toMatchObject({
+      code: 'ERR_STATE_CORRUPT',
+    });
+    const bug = new TypeError('bug');
+    expect(thrownBy(() => whyUnreadable({} as NativeFolder, bug))).toBe(bug);
+  });
+});
+
+describe('a text of another boot id', () => {
+  /** A folder of owners, with the file of one that needs no process. */
+  function owners(bootId: string, parent?: string): NativeFolder {
+    const path = makeStateDir(parent);
+    mkdirSync(path);
+    const header = { uuid: '0f9b8a7c-1d2e-4f3a-8b4c-5d6e7f8a9b0c', pid: null, command: null, cgroup: null };
+    const file = {
+      ...header,
+      kind: 'persistent',
+      bootId,
+      generation: 1,
+      settings: DEFAULT_SETTINGS,
+    } as const;
+    writeFileSync(join(path, header.uuid), encodeOwnerFile({ ...file, kubelet: null, pods: [] }));
+    return open(path);
+  }
+
+  it('is of this boot in memory, which outlives none', () => {
+    expect(isOfBoot('another', 'this', owners('another', '/dev/shm'))).toBe(true);
+  });
+
+  it.each(['another', 'this'])(
+    'is not of this boot for an owner of %s boot that needs no process',
+    (bootId) => {
+      expect(isOfBoot('another', 'this', owners(bootId))).toBe(false);
+    },
+  );
+});
+
+describe('a state that is read again', () => {
+  const checkpoint = (generation: number, cpus: [number, number, number, number][]) =>
+    encodeCheckpoint({
+      ...{ generation, bootId: 'boot', writtenAt: '2026-01-01T00:00:00.000Z' },
+      assignments: { ...emptyAssignments(DEFAULT_SETTINGS), cpus },
+    });
+
+  it.each([
+    ['the same generation', 1],
+    ['a later generation', 5],
+  ])('is what another file says that has its name, with %s', (_, generation) => {
+    const path = makeStateDir();
+    mkdirSync(path);
+    const file = join(path, 'state.json');
+    writeFileSync(file, checkpoint(1, [[0, 0, 0, 0]]));
+    const folder = open(path);
+    const follower = new JournalFollower(folder);
+    expect(follower.look()).toMatchObject({ kind: 'good', checkpoint: { generation: 1 } });
+    folder.replace('state.json', checkpoint(generation, [[1, 1, 0, 0]]));
+    expect(follower.look()).toMatchObject({
+      kind: 'good',
+      checkpoint: { generation, assignments: { cpus: [[1, 1, 0, 0]] } },
+    });
+    follower.forget();
+  });
+});
