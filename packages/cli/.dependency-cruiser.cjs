@@ -1,5 +1,5 @@
 // The rooms of @numalign/cli and the one order in which they may import each other.
-module.exports = require('../rooms.cjs')('cli', [
+module.exports = require('../../scripts/package-rooms.cjs')('cli', [
   'terminal',
   'arguments',
   'pages',

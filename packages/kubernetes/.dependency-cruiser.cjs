@@ -1,5 +1,5 @@
 // The rooms of @numalign/kubernetes and the one order in which they may import each other.
-module.exports = require('../rooms.cjs')('kubernetes', [
+module.exports = require('../../scripts/package-rooms.cjs')('kubernetes', [
   'base',
   'protobuf',
   'grpc',

@@ -1,2 +1,2 @@
 // The rooms of @numalign/metrics and the one order in which they may import each other.
-module.exports = require('../rooms.cjs')('metrics', ['sinks', 'grants', '.']);
+module.exports = require('../../scripts/package-rooms.cjs')('metrics', ['sinks', 'grants', '.']);

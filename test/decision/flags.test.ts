@@ -1,4 +1,5 @@
 // What no longer holds of the grants of a state.
+
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';

@@ -2,7 +2,14 @@ import { crc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
-import { type MemoryBlock, type BookedMemory, bookMemory, memoryBlocks, NOTHING_BOOKED, releaseMemory } from '../../lib/account/booked-memory.js';
+import type { MemoryBlock } from '../../lib/account/booked-memory.js';
+import {
+  type BookedMemory,
+  bookMemory,
+  memoryBlocks,
+  NOTHING_BOOKED,
+  releaseMemory,
+} from '../../lib/account/booked-memory.js';
 import type { ContainerAssignment, PodAssignment } from '../../lib/account/pod-assignment.js';
 import {
   DEFAULT_GATES,
