@@ -2,7 +2,8 @@
 import { accessSync, constants, statfsSync } from 'node:fs';
 
 /**
- * access(2) detects a read-only file system, statfs(2) a full one.
+ * Checks that a folder can be written, without writing to it. access(2) detects a read-only file
+ * system, statfs(2) a full one.
  * @throws if the folder cannot be written
  */
 export function checkWritable(folder: string): void {

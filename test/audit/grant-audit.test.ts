@@ -1,5 +1,6 @@
 // needs: machine
 // Audits of real grants, on this machine and its kernel.
+
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { scanTasks, TaskScan } from '../../lib/audit/task-scan.js';

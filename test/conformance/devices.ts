@@ -1,5 +1,6 @@
 // The devices of a scenario: their plugin, their counts, and which ones recorded containers can
 // have.
+
 import type { PreferredAllocationRequest } from '../../lib/entries/topology.js';
 import type { DeviceAssignment } from '../../lib/index.js';
 import type { Holdings } from './placement.js';

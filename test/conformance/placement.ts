@@ -1,5 +1,6 @@
 // Placements of CPUs, memory and devices, recorded or observed, and the rules that each of them
 // keeps.
+
 import type { MachineJson } from '../../lib/entries/topology.js';
 import type { DeviceAssignment, MemoryBlock, MemoryTable } from '../../lib/index.js';
 import { idsOf } from './cpu-list.js';

@@ -1,5 +1,6 @@
 // needs: nothing
 // What no longer holds of the grants of a state.
+
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';

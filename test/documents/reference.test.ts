@@ -344,7 +344,7 @@ describe('test/conformance/README.md', () => {
     const named = promises.flatMap(([, , shown]) => testsIn(shown!));
     expect(named.length).toBeGreaterThan(80);
     for (const { path, titles } of named) {
-      expect(path).toMatch(/^(test|native\/test)\//);
+      expect(path).toMatch(/^(test|native\/test|packages\/\w+\/test)\//);
       if (path.startsWith('test/conformance/vectors/')) {
         expect([path, existsSync(`${ROOT}${path}`), titles]).toEqual([path, true, []]);
         continue;

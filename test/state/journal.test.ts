@@ -1,5 +1,6 @@
 // needs: agents
 // The state as a journal: a line for each commit, read as it grows.
+
 import { createHash } from 'node:crypto';
 import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

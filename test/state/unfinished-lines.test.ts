@@ -1,5 +1,6 @@
 // needs: agents
 // An unfinished last line, and damaged lines.
+
 import { appendFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

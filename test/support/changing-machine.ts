@@ -1,5 +1,6 @@
 // One machine as it is at different times: two packages, two NUMA nodes, eight cores of two threads
 // (0 and 8, 1 and 9, …), two network cards.
+
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 import { GI } from './memory-machine.js';

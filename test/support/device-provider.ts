@@ -1,4 +1,5 @@
 // A hint provider of plain devices, each on one NUMA node, like a device plugin.
+
 import type { HintProvider, HintRequest, TopologyHint } from '../../lib/entries/topology.js';
 import type { NodeSet } from '../../lib/index.js';
 import { subsetsOf } from './subsets.js';
