@@ -16,7 +16,7 @@ const DECISIONS = [
   tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
-  tests('quiet', 'crashes,kernel-work,outcome,plan,refusals,turns,writing'),
+  tests('quiet', 'crashes,kernel-work,outcome,plan,record,refusals,turns,writing'),
   tests('state', 'cgroup-turns,checkpoint,owner-files,recovery,restored-folders,shapes,state-files'),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
