@@ -18,7 +18,6 @@ export function settingsAfter(
   { settings, changes, restorations }: QuietPlan,
   refusals: Refusals,
 ): QuietSetting[] {
-  if (refusals.size === 0) return [...settings];
   const replacements = new Map<QuietSetting, QuietSetting>();
   for (const { setting, record } of changes) {
     const refusal = refusals.get(setting);

@@ -116,7 +116,7 @@ export const JUDGES = {
   'lib/quiet': [
     ...tests('quiet/kernel', 'cpu-mask', 'cpufreq', 'demands', 'recent', 'kernel-files'),
     ...tests('quiet/cache', 'schemata'),
-    ...tests('quiet', 'plan', 'turns', 'kernel-work', 'outcome', 'refusals'),
+    ...tests('quiet', 'record', 'plan', 'writing', 'turns', 'kernel-work', 'outcome', 'refusals'),
     ...tests(
       'quiet/parts',
       'masks',

@@ -78,3 +78,23 @@ it('that a setting would start with keeps its record while the values of new set
   const plan = planQuiet({ found, unread: [], hidden: [] }, [source, bystander], { isWritable: () => true });
   expect(plan).toEqual({ restorations: [], changes: [], foreign: [], settings: [source, bystander] });
 });
+
+it('that has its target forgets the values that it came by', () => {
+  const demand = demandOf(topology);
+  const found = {
+    part: 'interrupts' as const,
+    setting: { ...setting, path: '/irq', target: () => '0-1' } as Setting,
+    ...{ demand, identity: null, value: '0-1' },
+  };
+  const settled: QuietSetting = {
+    ...{ part: 'interrupts', path: '/irq', identity: null, original: '0-3', written: ['0-1'] },
+    ...{ refusal: null, isLeftover: false },
+  };
+  const planWith = (before: QuietSetting) =>
+    planQuiet({ found: [found], unread: [], hidden: [] }, [before], { isWritable: () => true });
+  expect(planWith({ ...settled, written: ['0-1', '0-2'] })).toMatchObject({
+    changes: [],
+    settings: [settled],
+  });
+  expect(planWith(settled).settings[0]).toBe(settled);
+});

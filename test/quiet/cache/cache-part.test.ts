@@ -3,6 +3,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { discover } from '../../../lib/entries/topology.js';
 import { cache } from '../../../lib/quiet/parts/cache.js';
+import { writeSchemata } from '../../../lib/quiet/resctrl/group.js';
 import { CacheRun, cacheDemand } from './cache-run.js';
 import { type FakeOptions, FakeResctrl } from './fake-resctrl.js';
 
@@ -221,6 +222,13 @@ describe('a grant that cannot have ways', () => {
     expect(() => group.write('L3:0=5\ncpus=0')).toThrow(/EINVAL, The mask 5 has non-consecutive 1-bits/);
     expect(run.files.groups.has('numalign-a')).toBe(false);
   });
+});
+
+it('a refusal for which resctrl has no reason is in the kernel’s words', () => {
+  const write = () => writeSchemata(new FakeResctrl(), '/sys/fs/resctrl/none', 'L3:0=1');
+  expect(write).toThrow(
+    /^resctrl refuses "L3:0=1" in \/sys\/fs\/resctrl\/none\/schemata: ENOENT: the kernel refuses$/,
+  );
 });
 
 describe('a group on record', () => {
