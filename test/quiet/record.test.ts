@@ -1,3 +1,4 @@
+// needs: nothing
 // What goes on record of settings once they are written.
 import { expect, it } from 'vitest';
 import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
