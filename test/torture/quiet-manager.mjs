@@ -25,7 +25,8 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
   const { interrupts } = await module('quiet/parts/interrupts');
   const { workqueues } = await module('quiet/parts/workqueues');
   const { idle } = await module('quiet/parts/idle');
-  const { Manager } = await module('manager');
+  const { Manager } = await module('managers/manager');
+  const { ManagerWatch } = await module('admission/manager-watch');
   const { Lifetime } = await module('managers/lifetime');
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
@@ -61,6 +62,7 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
       site,
       resources,
       lifetime: new Lifetime(),
+      watch: new ManagerWatch(site, { isBlind: false, reclaim: async () => {} }),
       openingWarnings: found,
     });
     quieters.set(manager, site.quieter);
