@@ -33,8 +33,8 @@ need "$cxx" g++
 preload=$("$cxx" -print-file-name="$library")
 [ -e "$preload" ] || fail "$cxx has no $library: CXX must be GCC's"
 
-# Without cmake-js, ccache has the core and the platform from core-tests.sh.
-build "$copy/objects" -S . -DNUMALIGN_SANITIZER="$sanitizer" \
+# As core-tests.sh, and as far below the package: so ccache has the core and the platform.
+build "build/addon-objects-$sanitizer" -S native -DNUMALIGN_SANITIZER="$sanitizer" \
   -DCMAKE_JS_INC="$root/node_modules/node-api-headers/include" \
   -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$copy/build/Release"
 
