@@ -137,7 +137,6 @@ async function inPlace(
 ): Promise<Replacement[]> {
   const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);
-  if (slot.isClosed) return [];
   if (!(await serves(slot, listens, startDeadlineMs))) return [];
   return [{ before, worker: slot.worker!, overlapped: false, killed }];
 }

@@ -50,8 +50,8 @@ const STATE_FILES = [
 ];
 
 const STATE_OWNERS = [
-  ...tests('state', 'cgroup-turns', 'owner-files', 'recovery-laws', 'unfinished-lines', 'full-disk'),
-  ...tests('state', 'calls-in-a-row'),
+  ...tests('state', 'cgroup-turns', 'own-owner', 'owner-files', 'recovery-laws', 'unfinished-lines'),
+  ...tests('state', 'full-disk', 'calls-in-a-row'),
   ...tests('kubelet', 'record-kubelet'),
   ...tests('lifecycle', 'dead-owners'),
   ...tests(

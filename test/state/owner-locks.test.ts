@@ -35,8 +35,9 @@ function ownedFolder() {
   const owners = native.Folder.open(join(path, 'owners'), false, 0o700, -1);
   const [start, length] = lockRange(UUID, path);
   const { ino } = lstatSync(path);
-  const line = `2: OFDLCK ADVISORY  WRITE -1 ${owners.lockDevice()}:${ino} ${start} ${start + length - 1n}\n`;
-  return { path, owners, line };
+  const lineOf = (type: string, first: bigint, last: bigint) =>
+    `2: OFDLCK ADVISORY  ${type} -1 ${owners.lockDevice()}:${ino} ${first} ${last}\n`;
+  return { path, owners, lineOf, line: lineOf('WRITE', start, start + length - 1n) };
 }
 
 it('an owner that a long list lacks is found if the next one has it', () => {
@@ -61,4 +62,13 @@ it('an owner whose file was removed is known by the beginning of its uuid', () =
   const locks = new OwnerLocks(owners, path);
   expect(locks.beside([])).toEqual([{ uuid: UUID.slice(0, 17), since: 0 }]);
   expect(locks.beside([UUID])).toEqual([]);
+});
+
+it('an owner’s generation is that of its seal, which is a lock to read', () => {
+  const { path, owners, line, lineOf } = ownedFolder();
+  const seals = 1n << 62n;
+  listings.push(line + lineOf('READ', seals, seals + 7n) + lineOf('WRITE', seals, seals + 9n));
+  const locks = new OwnerLocks(owners, path);
+  expect(locks.since(UUID)).toBe(7);
+  expect(locks.beside([])).toMatchObject([{ since: 7 }]);
 });
