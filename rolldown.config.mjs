@@ -33,7 +33,7 @@ const FILES = {
   rare: /^(empty-(grant|manager)|grants\/empty-part|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(account\/levels|repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|grant-info|hints\/hint-providers|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|machine\/hint|state\/owners\/own-owner|threads\/)/,
+    /^(account\/levels|repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|births\/|children\/|decision\/(?!flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|placement|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

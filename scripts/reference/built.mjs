@@ -4,7 +4,7 @@ const PREFIX = 'numalign_'.length;
 const built = (path) => import(new URL(`../../${path}`, import.meta.url));
 
 export async function commandLine() {
-  return built('packages/cli/dist/program.js');
+  return built('packages/cli/dist/program.cjs');
 }
 
 /**
