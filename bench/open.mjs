@@ -16,7 +16,7 @@ const GRANTS = 1000;
 const RUNS = 12;
 const [OPENER, STATUS, EMPTY] = [
   'support/opener.mjs',
-  '../packages/cli/dist/main.js',
+  '../packages/cli/dist/main.cjs',
   'support/empty-module.mjs',
 ].map((name) => fileURLToPath(new URL(name, import.meta.url)));
 

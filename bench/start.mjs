@@ -17,7 +17,7 @@ export const explanation = `
 that has loaded the package. Each start takes back one grant; lower quartile of the rounds, four
 starts each.`;
 
-const [CLI, ADMISSION] = ['../packages/cli/dist/main.js', 'support/admission-module.mjs'].map((name) =>
+const [CLI, ADMISSION] = ['../packages/cli/dist/main.cjs', 'support/admission-module.mjs'].map((name) =>
   fileURLToPath(new URL(name, import.meta.url)),
 );
 // The kernel counts the CPU time of a process in hundredths of a second, so this many are one

@@ -67,5 +67,5 @@ nodeModules();
 addon();
 javascript();
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
-packageOf('cli', 'dist/main.js', 'rolldown.config.mjs', ROLLDOWN);
+packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
 packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);

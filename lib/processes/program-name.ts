@@ -3,7 +3,7 @@
 import { basename } from 'node:path';
 
 const NODE = /^node(js)?$/;
-const NUMALIGN = /(^|\/)(numalign|cli\/(dist\/)?main\.js)$/;
+const NUMALIGN = /(^|\/)(numalign|cli\/dist\/main\.cjs)$/;
 // Node's options that take the next word as their value.
 const TAKES_VALUE =
   /^(-r|-C|--(require|import|loader|experimental-loader|conditions|env-file|title|test-[\w-]+))$/;

@@ -4,7 +4,7 @@ const PREFIX = 'numalign_'.length;
 const built = (path) => import(new URL(`../../${path}`, import.meta.url));
 
 export async function commandLine() {
-  return built('packages/cli/dist/program.js');
+  return built('packages/cli/dist/program.cjs');
 }
 
 /** The rows of the tables of options by name, those of groups too, and what excludes what. */

@@ -175,7 +175,7 @@ describe.skipIf(!canReserve())(
       const taken = grant.buffer('10Mi', { pageSize: '2Mi' });
       await grant.release();
       const numalign = (...args) =>
-        spawnSync(process.execPath, [${JSON.stringify(`${fileURLToPath(DIST)}../packages/cli/dist/main.js`)}, ...args], {
+        spawnSync(process.execPath, [${JSON.stringify(`${fileURLToPath(DIST)}../packages/cli/dist/main.cjs`)}, ...args], {
           input: ${JSON.stringify(pod)},
           encoding: 'utf8',
         });

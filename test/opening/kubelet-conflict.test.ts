@@ -478,7 +478,7 @@ describe('openManager', () => {
   );
 
   it.skipIf(!canMount)('refuses commands that grant CPUs, unless they insist, but no others', () => {
-    const main = fileURLToPath(new URL('../../packages/cli/dist/main.js', import.meta.url));
+    const main = fileURLToPath(new URL('../../packages/cli/dist/main.cjs', import.meta.url));
     const commands = [
       'run --cpus 1 --silent -- true',
       'run --cpus 1 --silent --beside-kubelet --cgroup-root none -- true',

@@ -40,7 +40,7 @@ describe.runIf(isRoot)('the command in a project', () => {
 
   it('serves metrics without a further package', async () => {
     const { cwd, stateDir } = withCommand();
-    const main = join(cwd, 'node_modules/@numalign/cli/dist/main.js');
+    const main = join(cwd, 'node_modules/@numalign/cli/dist/main.cjs');
     const options = ['--port', '0', '--output', 'json', '--state-dir', stateDir];
     const agent = spawn(process.execPath, [main, 'agent', ...options], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -54,7 +54,7 @@ function startPm2(variables: Record<string, string> = {}) {
   const pm2 = (...args: string[]) =>
     run(process.execPath, [join(cwd, 'node_modules/pm2/bin/pm2'), ...args], { cwd, env }).stdout;
   const numalign = (...args: string[]) => {
-    const main = join(ROOT, 'packages/cli/dist/main.js');
+    const main = join(ROOT, 'packages/cli/dist/main.cjs');
     return run(process.execPath, [main, ...args, '--state-dir', stateDir, '--output', 'json'], { cwd })
       .stdout;
   };

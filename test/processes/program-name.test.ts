@@ -26,7 +26,7 @@ describe('the name of a program', () => {
     ['', ''],
     ['/usr/bin/node /usr/bin/numalign run --cpus 1 -- /usr/bin/server secret', 'numalign run -- server'],
     ['/opt/bin/numalign run --cpus 1 -- node server.mjs secret', 'numalign run -- node server.mjs'],
-    ['node /opt/numalign/dist/cli/main.js run --cpus 1 server secret', 'numalign run'],
+    ['node /opt/node_modules/@numalign/cli/dist/main.cjs run --cpus 1 server secret', 'numalign run'],
     ['/usr/bin/node /usr/bin/numalign agent --output secret', 'numalign agent'],
   ])('of “%s” is “%s”', (line, name) => {
     expect(nameOf(line)).toBe(name);

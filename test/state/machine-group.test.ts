@@ -14,7 +14,7 @@ const [GROUP, BOB] = [54321, 54322];
 const canTry = canBeStranger && canUnshare;
 
 // For bob and for root.
-const numalign = canTry ? `${process.execPath} ${forStrangers('packages/cli/dist/main.js')}` : '';
+const numalign = canTry ? `${process.execPath} ${forStrangers('packages/cli/dist/main.cjs')}` : '';
 const asBob = (groups: number | 'none') =>
   `setpriv --reuid ${BOB} --regid ${BOB} ${groups === 'none' ? '--clear-groups' : `--groups ${groups}`}`;
 const run = `run --cpus 1 --cgroup-root none -- true`;

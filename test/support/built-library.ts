@@ -5,8 +5,12 @@ import type { Plugin } from 'vite';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-// Modules that are files of their own in dist; those of packages/cli are not, but for its program.
-const MODULE = /^(packages\/metrics\/)?lib\/(.+)$|^packages\/cli\/lib\/program\.js$/;
+/** What a module is in dist: a file of its own, but in packages/cli only its program is one. */
+function builtOf(path: string): string | undefined {
+  if (path === 'packages/cli/lib/program.js') return 'packages/cli/dist/program.cjs';
+  const [, before, module] = /^(packages\/metrics\/|)lib\/(.+)$/.exec(path) ?? [];
+  return module === undefined ? undefined : `${before}dist/${module}`;
+}
 
 export const builtLibrary: Plugin = {
   name: 'built-library',
@@ -14,8 +18,7 @@ export const builtLibrary: Plugin = {
   resolveId(source, importer) {
     if (!importer || !source.startsWith('.')) return undefined;
     const path = resolve(dirname(importer), source).slice(ROOT.length);
-    return MODULE.test(path)
-      ? { id: join(ROOT, path.replace(/(^|\/)lib\//, '$1dist/')), external: true }
-      : undefined;
+    const built = builtOf(path);
+    return built === undefined ? undefined : { id: join(ROOT, built), external: true };
   },
 };

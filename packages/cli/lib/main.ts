@@ -7,6 +7,7 @@ if (refusal) {
   console.error(`numalign: ${refusal.message} [${refusal.code}]`);
   process.exitCode = 1;
 } else {
-  const { start } = await import('./terminal/start.js');
-  await start(async () => (await import('./program.js')).runProgram);
+  void import('./terminal/start.js').then(({ start }) =>
+    start(async () => (await import('./program.js')).runProgram),
+  );
 }

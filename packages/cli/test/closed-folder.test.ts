@@ -9,7 +9,7 @@ describe.runIf(canBeStranger)('numalign run below a folder that is closed to its
   it('suggests another state folder first', async () => {
     const { code, stderr } = await numalign(
       ['run', '--cpus', '1', '--state-dir', join(newFolder(), 'state'), '--', 'true'],
-      { program: ['env', ...asUser(4242), process.execPath, forStrangers('packages/cli/dist/main.js')] },
+      { program: ['env', ...asUser(4242), process.execPath, forStrangers('packages/cli/dist/main.cjs')] },
     );
     expect(code).toBe(1);
     expect(stderr).toMatch(

@@ -89,7 +89,7 @@ describe('numalign doctor', () => {
     const user = ['setpriv', '--reuid', '4242', '--regid', '4242', '--clear-groups'] as const;
     const { code, findings, of } = await diagnose(
       [],
-      [...user, process.execPath, forStrangers('packages/cli/dist/main.js')],
+      [...user, process.execPath, forStrangers('packages/cli/dist/main.cjs')],
     );
     expect(findings.map(({ check }) => check)).toEqual(CHECKS);
     expect(code).toBe(1);

@@ -16,7 +16,7 @@ function beside(version: string | undefined) {
     const manifest = JSON.parse(readFileSync(join(library, 'package.json'), 'utf8'));
     writeFileSync(join(library, 'package.json'), JSON.stringify({ ...manifest, version }));
   }
-  const program = [process.execPath, join(packages, '@numalign/cli/dist/main.js')] as const;
+  const program = [process.execPath, join(packages, '@numalign/cli/dist/main.cjs')] as const;
   return numalign(['status', '--state-dir', newFolder()], { program });
 }
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { runProgram } from '../lib/program.js';
 
-export const MAIN = fileURLToPath(new URL('../dist/main.js', import.meta.url));
+export const MAIN = fileURLToPath(new URL('../dist/main.cjs', import.meta.url));
 
 export interface Result {
   readonly code: number | null;
@@ -38,7 +38,7 @@ export function newFolder(): string {
 
 export interface StartOptions {
   env?: NodeJS.ProcessEnv;
-  /** In place of `node packages/cli/dist/main.js`. */
+  /** In place of `node packages/cli/dist/main.cjs`. */
   program?: readonly [string, ...string[]];
 }
 

@@ -184,7 +184,7 @@ describe('the command line', () => {
   it('says how to build a missing addon', async () => {
     const packages = installIn(newFolder(), { addon: true });
     const { code, stderr } = await numalign(['status'], {
-      program: [process.execPath, join(packages, '@numalign/cli/dist/main.js')],
+      program: [process.execPath, join(packages, '@numalign/cli/dist/main.cjs')],
     });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^numalign: the native addon .*npm rebuild numalign.* \[ERR_ADDON_MISSING\]\n$/);

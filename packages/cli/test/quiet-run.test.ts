@@ -107,7 +107,7 @@ describe('numalign run --quiet', () => {
     allWork();
     const before = workqueues();
     const user = ['setpriv', '--reuid', '4242', '--regid', '4242', '--clear-groups'] as const;
-    const program = [...user, process.execPath, forStrangers('packages/cli/dist/main.js')] as const;
+    const program = [...user, process.execPath, forStrangers('packages/cli/dist/main.cjs')] as const;
     const state = join(tmpdir(), `numalign-stranger-${process.pid}`);
     onTestFinished(() => rmSync(state, { recursive: true, force: true }));
     const flags = [state, '--quiet', 'workqueues', '--', 'true'];

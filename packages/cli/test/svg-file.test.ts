@@ -192,5 +192,5 @@ spec:
   const { code, stdout } = await numalign(args);
   expect(code).toBe(0);
   // To change the picture on purpose: vitest run -u test/cli/svg-file.test.ts
-  await expect(stdout).toMatchFileSnapshot('../../docs/plan.svg');
+  await expect(stdout).toMatchFileSnapshot('../../../docs/plan.svg');
 });

@@ -30,7 +30,7 @@ describe('numalign systemd-unit', () => {
     );
     const example = unit
       .replaceAll(process.execPath, '/usr/bin/node')
-      .replaceAll(MAIN, '/usr/lib/node_modules/@numalign/cli/dist/main.js');
+      .replaceAll(MAIN, '/usr/lib/node_modules/@numalign/cli/dist/main.cjs');
     expect(example).toBe(read('examples/systemd/gateway.service'));
   });
 

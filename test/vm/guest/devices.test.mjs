@@ -10,7 +10,7 @@ import { discover } from '../../../dist/entries/topology.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
 
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const PCI = '/sys/bus/pci/devices';
 const nodeOf = (id) => Number(kernel.read(PCI, id, 'numa_node'));
 const localCpus = (id) => kernel.parseList(kernel.read(PCI, id, 'local_cpulist'));

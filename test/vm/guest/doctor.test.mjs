@@ -21,7 +21,7 @@ import { CpuSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 import { listOfCpu, read } from './kernel-view.mjs';
 
-const MAIN = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const MOUNT = '/sys/fs/cgroup';
 const ROOT = '/numalign-test';
 const UNPRIVILEGED = 65534;

@@ -10,7 +10,7 @@ import { CpuSet, pin } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir, open } from './state-folders.mjs';
 
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const MIB = 2 ** 20;
 // More than malloc ever keeps from earlier use (its mmap threshold ends at 32 MiB): new pages.
 const BYTES = 40 * MIB;

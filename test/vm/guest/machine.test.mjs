@@ -12,7 +12,7 @@ import { CpuSet } from '../../../dist/index.js';
 import { SHAPES } from '../shapes.mjs';
 import * as kernel from './kernel-view.mjs';
 
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const shape = SHAPES.find(({ name }) => name === process.env.NUMALIGN_SHAPE);
 const list = (numbers) => String(CpuSet.from(numbers));
 const topology = await discover();

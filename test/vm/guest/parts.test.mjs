@@ -17,7 +17,7 @@ import { removeCgroup } from './cgroup-removal.mjs';
 const folder = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
 after(() => rmSync(folder, { recursive: true }));
 const ROOT = '/numalign-parts';
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const OWN = affinity();
 
 // Reports its thread id and the CPUs that it was born on, from the kernel.

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { openManager } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const stateDir = '/disk/state';
 const look = () =>
   JSON.parse(execFileSync(process.execPath, [CLI, 'status', '--output', 'json', '--state-dir', stateDir]));

@@ -13,7 +13,7 @@ import { openManager } from '../../../dist/index.js';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir } from './state-folders.mjs';
 
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 const OWN_CPUS = affinity();
 /** A state folder with settings on record, for the processes that open it later. */
 async function settings() {

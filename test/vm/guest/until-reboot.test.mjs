@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { openManager } from '../../../dist/index.js';
 
-const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.js', import.meta.url));
+const CLI = fileURLToPath(new URL('../../../packages/cli/dist/main.cjs', import.meta.url));
 
 test('a persistent grant and one of a running process are on record on the disk', async () => {
   const stateDir = '/disk/state';

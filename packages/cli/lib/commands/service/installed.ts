@@ -8,7 +8,7 @@ import { refusalOfFile } from '../../terminal/executable.js';
 export function installedLauncher(): Launcher {
   // Found by the package's name, which works from any of its files.
   const manifest = createRequire(import.meta.url).resolve('@numalign/cli/package.json');
-  return { node: process.execPath, main: join(manifest, '../dist/main.js') };
+  return { node: process.execPath, main: join(manifest, '../dist/main.cjs') };
 }
 
 /** The absolute path where a shell finds a program; its name if there is none. */
