@@ -1,3 +1,4 @@
+// needs: folders
 // The file of this process's own claims, to which each commit appends.
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
