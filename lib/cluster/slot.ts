@@ -95,7 +95,7 @@ export class Slot {
         this.#worker = worker;
         this.#life = life;
       });
-      if (this.#life?.failure) throw await this.#life.failure;
+      if (this.#life!.failure) throw await this.#life!.failure;
     } catch (error) {
       // The worker may have been forked: its end must not be handled.
       this.#life = undefined;
