@@ -96,7 +96,7 @@ export class Slot {
         this.#worker = worker;
         this.#life = life;
       });
-      if (this.#life?.failure) throw await this.#life.failure;
+      if (this.#life!.failure) throw await this.#life!.failure;
     } catch (error) {
       // The worker may have been forked: its end must not be handled.
       this.#life = undefined;
@@ -210,7 +210,7 @@ export class Slot {
     const shortLives = this.#backoff.failures;
     if (shortLives >= this.#plan.mostShortLives) {
       if (this.#plan.mostShortLives > 0)
-        warn(`worker ${this.#worker?.id} is not forked again, after ${shortLives} short lives`);
+        warn(`worker ${this.#worker!.id} is not forked again, after ${shortLives} short lives`);
       this.#end();
     } else if (waitMs === 0) void this.#respawn();
     // Keeps the process alive, as the worker would.
@@ -224,7 +224,7 @@ export class Slot {
     } catch (error) {
       const isLast = error instanceof NumalignError && error.code === 'ERR_MANAGER_CLOSED';
       const what = isLast ? 'is not' : 'cannot be';
-      warn(`worker ${this.#worker?.id} ${what} forked again: ${(error as Error).message}`);
+      warn(`worker ${this.#worker!.id} ${what} forked again: ${(error as Error).message}`);
       if (isLast) this.#end();
       else this.#restart(0);
     }
@@ -233,8 +233,8 @@ export class Slot {
   #end(): void {
     this.#owner.forget(this);
     this.giveBack();
-    const message = `no worker comes after worker ${this.#worker?.id}: its place was given up`;
-    this.#waiting?.reject(new NumalignError('ERR_WORKER_START', message, { value: this.#worker?.id }));
+    const message = `no worker comes after worker ${this.#worker!.id}: its place was given up`;
+    this.#waiting?.reject(new NumalignError('ERR_WORKER_START', message, { value: this.#worker!.id }));
     this.#waiting = undefined;
   }
 }

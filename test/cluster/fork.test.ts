@@ -90,6 +90,25 @@ describe('a worker', () => {
     expect(cluster.settings.stdio).toBeUndefined();
   });
 
+  it('fails with the error of its start, for CPUs that it gives back', async () => {
+    const manager = await setUp();
+    const { acquire } = manager;
+    let requests = 0;
+    Object.assign(manager, {
+      acquire: async (...args: Parameters<typeof acquire>) => {
+        requests++;
+        const grant = await Reflect.apply(acquire, manager, args);
+        const startChild = () => {
+          throw new NumalignError('ERR_SYSCALL', 'no process');
+        };
+        return Object.assign(grant, { startChild });
+      },
+    });
+    expect(await errorOf(() => cluster.fork())).toMatchObject({ code: 'ERR_SYSCALL' });
+    expect(requests).toBe(1);
+    await expect.poll(() => manager.grants()).toEqual([]);
+  });
+
   it('does not exist, and nothing is granted, if node:cluster does not fork it', async () => {
     const manager = await setUp();
     cluster.setupPrimary({ stdio: ['ignore', 'ignore', 'ignore'] });

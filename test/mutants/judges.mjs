@@ -50,7 +50,15 @@ const STATE_FILES = [
 ];
 
 const STATE_OWNERS = [
-  ...tests('state', 'cgroup-turns', 'own-owner', 'owner-files', 'recovery-laws', 'unfinished-lines'),
+  ...tests(
+    'state',
+    'rebuilt',
+    'cgroup-turns',
+    'own-owner',
+    'owner-files',
+    'recovery-laws',
+    'unfinished-lines',
+  ),
   ...tests('state', 'full-disk', 'calls-in-a-row'),
   ...tests('kubelet', 'record-kubelet'),
   ...tests('lifecycle', 'dead-owners'),

@@ -8,12 +8,12 @@ import { native } from '../../lib/base/native.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { isCgroupAlive, mayCgroupBeThere, namespaceOf } from '../../lib/processes/cgroup-owner.js';
-import { isLocked, NO_OWNERS } from '../../lib/state/files/state-files.js';
+import { type FoundState, isLocked, NO_OWNERS } from '../../lib/state/files/state-files.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { decodeOwnerFile } from '../../lib/state/format/owner-file.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import { type Clues, generationAfter } from '../../lib/state/owners/recovery.js';
+import { type Clues, generationAfter, lastGood } from '../../lib/state/owners/recovery.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { stateBefore } from '../support/state-text.js';
 import { writeHighest } from '../torture/state-file.mjs';
@@ -64,6 +64,27 @@ describe('the generation after a recovery', () => {
     ['the record of the highest', { highest: 9 }],
   ])('is above that of %s', (_, clue) => {
     expect(generationAfter({ ...NOTHING, base: goodAt(5), ...clue })).toBe(10);
+  });
+});
+
+describe('the last good generation', () => {
+  const at = (generation: number) => ({ generation }) as Checkpoint;
+  const good = (generation: number) => ({ kind: 'good', checkpoint: at(generation) }) as FoundState;
+  const damagedWith = (checkpoint?: Checkpoint) => ({ kind: 'damaged', why: '', checkpoint }) as FoundState;
+  const missing: FoundState = { kind: 'missing' };
+  const generation = (...clues: [FoundState, FoundState, Checkpoint?]) =>
+    lastGood(clues[0], clues[1], () => undefined, clues[2])?.generation;
+
+  it('is the newest of the state file, its copy and what this process read before', () => {
+    expect(generation(good(5), good(4), at(3))).toBe(5);
+    expect(generation(good(3), good(4), at(5))).toBe(5);
+    expect(generation(good(4), good(5))).toBe(5);
+  });
+
+  it('may be the readable part of a damaged file, and is unknown if nothing can be read', () => {
+    expect(generation(damagedWith(at(5)), good(4))).toBe(5);
+    expect(generation(damagedWith(), missing, at(2))).toBe(2);
+    expect(generation(damagedWith(), missing)).toBeUndefined();
   });
 });
 

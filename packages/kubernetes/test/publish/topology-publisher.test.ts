@@ -153,10 +153,10 @@ describe('a publication', () => {
     }
     await manager.acquire({ cpu: 6 });
     await expect.poll(() => topologies.object!.zones, { interval: 5 }).toEqual(zonesOf(manager));
-    const gaps = topologies.times.slice(1).map((time, i) => time - topologies.times[i]!);
-    expect(gaps.length).toBeGreaterThanOrEqual(2);
+    const { times } = topologies;
+    expect(times.length).toBeGreaterThanOrEqual(3);
     // The server observes both ends, and may be late at the first.
-    for (const gap of gaps) expect(gap).toBeGreaterThan(450);
+    expect(times.at(-1)! - times[0]!).toBeGreaterThan(500 * (times.length - 1) - 200);
   });
 
   it('is not made without a change of its content', async () => {
