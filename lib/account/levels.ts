@@ -31,6 +31,7 @@ export const LEVELS = {
  */
 export type EnforcementLevel = keyof typeof LEVELS;
 
+/** How strongly a grant is kept from others, the weakest level first. */
 export const ENFORCEMENT_LEVELS = Object.keys(LEVELS) as readonly EnforcementLevel[];
 
 /** The strongest level with these means alone. */

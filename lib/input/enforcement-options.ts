@@ -20,6 +20,7 @@ export type AimedLevel = {
   [Level in EnforcementLevel]: (typeof LEVELS)[Level]['movesMembers'] extends true ? Level : never;
 }[EnforcementLevel];
 
+/** The levels that a request can aim at: lower levels keep no process off. */
 export const AIMED_LEVELS = ENFORCEMENT_LEVELS.filter(
   (level): level is AimedLevel => LEVELS[level].movesMembers,
 );

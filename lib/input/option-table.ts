@@ -25,7 +25,10 @@ export const FLAG: Check<boolean, boolean> = (value, name) => option.flag(value,
 /** A flag among the kubelet's policy options, whose values are texts. */
 export const POLICY_FLAG: Check<boolean | 'true' | 'false', boolean> = parseFlag;
 
-/** Who can set an option. A request that leaves out an option of `both` has its manager's value. */
+/**
+ * What can set an option. `manager`: the options of a manager. `request`: those of a request. `both`:
+ * either; a request that leaves it out has its manager's value.
+ */
 export type Setter = 'manager' | 'request' | 'both';
 
 /** The field of a KubeletConfiguration. */
@@ -84,6 +87,7 @@ export interface MachineRow<Given, Value> extends AnyOption<Given, Value, 'manag
 
 type AnyRow = OptionRow<any, string, any, Setter>;
 export type OptionTable = Readonly<Record<string, AnyRow>>;
+/** Tables of options: a row for each, or a group of rows for an option that is an object. */
 export type OptionTables = Readonly<Record<string, AnyRow | OptionGroup<object>>>;
 
 /** A row, checked to be complete. */

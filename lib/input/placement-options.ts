@@ -107,6 +107,7 @@ export const TOPOLOGY_POLICY_OPTIONS = {
 /** Options of the Topology Manager, by the kubelet's names. */
 export interface TopologyManagerPolicyOptions extends OptionsOf<typeof TOPOLOGY_POLICY_OPTIONS> {}
 
+/** Every option of placement. */
 export const PLACEMENT_OPTIONS = {
   /** The policy of the CPU Manager: `none`, `static` or `dynamic`. */
   cpuManagerPolicy: row({

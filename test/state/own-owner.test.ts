@@ -7,7 +7,7 @@ import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
 import { makeStateDir } from '../support/state-dir.js';
 
-it('is written anew before it has grown far beyond what it says', async () => {
+it('is written whole again before it has grown far beyond what it says', async () => {
   const topology = await discover({ synthetic: 'core:4 pu:1' });
   const manager = await openManager({ topology, stateDir: makeStateDir('/dev/shm') });
   onTestFinished(() => manager.close());

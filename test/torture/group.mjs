@@ -421,7 +421,7 @@ export class Group {
     // Sometimes from the very first commit on.
     if (this.#isShared || this.#random.chance(2)) {
       rmSync(this.#stateDir, { recursive: true, force: true });
-      // Generations begin anew: an owner's claims do not tell a copy of the folder before from what
+      // Generations begin at 1 again: an owner's claims do not tell a copy of the folder before from what
       // follows them.
       rmSync(`${this.#stateDir}.backup`, { recursive: true, force: true });
       this.#generation = 0;

@@ -23,6 +23,7 @@ describe('the machines that are booted after a change', () => {
       '4-nodes',
       '4-nodes-pci',
       'isolated',
+      'sixteen',
     ]);
     expect(chosen('test/vm/guest/doctor.test.mjs')).toEqual(['4-nodes', 'isolated']);
     expect(chosen('README.md', 'test/managers/manager.test.ts')).toEqual([]);

@@ -1,15 +1,18 @@
-// Backoff: the pauses after failures in a row, each twice as long as the one before. And `retry`,
-// for what nobody waits for.
+// Backoff: the pauses after failures in a row. And `retry`, for what no caller waits for.
 
+/** How long the pauses of a {@link Backoff} are. */
 export interface Pauses {
+  /** The pause after the first failure that one follows. */
   readonly firstMs: number;
+  /** No pause is longer. */
   readonly longestMs: number;
   /** How many failures no pause follows; default: none. */
   readonly free?: number;
-  /** Returns 0 to 1, so that not all who fail call again at once; default: 1, the whole pause. */
+  /** Returns 0 to 1, so that not all that fail call again at once; default: 1, the whole pause. */
   readonly random?: () => number;
 }
 
+/** The pauses after failures in a row, each twice as long as the one before. */
 export class Backoff {
   readonly #pauses: Pauses;
   #failures = 0;

@@ -6,8 +6,11 @@ import { isAtOrBelow, type Mount, mountOf, readMounts } from './mounts.js';
 
 /** A mounted hierarchy with a certain controller. */
 export interface Hierarchy {
+  /** Of the kernel's interface. */
   readonly version: 1 | 2;
+  /** The name of the controller. */
   readonly controller: string;
+  /** Where it is mounted. */
   readonly mount: Mount;
 }
 
