@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -59,7 +58,8 @@ class CoreSizes {
   bool can_serve(std::span<const CoreClaim> claims, int& budget, const CoreSizes& others) const;
   bool can_serve(std::span<const CoreClaim> claims, int& budget) const;
 
-  auto operator<=>(const CoreSizes& other) const = default;
+  // libc++ 16 compares no vectors in three ways.
+  bool operator<(const CoreSizes& other) const { return cores_ < other.cores_; }
 
  private:
   bool serve(std::span<const CoreClaim> claims, int& budget);
