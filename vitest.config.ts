@@ -13,7 +13,10 @@ const DECISIONS = [
   tests('managers', 'inspect,placement'),
   tests('pools', 'balance,pool-options'),
   tests('quiet/kernel', 'cpu-mask,cpufreq,demands,kernel-files,recent'),
-  tests('quiet/parts', 'coming-and-going,frequency,idle,interrupts,irqbalance,masks,packets,workqueues'),
+  tests(
+    'quiet/parts',
+    'coming-and-going,frequency,hidden,idle,interrupts,irqbalance,masks,packets,workqueues',
+  ),
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,record,refusals,turns,writing'),

@@ -124,9 +124,20 @@ export const JUDGES = {
   'lib/quiet': [
     ...tests('quiet/kernel', 'cpu-mask', 'cpufreq', 'demands', 'recent', 'kernel-files'),
     ...tests('quiet/cache', 'schemata'),
-    ...tests('quiet', 'record', 'plan', 'writing', 'turns', 'kernel-work', 'outcome', 'refusals'),
+    ...tests(
+      'quiet',
+      'record',
+      'plan',
+      'writing',
+      'quieter-of',
+      'turns',
+      'kernel-work',
+      'outcome',
+      'refusals',
+    ),
     ...tests(
       'quiet/parts',
+      'hidden',
       'masks',
       'idle',
       'frequency',
