@@ -20,7 +20,10 @@ const DECISIONS = [
   'test/{audit,doctor}/{account,foreign-cpusets,hardware-facts,interrupts,judge}.test.ts',
   tests('cli', 'completion,devices,movable,program,quiet,text,topology,topology-tree,yaml-text'),
   tests('quiet', 'crashes,kernel-work,outcome,plan,record,refusals,turns,writing'),
-  tests('state', 'cgroup-turns,checkpoint,owner-files,rebuilt,recovery,restored-folders,shapes,state-files'),
+  tests(
+    'state',
+    'cgroup-turns,checkpoint,members,owner-file,state-change,owner-files,rebuilt,recovery,restored-folders,shapes,state-files',
+  ),
   'test/{account/moves,quiet/cache}/*.test.ts',
 ];
 

@@ -27,7 +27,7 @@ const ADMISSION = [
 ];
 
 const STATE_FORMAT = [
-  ...tests('state', 'shapes', 'journal-lines', 'owner-files'),
+  ...tests('state', 'shapes', 'members', 'state-change', 'owner-file', 'journal-lines', 'owner-files'),
   ...tests('kubelet', 'go-json', 'kubelet-data'),
   ...tests('state', 'difference', 'newer-format', 'recovery-laws', 'unfinished-lines', 'checkpoint'),
   ...tests('kubelet', 'record-kubelet', 'kubelet-format'),
