@@ -27,7 +27,7 @@ const ADMISSION = [
 ];
 
 const STATE_FORMAT = [
-  ...tests('state', 'shapes', 'journal-lines', 'owner-files'),
+  ...tests('state', 'shapes', 'members', 'state-change', 'owner-file', 'journal-lines', 'owner-files'),
   ...tests('kubelet', 'go-json', 'kubelet-data'),
   ...tests('state', 'difference', 'newer-format', 'recovery-laws', 'unfinished-lines', 'checkpoint'),
   ...tests('kubelet', 'record-kubelet', 'kubelet-format'),
@@ -124,9 +124,20 @@ export const JUDGES = {
   'lib/quiet': [
     ...tests('quiet/kernel', 'cpu-mask', 'cpufreq', 'demands', 'recent', 'kernel-files'),
     ...tests('quiet/cache', 'schemata'),
-    ...tests('quiet', 'record', 'plan', 'writing', 'turns', 'kernel-work', 'outcome', 'refusals'),
+    ...tests(
+      'quiet',
+      'record',
+      'plan',
+      'writing',
+      'quieter-of',
+      'turns',
+      'kernel-work',
+      'outcome',
+      'refusals',
+    ),
     ...tests(
       'quiet/parts',
+      'hidden',
       'masks',
       'idle',
       'frequency',

@@ -54,6 +54,7 @@ describe('the kernel’s work on CPUs', () => {
   it.each([
     ['a list', 'root=/dev/vda rcu_nocbs=2-5 quiet', 'RCU callbacks run on CPUs 6-7'],
     ['a list with a dash in the name', 'rcu-nocbs=2-5', 'RCU callbacks run on CPUs 6-7'],
+    ['an option whose name only ends so', 'my.rcu_nocbs=2-7', 'RCU callbacks run on CPUs 2-7'],
     ['the last of two lists', 'rcu_nocbs=0-7 rcu_nocbs=2-6', 'RCU callbacks run on CPU 7'],
     ['all', 'rcu_nocbs=all', undefined],
     ['N for the last CPU', 'rcu_nocbs=3-N', 'RCU callbacks run on CPU 2'],
@@ -84,6 +85,11 @@ describe('the kernel’s work on CPUs', () => {
     ]);
     const never = { [`${HUGEPAGES}/enabled`]: 'always madvise [never]\n' };
     expect(workOn('2', { ...QUIET, ...defrag, ...never })).toEqual([]);
+  });
+
+  it('is no callback of RCU on the CPUs of a list, of all and up to the last', () => {
+    const offloaded = (line: string) => String(readKernelSettings(kernelTree(withLine(line))).offloaded);
+    expect(['rcu_nocbs=1-2', 'rcu_nocbs=all', 'rcu_nocbs=6-N'].map(offloaded)).toEqual(['1-2', '0-7', '6-7']);
   });
 
   it('is unknown as to callbacks of RCU if the command line is hidden', () => {

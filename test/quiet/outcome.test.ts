@@ -83,7 +83,10 @@ it('is reached in part if one setting is in force, for the CPUs of its own grant
   const inForce = { ...record, path: '/irq/25', identity: null, written: ['1'] };
   const outcomeWith = (recorded: QuietSetting[]) => {
     const demands = [quiet('3'), demand];
-    return quietOutcome({ parts: [its], files: NO_FILES, topology, demands, recorded }, demand.uid, () => []);
+    const ground = { parts: [its], files: NO_FILES, topology, demands, recorded };
+    const outcome = quietOutcome(ground, demand.uid, (cpus) => [`work on ${cpus}`]);
+    expect(outcome.unchanged).toEqual(['work on 2']);
+    return outcome;
   };
   const reasons = ['IRQ 24 is still on CPUs 2'];
   expect(outcomeWith([inForce]).parts.interrupts).toEqual({ reached: 'partly', reasons });

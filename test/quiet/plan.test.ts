@@ -79,7 +79,17 @@ it('that a setting would start with keeps its record while the values of new set
   expect(plan).toEqual({ restorations: [], changes: [], foreign: [], settings: [source, bystander] });
 });
 
-it('that has its target forgets the values that it came by', () => {
+it('is foreign if another program has written it over one of ours', () => {
+  expect(planOf('0-1', false).foreign).toMatchObject([{ value: '0-1' }]);
+  expect(planOf('0-1', false, { ...record, written: [] }).foreign).toEqual([]);
+});
+
+it('is left alone if it is not on record', () => {
+  const another = { ...record, path: '/another' };
+  expect(planOf('0', true, another)).toEqual({ restorations: [], changes: [], foreign: [], settings: [] });
+});
+
+it('that has its target forgets the values that it came by, and refusals', () => {
   const demand = demandOf(topology);
   const found = {
     part: 'interrupts' as const,
@@ -96,5 +106,6 @@ it('that has its target forgets the values that it came by', () => {
     changes: [],
     settings: [settled],
   });
+  expect(planWith({ ...settled, refusal: 'EPERM' }).settings).toEqual([settled]);
   expect(planWith(settled).settings[0]).toBe(settled);
 });

@@ -29,3 +29,19 @@ it('what is undone goes back through the values that it came by, the last first'
   await rewrite(changes);
   expect(now).toEqual({ least: 2000, most: 3000 });
 });
+
+it('what a setting makes of a value is a refusal, with that value', async () => {
+  let now = '0-3';
+  const rounding = {
+    path: '/mask',
+    read: () => now,
+    write: (value) => {
+      now = value === '1' ? '1' : '0-1';
+    },
+  } as Setting;
+  const refusalsOf = async (target: string) => [
+    ...(await writeAll([{ setting: rounding, value: now, target } as Change])).values(),
+  ];
+  expect(await refusalsOf('1')).toEqual([]);
+  expect(await refusalsOf('0')).toEqual([{ reason: 'it became 0-1', value: '0-1' }]);
+});

@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { journalLines } from '../../lib/state/format/journal-lines.js';
+import { sealText } from '../../lib/state/format/sealed-json.js';
 import { encodeMembers } from '../torture/state-file.mjs';
 
 const EMPTY = { generation: 5, bootId: '', writtenAt: '2026-01-01', pods: [], memory: {}, cpus: [] };
@@ -36,4 +37,27 @@ it('are damaged by any flipped bit', () => {
       expect(place?.record).toBeNull();
     }),
   );
+});
+
+it('are named by what they say', () => {
+  const kinds = (...records: object[]) =>
+    journalLines(
+      Buffer.concat(records.map((record) => Buffer.from(sealText(JSON.stringify(record)).line))),
+    ).map(({ kind, generation, writtenAt }) => [kind, generation, writtenAt]);
+  const time = '2026-01-01';
+  expect(
+    kinds(
+      { format: 'numalign-state', version: 9, generation: 1 },
+      { line: 'state', generation: 2, writtenAt: time },
+      { line: 'change', generation: 3, writtenAt: 4 },
+      { line: 'future', generation: 'x' },
+      { format: 'numalign-state', line: 'state' },
+    ),
+  ).toEqual([
+    ['head', 1, null],
+    ['state', 2, time],
+    ['change', 3, null],
+    ['other', null, null],
+    ['state', null, null],
+  ]);
 });

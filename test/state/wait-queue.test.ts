@@ -30,6 +30,7 @@ describe('a queue', () => {
     const { path, one, other } = queues();
     expect(one.isFirst(undefined)).toBe(true);
     const first = one.join();
+    expect(other.isFirst(undefined)).toBe(false);
     const second = other.join();
     const third = one.join();
     expect([one.isFirst(first), other.isFirst(second), one.isFirst(third)]).toEqual([true, false, false]);

@@ -72,7 +72,7 @@ export function planCache(
   demand: PartDemand,
   paths: readonly string[],
 ): CachePlan {
-  const base = readGroup(files, RESCTRL)?.schemata ?? new Map();
+  const base = readGroup(files, RESCTRL)!.schemata;
   const claims = claimsOf(files, info, demand);
   const claimPaths = new Set(claims.map(({ path }) => path));
   const others = new Map<string, Schemata>();

@@ -141,6 +141,19 @@ describe('a grant with ways of a cache', () => {
 });
 
 describe('a grant that cannot have ways', () => {
+  it('names CPUs of a cache that resctrl does not show, which are not in its group', () => {
+    const run = runOf({}, { a: ['0-1', { ways: 4 }] });
+    const { files } = run;
+    const read = vi.spyOn(files, 'read').mockImplementation((path) => {
+      const isOther = path === '/sys/devices/system/cpu/cpu1/cache/index3/id';
+      return isOther ? '7' : FakeResctrl.prototype.read.call(files, path);
+    });
+    run.settle();
+    expect(String(files.groups.get('numalign-a')!.cpus)).toBe('0');
+    expect(run.obstacles.join()).toMatch(/no L3 cache of the CPUs 1/);
+    read.mockRestore();
+  });
+
   it('says that resctrl is not mounted', () => {
     const run = settled({ isMounted: false }, { a: ['0', { ways: 4 }] });
     expect(run.obstacles.join()).toMatch(/not mounted: mount -t resctrl resctrl \/sys\/fs\/resctrl/);
@@ -151,9 +164,9 @@ describe('a grant that cannot have ways', () => {
   });
 
   it('says which grants and groups have them, and how many it could have', () => {
-    const run = runOf({}, { a: ['0', { ways: 10 }], b: ['1', { percent: 50 }] });
+    const run = runOf({}, { a: ['0', { ways: 10 }], b: ['1', { percent: 50 }], c: ['4', { ways: 1 }] });
     run.files.makeFolder('/sys/fs/resctrl/db');
-    run.files.write('/sys/fs/resctrl/db/schemata', 'L3:0=3\n');
+    run.files.write('/sys/fs/resctrl/db/schemata', 'L3:0=3;1=1\n');
     run.settle();
     expect(run.obstacles).toEqual([
       'L3 cache 0 has the ways 0-19, grant a has 10-19, the group db has 0-1: no 10 neighbouring ways are left for grant b and some for the default group; ask for at most 8',

@@ -2,7 +2,10 @@
 // Schemata as text.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { readCacheInfo } from '../../../lib/quiet/resctrl/cache-info.js';
+import { widestRun } from '../../../lib/quiet/resctrl/cache-ways.js';
 import { parseSchemata, printSchemata } from '../../../lib/quiet/resctrl/schemata.js';
+import { kernelTree } from '../../support/kernel-tree.js';
 
 const mask = fc.integer({ min: 1, max: 0xffffffff });
 const schemata = fc
@@ -42,4 +45,20 @@ describe('the text of schemata', () => {
       { numRuns: 2000 },
     );
   });
+});
+
+it.each([
+  ['none', 0, 0],
+  ['the lowest of several', 0b110110, 0b110],
+  ['the widest', 0b1110110, 0b1110000],
+  ['all', 0xffffffff, 0xffffffff],
+  ['the highest', 0x80000000, 0x80000000],
+])('the widest run of ways is %s', (_, mask, run) => {
+  expect(widestRun(mask)).toBe(run);
+});
+
+it('the caches can be allotted if there is a mask of their ways', () => {
+  const infoOf = (mask: string) => readCacheInfo(kernelTree({ '/sys/fs/resctrl/info/L3/cbm_mask': mask }));
+  expect(infoOf('ff\n')).toEqual({ all: 0xff, minBits: 1, shareable: 0 });
+  expect([infoOf('0'), infoOf('x')]).toEqual([undefined, undefined]);
 });
