@@ -1,6 +1,6 @@
 // needs: modules
 // The owners' locks, as /proc/locks lists them: in pieces, between which locks come and go.
-import { lstatSync, mkdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
@@ -71,4 +71,16 @@ it('an owner’s generation is that of its seal, which is a lock to read', () =>
   const locks = new OwnerLocks(owners, path);
   expect(locks.since(UUID)).toBe(7);
   expect(locks.beside([])).toMatchObject([{ since: 7 }]);
+});
+
+it('an owner keeps its lock while its folder is moved, or another one comes to its path', () => {
+  const { path, line } = ownedFolder();
+  listings.push(line);
+  const has = (folder: string) => {
+    mkdirSync(join(folder, 'owners'), { recursive: true });
+    return new OwnerLocks(native.Folder.open(join(folder, 'owners'), false, 0o700, -1), folder).has(UUID);
+  };
+  const moved = `${path}-moved`;
+  renameSync(path, moved);
+  expect([has(moved), has(path), has(`${path}-other`)]).toEqual([true, true, false]);
 });

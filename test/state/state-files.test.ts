@@ -10,7 +10,7 @@ import { native } from '../../lib/base/native.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { JournalFollower } from '../../lib/state/files/journal-follower.js';
-import { isOfBoot, whyUnreadable } from '../../lib/state/files/state-files.js';
+import { findOwners, isOfBoot, whyUnreadable } from '../../lib/state/files/state-files.js';
 import { encodeCheckpoint } from '../../lib/state/format/journal.js';
 import { encodeOwnerFile } from '../../lib/state/format/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
@@ -47,6 +47,35 @@ describe('a file that cannot be read', () => {
   });
 });
 
+describe('the owners of a folder', () => {
+  const UUIDS = [0, 1, 2, 3].map((i) => `0f9b8a7${i}-1d2e-4f3a-8b4c-5d6e7f8a9b0c`);
+
+  /** By the numbers of their files; `latest`: of the newest file. */
+  function found(...files: [kind: 'process' | 'persistent', bootId: string, generation: number][]) {
+    const path = makeStateDir();
+    mkdirSync(path);
+    for (const [i, [kind, bootId, generation]] of files.entries()) {
+      const header = { uuid: UUIDS[i]!, kind, pid: null, command: null, cgroup: null, bootId, generation };
+      const text = encodeOwnerFile({ ...header, settings: DEFAULT_SETTINGS, kubelet: null, pods: [] });
+      writeFileSync(join(path, header.uuid), text);
+    }
+    const { living, latest, unknown } = findOwners(open(path), 'this');
+    expect(unknown).toEqual([]);
+    const numberOf = ({ uuid }: { uuid: string }) => UUIDS.indexOf(uuid);
+    return { living: living.map(numberOf), latest: latest && numberOf(latest) };
+  }
+
+  it('live without a process if they need none, and not after a process without its lock', () => {
+    expect(found(['process', 'this', 1], ['persistent', 'this', 1]).living).toEqual([1]);
+    expect(found(['persistent', 'another', 1])).toEqual({ living: [], latest: undefined });
+  });
+
+  it('have a newest file, also of one that is dead', () => {
+    expect(found(['process', 'this', 1], ['process', 'this', 3], ['persistent', 'this', 2]).latest).toBe(1);
+    expect(found(['process', 'this', 0], ['process', 'another', 3]).latest).toBe(0);
+  });
+});
+
 describe('a text of another boot id', () => {
   /** A folder of owners, with the file of one that needs no process. */
   function owners(bootId: string, parent?: string): NativeFolder {
@@ -74,6 +103,27 @@ describe('a text of another boot id', () => {
       expect(isOfBoot('another', 'this', owners(bootId))).toBe(false);
     },
   );
+});
+
+describe('a state that is read', () => {
+  const follower = (openJournal: () => unknown) =>
+    new JournalFollower({
+      version: () => '1:2:3',
+      openJournal,
+      lockNumber: () => 0,
+    } as unknown as NativeFolder);
+  const refused = (errno: number) => () => {
+    throw new NumalignError('ERR_SYSCALL', 'openat', { errno, syscall: 'openat' });
+  };
+
+  it('is missing if it is removed meanwhile', () => {
+    expect(follower(() => undefined).look()).toEqual({ kind: 'missing' });
+  });
+
+  it('is damaged if it is no file, and unknown if the disk fails', () => {
+    expect(follower(refused(EISDIR)).look()).toMatchObject({ kind: 'damaged', isFolder: true });
+    expect(thrownBy(() => follower(refused(EIO)).look())).toMatchObject({ code: 'ERR_SYSCALL' });
+  });
 });
 
 describe('a state that is read again', () => {
