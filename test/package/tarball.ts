@@ -86,7 +86,7 @@ export function run(
     cwd,
     encoding: 'utf8',
     maxBuffer: 1 << 28,
-    timeout: 15 * 60_000,
+    timeout: 40 * 60_000,
     env: { ...USERS, ...env, ...(bare ? { HIDDEN: hiddenFiles().join(' ') } : {}) },
   });
   if (error) throw error;

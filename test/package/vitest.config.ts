@@ -10,6 +10,6 @@ export default defineConfig({
     maxWorkers: '100%',
     testTimeout: 5 * 60_000,
     // Debian's packages for the compilers of prebuilt addons come over the network.
-    hookTimeout: 20 * 60_000,
+    hookTimeout: 50 * 60_000,
   },
 });
