@@ -74,6 +74,28 @@ it.each([
   },
 );
 
+it('names settings that cannot be read', () => {
+  const refuse = () => {
+    throw Object.assign(new Error('refused'), { errno: -13, code: 'EACCES' });
+  };
+  const irq = { path: '/irq/24', identity: null, title: 'IRQ 24', read: refuse } as unknown as Setting;
+  const reasons = (settings: () => Setting[]) => {
+    const ground = {
+      files: NO_FILES,
+      topology,
+      demands: [demand],
+      recorded: [],
+      parts: [{ ...part, settings }],
+    };
+    return quietOutcome(ground, demand.uid, () => []).parts.interrupts;
+  };
+  expect(reasons(() => [irq])).toEqual({ reached: 'no', reasons: ['IRQ 24 cannot be read (EACCES)'] });
+  expect(reasons(refuse)).toEqual({
+    reached: 'no',
+    reasons: ['the settings of interrupts cannot be read (EACCES)'],
+  });
+});
+
 it('is reached in part if one setting is in force, for the CPUs of its own grant', () => {
   const ofAll = (_: string, { cpus }: { cpus: object }) => cpus;
   const irq = (name: string, disturbs: unknown) =>

@@ -123,6 +123,11 @@ describe('a state', () => {
     expect(pod![name as keyof typeof pod] ?? undefined).toBeUndefined();
   });
 
+  it('has no record of the kubelet if that is null', () => {
+    expect(decode(withValue(['kubelet'], null)).assignments.kubelet).toBeNull();
+    expect(decode(withValue(['quiet'], null)).assignments.quiet).toBeNull();
+  });
+
   it.each<[string, Path, unknown]>([
     ['isolated CPUs', ['settings', 'isolatedCPUs'], null],
     ['a cgroup root', ['settings', 'cgroupRoot'], null],

@@ -10,7 +10,11 @@ const policies = (files: Record<string, string>, unreadable: Record<string, stri
   frequencyPolicies(kernelTree(files, {}, unreadable)).map(({ folder, cpus }) => [folder, String(cpus)]);
 
 it('a frequency policy has its online CPUs', () => {
-  expect(policies(POLICY)).toEqual([[`${CPUFREQ}/policy0`, '0,2']]);
+  const more = { [`${CPUFREQ}/policy12/affected_cpus`]: '12\n' };
+  expect(policies({ ...POLICY, ...more })).toEqual([
+    [`${CPUFREQ}/policy0`, '0,2'],
+    [`${CPUFREQ}/policy12`, '12'],
+  ]);
 });
 
 it('a driver’s folder beside the policies is none', () => {

@@ -24,6 +24,21 @@ it('are read and written, and their folders listed in order', () => {
   expect(files.link('/link')).toBe('net:[1]');
 });
 
+it('of a folder are in order, however it was made', () => {
+  const { root, files } = irqFiles();
+  const names = Array.from({ length: 30 }, (_, i) => String(99 - i));
+  for (const name of names) mkdirSync(`${root}/${name}`);
+  expect(files.list('')).toEqual([...names, 'irq'].sort());
+});
+
+it('have folders that are made and removed', () => {
+  const { files } = irqFiles();
+  files.makeFolder('/irq/25');
+  expect(files.exists('/irq/25')).toBe(true);
+  files.removeFolder('/irq/25');
+  expect(files.exists('/irq/25')).toBe(false);
+});
+
 it('that are not there are undefined, hold nothing and are not made', () => {
   const { files } = irqFiles();
   for (const path of ['/none', '/irq/24/smp/below']) {
@@ -38,10 +53,12 @@ it('that are not there are undefined, hold nothing and are not made', () => {
 
 it('that are refused throw, but when they are only looked at', () => {
   const { files } = irqFiles();
-  const refused = { read: '/irq', list: '/irq/24/smp' } as const;
-  expect(thrownBy(() => files.read(refused.read))?.code).toBe('EISDIR');
-  expect(visibleFiles(files).read(refused.read)).toBeUndefined();
-  expect(visibleFiles(files).list(refused.list)).toEqual([]);
+  expect(thrownBy(() => files.read('/irq'))?.code).toBe('EISDIR');
+  expect(visibleFiles(files).read('/irq')).toBeUndefined();
+  const closed = () => {
+    throw Object.assign(new Error('closed'), { code: 'EACCES' });
+  };
+  expect(visibleFiles({ ...files, list: closed }).list('/irq')).toEqual([]);
 });
 
 it('are writable if they can be written, or made where they are not', () => {
