@@ -84,22 +84,39 @@ export function bestFit(
   const isNear = (node: NumaNode) => (nodes === null ? node.cpus.intersects(required) : nodes.has(node.id));
   const near = machineNodes.reduce((all, node) => (isNear(node) ? all.union(node.cpus) : all), CpuSet.EMPTY);
   if (near.isEmpty || count > present.size) return take(available, count);
-  return required.union(
-    takeNearFirst(take, available.difference(required), near, count - required.size, wholeCores),
-  );
+  const from = available.difference(required);
+  const left = count - required.size;
+  const takeNear = (nearby: number) => {
+    const first = take(from, nearby, near);
+    return first.union(take(from.difference(first), left - nearby));
+  };
+  const most = Math.min(sizeOfBoth(from, near), left);
+  return required.union(wholeCores ? (nearFirst(takeNear, most) ?? takeNear(0)) : takeNear(most));
 }
 
-// Takes as many near CPUs as possible, and the rest anywhere.
-function takeNearFirst(take: Take, from: CpuSet, near: CpuSet, count: number, isWhole: boolean): CpuSet {
-  for (let nearby = Math.min(sizeOfBoth(from, near), count); ; nearby--) {
-    try {
-      const first = take(from, nearby, near);
-      return first.union(take(from.difference(first), count - nearby));
-    } catch (error) {
-      // With fewer near CPUs, cores of different sizes may add up.
-      const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
-      if (!isWhole || !isUneven || nearby === 0) throw error;
-    }
+/**
+ * Takes as many near CPUs as possible: `most` of them, or fewer, with which cores of different sizes
+ * may add up. Undefined if they add up nowhere.
+ */
+export function nearFirst(take: (nearby: number) => CpuSet, most: number): CpuSet | undefined {
+  const whole = ifEnough(() => take(most));
+  if (whole) return whole;
+  // If they add up nowhere, fewer near CPUs do not help.
+  const anywhere = ifEnough(() => take(0));
+  for (let nearby = most - 1; anywhere && nearby > 0; nearby--) {
+    const some = ifEnough(() => take(nearby));
+    if (some) return some;
+  }
+  return anywhere;
+}
+
+/** What `take` returns; undefined if it throws ERR_INSUFFICIENT_CPUS. */
+export function ifEnough(take: () => CpuSet): CpuSet | undefined {
+  try {
+    return take();
+  } catch (error) {
+    if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
+    throw error;
   }
 }
 

@@ -1,11 +1,11 @@
 // The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
 // and static (v1.32 and v1.36). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
-import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { CoreClaims } from '../../base/native-surface.js';
 import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
+import { ifEnough, nearFirst } from '../../machine/best-fit.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
@@ -225,48 +225,22 @@ function takeNearFirst(
   count: number,
   later: CoreClaims = NO_CLAIMS,
 ): CpuSet {
-  const most = Math.min(sizeOfBoth(from, near), count);
-  const take = (nearby: number) => takeParts(machine, placement, from, near, nearby, count, later);
-  if (!mustAddUp(machine, placement)) return take(most);
-  const tryTake = (nearby: number) => {
-    try {
-      return take(nearby);
-    } catch (error) {
-      if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
-      throw error;
-    }
-  };
-  const whole = tryTake(most);
-  if (whole) return whole;
-  if (!near.isEmpty && isStrict(placement)) throw new UnevenCores(count, from.intersection(near));
-  // Cores of different sizes may not add up on the near nodes alone. If they add up nowhere, fewer
-  // near CPUs do not help.
-  const anywhere = tryTake(0);
-  for (let nearby = most - 1; anywhere && nearby > 0; nearby--) {
-    const some = tryTake(nearby);
-    if (some) return some;
-  }
-  if (anywhere) return anywhere;
-  throw new UnevenCores(count, from);
-}
-
-// Takes `nearby` of the near CPUs, and the rest anywhere.
-function takeParts(
-  machine: Topology,
-  placement: Placement,
-  from: CpuSet,
-  near: CpuSet,
-  nearby: number,
-  count: number,
-  later: CoreClaims,
-): CpuSet {
   const isWhole = mustAddUp(machine, placement);
-  const rest = count - nearby;
-  const next = isWhole && rest > 0 ? [2 * rest, ...later] : later;
-  const aligned = takeCpus(machine, placement, from, nearby, isWhole, near, next);
-  if (rest === 0) return aligned;
-  const other = from.difference(aligned);
-  return aligned.union(takeCpus(machine, placement, other, rest, isWhole, other, later));
+  // `nearby` of the near CPUs, and the rest anywhere.
+  const take = (nearby: number) => {
+    const rest = count - nearby;
+    const next = isWhole && rest > 0 ? [2 * rest, ...later] : later;
+    const aligned = takeCpus(machine, placement, from, nearby, isWhole, near, next);
+    if (rest === 0) return aligned;
+    const other = from.difference(aligned);
+    return aligned.union(takeCpus(machine, placement, other, rest, isWhole, other, later));
+  };
+  const most = Math.min(sizeOfBoth(from, near), count);
+  if (!isWhole) return take(most);
+  const isNearOnly = !near.isEmpty && isStrict(placement);
+  const cpus = isNearOnly ? ifEnough(() => take(most)) : nearFirst(take, most);
+  if (cpus) return cpus;
+  throw new UnevenCores(count, isNearOnly ? from.intersection(near) : from);
 }
 
 /**
