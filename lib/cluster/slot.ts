@@ -3,7 +3,6 @@ import type { Cluster as NodeCluster } from 'node:cluster';
 import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
-import type { Grant } from '../grants/grant.js';
 import type { WorkerPlan } from './fork-options.js';
 import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';
 import { WorkerLife } from './worker-life.js';

@@ -37,12 +37,6 @@ export {
   type Workload,
   withUid,
 } from '../input/pods/workload.js';
-export {
-  CPU_MANAGER_POLICIES,
-  ISOLATION_CHOICES,
-  PLACEMENT_CHOICES,
-  TOPOLOGY_MANAGER_POLICIES,
-} from '../input/policies.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
 

@@ -23,7 +23,7 @@ export const only = <Word extends string>(word: Word): Check<Word, boolean> =>
 export const FLAG: Check<boolean, boolean> = (value, name) => option.flag(value, name);
 
 /** A flag among the kubelet's policy options, whose values are texts. */
-export const POLICY_FLAG: Check<boolean | 'true' | 'false', boolean> = parseFlag;
+const POLICY_FLAG: Check<boolean | 'true' | 'false', boolean> = parseFlag;
 
 /**
  * What can set an option. `manager`: the options of a manager. `request`: those of a request. `both`:

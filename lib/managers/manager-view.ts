@@ -31,7 +31,7 @@ import type { Defragmentation, DefragmentOptions } from '../repacking/defragment
 import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
 import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
-import { Audits, livingPods as livingPodsAt } from './audits.js';
+import { Audits } from './audits.js';
 import { type ListenerEvents, type ManagerEvents, watchWhileHeard } from './manager-events.js';
 import type { ViewParts } from './manager-parts.js';
 import { Planning } from './planning.js';
@@ -39,8 +39,8 @@ import { Planning } from './planning.js';
 // The site of each view; it throws once the view is closed.
 const sites = new WeakMap<ManagerView, () => ReadOnlySite>();
 
-/** For the package's own modules: the grants of living owners on record. */
-export const livingPods = (view: ManagerView) => livingPodsAt(sites.get(view)!());
+/** For the package's own modules: the site of a view. */
+export const siteOfView = (view: ManagerView): ReadOnlySite => sites.get(view)!();
 
 /**
  * A manager that only reads; {@link openManager} makes it with `readOnly: true`. It makes no

@@ -1,7 +1,7 @@
 // Repair: makes the machine agree with the record, under the lock. If that fails, it makes the
 // record agree with the machine.
 import type { Assignments } from '../account/assignments.js';
-import { BY_MASKS, type EnforcementLevel, weaker } from '../account/levels.js';
+import { BY_MASKS, weaker } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
