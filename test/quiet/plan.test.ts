@@ -109,3 +109,16 @@ it('that has its target forgets the values that it came by, and refusals', () =>
   expect(planWith({ ...settled, refusal: 'EPERM' }).settings).toEqual([settled]);
   expect(planWith(settled).settings[0]).toBe(settled);
 });
+
+it('stays on record while it cannot be read, and ends once it is not there', () => {
+  const recorded = ['/1', '/2'].map((path) => ({ ...record, path }));
+  const unreadOf = (path: string | null) => ({
+    ...{ part: 'interrupts' as const, reason: 'EBUSY' },
+    setting: path === null ? null : ({ ...setting, path } as Setting),
+  });
+  const kept = (path: string | null) =>
+    planQuiet({ found: [], unread: [unreadOf(path)], hidden: [] }, recorded, { isWritable: () => true })
+      .settings;
+  expect(kept('/1')).toEqual([recorded[0]]);
+  expect(kept(null)).toEqual(recorded);
+});

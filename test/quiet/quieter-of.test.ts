@@ -32,6 +32,16 @@ it('has nothing to do between two states with the same quiet grants', () => {
   expect(quieterOf(() => topology).follow(ONE, { ...ONE }, async () => {})).toBeUndefined();
 });
 
+it('follows the first quiet grant, and the end of the last one', async () => {
+  const quieter = quieterOf(() => topology);
+  const commits: unknown[] = [];
+  const record = async (state: unknown) => void commits.push(state);
+  const [begin, end] = [quieter.follow(NONE, ONE, record), quieter.follow(ONE, NONE, record)];
+  expect((await begin)!.next.quiet!.settings.length).toBeGreaterThan(0);
+  expect((await end)!.next).toBe(NONE);
+  expect(commits).toEqual([]);
+});
+
 it('compares the settings of quiet grants with the kernel’s', async () => {
   const { checked } = await quieterOf(() => topology).compare(ONE);
   expect(checked).toBeGreaterThan(0);

@@ -45,3 +45,8 @@ it('what a setting makes of a value is a refusal, with that value', async () => 
   expect(await refusalsOf('1')).toEqual([]);
   expect(await refusalsOf('0')).toEqual([{ reason: 'it became 0-1', value: '0-1' }]);
 });
+
+it('a setting that has disappeared after it was written has refused nothing', async () => {
+  const gone = { path: '/mask', read: () => undefined, write: () => {} } as unknown as Setting;
+  expect(await writeAll([{ setting: gone, value: '0', target: '1' } as Change])).toEqual(new Map());
+});

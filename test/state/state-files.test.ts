@@ -10,6 +10,7 @@ import { native } from '../../lib/base/native.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { JournalFollower } from '../../lib/state/files/journal-follower.js';
+import { using } from '../../lib/state/files/parts.js';
 import { findOwners, isOfBoot, whyUnreadable } from '../../lib/state/files/state-files.js';
 import { encodeCheckpoint } from '../../lib/state/format/journal.js';
 import { encodeOwnerFile } from '../../lib/state/format/owner-file.js';
@@ -70,6 +71,21 @@ describe('the owners of a folder', () => {
     expect(found(['persistent', 'another', 1])).toEqual({ living: [], latest: undefined });
   });
 
+  it('are unknown if a file is damaged or of another owner, unless its process has ended', () => {
+    const path = makeStateDir();
+    mkdirSync(path);
+    const damaged = (kind: string) => `{"format":"numalign-owner","version":2,"kind":"${kind}"\n`;
+    const texts = [damaged('persistent'), damaged('process'), ''];
+    for (const [i, text] of texts.entries()) writeFileSync(join(path, UUIDS[i]!), text);
+    const header = { uuid: UUIDS[0]!, kind: 'persistent', pid: null, command: null, cgroup: null } as const;
+    const file = { ...header, bootId: 'this', generation: 1, settings: DEFAULT_SETTINGS };
+    writeFileSync(join(path, UUIDS[3]!), encodeOwnerFile({ ...file, kubelet: null, pods: [] }));
+    const { living, unknown } = findOwners(open(path), 'this');
+    expect(living).toEqual([]);
+    expect(unknown.map(({ uuid }) => UUIDS.indexOf(uuid)).sort()).toEqual([0, 3]);
+    expect(unknown[0]).toMatchObject({ isFileLost: false, error: { code: 'ERR_STATE_CORRUPT' } });
+  });
+
   it('have a newest file, also of one that is dead', () => {
     expect(found(['process', 'this', 1], ['process', 'this', 3], ['persistent', 'this', 2]).latest).toBe(1);
     expect(found(['process', 'this', 0], ['process', 'another', 3]).latest).toBe(0);
@@ -126,7 +142,56 @@ describe('a state that is read', () => {
   });
 });
 
+describe('a folder that is used', () => {
+  const folder = () => {
+    const closed: boolean[] = [];
+    return { closed, close: () => void closed.push(true) };
+  };
+
+  it('is closed, also if that fails', () => {
+    const [one, two] = [folder(), folder()];
+    expect(using(one as never, () => 5)).toBe(5);
+    const bug = new Error('bug');
+    expect(
+      thrownBy(() =>
+        using(two as never, () => {
+          throw bug;
+        }),
+      ),
+    ).toBe(bug);
+    expect([one.closed, two.closed]).toEqual([[true], [true]]);
+  });
+});
+
 describe('a state that is read again', () => {
+  it('is read whole if its new lines are damaged, and a bug is none', () => {
+    const good = Buffer.from(
+      encodeCheckpoint({
+        ...{ generation: 1, bootId: 'boot', writtenAt: '2026-01-01T00:00:00.000Z' },
+        assignments: emptyAssignments(DEFAULT_SETTINGS),
+      }),
+    );
+    let size = good.length;
+    let read = (from: number) => good.subarray(from);
+    const journal = {
+      version: () => `1:${size}`,
+      read: (from: number) => read(from),
+      isUntouched: () => false,
+      confirm: () => {},
+      close: () => {},
+    };
+    const follower = new JournalFollower({
+      ...{ version: journal.version, openJournal: () => journal, lockNumber: () => 0, read: () => undefined },
+    } as unknown as NativeFolder);
+    expect(follower.look()).toMatchObject({ kind: 'good' });
+    size += 1;
+    const bug = new TypeError('bug');
+    read = () => {
+      throw bug;
+    };
+    expect(thrownBy(() => follower.look())).toBe(bug);
+  });
+
   const checkpoint = (generation: number, cpus: [number, number, number, number][]) =>
     encodeCheckpoint({
       ...{ generation, bootId: 'boot', writtenAt: '2026-01-01T00:00:00.000Z' },

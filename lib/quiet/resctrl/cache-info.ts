@@ -21,7 +21,6 @@ export const isMounted = (files: KernelFiles): boolean => files.exists(INFO);
 export function readCacheInfo(files: KernelFiles): CacheInfo | undefined {
   // Code and data have the same values if they are apart.
   const resource = ['L3', 'L3CODE', 'L3DATA'].find((name) => files.exists(`${INFO}/${name}/cbm_mask`));
-  if (resource === undefined) return undefined;
   const read = (file: string) => files.read(`${INFO}/${resource}/${file}`);
   const all = number(read('cbm_mask'), 16);
   if (!(all > 0)) return undefined;
