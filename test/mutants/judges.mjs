@@ -46,7 +46,7 @@ const STATE_FILES = [
   ),
   ...tests('state', 'newer-format', 'full-disk', 'calls-in-a-row', 'long-states'),
   ...tests('status', 'status'),
-  ...tests('state', 'delayed-notices', 'folder-watch', 'journal', 'strays', 'file-watch'),
+  ...tests('state', 'delayed-notices', 'folder-watch', 'journal', 'strays', 'file-watch', 'no-inotify'),
 ];
 
 const STATE_OWNERS = [

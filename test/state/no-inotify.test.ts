@@ -1,3 +1,4 @@
+// needs: folders
 // A user has few instances of inotify: without one, files are looked at now and then.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -178,6 +178,8 @@ describe('a state that is read again', () => {
       read: (from: number) => read(from),
       isUntouched: () => false,
       confirm: () => {},
+      show: () => {},
+      shown: (least: number) => least,
       close: () => {},
     };
     const follower = new JournalFollower({

@@ -1,15 +1,15 @@
 // The memory nodes of the cgroups of containers, with cgroup v2 and then, in the same machine, with
 // cpusets of v1: at least 4 NUMA nodes, root, and no other cgroups with cpusets. Run by node --test.
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js';
 import { CpuSet, openManager, pin } from '../../../dist/index.js';
+import { mountCpusetV1, unmountCpusetV1 } from './cpuset-v1.mjs';
 import * as kernel from './kernel-view.mjs';
 import { newStateDir } from './state-folders.mjs';
 
@@ -312,18 +312,10 @@ function suite(version, mount) {
 describe('with cgroup v2', () => suite(2, () => UNIFIED));
 
 describe('with cpusets of cgroup v1', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'numalign-cpuset-'));
+  let point;
   before(async () => {
-    put(UNIFIED, 'cgroup.subtree_control', '-cpuset');
-    await untilDone(() => {
-      const { status, stderr } = spawnSync('mount', ['-t', 'cgroup', '-o', 'cpuset', 'none', folder]);
-      assert.equal(status, 0, String(stderr));
-    });
+    point = await mountCpusetV1();
   });
-  after(async () => {
-    await untilDone(() => assert.equal(spawnSync('umount', [folder]).status, 0));
-    rmdirSync(folder);
-    await untilDone(() => put(UNIFIED, 'cgroup.subtree_control', '+cpuset'));
-  });
-  suite(1, () => folder);
+  after(() => unmountCpusetV1(point));
+  suite(1, () => point);
 });

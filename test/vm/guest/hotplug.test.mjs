@@ -1,7 +1,6 @@
 // CPUs that really go offline and come back, in a throw-away machine: at least 16 CPUs, root,
 // cgroup v2. Run by node --test.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,6 +20,7 @@ import { Ledger } from '../../../dist/state/ledger.js';
 import { threadsOf } from '../../../dist/threads/followers.js';
 import { Actor } from './actors.mjs';
 import { removeCgroup } from './cgroup-removal.mjs';
+import { mountCpusetV1, unmountCpusetV1 } from './cpuset-v1.mjs';
 
 const { placement, enforcement } = parseConfig({});
 
@@ -314,12 +314,10 @@ test('nothing is lost while the last shared CPU is offline', async () => {
 });
 
 test('with cgroup v1, cpusets get a CPU back that comes online', async () => {
-  const point = mkdtempSync(join(tmpdir(), 'numalign-v1-'));
   // Cgroups that enable the controller below keep it in v2.
   for (const name of readdirSync('/sys/fs/cgroup'))
     if (name.startsWith('numalign')) removeCgroup(join('/sys/fs/cgroup', name));
-  writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '-cpuset');
-  execFileSync('mount', ['-t', 'cgroup', '-o', 'cpuset', 'cpuset', point]);
+  const point = await mountCpusetV1();
   try {
     const { manager } = await open({
       reservedSystemCPUs: '0-1',
@@ -356,11 +354,6 @@ test('with cgroup v1, cpusets get a CPU back that comes online', async () => {
       for (const tid of tids) writeFileSync(join(point, 'tasks'), tid);
       rmdirSync(folder);
     }
-    execFileSync('umount', [point]);
-    // The controller comes back once the last of its cgroups is gone.
-    const controllers = () => readFileSync('/sys/fs/cgroup/cgroup.controllers', 'utf8').split(/\s/);
-    for (const end = Date.now() + 60_000; !controllers().includes('cpuset') && Date.now() < end; )
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    writeFileSync('/sys/fs/cgroup/cgroup.subtree_control', '+cpuset');
+    await unmountCpusetV1(point);
   }
 });
