@@ -35,6 +35,7 @@ export default defineConfig({
       onLibrary('nothing', { isolate: false }),
       project('modules', { include: needing.modules }),
       onLibrary('folders', { setupFiles }),
+      onLibrary('documents', { setupFiles }),
       onLibrary('agents', { isolate: false, setupFiles: [...setupFiles, oneProcess] }),
       onLibrary('process', { setupFiles }),
       onLibrary('machine', { setupFiles }),

@@ -23,21 +23,20 @@ chmodSync(temporary, 0o1777);
 process.env.TMPDIR = temporary;
 
 const args = process.argv.slice(2);
-const projects = (names, options) =>
-  vitest(
-    names[0],
-    names.flatMap((name) => ['--project', name]),
-    options,
-  );
+const projects = (names, { part, nice } = {}) => {
+  const options = names.flatMap((name) => ['--project', name]);
+  if (part) options.push(`--shard=${part}/2`);
+  return vitest(`${names[0]}${part ?? ''}`, options, { nice });
+};
 // Five things at a time: what touches the machine one file after the other, and beside it what does
 // not, and what waits for processes most of the time. What only computes takes the rest of the CPUs.
 if (args.length > 0) await vitest('vitest', args);
 else
   await Promise.all([
     projects(['machine']),
-    projects(['process']),
-    projects(['agents']),
-    projects(['folders', 'kubernetes']),
+    projects(['agents'], { part: 1 }),
+    projects(['agents'], { part: 2 }),
+    projects(['folders', 'process', 'kubernetes']),
     projects(['nothing', 'modules'], { nice: 10 }),
   ]);
 const leftovers = readdirSync(temporary).filter((name) => name.startsWith('numalign-'));

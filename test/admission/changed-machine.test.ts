@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The machine, or its settings, have changed since the state was written: grants in force stay and
 // are flagged, and nothing is granted twice.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

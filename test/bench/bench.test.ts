@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The benchmarks' program: its options, its output, and that one damaged input does not affect
 // others. Not how fast anything is.
 import { spawnSync } from 'node:child_process';

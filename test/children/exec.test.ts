@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Grant.exec: this process becomes a program. Each test has a process of its own for that.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Workers that this process forks onto their own CPUs.
 import { spawn } from 'node:child_process';
 import nodeCluster from 'node:cluster';

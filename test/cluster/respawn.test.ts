@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The end of a worker, and its CPUs afterwards.
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';

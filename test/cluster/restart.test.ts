@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Rolling restarts, on a machine where not every worker can have CPUs besides another.
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The examples as a user runs them: separate processes on this machine, in a state folder of the
 // test.
 import { spawn, spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';

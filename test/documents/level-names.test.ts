@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The names of enforcement levels: where code has them, and that each is explained.
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The documents are true: every code block is run, or checked as far as possible; links and figures
 // match.
 import { spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The reference pages beside what they describe: they are what `npm run docs` writes, and their types
 // name what the code accepts and returns.
 import { spawn, spawnSync } from 'node:child_process';

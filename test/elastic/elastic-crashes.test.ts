@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // A process that dies at any step while a grant shrinks for another, or grows into CPUs that others
 // give up.
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // How elastic grants treat others that do not answer, or do not take their share.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';

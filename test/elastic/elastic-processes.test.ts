@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Grants of several processes that grow and shrink by themselves.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // A pod that is adopted among running processes.
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';

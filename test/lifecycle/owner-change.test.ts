@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // A grant that gets another owner: for example, it is admitted before its cgroup exists, and
 // becomes the cgroup's once that has its first process.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Kernel settings for a quiet grant are restored however its owner ends. The settings are in a
 // folder tree.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';

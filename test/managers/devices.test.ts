@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Devices: which of several a container gets, and requests that wait for them.
 import { describe, expect, it } from 'vitest';
 import type { DeviceSpec } from '../../lib/entries/topology.js';

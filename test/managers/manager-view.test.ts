@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Read-only managers: they answer like others, change nothing, and need only the right to read.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

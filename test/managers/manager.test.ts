@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Errors and printed objects for common mistakes.
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
 import type { Site } from '../../lib/admission/site.js';

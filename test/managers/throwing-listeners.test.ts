@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Listeners of the user's that throw: each is an uncaught exception, and nothing else.
 import { fork } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Manager, openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';

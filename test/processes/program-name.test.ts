@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Calls that a program awaits one after the other, on a state that no device keeps waiting.
 import { existsSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';

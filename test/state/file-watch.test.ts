@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Notices of one file, whatever happens to it and to the folders above.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

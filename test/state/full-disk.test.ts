@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The effects of a failed commit.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The lock of the state between processes: which process gets it, and the error about one that does
 // not release it.
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Long states: read in parts, and written whole from texts that are kept.
 import {
   appendFileSync,

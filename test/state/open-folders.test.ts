@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // State folders are open as long as this process needs them.
 import { spawnSync } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The kernel's notices of owner files, and their gaps.
 import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';

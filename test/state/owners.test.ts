@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // Owners other than processes: cgroups of this machine (as root), and persistent ones.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 export const NEEDS: Readonly<
-  Record<'nothing' | 'modules' | 'folders' | 'agents' | 'process' | 'machine', string>
+  Record<'nothing' | 'modules' | 'folders' | 'documents' | 'agents' | 'process' | 'machine', string>
 >;
 export function testsByNeed(
   root: string,

@@ -8,6 +8,7 @@ export const NEEDS = {
   modules: 'it replaces functions of Node, or evaluates a module again: lib/ must come from vitest',
   folders:
     'state folders and processes of its own: it uses this machine so little that it runs beside others',
+  documents: 'the same; it runs what documents and benchmarks say: npm run test:documents, not npm test',
   agents: 'agents and state folders of its own, which may meet any others on the CPUs',
   process: 'the same, and a process of its own, in which it leaves a trace such as a pin',
   machine: 'this machine for itself, such as its cgroups and the threads of others',

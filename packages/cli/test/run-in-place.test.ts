@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // numalign run, which becomes its command.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // examples/grafana beside the metrics that it queries.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

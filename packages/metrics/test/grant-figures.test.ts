@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The figures of a grant, from its audit.
 import type { CpuAudit, ForeignTask, GrantAudit } from 'numalign/diagnostics';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The series of grants, over scrapes between which grants come, go and run.
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

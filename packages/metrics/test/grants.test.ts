@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The metrics of each grant in collectMetrics.
 import { spawnSync } from 'node:child_process';
 import { openManager } from 'numalign';

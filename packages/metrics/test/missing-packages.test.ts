@@ -1,4 +1,4 @@
-// needs: process
+// needs: agents
 // The built packages without packages that metrics need.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
