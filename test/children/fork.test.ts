@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // grant.fork: Node processes on the CPUs of a grant, with a channel for messages.
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The processes that keep the CPUs of a grant whose children live on.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';

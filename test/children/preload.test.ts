@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // numalign/preload in processes that have a grant already.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Workers that this process forks onto their own CPUs.
 import { spawn } from 'node:child_process';
 import nodeCluster from 'node:cluster';

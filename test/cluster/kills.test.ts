@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Primaries and workers that are killed: no CPU is lost, and none is granted twice.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The end of a worker, and its CPUs afterwards.
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Rolling restarts, on a machine where not every worker can have CPUs besides another.
 import { once } from 'node:events';
 import { createServer, get } from 'node:http';

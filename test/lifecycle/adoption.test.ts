@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // A pod that is adopted among running processes.
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { affinity } from '../../lib/entries/diagnostics.js';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The events of listeners, and that nothing else wakes a process.
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

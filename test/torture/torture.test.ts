@@ -26,7 +26,7 @@ describe('processes that are stopped and killed at every step', () => {
     const said = run(
       'torture.mjs',
       '--seconds',
-      budget('10', '2'),
+      budget('10', '3'),
       '--processes',
       '6',
       '--seed',
@@ -44,7 +44,7 @@ describe('processes that are stopped and killed while grants change settings of 
       'torture.mjs',
       '--quiet',
       '--seconds',
-      budget('10', '2'),
+      budget('10', '3'),
       '--processes',
       '4',
       '--seed',

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // numalign run, which becomes its command.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

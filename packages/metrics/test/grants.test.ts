@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The metrics of each grant in collectMetrics.
 import { spawnSync } from 'node:child_process';
 import { openManager } from 'numalign';
