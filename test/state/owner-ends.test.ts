@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Living and ended owners, as plans and admissions see it: each is checked once, as long as the
 // kernel reports nothing about its file.
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The kernel's notices of owner files, and their gaps.
 import { readdirSync, readlinkSync, renameSync } from 'node:fs';
 import { join } from 'node:path';

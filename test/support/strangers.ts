@@ -57,6 +57,11 @@ function copied(): string {
   return copy;
 }
 
-afterAll(() => {
+/** Removes the copy. In a process of several test files each has its own. */
+export function removeCopy(): void {
   if (folder !== undefined) rmSync(folder, { recursive: true });
-});
+  folder = undefined;
+}
+
+// Where each file has a process of its own.
+afterAll(removeCopy);

@@ -62,7 +62,7 @@ describe('processes that are stopped, busy and killed while grants move, grow an
       '--changing',
       '--disturbed',
       '--seconds',
-      budget('60', '3'),
+      budget('60', '4'),
       '--processes',
       '4',
       '--seed',
