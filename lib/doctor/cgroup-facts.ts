@@ -6,7 +6,7 @@ import { native } from '../base/native.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
 import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
 import { cgroupFolder } from '../cgroups/limits.js';
-import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
+import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { MACHINE_CGROUP_ROOT } from '../input/config.js';
 import { using } from '../state/files/parts.js';
 import { canonical } from '../state/folder/folder.js';

@@ -80,7 +80,7 @@ export class GrantGroup {
 
   /** Whether this process, or one of its threads, is in the group. */
   isInside(tid?: number): boolean {
-    return this.#cpusets.hierarchy.groupOf(process.pid, tid).path === this.#handle.path;
+    return this.#cpusets.hierarchy.folderOf(process.pid, tid) === this.#handle.path;
   }
 
   /**
@@ -103,14 +103,14 @@ export class GrantGroup {
     const { hierarchy } = this.#cpusets;
     const group = this.make();
     if (threads === 'process') {
-      this.#remember(hierarchy.groupOf(process.pid).path);
+      this.#remember(hierarchy.folderOf(process.pid));
       group.attach(process.pid);
       return true;
     }
     const tid = threads === 'current' ? native.threadId() : threads;
     if (hierarchy.version === 1) {
       if (this.isInside(tid)) return false;
-      this.#remember(hierarchy.groupOf(process.pid, tid).path);
+      this.#remember(hierarchy.folderOf(process.pid, tid));
       group.attachThread(tid);
     } else if (!this.isInside()) this.#refuseThread();
     return false;
@@ -165,7 +165,7 @@ export class GrantGroup {
     this.checkStart();
     // A new thread or process is in the group of the thread that starts it.
     const tid = native.threadId();
-    const home = hierarchy.groupOf(process.pid, tid).path;
+    const home = hierarchy.folderOf(process.pid, tid);
     const restore = choices.keepOwn(this.#all);
     this.make().attachThread(tid);
     return () => restore(() => hierarchy.moveThread(tid, home));
@@ -195,7 +195,7 @@ export class GrantGroup {
     const { hierarchy } = this.#cpusets;
     for (const child of childrenOf(pid)) {
       unlessEnded(() => {
-        if (hierarchy.groupOf(child).path !== group.path) this.#attach(group, child);
+        if (hierarchy.folderOf(child) !== group.path) this.#attach(group, child);
       });
     }
   }
@@ -219,7 +219,7 @@ export class GrantGroup {
     const group = this.#handle;
     const { hierarchy } = this.#cpusets;
     const inside = new Set(group.exists() ? group.threads() : []);
-    const isElsewhere = (tid: number) => hierarchy.groupOf(process.pid, tid).path !== group.path;
+    const isElsewhere = (tid: number) => hierarchy.folderOf(process.pid, tid) !== group.path;
     return tids.filter((tid) => !inside.has(tid) && unlessRefused(() => isElsewhere(tid), false));
   }
 
@@ -266,7 +266,7 @@ export class GrantGroup {
    */
   leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
     const { hierarchy } = this.#cpusets;
-    const groupOf = (tid: number) => unlessRefused(() => hierarchy.groupOf(process.pid, tid).path, '');
+    const groupOf = (tid: number) => unlessRefused(() => hierarchy.folderOf(process.pid, tid), '');
     // A thread that was started on a grant has no earlier group.
     const isOfGrant = (path: string) => path === this.path || homes().has(path);
     const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));

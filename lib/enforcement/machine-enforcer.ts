@@ -6,8 +6,8 @@ import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js'
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
-import { openCpusetHierarchy } from '../cgroups/open-hierarchy.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';

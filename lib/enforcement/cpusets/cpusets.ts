@@ -45,7 +45,7 @@ export class Cpusets {
   /** The cgroup of a process; undefined if it has ended. @throws ERR_CGROUP */
   pathOf(pid: number): string | undefined {
     try {
-      return this.hierarchy.groupOf(pid).path;
+      return this.hierarchy.folderOf(pid);
     } catch (error) {
       if (error instanceof NumalignError && error.details.reason === 'no-process') return undefined;
       throw error;
@@ -89,7 +89,7 @@ export class Cpusets {
   ): boolean {
     if (member.kind === 'cgroup') return this.isWithin(member.path, pool);
     try {
-      const { path } = this.hierarchy.groupOf(member.pid);
+      const path = this.hierarchy.folderOf(member.pid);
       if (!this.isOurs(path)) return false;
       const registered = members.flatMap((each) =>
         each.kind === 'cgroup' && this.isWithin(each.path, pool) ? [each.path] : [],

@@ -10,7 +10,7 @@ import type { Cpusets } from './cpusets.js';
 
 /** The CPUs that threads of a process may use; undefined if it has ended. */
 export function cpusetOf({ hierarchy }: Cpusets, pid: number): CpuSet | undefined {
-  return unlessRefused(() => hierarchy.effectiveCpusOf(hierarchy.groupOf(pid).path));
+  return unlessRefused(() => hierarchy.effectiveCpusOf(hierarchy.folderOf(pid)));
 }
 
 /** The CPUs that threads on no grant may use; undefined if that cannot be seen. */
@@ -33,7 +33,7 @@ export function cpusWithinReach(cpusets: Cpusets, pid: number, pods: readonly Po
   const cpuset = cpusetOf(cpusets, pid);
   if (!cpuset) return CpuSet.EMPTY;
   const inPartition = cpusets.isPartition ? cpusOfSome(podsInPartition(pods)) : CpuSet.EMPTY;
-  if (cpusets.isOfPools(hierarchy.groupOf(pid).path)) {
+  if (cpusets.isOfPools(hierarchy.folderOf(pid))) {
     return cpuset.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
   }
   return cpuset.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ? cpuset.union(inPartition) : cpuset;

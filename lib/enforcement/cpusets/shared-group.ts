@@ -57,7 +57,7 @@ export class SharedGroup {
   couldJoin(pid: number): boolean {
     if (this.#hierarchy.version !== 1) return false;
     return unlessRefused(
-      () => this.#hierarchy.groupOf(pid).isHierarchyRoot && this.#hierarchy.canWrite(),
+      () => this.#hierarchy.folderOf(pid) === this.#hierarchy.mount && this.#hierarchy.canWrite(),
       false,
     );
   }

@@ -2,7 +2,7 @@
 // reconciling both use this comparison. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
-import type { Partition } from '../../cgroups/groups/cpuset-group.js';
+import type { Partition } from '../../cgroups/groups/cpuset-tree.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts, RootFacts } from './facts.js';
 import { containerOf, isPartitioned, type Layout, type LayoutGroup } from './layout.js';

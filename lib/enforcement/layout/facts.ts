@@ -1,7 +1,8 @@
 // Facts: what the groups below the cgroup root have now, read once. Synchronous; changes nothing.
 import { native } from '../../base/native.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
-import type { CpusetGroup, Partition } from '../../cgroups/groups/cpuset-group.js';
+import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
+import type { Partition } from '../../cgroups/groups/cpuset-tree.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { readOnlineCpus } from '../../machine/online-cpus.js';
 import type { LayoutGroup } from './layout.js';
