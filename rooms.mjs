@@ -55,10 +55,9 @@ export const HOUSES = {
     room(
       'enforcement/layout',
       400,
-      'which cgroups there are to be, and the steps to them',
+      'cgroups of grants and of the shared pool: which there are to be, and the steps to them',
       on('newer-kernel'),
     ),
-    room('enforcement/cpusets', 280, 'cpusets of grants and of the shared pool', on('newer-kernel')),
     room('enforcement', 1400, 'keeps others off granted CPUs', on('newer-kernel')),
     room('threads', 1160, 'threads and memory of this process', on('isolated', 'sixteen')),
     room('pools', 320, 'Workers on the CPUs of a grant', on('sixteen')),

@@ -14,13 +14,12 @@ import {
 } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts, runningCpus } from '../account/pod-holdings.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Cleared } from './enforcer.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
 import { bindMemory, fitGroups, levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
-import type { StuckMember, UnpinnedThread } from './members/confinement.js';
-import { stuckText } from './members/member-texts.js';
+import { type StuckMember, stuckText, type UnpinnedThread } from './members/confinement.js';
 import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 
 // How long a member has to leave by itself if this process cannot move it.
@@ -165,10 +164,8 @@ export class Clearing {
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
     const { next } = this.#transition;
     const changedPods = new Set(refits(before, next).map(({ pod }) => pod));
-    const groups =
-      changedPods.size > 0
-        ? this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod))
-        : undefined;
+    if (changedPods.size === 0) return;
+    const groups = this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod));
     if (!groups) return;
     this.#bindings = bindMemory(groups);
     if (!isMemoryOnly) fitGroups(groups);
@@ -209,19 +206,12 @@ export class Clearing {
     const sharesCpus = isIsolated && added.some((pod) => pod.booking !== null && !hasParts(pod));
     if (sharesCpus) this.#shortfalls.push(SHARED_CPUS);
     if (sharesCpus && LEVELS[require].isolatesCpus) return undefined;
-    const level = strongestLevel({
-      ...{ movesMembers: true, usesCgroups: true, inPartition: true },
-      isolatesCpus: isIsolated && !sharesCpus,
-    });
+    const isolatesCpus = isIsolated && !sharesCpus;
+    const level = strongestLevel({ movesMembers: true, usesCgroups: true, inPartition: true, isolatesCpus });
     const reached = this.#withLevel(next, added, level);
-    try {
-      this.#confiner.setPartition([before, reached]);
-      return reached;
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      this.#shortfalls.push(error.message);
-      return undefined;
-    }
+    const refusal = refusalOf(() => this.#confiner.setPartition([before, reached]));
+    if (refusal) this.#shortfalls.push(refusal.message);
+    return refusal ? undefined : reached;
   }
 
   // Empty if the shortfalls already give the reason.
@@ -240,15 +230,10 @@ export class Clearing {
   #sweep(): StuckMember[] {
     const { before, next } = this.#transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
-    return (cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? []).flatMap((group) => {
-      const { path } = group;
-      try {
-        group.evacuate(cpusets!.home);
-        return [];
-      } catch (error) {
-        if (!(error instanceof NumalignError)) throw error;
-        return [{ member: { kind: 'cgroup', path }, reason: error.message, names: [] }];
-      }
+    const groups = cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? [];
+    return groups.flatMap((group) => {
+      const refusal = refusalOf(() => group.evacuate(cpusets!.home));
+      return refusal ? [stuckIn(group.path, refusal)] : [];
     });
   }
 
@@ -257,17 +242,17 @@ export class Clearing {
     const cpusets = pod.enforcement.target === null ? undefined : this.#confiner.cpusetsOf(settings);
     if (!cpusets) return [];
     const { grants, home } = cpusets;
-    try {
-      grants.remove(pod, home);
-      return [];
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      // Empty groups may stay.
-      if (!grants.isPopulated(pod)) return [];
-      return [{ member: { kind: 'cgroup', path: grants.pathOf(pod) }, reason: error.message, names: [] }];
-    }
+    const refusal = refusalOf(() => grants.remove(pod, home));
+    // Empty groups may stay.
+    return refusal && grants.isPopulated(pod) ? [stuckIn(grants.pathOf(pod), refusal)] : [];
   }
 }
+
+const stuckIn = (path: string, { message }: NumalignError): StuckMember => ({
+  member: { kind: 'cgroup', path },
+  reason: message,
+  names: [],
+});
 
 const SHARED_CPUS = 'containers of a pod that is booked as a whole share CPUs: they cannot be isolated';
 

@@ -5,8 +5,8 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { BY_RECORD, type EnforcementLevel, type EnforcementRequest } from '../account/levels.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import type { Cpusets } from './cpusets/cpusets.js';
 import type { Comparison } from './drift.js';
+import type { Cpusets } from './layout/cpusets.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
 import type { SharedMembers } from './members/shared-members.js';
 

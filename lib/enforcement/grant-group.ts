@@ -12,10 +12,10 @@ import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import { moveProcess, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { choices } from './choices.js';
-import type { Cpusets } from './cpusets/cpusets.js';
+import { keepChoices, keepOwnChoice } from './choices.js';
 import type { Enforcer } from './enforcer.js';
 import { GroupMemory } from './group-memory.js';
+import type { Cpusets } from './layout/cpusets.js';
 import { containerOrAll } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
 
@@ -86,13 +86,13 @@ export class GrantGroup {
   /**
    * Moves threads of this process into the group, except those that end meanwhile. Returns true if
    * this moves the whole process, with threads that are just being created. Pin them then, or call
-   * {@link choices.restore}.
+   * native.restoreMasks().
    * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which only moves whole
    *   processes
    */
   enter(all: readonly Threads[]): boolean {
     // All masks, before the first move changes one.
-    return choices.keep(() => {
+    return keepChoices(() => {
       let isWhole = false;
       for (const threads of all) unlessEnded(() => (isWhole = this.#enter(threads) || isWhole));
       return isWhole;
@@ -166,7 +166,7 @@ export class GrantGroup {
     // A new thread or process is in the group of the thread that starts it.
     const tid = native.threadId();
     const home = hierarchy.folderOf(process.pid, tid);
-    const restore = choices.keepOwn(this.#all);
+    const restore = keepOwnChoice(this.#all);
     this.make().attachThread(tid);
     return () => restore(() => hierarchy.moveThread(tid, home));
   }
@@ -243,7 +243,7 @@ export class GrantGroup {
   leave(pool: CpuSet): CpuSet | undefined {
     if (!this.isInUse) return undefined;
     const origin = homes().get(this.path);
-    const home = choices.keep(() => {
+    const home = keepChoices(() => {
       const reached = this.#moveTo(origin, (path) => this.#handle.moveBack(process.pid, path));
       this.memory.free();
       return reached;
@@ -275,7 +275,7 @@ export class GrantGroup {
       for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, path));
     };
     const origin = homes().get(groupOf(inside[0]!));
-    const home = choices.keep(() => this.#moveTo(origin, move));
+    const home = keepChoices(() => this.#moveTo(origin, move));
     return this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 

@@ -8,14 +8,13 @@ import { cpusOf } from '../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
 import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { isLinuxFrom } from '../cgroups/files/linux-version.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
-import { choices } from './choices.js';
-import type { Cpusets } from './cpusets/cpusets.js';
-import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
+import type { Cpusets } from './layout/cpusets.js';
 import {
   groupDifferences,
   memoryDifferences,
@@ -30,7 +29,7 @@ import type { Confinement, StuckMember, UnpinnedThread } from './members/confine
 import type { MemberChoices } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
 import type { PresentMembers, SharedMembers } from './members/shared-members.js';
-import { type BindingOutcomes, refusalOf } from './memory-binding.js';
+import { type BindingOutcomes, whyUnbound } from './memory-binding.js';
 
 /** Where members stand relative to a state. */
 export interface Standing extends Confinement {
@@ -62,7 +61,7 @@ export function bindMemory({ hierarchy, groups, facts }: GroupsNow): BindingOutc
   for (const difference of memoryDifferences(groups, facts)) {
     const { pod, container } = difference;
     const refusals = outcomes.get(pod.uid) ?? new Map<string, string | null>();
-    outcomes.set(pod.uid, refusals.set(container, refusalOf(() => mend(hierarchy, [difference])) ?? null));
+    outcomes.set(pod.uid, refusals.set(container, whyUnbound(() => mend(hierarchy, [difference])) ?? null));
   }
   return outcomes;
 }
@@ -145,7 +144,8 @@ export class MachineConfiner {
   ): MemberChoices {
     const pods = podsOfBoth(states[0]!.pods, states.at(-1)!.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
-    return this.members.learnChoices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
+    const cpusetOf = (pid: number) => cpusets.cpusOf(pid);
+    return this.members.learnChoices(present, { pods, unpinned, cpusetOf }, ordinary);
   }
 
   /**
@@ -198,7 +198,6 @@ export class MachineConfiner {
     const exclusive = states.map(openCpus).reduce((a, b) => a.union(b));
     const { possible, cpus } = this.topology();
     const cpusets = this.cpusetsOf(last.settings);
-    const cpusetOfProcess = (pid: number) => cpusets && cpusetOf(cpusets, pid);
     return {
       taken: exclusive,
       pool,
@@ -208,7 +207,7 @@ export class MachineConfiner {
       rightfulCpus,
       held: last.pods,
       unpinned,
-      cpusetOf: cpusetOfProcess,
+      cpusetOf: (pid) => cpusets?.cpusOf(pid),
     };
   }
 
@@ -218,9 +217,8 @@ export class MachineConfiner {
    */
   restoreChoices(state: Assignments, dryRun: boolean): number {
     const cpusets = this.cpusetsOf(state.settings);
-    if (!cpusets || !isHeldInPool(cpusets, process.pid)) return 0;
-    const limit = cpusOutsideGrants(cpusets, process.pid);
-    return limit ? choices.restoreLate(limit, dryRun) : 0;
+    const limit = cpusets?.holdsInPool(process.pid) ? cpusets.cpusOutsideGrants(process.pid) : undefined;
+    return limit ? native.settleChoices(limit.words, dryRun) : 0;
   }
 }
 

@@ -5,20 +5,19 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';
-import { choices } from './choices.js';
 import { Clearing } from './clearing.js';
 import { compare, levelsNow } from './comparison.js';
-import { Cpusets } from './cpusets/cpusets.js';
-import { cpusOutsideGrants, cpusWithinReach } from './cpusets/reach.js';
-import type { PoolCpuset } from './cpusets/shared-group.js';
 import type { Comparison } from './drift.js';
 import { type Applied, type Cleared, type Enforcer, NO_ENFORCER } from './enforcer.js';
+import { Cpusets } from './layout/cpusets.js';
+import type { PoolCpuset } from './layout/shared-group.js';
 import { transitionOf } from './layout/transition.js';
 import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './machine-confiner.js';
 import type { UnpinnedThread } from './members/confinement.js';
@@ -27,7 +26,6 @@ import { SharedMembers } from './members/shared-members.js';
 export class MachineEnforcer implements Enforcer {
   readonly #confiner: MachineConfiner;
   readonly #state: () => Assignments | undefined;
-
   readonly #isDoubtful: () => boolean;
 
   /**
@@ -57,15 +55,13 @@ export class MachineEnforcer implements Enforcer {
   }
 
   cpusWithinReach({ settings, pods }: Assignments): CpuSet {
-    const cpusets = this.cpusetsOf(settings);
-    return cpusets ? cpusWithinReach(cpusets, process.pid, pods) : CpuSet.EMPTY;
+    return this.cpusetsOf(settings)?.cpusWithinReach(process.pid, pods) ?? CpuSet.EMPTY;
   }
 
   learnChoices(settings: MachineSettings): void {
     const { possible, cpus } = this.#confiner.topology();
-    const cpusets = this.cpusetsOf(settings);
-    const limit = (cpusets && cpusOutsideGrants(cpusets, process.pid)) ?? CpuSet.EMPTY;
-    choices.learn(limit, possible.union(cpus), this.members.ownMasks());
+    const limit = this.cpusetsOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
+    native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
   }
 
   join(state: Assignments, onReopen: () => void): void {
@@ -115,8 +111,7 @@ export class MachineEnforcer implements Enforcer {
   }
 
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
-    const failures: string[] = [];
-    try {
+    const refusal = refusalOf(() => {
       const groups = this.#confiner.groupsNow([state]);
       if (groups) {
         // The next round of reconciling reports what is refused.
@@ -124,15 +119,12 @@ export class MachineEnforcer implements Enforcer {
         fitGroups(groups);
       }
       this.#confiner.setPartition([state], unpinned);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      failures.push(error.message);
-    }
+    });
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
     this.#confiner.restoreChoices(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
     if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
-    return { failed: failures, stuck };
+    return { failed: refusal ? [refusal.message] : [], stuck };
   }
 
   compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {

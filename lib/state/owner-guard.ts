@@ -4,7 +4,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
 import type { Listener } from './files/folder-watch.js';
-import { OWNER_NAME } from './files/state-files.js';
+import { OWNER_NAME } from './files/owner-claims.js';
 import { SETTLE_S } from './owners/living-owners.js';
 import { OwnerWatch } from './owners/owner-watch.js';
 import type { Owners } from './owners/owners.js';

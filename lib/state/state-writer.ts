@@ -21,7 +21,6 @@ import { encodeJournal, type JournalPlace } from './format/journal.js';
 import { prepareTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
-import { harmlessly } from './owners/owner-files.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
@@ -187,7 +186,7 @@ export class StateWriter {
   mendCopyOnce({ place }: GoodState): void {
     if (this.#hasMended) return;
     this.#hasMended = true;
-    harmlessly(() => {
+    unlessRefused(() => {
       const version = this.#folder.version(COPY_FILE);
       if (version !== undefined && sizeOf(version) === place.end) return;
       const text = this.#folder.read(STATE_FILE)?.toString('utf8', 0, place.end);

@@ -1,7 +1,7 @@
 // WaitQueue: the requests that wait for CPUs, first come first. A folder's queue is files in
 // waiting/, each locked while its process lives.
 import { join } from 'node:path';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
 import { IN_ATTRIB, IN_CLOSE_WRITE, IN_DELETE_SELF, IN_MOVE_SELF, watchFile } from './files/folder-events.js';
 import type { Listener } from './files/folder-watch.js';
@@ -171,17 +171,12 @@ export class FolderQueue implements WaitQueue {
 
   leave(ticket: Ticket): void {
     const file = this.#files.get(ticket);
-    try {
-      // The folder may have been replaced, and the name may be another request's.
-      if (file?.isCurrent(this.#folder)) this.#folder.remove(nameOf(ticket));
-    } catch (error) {
-      // The place counts as dead anyway; the next process that joins removes it.
-      if (!(error instanceof NumalignError)) throw error;
-    } finally {
-      file?.close();
-      this.#files.delete(ticket);
-      this.#own.leave(ticket);
-    }
+    // If that is refused, the place counts as dead anyway; the next process that joins removes it. The
+    // folder may have been replaced, and the name may be another request's.
+    unlessRefused(() => file?.isCurrent(this.#folder) && this.#folder.remove(nameOf(ticket)));
+    file?.close();
+    this.#files.delete(ticket);
+    this.#own.leave(ticket);
   }
 }
 

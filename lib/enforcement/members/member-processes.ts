@@ -15,11 +15,9 @@ import {
   type ProcessIdentity,
   pidNamespace,
 } from '../../processes/process-identity.js';
-import { DAMAGED, isExplicit, type ProcessEntry } from './member-entry.js';
+import { DAMAGED, isExplicit, type ProcessEntry, type Registered } from './member-entry.js';
 import { mayVouch } from './member-file.js';
-import type { Registered } from './registration.js';
-import type { SharedMember } from './shared-member.js';
-import { memberOf } from './shared-member.js';
+import { memberOf, type SharedMember } from './shared-member.js';
 
 const OTHER_NAMESPACES =
   'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';

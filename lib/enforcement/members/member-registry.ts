@@ -11,29 +11,35 @@ import {
   identifySelf,
   isProcessRunning,
   isUnused,
+  type ProcessIdentity,
   pidNamespace,
 } from '../../processes/process-identity.js';
 import { processCommand } from '../../state/owners/owner-record.js';
+import { ownerText } from './confinement.js';
 import {
   cgroupName,
   commandOf,
   DAMAGED,
   decode,
+  doubtOf,
   type Entry,
   EXPLICIT,
   entryByName,
-  identifyCgroup,
+  entryOfCgroup,
   isExplicit,
+  isHere,
   isRegistration,
+  isSelf,
+  joined,
   MASKS,
   NO_GRANT,
   PROCESS_FILE,
   type ProcessEntry,
   processName,
+  type Registered,
+  type Registration,
 } from './member-entry.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
-import { ownerText, unknownMember } from './member-texts.js';
-import { doubtOf, isHere, isSelf, joined, type Registered, type Registration } from './registration.js';
 
 /** A registration, and whether it is new. */
 interface Added {
@@ -71,14 +77,8 @@ export class MemberRegistry {
    */
   join(): void {
     this.#openers++;
-    const entry: ProcessEntry = {
-      kind: 'process',
-      ...identifySelf(),
-      command: processCommand(),
-      ...NO_GRANT,
-    };
-    this.#register(this.#nameOfSelf(), entry);
-    this.#self = entry;
+    this.#self = { kind: 'process', ...identifySelf(), command: processCommand(), ...NO_GRANT };
+    this.#register(this.#nameOfSelf(), this.#self);
   }
 
   /**
@@ -105,13 +105,12 @@ export class MemberRegistry {
    */
   addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
     const found = identifyProcess(pid);
-    if (!found) {
+    if (!found)
       throw unknownMember(
         pid,
         `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`,
       );
-    }
-    const name = `${processName(found)}-${EXPLICIT}`;
+    const name = explicitName(found);
     const isKnown = this.#read(name) !== undefined;
     if (!native.mayMove(pid)) {
       // The registration of a user whose word counts must not be replaced by one whose word does
@@ -123,12 +122,7 @@ export class MemberRegistry {
         valid: 'a process that this user may move',
       });
     }
-    this.#register(name, {
-      kind: 'process',
-      ...found,
-      command: commandOf(pid),
-      ...attached,
-    });
+    this.#register(name, { kind: 'process', ...found, command: commandOf(pid), ...attached });
     return { name, isNew: !isKnown };
   }
 
@@ -154,13 +148,12 @@ export class MemberRegistry {
   /** The registration of a process by {@link addProcess}. */
   findProcess(pid: number): ProcessEntry | undefined {
     const found = identifyProcess(pid);
-    const name = found && `${processName(found)}-${EXPLICIT}`;
-    return name === undefined ? undefined : (this.#read(name)?.entry as ProcessEntry | undefined);
+    return found && (this.#read(explicitName(found))?.entry as ProcessEntry | undefined);
   }
 
   /** @throws ERR_UNKNOWN_MEMBER if it is not a cgroup */
   addCgroup(path: string): Added {
-    const found = identifyCgroup(path);
+    const found = entryOfCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
     const registration = this.#read(name);
@@ -174,7 +167,7 @@ export class MemberRegistry {
   /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
   removeProcess(pid: number): void {
     const found = identifyProcess(pid);
-    const name = found && `${processName(found)}-${EXPLICIT}`;
+    const name = found && explicitName(found);
     if (name === undefined || this.folder.version(name) === undefined)
       throw unknownMember(pid, 'a registered process');
     this.#unregister(name);
@@ -182,7 +175,7 @@ export class MemberRegistry {
 
   /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
   removeCgroup(path: string): void {
-    const real = identifyCgroup(path)?.path ?? path;
+    const real = entryOfCgroup(path)?.path ?? path;
     const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === real);
     if (!found) throw unknownMember(path, 'a registered cgroup');
     for (const name of found.names) this.folder.remove(name);
@@ -266,6 +259,12 @@ export class MemberRegistry {
     return { entry, user, doubt: isSelf(entry) ? undefined : doubt };
   }
 }
+
+const explicitName = (process: ProcessIdentity) => `${processName(process)}-${EXPLICIT}`;
+
+/** `valid`: what the value should be. */
+const unknownMember = (value: unknown, valid: string) =>
+  new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, { value, valid });
 
 // Otherwise a user who may write the folder could make root move any process.
 function counts(entry: Entry, user: number): boolean {

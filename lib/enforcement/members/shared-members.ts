@@ -9,12 +9,12 @@ import { identifyProcess, identifySelf, isProcOurs } from '../../processes/proce
 import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { Holders } from './holders.js';
+import type { Registered } from './member-entry.js';
 import { type MemberChoices, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
 import { processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 import { ProcessConfiner } from './process-confiner.js';
-import type { Registered } from './registration.js';
 import { memberOf, type SharedMember } from './shared-member.js';
 
 /** The names in members/, and the members that they register. */
@@ -123,8 +123,7 @@ export class SharedMembers implements StatePart {
    */
   learnChoices(
     { registered: members }: PresentMembers,
-    { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
-    cpusetOf: (pid: number) => CpuSet | undefined,
+    { pods, unpinned, cpusetOf }: Pick<Confinement, 'pods' | 'unpinned' | 'cpusetOf'>,
     all: CpuSet,
   ): MemberChoices {
     const found = new Map<number, readonly NativeMemberChoice[]>();

@@ -1,10 +1,10 @@
 // OwnerFiles: the files of owners other than processes, and the files that dead processes left.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
-import { NumalignError } from '../../base/errors.js';
+import { unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/owner-claims.js';
 import { locksOf } from '../files/owner-locks.js';
-import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/state-files.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
 import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
@@ -22,14 +22,6 @@ const FEW_OWNERS = 4;
 // So many take a fraction of a second to put aside.
 const MOST_STRAYS = 1000;
 
-export function harmlessly(action: () => unknown): void {
-  try {
-    action();
-  } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-  }
-}
-
 /** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
   readonly #folder: NativeFolder;
@@ -45,18 +37,13 @@ export class OwnerFiles {
   changed(before: Pods, after: Pods, changes: PodListChanges): ChangedOwner[] {
     const uuids = uuidsOf([...podsBefore(changes), ...podsAfter(changes)]);
     // Maps of all pods pay off only for several owners.
-    if (uuids.length < FEW_OWNERS)
-      return uuids.map((uuid) => ({
-        uuid,
-        before: podsOfOwner(before, uuid),
-        after: podsOfOwner(after, uuid),
-      }));
-    const [filesBefore, filesAfter] = [byFile(before), byFile(after)];
-    return uuids.map((uuid) => ({
-      uuid,
-      before: filesBefore.get(uuid) ?? [],
-      after: filesAfter.get(uuid) ?? [],
-    }));
+    const areFew = uuids.length < FEW_OWNERS;
+    const podsOf = (pods: Pods) => {
+      const files = areFew ? undefined : byFile(pods);
+      return (uuid: string) => (files ? (files.get(uuid) ?? []) : podsOfOwner(pods, uuid));
+    };
+    const [earlier, later] = [podsOf(before), podsOf(after)];
+    return uuids.map((uuid) => ({ uuid, before: earlier(uuid), after: later(uuid) }));
   }
 
   /** Writes files that claim both the old and the new pods. @throws ERR_SYSCALL */
@@ -68,9 +55,9 @@ export class OwnerFiles {
   settle(owners: readonly ChangedOwner[], header: Header, isCommitted: boolean): void {
     for (const { uuid, before, after } of owners) {
       const pods = isCommitted ? after : before;
-      if (pods.length === 0) harmlessly(() => this.#folder.remove(uuid));
+      if (pods.length === 0) unlessRefused(() => this.#folder.remove(uuid));
       // The file already claims the pods that this commit added.
-      else if (!isCommitted || before.length > 1) harmlessly(() => this.#write(pods, header));
+      else if (!isCommitted || before.length > 1) unlessRefused(() => this.#write(pods, header));
     }
   }
 
@@ -88,7 +75,7 @@ export class OwnerFiles {
     const locks = locksOf(this.#folder, this.#path);
     for (const uuid of new Set(processes)) {
       if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
-      harmlessly(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
+      unlessRefused(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
     }
   }
 

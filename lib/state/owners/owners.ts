@@ -6,18 +6,18 @@ import type { Assignments } from '../../account/assignments.js';
 import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/owner.js';
+import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
-import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
 import { explaining } from '../folder/folder-error.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { decodeOwnerFile } from '../format/owner-file.js';
 import { LivingOwners, type OwnerNotices } from './living-owners.js';
 import { OwnOwner } from './own-owner.js';
-import { harmlessly, OwnerFiles } from './owner-files.js';
+import { OwnerFiles } from './owner-files.js';
 import { union } from './owner-pods.js';
 import { type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
@@ -105,38 +105,26 @@ export class Owners implements OwnerRegistry {
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
   hasEnded(uuid: string, locks = this.#locks): boolean {
-    if (!OWNER_NAME.test(uuid)) return false;
-    try {
-      return !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      return false;
-    }
+    const hasEnded = () => !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
+    return OWNER_NAME.test(uuid) && unlessRefused(hasEnded, false);
   }
 
   /**
    * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
    */
   hasLeftGrants(uuid: string, locks = this.#locks): boolean {
-    if (!this.hasEnded(uuid, locks)) return false;
-    try {
+    const hasGrants = () => {
       const bytes = this.#folder.read(uuid);
-      if (bytes === undefined) return false;
-      const { kind, pods } = decodeOwnerFile(bytes);
-      return kind === 'process' && pods.length > 0;
-    } catch (error) {
-      // The next transaction reports the damage.
-      if (!(error instanceof NumalignError)) throw error;
-      return false;
-    }
+      const file = bytes && decodeOwnerFile(bytes);
+      return file?.kind === 'process' && file.pods.length > 0;
+    };
+    // The next transaction reports damage.
+    return this.hasEnded(uuid, locks) && unlessRefused(hasGrants, false);
   }
 
   /** The owners for which {@link hasLeftGrants} is true. */
   withLeftGrants(): string[] {
-    let names: string[] = [];
-    harmlessly(() => {
-      names = this.#folder.list();
-    });
+    const names: string[] = unlessRefused(() => this.#folder.list(), []);
     const locks = this.#locks;
     return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
@@ -191,15 +179,12 @@ export class Owners implements OwnerRegistry {
     this.#isUnsettled = false;
     this.#header = { bootId: this.#bootId, generation, settings };
     if (this.#ownOwner) this.#ownOwner.since = generation;
-    harmlessly(() => this.#followOwn(pods, kubelet));
+    unlessRefused(() => this.#followOwn(pods, kubelet));
     const now = process.uptime();
-    let strays: readonly string[] = [];
-    if (now < this.#nextSweep) return strays;
+    if (now < this.#nextSweep) return [];
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    harmlessly(() => {
-      strays = this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid);
-    });
-    return strays;
+    const sweep = () => this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid);
+    return unlessRefused(sweep, []);
   }
 
   /**
@@ -231,7 +216,7 @@ export class Owners implements OwnerRegistry {
       // Its generation is of no state.
       if (!isCommitted && this.#ownOwner) this.#ownOwner.since = generation;
       const { pods, kubelet } = isCommitted || before === undefined ? next : before;
-      harmlessly(() => this.#followOwn(pods, kubelet));
+      unlessRefused(() => this.#followOwn(pods, kubelet));
       this.#others.settle(files, header, isCommitted);
       // Lets others see at a glance that the grants were taken back.
       if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#ownOwner?.record.uuid);
@@ -253,19 +238,11 @@ export class Owners implements OwnerRegistry {
     if (before === undefined) {
       // The file may be damaged too after a recovery.
       this.#followed = undefined;
-      self.writeAll(
-        this.#header!,
-        union(
-          self.file.pods,
-          next.pods.filter((pod) => self.holds(pod)),
-        ),
-      );
+      const ownPods = next.pods.filter((pod) => self.holds(pod));
+      self.writeAll(this.#header!, union(self.file.pods, ownPods));
     } else {
-      self.write(
-        this.#header!,
-        newPods.filter((pod) => self.holds(pod)),
-        [],
-      );
+      const ownPods = newPods.filter((pod) => self.holds(pod));
+      self.write(this.#header!, ownPods, []);
     }
     const { kubelet } = next;
     if (kubelet && this.isOwn(kubelet.keeper)) self.keep(this.#header!, kubelet);
@@ -361,7 +338,7 @@ export class Owners implements OwnerRegistry {
     };
     // Texts of pods that were read compare, those of pods in memory may have another order.
     const ownFile = record ? undefined : this.#ownOwner?.file;
-    const found = findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
+    const found = findOwners(this.#folder, this.#bootId, { ownFile, path: this.#path, record });
     if (!record || !this.#isUnsettled) return found;
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }

@@ -5,14 +5,7 @@ import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import {
-  ALL_CONTAINERS,
-  groupName,
-  groupsOf,
-  isPartitioned,
-  memoryNodesOf,
-  uidOf,
-} from '../layout/layout.js';
+import { ALL_CONTAINERS, groupName, groupsOf, isPartitioned, memoryNodesOf, uidOf } from './layout.js';
 
 export interface GrantProcesses {
   readonly group: CpusetGroup;
