@@ -5,7 +5,7 @@ import { obstacleOf } from '../base/refusal.js';
 import { checkSignal } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
 import type { WorkerPlan } from './fork-options.js';
-import type { GrantedWorker, Ground } from './granted-worker.js';
+import type { GrantedWorker, WorkerGrant } from './granted-worker.js';
 import { Slot, type SlotOwner } from './slot.js';
 
 /** The options of {@link Cluster.restart}. */
@@ -92,14 +92,14 @@ async function slotBeside(
   const now = { ...plan, request: { ...plan.request, wait: false } };
   // A worker with CPUs must not be replaced by one without.
   const planBeside = grant ? { ...now, isOptional: false } : now;
-  let ground: Ground;
+  let granted: WorkerGrant;
   try {
-    ground = await owner.groundOf(planBeside);
+    granted = await owner.grantFor(planBeside);
   } catch (error) {
     obstacleOf(error);
     return undefined;
   }
-  return new Slot(owner, plan, ground);
+  return new Slot(owner, plan, granted);
 }
 
 // Empty if the cluster was disconnected in the meantime.

@@ -85,7 +85,7 @@ export type {
   SettingsStatus,
   StateStatus,
 } from '../status/status.js';
-export type { MemoryPolicyMode } from '../threads/memory-mode.js';
+export type { MemoryPolicyMode } from '../threads/memory.js';
 export { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 export { type PoolProbe, probePool } from '../threads/pool.js';
 export { scheduling, type ThreadScheduling } from '../threads/scheduling.js';

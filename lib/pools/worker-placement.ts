@@ -10,9 +10,15 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { openTrial } from '../threads/birth.js';
 import { type GrantedThreads, inGroup, type ThreadPlace } from '../threads/granted-threads.js';
 import { checkPlace, parsePlace } from '../threads/placement.js';
-import { adoptWorker, type Cradle, cradleOf } from '../threads/worker.js';
+import { adoptWorker, type WorkerStart, workerStartOn } from '../threads/worker.js';
 import { successorOn } from './balance.js';
-import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
+import {
+  type BirthListener,
+  type Delivery,
+  isWatching,
+  unwatchBirths,
+  watchBirths,
+} from './worker-births.js';
 
 /** The options of {@link Grant.placeWorkers}. */
 export interface PlaceWorkersOptions {
@@ -87,7 +93,7 @@ export class WorkerPlacement implements Disposable {
   readonly #births = new WeakMap<Worker, Mutable>();
   // Threads without a Worker whose birth was seen.
   #strangers: Set<number>;
-  readonly #witness: Witness = {
+  readonly #listener: BirthListener = {
     isOver: () => this.#isOver(),
     expect: () => this.#expect(),
     miss: (worker) => this.#orElse(worker, () => this.#place(worker)),
@@ -116,7 +122,7 @@ export class WorkerPlacement implements Disposable {
     this.#isEnding = isEnding;
     this.#strangers = tidsNow();
     this.#signal = stopSignal;
-    watchBirths(this.#witness);
+    watchBirths(this.#listener);
     stopSignal?.addEventListener('abort', this.#abort);
   }
 
@@ -138,7 +144,7 @@ export class WorkerPlacement implements Disposable {
 
   /** Whether new Workers are placed. */
   get isActive(): boolean {
-    return isWatching(this.#witness) && !this.#hasEnded;
+    return isWatching(this.#listener) && !this.#hasEnded;
   }
 
   /** The living Workers that it has seen, in the order of their births. */
@@ -159,7 +165,7 @@ export class WorkerPlacement implements Disposable {
 
   /** Stops placing new Workers. Placed Workers stay where they are. */
   stop(): void {
-    unwatchBirths(this.#witness);
+    unwatchBirths(this.#listener);
     this.#signal?.removeEventListener('abort', this.#abort);
   }
 
@@ -169,11 +175,11 @@ export class WorkerPlacement implements Disposable {
   }
 
   #expect(): Delivery {
-    let cradle: Cradle;
+    let start: WorkerStart;
     let close: () => number;
     try {
-      cradle = this.#cradle();
-      close = openTrial(cradle.target, cradle.cpus);
+      start = this.#nextStart();
+      close = openTrial(start.target, start.cpus);
     } catch (error) {
       const raise = () => {
         throw error;
@@ -181,19 +187,19 @@ export class WorkerPlacement implements Disposable {
       return (worker) => worker && this.#orElse(worker, raise);
     }
     return (worker) => {
-      if (worker) this.#orElse(worker, () => this.#adopt(worker, cradle, close()));
+      if (worker) this.#orElse(worker, () => this.#adopt(worker, start, close()));
       else unlessRefused(close);
     };
   }
 
-  #adopt(worker: Worker, cradle: Cradle, tid: number): void {
-    const { cpus } = cradle;
+  #adopt(worker: Worker, start: WorkerStart, tid: number): void {
+    const { cpus } = start;
     // Only a thread that started after the mask was set has certainly inherited it.
     if (tid === 0 && this.#newcomers().every((thread) => !thread.cpus.isSubsetOf(cpus))) {
       this.#place(worker);
       return;
     }
-    adoptWorker(cradle, worker, tid);
+    adoptWorker(start, worker, tid);
     this.#note({ worker, tid: tid || null, cpus, when: 'atBirth', reason: null });
   }
 
@@ -210,13 +216,13 @@ export class WorkerPlacement implements Disposable {
       return;
     }
     const { tid } = thread;
-    const cradle = this.#cradle();
-    this.#move(tid, cradle);
-    adoptWorker(cradle, worker, tid);
-    this.#note({ worker, tid, cpus: cradle.cpus, when: 'afterBirth', reason: null });
+    const start = this.#nextStart();
+    this.#move(tid, start);
+    adoptWorker(start, worker, tid);
+    this.#note({ worker, tid, cpus: start.cpus, when: 'afterBirth', reason: null });
   }
 
-  #move(tid: number, { target, cpus }: Cradle): void {
+  #move(tid: number, { target, cpus }: WorkerStart): void {
     const { grant, part, owner } = target;
     inGroup(target, [tid], false, () => pinFor(cpus, tid, { grant, part, owner, replace: false }));
   }
@@ -230,9 +236,9 @@ export class WorkerPlacement implements Disposable {
       .map(({ tid, cpus }) => ({ tid, cpus: new CpuSet(cpus) }));
   }
 
-  #cradle(): Cradle {
+  #nextStart(): WorkerStart {
     const grant = this.#grant();
-    return cradleOf(grant, this.#placeOn(grant));
+    return workerStartOn(grant, this.#placeOn(grant));
   }
 
   // The grant may have other CPUs by now.

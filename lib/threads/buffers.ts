@@ -70,11 +70,8 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
   const hugepageBytes = wholeValue(parseQuantity(pageSize, 'pageSize'), 'pageSize');
   const sizes = hugepageSizes();
   if (!sizes.includes(hugepageBytes)) {
-    invalidOption(
-      'pageSize',
-      pageSize,
-      `the size of a hugepage of this machine in bytes: ${sizes.join(', ') || 'it has none'}`,
-    );
+    const valid = `the size of a hugepage of this machine in bytes: ${sizes.join(', ') || 'it has none'}`;
+    invalidOption('pageSize', pageSize, valid);
   }
   return { bytes, hugepageBytes };
 }
@@ -85,20 +82,17 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
  * @throws ERR_MEMORY_SHORTAGE if there are too few pages, ERR_SYSCALL if the node cannot be
  *   requested
  */
-export function nodeBuffer(
-  { bytes, hugepageBytes }: BufferRequest,
-  nodes: NodeSet,
-  node: number | undefined,
-): Buffer {
+export function nodeBuffer(request: BufferRequest, nodes: NodeSet, node: number | undefined): Buffer {
+  const { bytes, hugepageBytes } = request;
   // On a full machine the kernel would kill a process. Hugepages come from a pool, which can just
   // be empty.
-  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
+  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(request, node);
   try {
     const target = node === undefined ? nodes : NodeSet.of(node);
     return native.nodeBuffer(bytes, hugepageBytes, target.words, node !== undefined);
   } catch (error) {
     const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
-    throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
+    throw isShortage ? shortage(request, node, error) : error;
   }
 }
 
@@ -144,12 +138,7 @@ export function moveBuffers(uid: string, nodes: NodeSet): string | null {
   return refusal;
 }
 
-function shortage(
-  bytes: number,
-  hugepageBytes: number,
-  node: number | undefined,
-  cause?: unknown,
-): NumalignError {
+function shortage({ bytes, hugepageBytes }: BufferRequest, node?: number, cause?: unknown): NumalignError {
   const pages = hugepageBytes === 0 ? 'ordinary pages' : `hugepages of ${hugepageBytes} bytes`;
   const size = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
   const free = freeBytes(hugepageBytes, node);

@@ -124,8 +124,6 @@ export function placeByRole(
     owner,
     replace,
   });
-  return Object.fromEntries(THREAD_ROLES.map((role, i) => [role, outcomes[i]!])) as Record<
-    ThreadRole,
-    NativePinOutcome
-  >;
+  const byRole = THREAD_ROLES.map((role, i) => [role, outcomes[i]!]);
+  return Object.fromEntries(byRole) as Record<ThreadRole, NativePinOutcome>;
 }

@@ -3,11 +3,11 @@
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { option } from '../input/values/option-values.js';
 import { type PinResult, pinFor, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { type GrantedThreads, inGroup } from './granted-threads.js';
-import { type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
-import { checkMemoryMode, type MemoryMode } from './memory-mode.js';
+import { checkMemoryMode, type MemoryMode, type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
 
 /** The options of {@link Grant.pin}. */
 export interface GrantPinOptions {
@@ -70,8 +70,8 @@ export interface PinRequest {
   readonly migrate: boolean;
 }
 
-/** Where a pin happens. */
-interface PinGround {
+/** What a pin needs to know besides its threads. */
+interface PinContext {
   /** All CPUs of the grant. */
   readonly cpus: CpuSet;
   /** All nodes of the machine. */
@@ -99,11 +99,11 @@ export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): 
     memory = 'preferred',
     migrate = false,
   } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
-  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  option.flag(replace, 'replace');
   const isStrict = memory === 'strict';
   const mode = isStrict ? 'bind' : checkMemoryMode(memory);
-  if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
-  if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
+  if (option.flag(migrate, 'migrate') && mode === 'none')
+    invalidOption('migrate', migrate, "false with memory: 'none'");
   return { threads, replace, mode, isStrict, migrate };
 }
 
@@ -125,7 +125,7 @@ export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
 export function pinTo(
   target: GrantedThreads,
   { threads, replace, mode, isStrict, migrate }: PinRequest,
-  { cpus, numaNodes, noteRunning }: PinGround,
+  { cpus, numaNodes, noteRunning }: PinContext,
 ): GrantPinResult {
   const { grant, part, owner, group, memoryNodes, learnChoices } = target;
   const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {

@@ -1,7 +1,8 @@
 // The threads of libuv's pool: finds them, and puts them on a grant.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkOptions } from '../base/check-options.js';
 import { textOf } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { option } from '../input/values/option-values.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads, inGroup, placeByRole } from './granted-threads.js';
@@ -78,8 +79,7 @@ export function checkPrewarm(options: PrewarmOptions) {
     ['cpus', 'replace'],
     'prewarmPool',
   ) as PrewarmOptions;
-  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-  return { cpus, replace };
+  return { cpus, replace: option.flag(replace, 'replace') };
 }
 
 /** Calls `target` again after the wait: the grant may have changed or ended. */

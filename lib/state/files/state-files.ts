@@ -1,7 +1,7 @@
 // Reads the files of a state without trusting them: which are good, and which are damaged.
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { inOneGo, type Steps } from '../../base/steps.js';
+import { finish, type Steps } from '../../base/steps.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { highestIn, type Journal, journalSteps } from '../format/journal.js';
 import { checksum } from '../format/sealed-json.js';
@@ -80,10 +80,10 @@ const sums = new WeakMap<GoodState, string>();
  * @throws ERR_STATE_VERSION
  */
 export const judgeState = (bytes: Buffer, highest: number, previous?: GoodState): GoodState | DamagedState =>
-  inOneGo(judgementSteps(bytes, highest, previous));
+  finish(judgeStateSteps(bytes, highest, previous));
 
 /** Like {@link judgeState}, in steps for a long file. @throws the same codes */
-export function* judgementSteps(
+export function* judgeStateSteps(
   bytes: Buffer,
   highest: number,
   previous?: GoodState,

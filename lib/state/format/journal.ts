@@ -2,7 +2,7 @@
 // commit. docs/state-format.md describes it. Pure.
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
-import { inOneGo, type Steps } from '../../base/steps.js';
+import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, isPlain } from './checkpoint.js';
 import { Replay } from './replay.js';
 import {
@@ -108,7 +108,7 @@ function decodeHead(fields: Fields, length: number): JournalHead {
  * `refusal`.
  * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION if nothing of a newer file can be read
  */
-export const readJournal = (bytes: Buffer): Journal => inOneGo(journalSteps(bytes));
+export const readJournal = (bytes: Buffer): Journal => finish(journalSteps(bytes));
 
 /** Like {@link readJournal}, in steps for a long file. @throws the same codes */
 export function* journalSteps(bytes: Buffer): Steps<Journal> {
@@ -161,7 +161,7 @@ function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
 export function withLines<Known extends Journal>(journal: Known, bytes: Buffer): Known {
   const { checkpoint, place } = journal;
   const replay = new Replay({ before: checkpoint });
-  return { ...journal, ...inOneGo(readChanges(replay, place, linesOf(bytes))) };
+  return { ...journal, ...finish(readChanges(replay, place, linesOf(bytes))) };
 }
 
 function* readChanges(replay: Replay, place: JournalPlace, lines: Iterable<SealedLine>): Steps<Journal> {
@@ -191,7 +191,7 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
         if (members && members.format === undefined) replay.take(members);
       }
     }
-    return replay.isEmpty ? undefined : inOneGo(replay.checkpoint());
+    return replay.isEmpty ? undefined : finish(replay.checkpoint());
   } catch {
     // The checksums are right, but the contents are wrong.
     return undefined;
