@@ -25,7 +25,9 @@ import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 // How long a member has to leave by itself if this process cannot move it.
 const MEMBER_TIMEOUT_MS = 1000;
 
+/** What a commit changes, and how it may be enforced. */
 interface ClearingOptions {
+  readonly transition: Transition;
   readonly request: EnforcementRequest;
   readonly unpinned: readonly UnpinnedThread[];
   /** Opens to others what a state does not take. */
@@ -35,25 +37,15 @@ interface ClearingOptions {
 /** Clears the CPUs of one commit. REQUIRES: the state's lock. */
 export class Clearing {
   readonly #confiner: MachineConfiner;
-  readonly #transition: Transition;
-  readonly #request: EnforcementRequest;
-  readonly #unpinned: readonly UnpinnedThread[];
-  readonly #reopen: (state: Assignments) => void;
+  readonly #options: ClearingOptions;
   readonly #shortfalls: string[] = [];
   // By member, in the order of their moves.
   readonly #putBacks: (() => void)[] = [];
   #bindings: BindingOutcomes = new Map();
 
-  constructor(
-    confiner: MachineConfiner,
-    transition: Transition,
-    { request, unpinned, reopen }: ClearingOptions,
-  ) {
+  constructor(confiner: MachineConfiner, options: ClearingOptions) {
     this.#confiner = confiner;
-    this.#transition = transition;
-    this.#request = request;
-    this.#unpinned = unpinned;
-    this.#reopen = reopen;
+    this.#options = options;
   }
 
   /**
@@ -62,10 +54,11 @@ export class Clearing {
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as before
    */
   clear(): Promise<Cleared> | Cleared {
-    const { next, ended, added, isTaken, isGivenBack } = this.#transition;
+    const { next, ended, added, isTaken, isGivenBack } = this.#options.transition;
     // The owners of grants that end with an admission are dead, so nothing runs on their CPUs. If
     // everything else is taken, members have nowhere else to go.
-    const before = added.length > 0 ? without(this.#transition.before, ended) : this.#transition.before;
+    const before =
+      added.length > 0 ? without(this.#options.transition.before, ended) : this.#options.transition.before;
     const undo = this.#undoing();
     const orUndo = (error: unknown): never => {
       undo();
@@ -78,14 +71,16 @@ export class Clearing {
       // CPUs that are only given back can wait until after the commit: members are not in the way
       // on them. What the threads that left these CPUs had chosen must be recorded before the
       // commit.
-      if (!isTaken && isGivenBack && this.#unpinned.length === 0) {
+      if (!isTaken && isGivenBack && this.#options.unpinned.length === 0) {
         this.#fitGroups(before, true);
         return this.#givenBack(leftovers, undo);
       }
-      if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
+      if (!partitioned) this.#confiner.setPartition([before, next], this.#options.unpinned);
       this.#fitGroups(before);
-      const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned, (putBack) =>
-        this.#putBacks.push(putBack),
+      const standing = this.#confiner.confine(
+        [before, partitioned ?? next],
+        this.#options.unpinned,
+        (putBack) => this.#putBacks.push(putBack),
       );
       const finish = (stuck: readonly StuckMember[]) =>
         this.#confirm(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
@@ -100,14 +95,14 @@ export class Clearing {
   }
 
   #givenBack(leftovers: readonly StuckMember[], undo: () => void): Cleared {
-    const next = this.#bound(this.#transition.next);
-    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#reopen(next), undo };
+    const next = this.#bound(this.#options.transition.next);
+    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#options.reopen(next), undo };
   }
 
   #confirm(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
-    const { before, next, added, isTaken, isGivenBack } = this.#transition;
+    const { before, next, added, isTaken, isGivenBack } = this.#options.transition;
     const [stuck] = standing.stuck;
-    if (stuck && isTaken && this.#request.unmovableMembers === 'fail') {
+    if (stuck && isTaken && this.#options.request.unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
@@ -117,14 +112,14 @@ export class Clearing {
     const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
     // Grants that grow onto CPUs that a member has not left do not keep their level.
     const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], BY_RECORD));
-    const settle = () => this.#reopen(reached);
+    const settle = () => this.#options.reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
   // The level that new grants reach without a partition. @throws ERR_ENFORCEMENT
   #levelByMembers(standing: Standing): EnforcementLevel {
-    const { next, added } = this.#transition;
-    const { enforcement, require, isNamed = false } = this.#request;
+    const { next, added } = this.#options.transition;
+    const { enforcement, require, isNamed = false } = this.#options.request;
     const level = weaker(levelOf(standing), enforcement);
     if (added.length === 0) return level;
     const whyNot = () => this.#whyNot(level, standing, next.settings);
@@ -138,7 +133,7 @@ export class Clearing {
   // Moves processes back into groups that they were moved out of. A failure here is ignored: the
   // caller must see the first error.
   #undoing(): () => void {
-    const { before, ended } = this.#transition;
+    const { before, ended } = this.#options.transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
     const processes = ended
       .filter(({ enforcement }) => enforcement.target !== null)
@@ -149,7 +144,7 @@ export class Clearing {
         if (pids.length > 0) unlessRefused(create);
         for (const pid of pids) if (pid !== process.pid) unlessRefused(() => group.attach(pid));
       }
-      unlessRefused(() => this.#reopen(before));
+      unlessRefused(() => this.#options.reopen(before));
       // What could not be opened again, because the choices on record could not be read or written.
       for (const putBack of this.#putBacks.reverse()) putBack();
     };
@@ -162,7 +157,7 @@ export class Clearing {
   // A refusal of memory nodes is recorded but fails nothing. `isMemoryOnly`: the CPUs that a grant
   // gives back leave its groups only after the commit.
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
-    const { next } = this.#transition;
+    const { next } = this.#options.transition;
     const changedPods = new Set(refits(before, next).map(({ pod }) => pod));
     if (changedPods.size === 0) return;
     const groups = this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod));
@@ -191,8 +186,8 @@ export class Clearing {
 
   // The state with the new grants in the partition, after the kernel has made the partition.
   #inPartition(before: Assignments): Assignments | undefined {
-    const { next, added } = this.#transition;
-    const { enforcement, require } = this.#request;
+    const { next, added } = this.#options.transition;
+    const { enforcement, require } = this.#options.request;
     const cpusets = this.#confiner.cpusetsOf(next.settings);
     if (added.length === 0 || !LEVELS[enforcement].inPartition || cpusets?.hierarchy.version !== 2)
       return undefined;
@@ -228,7 +223,7 @@ export class Clearing {
 
   // Moves what an earlier end of a grant could not move. Returns what still cannot leave.
   #sweep(): StuckMember[] {
-    const { before, next } = this.#transition;
+    const { before, next } = this.#options.transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
     const groups = cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? [];
     return groups.flatMap((group) => {

@@ -5,6 +5,7 @@ import type { Assignments, MachineSettings } from '../account/assignments.js';
 import { BY_RECORD, type EnforcementLevel, type EnforcementRequest } from '../account/levels.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import type { Comparison } from './drift.js';
 import type { Cpusets } from './layout/cpusets.js';
 import type { StuckMember, UnpinnedThread } from './members/confinement.js';
@@ -94,6 +95,12 @@ export interface Enforcer {
    * is exclusive. REQUIRES: the lock.
    */
   unshare(pid: number, state: Assignments): void;
+}
+
+/** The machine that grants are enforced on. */
+export interface Machine {
+  readonly enforcer: Enforcer;
+  readonly topology: Topology;
 }
 
 /** The enforcer of a simulated machine. */

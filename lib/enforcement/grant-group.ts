@@ -11,9 +11,8 @@ import { unlessEnded } from '../cgroups/files/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import { moveProcess, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { Topology } from '../machine/topology.js';
 import { keepChoices, keepOwnChoice } from './choices.js';
-import type { Enforcer } from './enforcer.js';
+import type { Machine } from './enforcer.js';
 import { GroupMemory } from './group-memory.js';
 import type { Cpusets } from './layout/cpusets.js';
 import { containerOrAll } from './layout/layout.js';
@@ -23,13 +22,7 @@ const A_GRANT_BY_MASKS = `a grant with the option enforcement: '${BY_MASKS}'`;
 
 // Where this process was before its threads entered a grant's group, by the path of that group.
 const newHomes = () => new Map<string, string>();
-
 const homes = () => ENVIRONMENT.of(newHomes);
-
-export interface Machine {
-  readonly enforcer: Enforcer;
-  readonly topology: Topology;
-}
 
 export class GrantGroup {
   readonly #machine: Machine;
@@ -71,9 +64,9 @@ export class GrantGroup {
    * @throws ERR_CGROUP
    */
   make(): CpusetGroup {
-    const { topology } = this.#machine;
-    const mems = NodeSet.from(topology.numaNodes);
-    const group = this.#cpusets.grants.make(this.#pod, this.container, topology.cpus, mems);
+    const { cpus, numaNodes } = this.#machine.topology;
+    const mems = NodeSet.from(numaNodes);
+    const group = this.#cpusets.grants.make(this.#pod, this.container, cpus, mems);
     this.memory.bind();
     return group;
   }
@@ -161,10 +154,10 @@ export class GrantGroup {
    */
   enterToStart(): () => void {
     const { hierarchy } = this.#cpusets;
-    if (this.isInside(native.threadId())) return () => {};
+    const tid = native.threadId();
+    if (this.isInside(tid)) return () => {};
     this.checkStart();
     // A new thread or process is in the group of the thread that starts it.
-    const tid = native.threadId();
     const home = hierarchy.folderOf(process.pid, tid);
     const restore = keepOwnChoice(this.#all);
     this.make().attachThread(tid);

@@ -10,7 +10,6 @@ import { whyUnbound } from './memory-binding.js';
 
 // The paths of groups for which this process has asked for strict memory.
 const newStrictGroups = () => new Set<string>();
-
 const strictGroups = () => ENVIRONMENT.of(newStrictGroups);
 
 export class GroupMemory {

@@ -107,7 +107,7 @@ export class MachineEnforcer implements Enforcer {
     if (!transition) return NO_ENFORCER.clear(before, next, request);
     if (this.cpusetsOf(next.settings)) this.learnChoices(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
-    return new Clearing(this.#confiner, transition, { request, unpinned, reopen }).clear();
+    return new Clearing(this.#confiner, { transition, request, unpinned, reopen }).clear();
   }
 
   apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {

@@ -2,7 +2,7 @@
 // constructs them.
 import type { Worker } from 'node:worker_threads';
 import { checkOptions } from '../base/check-options.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { checkSignal } from '../input/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
@@ -64,8 +64,6 @@ export interface WorkerBirth {
   readonly reason: string | null;
 }
 
-type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
-
 /**
  * Checks what does not depend on the grant. @throws ERR_INVALID_OPTION, the reason of an aborted
  * `signal`
@@ -89,8 +87,8 @@ export class WorkerPlacement implements Disposable {
   readonly #noteRunning: () => void;
   readonly #isEnding: () => boolean;
   // In the order of their births.
-  readonly #alive = new Map<Worker, Mutable>();
-  readonly #births = new WeakMap<Worker, Mutable>();
+  readonly #alive = new Set<Worker>();
+  readonly #births = new WeakMap<Worker, WorkerBirth>();
   // Threads without a Worker whose birth was seen.
   #strangers: Set<number>;
   readonly #listener: BirthListener = {
@@ -149,7 +147,7 @@ export class WorkerPlacement implements Disposable {
 
   /** The living Workers that it has seen, in the order of their births. */
   get workers(): readonly WorkerBirth[] {
-    return [...this.#alive.values()].map(withCpusNow);
+    return [...this.#alive].map((worker) => withCpusNow(this.#births.get(worker)!));
   }
 
   /**
@@ -157,10 +155,8 @@ export class WorkerPlacement implements Disposable {
    * {@link Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
-    const living = this.#alive.get(worker);
-    if (living) return withCpusNow(living);
     const birth = this.#births.get(worker);
-    return birth && Object.freeze({ ...birth });
+    return birth && (this.#alive.has(worker) ? withCpusNow(birth) : Object.freeze({ ...birth }));
   }
 
   /** Stops placing new Workers. Placed Workers stay where they are. */
@@ -212,7 +208,7 @@ export class WorkerPlacement implements Disposable {
       const reason = thread
         ? `${newcomers.length} threads may belong to it, since others started at the same time`
         : 'its thread has already ended';
-      this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
+      this.#noteUnplaced(worker, reason);
       return;
     }
     const { tid } = thread;
@@ -229,7 +225,7 @@ export class WorkerPlacement implements Disposable {
 
   // Threads that may belong to a Worker whose birth was not seen.
   #newcomers(): { tid: number; cpus: CpuSet }[] {
-    const tids = new Set([...this.#alive.values()].map(({ tid }) => tid));
+    const tids = new Set([...this.#alive].map((worker) => this.#births.get(worker)!.tid));
     return native
       .threads()
       .filter(({ tid, role }) => !this.#strangers.has(tid) && !tids.has(tid) && isUnnamed(role))
@@ -243,27 +239,24 @@ export class WorkerPlacement implements Disposable {
 
   // The grant may have other CPUs by now.
   #placeOn(grant: GrantedThreads): ThreadPlace {
-    const { cpus, ...rest } = this.#options;
-    const option =
-      cpus === undefined
-        ? undefined
-        : unlessRefused(() => parsePlace(grant, 'placeWorkers', { ...rest, cpus }));
+    const { cpus: _, ...rest } = this.#options;
+    const option = unlessRefused(() => parsePlace(grant, 'placeWorkers', this.#options));
     return option ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
   // `new Worker` must not fail because a place is refused: the Worker stays where it was born.
   #orElse(worker: Worker, action: () => void): void {
-    try {
-      action();
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason: error.message });
-    }
+    const refusal = refusalOf(action);
+    if (refusal) this.#noteUnplaced(worker, refusal.message);
   }
 
-  #note(birth: Mutable): void {
+  #noteUnplaced(worker: Worker, reason: string): void {
+    this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
+  }
+
+  #note(birth: WorkerBirth): void {
     const { worker } = birth;
-    this.#alive.set(worker, birth);
+    this.#alive.add(worker);
     this.#births.set(worker, birth);
     worker.once('exit', () => this.#end(worker));
     if (birth.when !== 'never') unlessRefused(this.#noteRunning);
@@ -277,10 +270,8 @@ export class WorkerPlacement implements Disposable {
     // The kernel may reuse the id for the next thread.
     if (tid !== null) this.#strangers.delete(tid);
     if (cpus.size !== 1) return;
-    const successor = successorOn(
-      cpus.first!,
-      this.workers.filter(({ tid }) => tid !== null),
-    );
+    const placed = this.workers.filter(({ tid }) => tid !== null);
+    const successor = successorOn(cpus.first!, placed);
     if (!successor) return;
     unlessRefused(() => {
       const grant = this.#grant();
@@ -288,7 +279,7 @@ export class WorkerPlacement implements Disposable {
       if (!place.oneEach || !cpus.isSubsetOf(place.cpus)) return;
       const target = place.part === grant.part ? grant : grant.onPart(place.part);
       this.#move(successor.tid!, { target, cpus });
-      this.#alive.get(successor.worker)!.cpus = cpus;
+      this.#births.set(successor.worker, { ...successor, cpus });
     });
   }
 }

@@ -123,9 +123,9 @@ export class Ledger implements Store {
 
   // Closes the folder if nothing uses it.
   #closeUnused(): void {
-    if (this.#users.size > 0 || this.#owners.holdsGrant || !this.#folder.isOpen) return;
+    if (this.#users.size > 0 || this.#owners.own.holdsGrant || !this.#folder.isOpen) return;
     this.#guard.stop();
-    this.#owners.close();
+    this.#owners.own.close();
     this.#folder.close();
     this.#reader.forget();
     // Recoveries and the rooms' data exist only here; they keep the object.
@@ -263,7 +263,7 @@ export class Ledger implements Store {
         this.#writer.putStraysAside(this.#folder.owners, strays, checkpoint);
       let before = checkpoint?.assignments;
       return await decide(checkpoint, async (next, isLast = false) => {
-        await this.#writer.commit(this.#reader.bootId, before, next, lock, isLast);
+        await this.#writer.commit({ bootId: this.#reader.bootId, before, next, lock, isLast });
         before = next;
       });
     } finally {

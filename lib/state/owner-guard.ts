@@ -121,7 +121,7 @@ export class OwnerGuard {
   }
 
   #reassert(): boolean {
-    const isRewritten = this.#owners.reassert();
+    const isRewritten = this.#owners.own.reassert();
     this.#isHarmed ||= isRewritten;
     return isRewritten;
   }
@@ -129,7 +129,7 @@ export class OwnerGuard {
   #reportHarm(): void {
     if (!this.#isHarmed) return;
     this.#isHarmed = false;
-    this.#fail(harmError(this.#path, this.#owners.lost));
+    this.#fail(harmError(this.#path, this.#owners.own.lost));
   }
 
   #fail(error: Error): void {
@@ -151,7 +151,7 @@ export class OwnerGuard {
     // The end of the transaction restores it.
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
-    const isFolderAmiss = this.#owners.isNeeded && !this.#state.folder.isCurrent;
+    const isFolderAmiss = this.#owners.own.isNeeded && !this.#state.folder.isCurrent;
     if (isFolderAmiss) this.#state.ensureCurrent();
     if (!this.#reassert() && !isFolderAmiss) return;
     this.#state.touch().catch((error) => this.#fail(error));

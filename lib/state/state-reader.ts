@@ -191,6 +191,6 @@ export class StateReader {
   #forgetRead(): void {
     this.#lastRead = undefined;
     // An earlier state is not the one on which this process's claims are.
-    this.#generation = this.#owners.since;
+    this.#generation = this.#owners.own.since;
   }
 }

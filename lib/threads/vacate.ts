@@ -6,7 +6,8 @@ import { runningCpus } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeDeparture } from '../base/native-threads.js';
-import { GrantGroup, type Machine } from '../enforcement/grant-group.js';
+import type { Machine } from '../enforcement/enforcer.js';
+import { GrantGroup } from '../enforcement/grant-group.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import {
   affinity,

@@ -5,20 +5,18 @@ import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../../account/assignments.js';
 import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
-import { NumalignError, unlessRefused } from '../../base/errors.js';
+import { podListChanges, podsBefore } from '../../account/pod-list-changes.js';
+import { unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
-import { explaining } from '../folder/folder-error.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { decodeOwnerFile } from '../format/owner-file.js';
 import { LivingOwners, type OwnerNotices } from './living-owners.js';
-import { OwnOwner } from './own-owner.js';
+import { OwnClaims } from './own-claims.js';
 import { OwnerFiles } from './owner-files.js';
-import { union } from './owner-pods.js';
 import { type Header, newOwner } from './owner-record.js';
 import type { OwnerRegistry } from './owner-registry.js';
 
@@ -32,21 +30,16 @@ const SWEEP_PERIOD_S = 1;
  * REQUIRES the state's lock.
  */
 export class Owners implements OwnerRegistry {
+  /** This environment as an owner. */
+  readonly own: OwnClaims;
   readonly #folder: NativeFolder;
   readonly #path: string;
   readonly #others: OwnerFiles;
   #living: LivingOwners | undefined;
   #bootId: string;
-  // This environment, if it owns something.
-  #ownOwner: OwnOwner | undefined;
   #header: Header | undefined;
-  // The pods on record that this environment's file matches.
-  #followed: readonly PodAssignment[] | undefined;
   // True if the outcome of a commit is unknown: its claim may be of no state.
   #isUnsettled = false;
-  // What the file claimed when other programs removed or changed it, until the next transaction.
-  #atStake: readonly PodAssignment[] = NONE;
-  #lost: readonly PodAssignment[] = NONE;
   #nextSweep = 0;
   // Counts this environment's transactions.
   #turn = 0;
@@ -56,6 +49,7 @@ export class Owners implements OwnerRegistry {
     this.#folder = folder;
     this.#path = path;
     this.#bootId = bootId;
+    this.own = new OwnClaims(folder, path);
     this.#others = new OwnerFiles(folder, path);
   }
 
@@ -81,26 +75,7 @@ export class Owners implements OwnerRegistry {
   }
 
   recordFor(owner: OwnerChoice): OwnerRecord {
-    if (owner !== 'process') return newOwner(owner, randomUUID());
-    if (!this.#ownOwner) {
-      const make = () => new OwnOwner(this.#folder, this.#path, this.#header!);
-      this.#ownOwner = explaining(this.#path, make);
-      this.#followed = undefined;
-    }
-    return this.#ownOwner.record;
-  }
-
-  /** True if this environment has a grant. */
-  get holdsGrant(): boolean {
-    return this.#ownOwner?.holdsGrant ?? false;
-  }
-
-  /**
-   * True if other processes must see that this one lives: it has a grant or keeps the kubelet's
-   * record.
-   */
-  get isNeeded(): boolean {
-    return this.holdsGrant || (this.#ownOwner?.keepsKubelet ?? false);
+    return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, randomUUID());
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
@@ -129,42 +104,12 @@ export class Owners implements OwnerRegistry {
     return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
 
-  /**
-   * Writes this environment's file again if it was removed, replaced or overwritten. Returns true
-   * if it was. If no process needs the file, releases its lock instead, so that no process waits for it.
-   * REQUIRES: no transaction of this environment.
-   */
-  reassert(): boolean {
-    const self = this.#ownOwner;
-    if (!self) return false;
-    if (!this.isNeeded) {
-      if (!self.isCurrent) this.close();
-      return false;
-    }
-    const isRewritten = self.reassert();
-    if (isRewritten) {
-      this.#atStake = self.file.pods;
-      this.#followed = undefined;
-    }
-    return isRewritten;
-  }
-
-  /** The grants that the last {@link reassert} put at stake, and that are not on record. */
-  get lost(): readonly PodAssignment[] {
-    return this.#lost;
-  }
-
-  /** The generation of the last commit that this environment's claims came with; else 0. */
-  get since(): number {
-    return this.#ownOwner?.since ?? 0;
-  }
-
   isOwn(owner: OwnerRecord): boolean {
-    return owner.kind === 'process' && this.#ownOwner?.record.uuid === owner.uuid;
+    return this.own.isOwn(owner);
   }
 
   ownFd(): number | undefined {
-    return this.#ownOwner?.fd;
+    return this.own.owner?.fd;
   }
 
   /**
@@ -175,16 +120,16 @@ export class Owners implements OwnerRegistry {
   follow({ generation, assignments }: Checkpoint): readonly string[] {
     const { pods, settings, kubelet } = assignments;
     this.#turn++;
-    if (this.#isUnsettled) this.#followed = undefined;
+    if (this.#isUnsettled) this.own.doubt();
     this.#isUnsettled = false;
-    this.#header = { bootId: this.#bootId, generation, settings };
-    if (this.#ownOwner) this.#ownOwner.since = generation;
-    unlessRefused(() => this.#followOwn(pods, kubelet));
+    const header = { bootId: this.#bootId, generation, settings };
+    this.#header = header;
+    this.own.since = generation;
+    unlessRefused(() => this.own.follow(header, { pods, kubelet }));
     const now = process.uptime();
     if (now < this.#nextSweep) return [];
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    const sweep = () => this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid);
-    return unlessRefused(sweep, []);
+    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid), []);
   }
 
   /**
@@ -211,18 +156,19 @@ export class Owners implements OwnerRegistry {
       this.#isUnsettled = false;
       // No state is in force, so the claims are all that is known.
       if (!isCommitted && before === undefined) return;
-      // The file may claim pods of the failed commit.
-      if (!isCommitted) this.#followed = undefined;
-      // Its generation is of no state.
-      if (!isCommitted && this.#ownOwner) this.#ownOwner.since = generation;
-      const { pods, kubelet } = isCommitted || before === undefined ? next : before;
-      unlessRefused(() => this.#followOwn(pods, kubelet));
+      if (!isCommitted) {
+        // The file may claim pods of the failed commit, whose generation is of no state.
+        this.own.doubt();
+        this.own.since = generation;
+      }
+      const inForce = isCommitted || before === undefined ? next : before;
+      unlessRefused(() => this.own.follow(header, inForce));
       this.#others.settle(files, header, isCommitted);
       // Lets others see at a glance that the grants were taken back.
-      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#ownOwner?.record.uuid);
+      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.own.uuid);
     };
     try {
-      this.#claimOwn(before, next, podsAfter(changes));
+      this.own.claim(header, before, next);
       this.#others.claim(files, header);
     } catch (error) {
       settle(false);
@@ -231,67 +177,9 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
-  #claimOwn(before: Assignments | undefined, next: Assignments, newPods: readonly PodAssignment[]): void {
-    const self = this.#ownOwner;
-    if (!self) return;
-    self.since = this.#header!.generation + 1;
-    if (before === undefined) {
-      // The file may be damaged too after a recovery.
-      this.#followed = undefined;
-      const ownPods = next.pods.filter((pod) => self.holds(pod));
-      self.writeAll(this.#header!, union(self.file.pods, ownPods));
-    } else {
-      const ownPods = newPods.filter((pod) => self.holds(pod));
-      self.write(this.#header!, ownPods, []);
-    }
-    const { kubelet } = next;
-    if (kubelet && this.isOwn(kubelet.keeper)) self.keep(this.#header!, kubelet);
-  }
-
-  #followOwn(pods: readonly PodAssignment[], kubelet: Assignments['kubelet']): void {
-    const self = this.#ownOwner;
-    if (!self) return;
-    self.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
-    if (this.#followed === pods) return;
-    const last = this.#followed;
-    this.#followed = undefined;
-    if (last) {
-      const changes = podListChanges(last, pods);
-      const ownPods = podsAfter(changes).filter((pod) => self.holds(pod));
-      const uids = new Set(ownPods.map(({ uid }) => uid));
-      const endedUids = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
-      self.write(this.#header!, ownPods, endedUids);
-    } else {
-      const ownPods = pods.filter((pod) => self.holds(pod));
-      this.#lost = this.#atStake.filter(({ uid }) => !ownPods.some((pod) => pod.uid === uid));
-      this.#atStake = NONE;
-      self.agree(this.#header!, ownPods);
-    }
-    this.#followed = pods;
-  }
-
   handOver(uid: string): boolean {
-    const self = this.#ownOwner;
-    const pods = self?.file.pods ?? [];
-    if (!self || !pods.some((pod) => pod.uid === uid)) return false;
-    const { keepsKubelet } = self;
-    if (pods.length > 1 || keepsKubelet) {
-      const others = keepsKubelet ? 'a grant and the record of the kubelet' : `${pods.length} grants`;
-      throw new NumalignError(
-        'ERR_OWNER_SHARED',
-        `this process holds ${others} by one lock: only a sole grant can be handed over`,
-        { value: uid, valid: pods.map((pod) => pod.uid) },
-      );
-    }
-    this.close();
-    return isLocked(this.#folder, self.record.uuid, this.#locks);
-  }
-
-  /** This environment owns nothing from now on. */
-  close(): void {
-    this.#ownOwner?.close();
-    this.#ownOwner = undefined;
-    this.#followed = undefined;
+    const uuid = this.own.handOver(uid);
+    return uuid !== undefined && isLocked(this.#folder, uuid, this.#locks);
   }
 
   /** Grants of ended Workers of this process, whose threads are still on the CPUs. */
@@ -310,7 +198,7 @@ export class Owners implements OwnerRegistry {
   }
 
   isOwnProcess(uuid: string): boolean {
-    return this.#ownOwner?.record.uuid === uuid;
+    return this.own.uuid === uuid;
   }
 
   /**
@@ -337,7 +225,7 @@ export class Owners implements OwnerRegistry {
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
     // Texts of pods that were read compare, those of pods in memory may have another order.
-    const ownFile = record ? undefined : this.#ownOwner?.file;
+    const ownFile = record ? undefined : this.own.owner?.file;
     const found = findOwners(this.#folder, this.#bootId, { ownFile, path: this.#path, record });
     if (!record || !this.#isUnsettled) return found;
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
