@@ -43,21 +43,20 @@ interface Rolling extends SlotOwner {
   readonly slots: Set<Slot>;
 }
 
-interface Deadlines {
-  readonly deadlineMs: number;
-  readonly startDeadlineMs: number;
-}
-
-interface Restart extends Deadlines {
-  readonly signal: AbortSignal | undefined;
-}
-
 const DEADLINE_MS = 30_000;
 // The longest delay of a timer.
 const LONGEST_MS = 2 ** 31 - 1;
 
+type Restart = ReturnType<typeof parseRestart>;
+
+/** A slot and its worker, which is to be replaced. */
+interface Old {
+  readonly slot: Slot;
+  readonly before: GrantedWorker;
+}
+
 /** @throws ERR_INVALID_OPTION */
-export function parseRestart(options: RestartOptions): Restart {
+export function parseRestart(options: RestartOptions) {
   const checkedOptions = checkOptions(options, ['deadlineMs', 'startDeadlineMs', 'signal'], 'restart');
   const deadline = (name: 'deadlineMs' | 'startDeadlineMs') =>
     option.whole(checkedOptions[name] ?? DEADLINE_MS, name, LONGEST_MS);
@@ -69,16 +68,17 @@ export function parseRestart(options: RestartOptions): Restart {
 }
 
 /** @throws like {@link Cluster.restart} */
-export async function restartAll(owner: Rolling, { signal, ...deadlines }: Restart): Promise<Replacement[]> {
+export async function restartAll(owner: Rolling, request: Restart): Promise<Replacement[]> {
   const replacements: Replacement[] = [];
   for (const slot of [...owner.slots]) {
-    signal?.throwIfAborted();
+    request.signal?.throwIfAborted();
     const before = slot.worker;
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
+    const old = { slot, before };
     if (next && (slot.isClosed || !owner.slots.has(slot))) next.giveBack();
-    else if (next) replacements.push(...(await overlap(owner, slot, next, before, deadlines)));
-    else replacements.push(...(await inPlace(slot, before, deadlines)));
+    else if (next) replacements.push(...(await overlap(owner, next, old, request)));
+    else replacements.push(...(await inPlace(old, request)));
   }
   return replacements;
 }
@@ -105,10 +105,9 @@ async function slotBeside(
 // Empty if the cluster was disconnected in the meantime.
 async function overlap(
   owner: Rolling,
-  slot: Slot,
   next: Slot,
-  before: Worker,
-  { deadlineMs, startDeadlineMs }: Deadlines,
+  { slot, before }: Old,
+  { deadlineMs, startDeadlineMs }: Restart,
 ): Promise<Replacement[]> {
   let worker: GrantedWorker;
   // Added before it starts: the cluster may be disconnected in the meantime.
@@ -131,9 +130,8 @@ async function overlap(
 
 // Empty if the cluster was disconnected in the meantime.
 async function inPlace(
-  slot: Slot,
-  before: Worker,
-  { deadlineMs, startDeadlineMs }: Deadlines,
+  { slot, before }: Old,
+  { deadlineMs, startDeadlineMs }: Restart,
 ): Promise<Replacement[]> {
   const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);

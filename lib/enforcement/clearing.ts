@@ -16,14 +16,31 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import type { Cleared } from './enforcer.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
-import { bindMemory, fitGroups, levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
+import {
+  bindMemory,
+  type ConfinedMembers,
+  fitGroups,
+  levelOf,
+  type MachineConfiner,
+} from './machine-confiner.js';
 import { type StuckMember, stuckText, type UnpinnedThread } from './members/confinement.js';
 import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 
 // How long a member has to leave by itself if this process cannot move it.
 const MEMBER_TIMEOUT_MS = 1000;
+
+/** CPUs that are cleared for a state that is about to be committed. */
+export interface Cleared {
+  /** The state, with the level that each new grant has reached. */
+  readonly next: Assignments;
+  /** Why new grants have not reached the level aimed at. */
+  readonly shortfalls: readonly string[];
+  /** Opens what is given back, after the commit. Undefined if nothing is given back. */
+  readonly settle: (() => void) | undefined;
+  /** Call this if the state was not committed. */
+  undo(): void;
+}
 
 /** What a commit changes, and how it may be enforced. */
 interface ClearingOptions {
@@ -77,18 +94,18 @@ export class Clearing {
       }
       if (!partitioned) this.#confiner.setPartition([before, next], this.#options.unpinned);
       this.#fitGroups(before);
-      const standing = this.#confiner.confine(
+      const confined = this.#confiner.confine(
         [before, partitioned ?? next],
         this.#options.unpinned,
         (putBack) => this.#putBacks.push(putBack),
       );
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#confirm(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
-      if (standing.stuck.length === 0) return finish([]);
+        this.#confirm(partitioned, { ...confined, stuck: [...leftovers, ...stuck] }, undo);
+      if (confined.stuck.length === 0) return finish([]);
       // A member that has not left other CPUs does not keep this grant from giving back its own.
-      if (!isTaken) return finish(standing.stuck);
+      if (!isTaken) return finish(confined.stuck);
       const { members } = this.#confiner;
-      return members.ask(standing.stuck, standing, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
+      return members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
     } catch (error) {
       return orUndo(error);
     }
@@ -99,17 +116,17 @@ export class Clearing {
     return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#options.reopen(next), undo };
   }
 
-  #confirm(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
+  #confirm(partitioned: Assignments | undefined, confined: ConfinedMembers, undo: () => void): Cleared {
     const { before, next, added, isTaken, isGivenBack } = this.#options.transition;
-    const [stuck] = standing.stuck;
+    const [stuck] = confined.stuck;
     if (stuck && isTaken && this.#options.request.unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
       });
     }
-    this.#shortfalls.push(...standing.stuck.map(stuckText));
-    const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
+    this.#shortfalls.push(...confined.stuck.map(stuckText));
+    const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(confined));
     // Grants that grow onto CPUs that a member has not left do not keep their level.
     const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], BY_RECORD));
     const settle = () => this.#options.reopen(reached);
@@ -117,12 +134,12 @@ export class Clearing {
   }
 
   // The level that new grants reach without a partition. @throws ERR_ENFORCEMENT
-  #levelByMembers(standing: Standing): EnforcementLevel {
+  #levelByMembers(confined: ConfinedMembers): EnforcementLevel {
     const { next, added } = this.#options.transition;
     const { enforcement, require, isNamed = false } = this.#options.request;
-    const level = weaker(levelOf(standing), enforcement);
+    const level = weaker(levelOf(confined), enforcement);
     if (added.length === 0) return level;
-    const whyNot = () => this.#whyNot(level, standing, next.settings);
+    const whyNot = () => this.#whyNot(level, confined, next.settings);
     if (!isAtLeast(level, require))
       throw enforcementError(level, require, [...this.#shortfalls, ...whyNot()]);
     const isExpected = isAtLeast(level, isNamed ? enforcement : usualLevel(next.settings));
@@ -210,7 +227,11 @@ export class Clearing {
   }
 
   // Empty if the shortfalls already give the reason.
-  #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): readonly string[] {
+  #whyNot(
+    level: EnforcementLevel,
+    { members }: ConfinedMembers,
+    settings: MachineSettings,
+  ): readonly string[] {
     if (members === 0) return ['no process or cgroup is registered as a shared member'];
     const found = this.#confiner.findCpusets(settings);
     if (typeof found === 'string') return [found];

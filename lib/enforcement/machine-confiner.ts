@@ -25,18 +25,16 @@ import { type GrantFacts, readGrants, readPartition, readPools } from './layout/
 import { type LayoutGroup, layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
-import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
+import type { Confined, Confinement, UnpinnedThread } from './members/confinement.js';
+import type { Registered } from './members/member-entry.js';
 import type { MemberChoices } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
-import type { PresentMembers, SharedMembers } from './members/shared-members.js';
+import type { SharedMembers } from './members/shared-members.js';
 import { type BindingOutcomes, whyUnbound } from './memory-binding.js';
 
-/** Where members stand relative to a state. */
-export interface Standing extends Confinement {
-  readonly stuck: readonly StuckMember[];
-  readonly refused: readonly StuckMember[];
-  /** The number of processes that only masks keep off. */
-  readonly byMask: number;
+/** A confinement, and what became of the members. */
+export interface ConfinedMembers extends Confinement, Confined {
+  /** Their number. */
   readonly members: number;
 }
 
@@ -138,7 +136,7 @@ export class MachineConfiner {
   // Reads them before the kernel resets the masks.
   #choicesOf(
     cpusets: Cpusets,
-    present: PresentMembers,
+    present: readonly Registered[],
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
   ): MemberChoices {
@@ -155,13 +153,13 @@ export class MachineConfiner {
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
     onMoved?: Confinement['onMoved'],
-  ): Standing {
+  ): ConfinedMembers {
     const { members } = this;
     const cpusets = this.cpusetsOf(states[0]!.settings);
     const confinement = { ...this.confinement(states, unpinned), onMoved };
     const { pool, pods } = confinement;
     const present = members.present();
-    const list = present.registered.map(({ entry }) => memberOf(entry));
+    const list = present.map(({ entry }) => memberOf(entry));
     const isPartition = cpusets?.isPartition === true;
     // If the shared pool's cgroups cannot be read or changed, only masks are used.
     const differences =
@@ -236,7 +234,7 @@ export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly
 }
 
 /** What decides a level. */
-type LevelFacts = Pick<Standing, 'byMask' | 'members'> & { readonly stuck: readonly unknown[] };
+type LevelFacts = Pick<ConfinedMembers, 'byMask' | 'members'> & { readonly stuck: readonly unknown[] };
 
 /** The level at which these members are kept off, without a partition. */
 export function levelOf({ stuck, byMask, members }: LevelFacts): EnforcementLevel {

@@ -17,7 +17,7 @@ import { COPY_FILE, type FoundState, findState, type GoodState, STATE_FILE } fro
 import { readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
-import type { OwnerLookup } from './owners/owner-registry.js';
+import type { OwnerLookup } from './owners/owners.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';
 

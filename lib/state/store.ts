@@ -9,7 +9,7 @@ import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';
 import type { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
-import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
+import type { OwnerLookup, OwnerRegistry } from './owners/owners.js';
 import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {

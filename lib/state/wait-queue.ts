@@ -20,22 +20,13 @@ export interface Predecessor {
   watch(listener: Listener): () => void;
 }
 
-export interface WaitQueue {
-  /** Takes the last place. REQUIRES: the state's lock. */
-  join(): Ticket;
-  /** True if no living process has waited longer. Without a ticket: true if no process waits. */
-  isFirst(ticket: Ticket | undefined): boolean;
-  /** A request that waits before this one, if any does. Requests that share one take turns. */
-  predecessorOf(ticket: Ticket): Predecessor | undefined;
-  leave(ticket: Ticket): void;
-}
-
 /** The queue of a state in memory, or the part of a folder's queue that this environment waits in. */
-export class MemoryQueue implements WaitQueue {
+export class MemoryQueue {
   readonly #waiting = new Set<Ticket>();
   readonly #listeners = new Map<Ticket, Listener>();
   #last = 0;
 
+  /** Takes the last place. REQUIRES: the state's lock. */
   join(number = this.#last + 1): Ticket {
     this.#last = number;
     const ticket = { number };
@@ -48,10 +39,12 @@ export class MemoryQueue implements WaitQueue {
     return first;
   }
 
+  /** True if no living process has waited longer. Without a ticket: true if no process waits. */
   isFirst(ticket: Ticket | undefined): boolean {
     return this.#first === ticket;
   }
 
+  /** A request that waits before this one, if any does. Requests that share one take turns. */
   // Calls only the ticket that becomes the first: the others need not wake.
   predecessorOf(ticket: Ticket): Predecessor | undefined {
     if (this.isFirst(ticket)) return undefined;
@@ -68,6 +61,8 @@ export class MemoryQueue implements WaitQueue {
     if (first) this.#listeners.get(first)?.();
   }
 }
+
+export type WaitQueue = Pick<MemoryQueue, keyof MemoryQueue>;
 
 // Padded, so that names sort by number. Greater numbers, which no queue reaches, are not names of
 // numalign.

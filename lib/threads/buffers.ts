@@ -48,20 +48,15 @@ function freeBytes(hugepageBytes: number, node: number | undefined): number | nu
   return free === undefined || onNode === undefined ? null : Math.min(free, onNode) * hugepageBytes;
 }
 
-/** A checked request for a buffer, from {@link parseBuffer}. */
-export interface BufferRequest {
-  bytes: number;
-  /** 0: ordinary pages. */
-  hugepageBytes: number;
-}
+type BufferRequest = ReturnType<typeof parseBuffer>;
 
 /** @throws ERR_INVALID_OPTION */
 export function checkBuffer(options: BufferOptions): BufferOptions {
   return checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
 }
 
-/** @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
-export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): BufferRequest {
+/** `hugepageBytes`: 0 for ordinary pages. @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
+export function parseBuffer(size: Quantity, pageSize: Quantity | undefined) {
   const bytes = wholeValue(parseQuantity(size, 'bytes'), 'bytes');
   if (bytes < 1 || bytes > constants.MAX_LENGTH) {
     invalidOption('bytes', size, `from 1 to ${constants.MAX_LENGTH}, the longest Buffer`);

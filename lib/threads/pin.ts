@@ -61,14 +61,7 @@ export interface GrantPinResult extends PinResult {
 }
 
 /** {@link GrantPinOptions}, checked and with defaults. */
-export interface PinRequest {
-  readonly threads: Threads;
-  readonly replace: boolean;
-  readonly mode: MemoryMode | 'none';
-  /** True if it also restricts the memory of everything in the grant's cgroup. */
-  readonly isStrict: boolean;
-  readonly migrate: boolean;
-}
+export type PinRequest = ReturnType<typeof parsePin>;
 
 /** What a pin needs to know besides its threads. */
 interface PinContext {
@@ -91,8 +84,12 @@ export function parsePartPin(options: PartPinOptions): PinRequest {
   return request;
 }
 
-/** `usual`: the default threads. @throws ERR_INVALID_OPTION */
-export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): PinRequest {
+/**
+ * `usual`: the default threads. `isStrict`: also restrict the memory of everything in the grant's
+ * cgroup.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parsePin(options: GrantPinOptions, usual: Threads = 'process') {
   const {
     threads = usual,
     replace = false,

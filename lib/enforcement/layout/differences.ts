@@ -33,6 +33,16 @@ export interface MemoryDifference extends Difference {
   readonly container: string;
 }
 
+// A difference of no grant's group, which only another program can make.
+const drift = (kind: Difference['kind'], path: string, what: string, step: Step): Difference => ({
+  kind,
+  pod: null,
+  path,
+  what,
+  isDrift: true,
+  steps: [step],
+});
+
 const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.intersection(online) : cpus);
 
 /** Groups of grants that have other CPUs than the layout says. */
@@ -92,17 +102,16 @@ export function rootDifferences(
 ): readonly Difference[] {
   if (!root) return [];
   const { path, cpus, mems, above } = root;
-  const of = { pod: null, path, isDrift: true } as const;
   const found: Difference[] = [];
   const lostCpus = machine.cpus.intersection(above.cpus).difference(cpus);
   if (!root.isPartition && partition.isEmpty && !cpus.isEmpty && !lostCpus.isEmpty) {
     const what = `${path} has CPUs ${cpus} without ${lostCpus}`;
-    found.push({ ...of, kind: 'cgroup', what, steps: [{ kind: 'fit', path, cpus: cpus.union(lostCpus) }] });
+    found.push(drift('cgroup', path, what, { kind: 'fit', path, cpus: cpus.union(lostCpus) }));
   }
   const lostMems = machine.mems.intersection(above.mems).difference(mems);
   if (!mems.isEmpty && !lostMems.isEmpty) {
     const what = `${path} has memory nodes ${mems} without ${lostMems}`;
-    found.push({ ...of, kind: 'memory', what, steps: [{ kind: 'bind', path, nodes: mems.union(lostMems) }] });
+    found.push(drift('memory', path, what, { kind: 'bind', path, nodes: mems.union(lostMems) }));
   }
   return found;
 }
@@ -178,24 +187,15 @@ export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): re
   const target = within(online, pool);
   return groups
     .filter(({ cpus }) => !target.isEmpty && !cpus.equals(target))
-    .map(({ path, cpus }) => ({
-      kind: 'pool',
-      pod: null,
-      path,
-      what: `${path} has CPUs ${cpus} instead of the shared pool's ${pool}`,
-      isDrift: true,
-      steps: [{ kind: 'fit', path, cpus: target }],
-    }));
+    .map(({ path, cpus }) => {
+      const what = `${path} has CPUs ${cpus} instead of the shared pool's ${pool}`;
+      return drift('pool', path, what, { kind: 'fit', path, cpus: target });
+    });
 }
 
 /** Groups whose grants have ended, by their paths. */
 export function leftoverDifferences(paths: readonly string[], home: string): readonly Difference[] {
-  return paths.map((path) => ({
-    kind: 'leftover',
-    pod: null,
-    path,
-    what: `${path} remains of a grant that has ended`,
-    isDrift: true,
-    steps: [{ kind: 'remove', path, home }],
-  }));
+  return paths.map((path) =>
+    drift('leftover', path, `${path} remains of a grant that has ended`, { kind: 'remove', path, home }),
+  );
 }

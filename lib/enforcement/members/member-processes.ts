@@ -1,11 +1,11 @@
 // The processes of a member, and those that no cpuset confines.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
 import { throwIfExhausted } from '../../base/errors.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
-import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
+import { childNames, isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { listsAllProcesses, namespaceOf } from '../../processes/cgroup-owner.js';
 import {
@@ -108,8 +108,7 @@ export function processesIn(path: string): number[] {
     // Elsewhere anyone could list any process.
     if (!isCgroupFolder(path)) return [];
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
-    const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...pids, ...folders.flatMap(({ name }) => processesIn(join(path, name)))];
+    return [...pids, ...childNames(path).flatMap((name) => processesIn(join(path, name)))];
   } catch (error) {
     throwIfExhausted(error);
     // The cgroup was removed in the meantime.

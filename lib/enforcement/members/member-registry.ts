@@ -41,12 +41,6 @@ import {
 } from './member-entry.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
 
-/** A registration, and whether it is new. */
-interface Added {
-  readonly name: string;
-  readonly isNew: boolean;
-}
-
 /** Every method but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
   readonly folder: NativeFolder;
@@ -100,10 +94,11 @@ export class MemberRegistry {
   }
 
   /**
+   * Returns the registration, and whether it is new.
    * @throws ERR_UNKNOWN_MEMBER if there is no such process, or /proc does not show it;
    *   ERR_MEMBER_UNMOVABLE if this user may not move it
    */
-  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
+  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT) {
     const found = identifyProcess(pid);
     if (!found)
       throw unknownMember(
@@ -117,10 +112,8 @@ export class MemberRegistry {
       // not.
       if (isKnown && attached === NO_GRANT) return { name, isNew: false };
       const message = `process ${pid} (${commandOf(pid)}) cannot be moved: EPERM${ownerText(pid)}`;
-      throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, {
-        value: pid,
-        valid: 'a process that this user may move',
-      });
+      const valid = 'a process that this user may move';
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, { value: pid, valid });
     }
     this.#register(name, { kind: 'process', ...found, command: commandOf(pid), ...attached });
     return { name, isNew: !isKnown };
@@ -151,8 +144,8 @@ export class MemberRegistry {
     return found && (this.#read(explicitName(found))?.entry as ProcessEntry | undefined);
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER if it is not a cgroup */
-  addCgroup(path: string): Added {
+  /** Like {@link addProcess}. @throws ERR_UNKNOWN_MEMBER if it is not a cgroup */
+  addCgroup(path: string) {
     const found = entryOfCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
@@ -188,8 +181,7 @@ export class MemberRegistry {
       lock.write(JSON.stringify(entry));
       return;
     }
-    lock?.close();
-    this.#locks.delete(name);
+    this.#unlock(name);
     // Replaces the file of another environment, or of an earlier process that has ended.
     this.#locks.set(name, this.folder.createOwner(name, JSON.stringify(entry)));
   }
@@ -200,9 +192,13 @@ export class MemberRegistry {
     this.#locks.clear();
   }
 
-  #unregister(name: string): void {
+  #unlock(name: string): void {
     this.#locks.get(name)?.close();
     this.#locks.delete(name);
+  }
+
+  #unregister(name: string): void {
+    this.#unlock(name);
     this.folder.remove(name);
   }
 
@@ -229,10 +225,8 @@ export class MemberRegistry {
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
       const other = found.get(key);
-      const both = other
-        ? { ...joined(other, one), names: [...other.names, name] }
-        : { ...one, names: [name] };
-      found.set(key, { ...both, isSeen: isSeen === true });
+      const registration = other ? joined(other, one) : one;
+      found.set(key, { ...registration, names: [...(other?.names ?? []), name], isSeen: isSeen === true });
     }
     return [...found.values()];
   }

@@ -11,7 +11,6 @@ export const IN_ATTRIB = 0x4;
 export const IN_CLOSE_WRITE = 0x8;
 export const IN_MOVED_FROM = 0x40;
 export const IN_MOVED_TO = 0x80;
-export const IN_MOVED = IN_MOVED_FROM | IN_MOVED_TO;
 export const IN_CREATE = 0x100;
 export const IN_DELETE = 0x200;
 export const IN_DELETE_SELF = 0x400;

@@ -75,16 +75,8 @@ export function encodeJournal(
   return { bytes, place };
 }
 
-/** The decoded head of a journal. */
-export interface JournalHead {
-  readonly generation: number;
-  readonly follows: string | null;
-  /** The length of the head and the whole state, in bytes. */
-  readonly snapshot: number;
-}
-
 /** Decodes the head of a journal that has at least its first line; undefined if it is damaged. */
-export function headIn(bytes: Buffer): JournalHead | undefined {
+export function headIn(bytes: Buffer): ReturnType<typeof decodeHead> | undefined {
   const version = versionOf(STATE_FORMAT, bytes);
   if (version !== STATE_FORMAT.version && version !== STATE_FORMAT.plain) return undefined;
   const first = linesOf(bytes).next().value;
@@ -95,7 +87,8 @@ export function headIn(bytes: Buffer): JournalHead | undefined {
   }
 }
 
-function decodeHead(fields: Fields, length: number): JournalHead {
+// `snapshot`: the length of the head and the whole state, in bytes.
+function decodeHead(fields: Fields, length: number) {
   return {
     generation: generation(fields.generation),
     follows: fields.follows === null ? null : text(fields.follows, 'follows'),

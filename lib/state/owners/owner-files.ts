@@ -6,7 +6,7 @@ import type { NativeFolder } from '../../base/native-files.js';
 import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/owner-claims.js';
 import { locksOf } from '../files/owner-locks.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
-import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
+import { byFile, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
 
 type Pods = readonly PodAssignment[];
@@ -18,7 +18,6 @@ interface ChangedOwner {
   readonly after: Pods;
 }
 
-const FEW_OWNERS = 4;
 // So many take a fraction of a second to put aside.
 const MOST_STRAYS = 1000;
 
@@ -36,14 +35,9 @@ export class OwnerFiles {
   /** The owners whose files change from one list of pods to another. */
   changed(before: Pods, after: Pods, changes: PodListChanges): ChangedOwner[] {
     const uuids = uuidsOf([...podsBefore(changes), ...podsAfter(changes)]);
-    // Maps of all pods pay off only for several owners.
-    const areFew = uuids.length < FEW_OWNERS;
-    const podsOf = (pods: Pods) => {
-      const files = areFew ? undefined : byFile(pods);
-      return (uuid: string) => (files ? (files.get(uuid) ?? []) : podsOfOwner(pods, uuid));
-    };
-    const [earlier, later] = [podsOf(before), podsOf(after)];
-    return uuids.map((uuid) => ({ uuid, before: earlier(uuid), after: later(uuid) }));
+    if (uuids.length === 0) return [];
+    const [former, present] = [byFile(before), byFile(after)];
+    return uuids.map((uuid) => ({ uuid, before: former.get(uuid) ?? [], after: present.get(uuid) ?? [] }));
   }
 
   /** Writes files that claim both the old and the new pods. @throws ERR_SYSCALL */

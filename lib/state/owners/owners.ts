@@ -18,7 +18,6 @@ import { LivingOwners, type OwnerNotices } from './living-owners.js';
 import { OwnClaims } from './own-claims.js';
 import { OwnerFiles } from './owner-files.js';
 import { type Header, newOwner } from './owner-record.js';
-import type { OwnerRegistry } from './owner-registry.js';
 
 const NONE: readonly PodAssignment[] = [];
 
@@ -29,7 +28,7 @@ const SWEEP_PERIOD_S = 1;
  * The owners of one state folder, with this environment. Every member outside {@link OwnerLookup}
  * REQUIRES the state's lock.
  */
-export class Owners implements OwnerRegistry {
+export class Owners {
   /** This environment as an owner. */
   readonly own: OwnClaims;
   readonly #folder: NativeFolder;
@@ -74,6 +73,11 @@ export class Owners implements OwnerRegistry {
     this.#bootId = bootId;
   }
 
+  /**
+   * The record of an owner: this environment's record, or a new one.
+   * @throws ERR_INVALID_OPTION for a cgroup that does not exist or is empty, ERR_SYSCALL if the
+   *   owner's file cannot be made
+   */
   recordFor(owner: OwnerChoice): OwnerRecord {
     return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, randomUUID());
   }
@@ -108,6 +112,7 @@ export class Owners implements OwnerRegistry {
     return this.own.isOwn(owner);
   }
 
+  /** The descriptor of a lock, for a child that keeps the grants alive. */
   ownFd(): number | undefined {
     return this.own.owner?.fd;
   }
@@ -177,6 +182,10 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
+  /**
+   * Gives up this environment's share of its only grant. Returns true if a child still holds it.
+   * @throws ERR_OWNER_SHARED
+   */
   handOver(uid: string): boolean {
     const uuid = this.own.handOver(uid);
     return uuid !== undefined && isLocked(this.#folder, uuid, this.#locks);
@@ -197,6 +206,7 @@ export class Owners implements OwnerRegistry {
     return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, locks);
   }
 
+  /** True if the uuid is this environment's. */
   isOwnProcess(uuid: string): boolean {
     return this.own.uuid === uuid;
   }
@@ -231,3 +241,10 @@ export class Owners implements OwnerRegistry {
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }
 }
+
+/** Questions about owners. They change nothing. */
+export type OwnerLookup = Pick<Owners, 'isOwn' | 'isProcessAlive' | 'deadPods'>;
+
+/** The owners of grants on record, and whether they live. */
+export type OwnerRegistry = OwnerLookup &
+  Pick<Owners, 'recordFor' | 'ownFd' | 'handOver' | 'orphans' | 'isAlive' | 'isOwnProcess'>;
