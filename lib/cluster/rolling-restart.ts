@@ -39,9 +39,7 @@ export interface Replacement {
   readonly killed: boolean;
 }
 
-interface Rolling extends SlotOwner {
-  readonly slots: Set<Slot>;
-}
+type Rolling = SlotOwner & { readonly slots: Set<Slot> };
 
 const DEADLINE_MS = 30_000;
 // The longest delay of a timer.
@@ -50,10 +48,7 @@ const LONGEST_MS = 2 ** 31 - 1;
 type Restart = ReturnType<typeof parseRestart>;
 
 /** A slot and its worker, which is to be replaced. */
-interface Old {
-  readonly slot: Slot;
-  readonly before: GrantedWorker;
-}
+type Old = { readonly slot: Slot; readonly before: GrantedWorker };
 
 /** @throws ERR_INVALID_OPTION */
 export function parseRestart(options: RestartOptions) {

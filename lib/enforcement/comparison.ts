@@ -8,7 +8,7 @@ import { cpusOf, memoryOf, nodesOf } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import { pidNamespace } from '../processes/process-identity.js';
-import type { Comparison, Found } from './drift.js';
+import type { Comparison, RepairableDrift } from './drift.js';
 import type { Cpusets } from './layout/cpusets.js';
 import {
   type Difference,
@@ -49,16 +49,16 @@ export function compare(options: Compared): Comparison {
   const list = members.map(({ entry }) => memberOf(entry));
   const groups = cpusets
     ? compareGroups(options, cpusets, list, confinement)
-    : { checked: 0, found: [] as Found[] };
+    : { checked: 0, drifts: [] as RepairableDrift[] };
   const outside = cpusets ? outsiders(cpusets, members, confinement) : [];
-  const foundOutside = outside.map((entry) => outsiderFound(options, entry, confinement));
+  const outsideDrifts = outside.map((entry) => outsiderDrift(options, entry, confinement));
   const watchedPids = new Set(
-    outside.filter((_, i) => !isGivenUp(foundOutside[i]!.key)).map(({ pid }) => pid),
+    outside.filter((_, i) => !isGivenUp(outsideDrifts[i]!.key)).map(({ pid }) => pid),
   );
   const isPoolSet =
     cpusets !== undefined &&
     !cpusets.isPartition &&
-    !groups.found.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
+    !groups.drifts.some(({ kind, key }) => kind === 'pool' && isGivenUp(key));
   const strays = confiner.members.strays(
     confinement,
     (member) =>
@@ -67,11 +67,11 @@ export function compare(options: Compared): Comparison {
   );
   return {
     checked: groups.checked + strays.checked + watchedPids.size,
-    found: [
-      ...groups.found,
-      ...foundOutside,
-      ...strays.found.map((stray) => strayFound(stray, confinement)),
-      ...choicesFound(options, confinement),
+    drifts: [
+      ...groups.drifts,
+      ...outsideDrifts,
+      ...strays.found.map((stray) => strayDrift(stray, confinement)),
+      ...choiceDrifts(options, confinement),
     ],
   };
 }
@@ -82,7 +82,7 @@ function compareGroups(
   cpusets: Cpusets,
   members: readonly SharedMember[],
   confinement: Confinement,
-): { readonly checked: number; readonly found: readonly Found[] } {
+): { readonly checked: number; readonly drifts: readonly RepairableDrift[] } {
   const { confiner, state } = options;
   const { hierarchy, grants, home } = cpusets;
   const { cpus, numaNodes } = confiner.topology();
@@ -114,18 +114,18 @@ function compareGroups(
   const poolCount = confinement.pool.isEmpty ? 0 : poolFacts.groups.length;
   return {
     checked: (root || isUsed ? 1 : 0) + facts.groups.size + poolCount,
-    found: differences
+    drifts: differences
       .filter(({ isDrift }) => isDrift)
-      .map((each) => groupFound(options, cpusets, each, confinement)),
+      .map((each) => groupDrift(options, cpusets, each, confinement)),
   };
 }
 
-function groupFound(
+function groupDrift(
   { confiner, state }: Compared,
   { hierarchy }: Cpusets,
   difference: Difference,
   { taken, pods }: Confinement,
-): Found {
+): RepairableDrift {
   const { kind, pod, path, what, container } = difference;
   const has = pod && (kind === 'memory' ? nodesOf(memoryOf(pod)) : cpusOf(pod));
   const of = pod ? `${grantKey(pod)} ${has}` : `${taken} ${cpusOfSome(podsInPartition(pods))}`;
@@ -145,7 +145,7 @@ function groupFound(
   return { kind, uid: pod?.uid ?? null, container, what, key: `${kind} ${path} ${of}`, repair };
 }
 
-const memberFound = (what: string, key: string, repair: () => number): Found => ({
+const memberDrift = (what: string, key: string, repair: () => number): RepairableDrift => ({
   kind: 'member',
   uid: null,
   what,
@@ -162,19 +162,22 @@ const outsiders = ({ shared }: Cpusets, members: readonly Registered[], { pods }
     return isOutside ? [entry] : [];
   });
 
-function outsiderFound({ share }: Compared, entry: ProcessEntry, { taken }: Confinement): Found {
+function outsiderDrift({ share }: Compared, entry: ProcessEntry, { taken }: Confinement): RepairableDrift {
   const { pid, command, start } = entry;
   const what = `process ${pid} (${command}) is in no cgroup of the shared pool`;
-  return memberFound(what, `member ${pid} ${start} cgroup ${taken}`, () => {
+  return memberDrift(what, `member ${pid} ${start} cgroup ${taken}`, () => {
     share(pid);
     return 0;
   });
 }
 
-function strayFound({ member, process, threads, repair }: StrayMember, { pool, taken }: Confinement): Found {
+function strayDrift(
+  { member, process, threads, repair }: StrayMember,
+  { pool, taken }: Confinement,
+): RepairableDrift {
   const name = member.kind === 'process' ? ` (${member.command})` : ` in ${member.path}`;
   const what = `${threads} threads of process ${process.pid}${name} are not in the shared pool ${pool}`;
-  return memberFound(what, `member ${process.pid} ${process.start} masks ${taken}`, () => {
+  return memberDrift(what, `member ${process.pid} ${process.start} masks ${taken}`, () => {
     const { moved, reason } = repair();
     if (reason === undefined) return moved;
     const message = stuckText({ member, reason, names: [] });
@@ -182,11 +185,11 @@ function strayFound({ member, process, threads, repair }: StrayMember, { pool, t
   });
 }
 
-function choicesFound({ confiner, state }: Compared, { taken }: Confinement): Found[] {
+function choiceDrifts({ confiner, state }: Compared, { taken }: Confinement): RepairableDrift[] {
   const late = confiner.restoreChoices(state, true);
   if (late === 0) return [];
   const what = `${late} threads of this process may run on CPUs that they did not choose`;
-  return [memberFound(what, `choices ${taken}`, () => confiner.restoreChoices(state, false))];
+  return [memberDrift(what, `choices ${taken}`, () => confiner.restoreChoices(state, false))];
 }
 
 /** See {@link Enforcer.levelsNow}. */

@@ -21,14 +21,8 @@ import { Cpusets } from './layout/cpusets.js';
 import type { PoolCpuset } from './layout/shared-group.js';
 import { transitionOf } from './layout/transition.js';
 import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './machine-confiner.js';
-import type { StuckMember, UnpinnedThread } from './members/confinement.js';
+import type { UnpinnedThread } from './members/confinement.js';
 import { SharedMembers } from './members/shared-members.js';
-
-/** What could not be done. */
-export interface Applied {
-  readonly failed: readonly string[];
-  readonly stuck: readonly StuckMember[];
-}
 
 class MachineEnforcer {
   readonly #confiner: MachineConfiner;
@@ -149,7 +143,7 @@ class MachineEnforcer {
    * stuck. `isReopened`: CPUs were given back, and members that cannot be moved from here must be
    * notified. REQUIRES: the lock.
    */
-  apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false): Applied {
+  apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false) {
     const refusal = refusalOf(() => {
       const groups = this.#confiner.groupsNow([state]);
       if (groups) {
@@ -201,7 +195,7 @@ export interface Machine {
 export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => ({ failed: [], stuck: [] }),
-  compare: () => ({ checked: 0, found: [] }),
+  compare: () => ({ checked: 0, drifts: [] }),
   levelsNow: () => () => BY_RECORD,
   cpusetsOf: () => undefined,
   mayMoveOwner: () => true,

@@ -9,7 +9,6 @@ import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/po
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { isLinuxFrom } from '../cgroups/files/linux-version.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
@@ -21,8 +20,8 @@ import {
   partitionDifferences,
   poolDifferences,
 } from './layout/differences.js';
-import { type GrantFacts, readGrants, readPartition, readPools } from './layout/facts.js';
-import { type LayoutGroup, layoutOf, podsInPartition } from './layout/layout.js';
+import { readGrants, readPartition, readPools } from './layout/facts.js';
+import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
 import type { Confined, Confinement, UnpinnedThread } from './members/confinement.js';
@@ -39,11 +38,7 @@ export interface ConfinedMembers extends Confinement, Confined {
 }
 
 /** Groups of grants, and their CPUs and nodes. */
-export interface GroupsNow {
-  readonly hierarchy: CpusetHierarchy;
-  readonly groups: readonly LayoutGroup[];
-  readonly facts: GrantFacts;
-}
+type GroupsNow = NonNullable<ReturnType<MachineConfiner['groupsNow']>>;
 
 /** Gives groups of grants their CPUs. REQUIRES: the state's lock. @throws ERR_CGROUP */
 export function fitGroups({ hierarchy, groups, facts }: GroupsNow): void {
@@ -126,7 +121,7 @@ export class MachineConfiner {
     states: readonly Assignments[],
     concerns: (pod: PodAssignment) => boolean = () => true,
     isWhole = false,
-  ): GroupsNow | undefined {
+  ) {
     const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
     if (!hierarchy || groups.length === 0) return undefined;

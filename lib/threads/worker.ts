@@ -1,6 +1,6 @@
 // Workers that begin on the CPUs of a grant.
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bornOn } from './birth.js';
@@ -23,17 +23,14 @@ export interface GrantWorkerOptions extends WorkerOptions {
 }
 
 /** Where a Worker will begin. */
-export interface WorkerStart {
-  /** The grant, or its part, that the Worker belongs to. */
-  readonly target: GrantedThreads;
-  readonly cpus: CpuSet;
-}
+export type WorkerStart = ReturnType<typeof workerStartOn>;
 
 /**
- * The CPUs of a place on which the next Worker begins.
+ * The CPUs of a place on which the next Worker begins. `target`: the grant, or its part, that it
+ * belongs to.
  * @throws ERR_SCHEDULING if it would starve under real-time threads
  */
-export function workerStartOn(grant: GrantedThreads, place: ThreadPlace): WorkerStart {
+export function workerStartOn(grant: GrantedThreads, place: ThreadPlace) {
   const target = place.part === grant.part ? grant : grant.onPart(place.part);
   const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
   const realTime = realTimeCpus();
@@ -81,11 +78,5 @@ export function startWorker(
 }
 
 // The grant may have other CPUs by now.
-function placeOf(target: GrantedThreads, cpus: ThreadCpus | undefined): ThreadPlace {
-  try {
-    return parsePlace(target, 'workers', cpus);
-  } catch (error) {
-    if (error instanceof NumalignError) return parsePlace(target, 'workers', undefined);
-    throw error;
-  }
-}
+const placeOf = (target: GrantedThreads, cpus: ThreadCpus | undefined): ThreadPlace =>
+  unlessRefused(() => parsePlace(target, 'workers', cpus)) ?? parsePlace(target, 'workers', undefined);

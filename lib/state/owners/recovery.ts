@@ -221,12 +221,9 @@ function refusalOf(
   return flaw === undefined ? undefined : refuse(flaw, memory);
 }
 
-function refuse(message: string, value: unknown): NumalignError {
-  return new NumalignError(
-    'ERR_STATE_CORRUPT',
-    `the state is damaged and cannot be recovered: ${message}; numalign grants nothing until one of them ends`,
-    { value },
-  );
+function refuse(flaw: string, value: unknown): NumalignError {
+  const message = `the state is damaged and cannot be recovered: ${flaw}; numalign grants nothing until one of them ends`;
+  return new NumalignError('ERR_STATE_CORRUPT', message, { value });
 }
 
 /**
