@@ -15,7 +15,6 @@ import {
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
-import type { CpuSet } from '../machine/cpu-set.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
 import {
   bindMemory,
@@ -157,7 +156,10 @@ export class Clearing {
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
       for (const { pod, group, pids } of processes) {
-        const create = () => group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
+        const create = () => {
+          const { online } = cpusNow(this.#confiner.topology());
+          group.create(runningCpus(pod).intersection(online), cpusets!.grants.anyNodes());
+        };
         if (pids.length > 0) unlessRefused(create);
         for (const pid of pids) if (pid !== process.pid) unlessRefused(() => group.attach(pid));
       }
@@ -165,10 +167,6 @@ export class Clearing {
       // What could not be opened again, because the choices on record could not be read or written.
       for (const putBack of this.#putBacks.reverse()) putBack();
     };
-  }
-
-  #online(cpus: CpuSet): CpuSet {
-    return cpus.intersection(cpusNow(this.#confiner.topology()).online);
   }
 
   // A refusal of memory nodes is recorded but fails nothing. `isMemoryOnly`: the CPUs that a grant

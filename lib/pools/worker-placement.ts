@@ -1,7 +1,7 @@
 // WorkerPlacement: places all Workers of this thread on a grant as they are born, whichever package
 // constructs them.
 import type { Worker } from 'node:worker_threads';
-import { checkOptions } from '../base/check-options.js';
+import { checkNames } from '../base/check-options.js';
 import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { checkSignal } from '../input/request.js';
@@ -69,11 +69,7 @@ export interface WorkerBirth {
  * `signal`
  */
 export function checkPlaceWorkers(options: PlaceWorkersOptions) {
-  const { signal, ...place } = checkOptions(
-    options,
-    ['cpus', 'part', 'oneToOne', 'signal'],
-    'placeWorkers',
-  ) as PlaceWorkersOptions;
+  const { signal, ...place } = checkNames(options, ['cpus', 'part', 'oneToOne', 'signal'], 'placeWorkers');
   checkPlace('placeWorkers', place);
   const stopSignal = checkSignal(signal);
   stopSignal?.throwIfAborted();

@@ -49,6 +49,12 @@ function ownStart(): string {
 /** True if /proc shows this process's pid namespace. */
 export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
 
+/** The pids of all processes that /proc shows. */
+export const visiblePids = (): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+
 /** True if no process has this pid. Uses a system call, which is right whatever /proc shows. */
 export function isUnused(pid: number): boolean {
   try {
@@ -155,8 +161,7 @@ export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): b
   try {
     // Process 2 is a kernel thread. If it is hidden, others are too.
     statOf(2);
-    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-    return !pids.map(Number).some((outerPid) => {
+    return !visiblePids().some((outerPid) => {
       // Empty if this process may not read it.
       const otherNamespace = linkOf(`/proc/${outerPid}/ns/pid`);
       if (otherNamespace !== '' && otherNamespace !== namespace) return false;

@@ -1,7 +1,7 @@
 // Buffers in memory of NUMA nodes, and in hugepages. See mmap(2), mbind(2) and hwloc_alloc_membind.
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { kernelText, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
@@ -52,7 +52,7 @@ type BufferRequest = ReturnType<typeof parseBuffer>;
 
 /** @throws ERR_INVALID_OPTION */
 export function checkBuffer(options: BufferOptions): BufferOptions {
-  return checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
+  return checkNames(options, ['pageSize', 'node'], 'buffer');
 }
 
 /** `hugepageBytes`: 0 for ordinary pages. @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */

@@ -1,6 +1,6 @@
 // Pinning: puts threads of this process on the CPUs of a grant, and sets the memory policy of the
 // calling thread.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { option } from '../input/values/option-values.js';
@@ -95,7 +95,7 @@ export function parsePin(options: GrantPinOptions, usual: Threads = 'process') {
     replace = false,
     memory = 'preferred',
     migrate = false,
-  } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
+  } = checkNames(options, ['threads', 'replace', 'memory', 'migrate'], 'pin');
   option.flag(replace, 'replace');
   const isStrict = memory === 'strict';
   const mode = isStrict ? 'bind' : checkMemoryMode(memory);

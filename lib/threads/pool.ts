@@ -1,5 +1,5 @@
 // The threads of libuv's pool: finds them, and puts them on a grant.
-import { checkOptions } from '../base/check-options.js';
+import { checkNames } from '../base/check-options.js';
 import { textOf } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { option } from '../input/values/option-values.js';
@@ -74,11 +74,7 @@ export async function probePool(): Promise<PoolProbe> {
 
 /** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
 export function checkPrewarm(options: PrewarmOptions) {
-  const { cpus, replace = false } = checkOptions(
-    options,
-    ['cpus', 'replace'],
-    'prewarmPool',
-  ) as PrewarmOptions;
+  const { cpus, replace = false } = checkNames(options, ['cpus', 'replace'], 'prewarmPool');
   return { cpus, replace: option.flag(replace, 'replace') };
 }
 

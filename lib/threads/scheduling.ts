@@ -1,6 +1,6 @@
 // The scheduling class of threads: SCHED_FIFO and nice. See sched(7), sched_setattr(2) and
 // sched_getattr(2).
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { NumalignError, textOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeScheduling } from '../base/native-threads.js';
@@ -109,7 +109,7 @@ export function schedule(
     priority,
     nice,
     threads = 'current',
-  } = checkOptions(options, ['policy', 'priority', 'nice', 'threads'], 'schedule') as ScheduleOptions;
+  } = checkNames(options, ['policy', 'priority', 'nice', 'threads'], 'schedule');
   if (policy !== 'fifo' && policy !== 'other') invalidOption('policy', policy, "'fifo' or 'other'");
   const isFifo = policy === 'fifo';
   if (isFifo && nice !== undefined) invalidOption('nice', nice, "left out with policy: 'fifo'");

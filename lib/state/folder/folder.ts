@@ -5,13 +5,13 @@ import { thrownText } from '../../base/check-options.js';
 import { kernelText } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { checkWritable } from '../../base/writable.js';
 import { overlayOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { partOf, using } from '../files/parts.js';
 import { COPY_FILE, STATE_FILE } from '../files/state-files.js';
 import { explaining, folderError, whyNoFolder } from './folder-error.js';
 import { closedPart, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
+import { checkWritable } from './writable.js';
 
 // A private folder is for its owner only.
 const PRIVATE_MODE = 0o700;
