@@ -37,7 +37,7 @@ const NO_VARIABLES: Variables = {
  * Forks a worker on its granted. `forked` is called at once, before any event of the worker.
  * @throws like {@link Grant.startChild}, {@link Manager.startChild}
  */
-export async function startWorker(
+export async function forkWorker(
   cluster: NodeCluster,
   env: Variables,
   granted: WorkerGrant,

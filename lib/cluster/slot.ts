@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
 import type { WorkerPlan } from './fork-options.js';
-import { type GrantedWorker, startWorker, type WorkerGrant } from './granted-worker.js';
+import { forkWorker, type GrantedWorker, type WorkerGrant } from './granted-worker.js';
 import { WorkerLife } from './worker-life.js';
 
 /** What slots belong to. */
@@ -86,7 +86,7 @@ export class Slot {
       return this.#worker;
     }
     try {
-      await startWorker(this.#owner.cluster, this.#plan.env, this.#granted, (worker) => {
+      await forkWorker(this.#owner.cluster, this.#plan.env, this.#granted, (worker) => {
         const life = new WorkerLife(
           worker,
           () => this.#owner.ending(this),

@@ -11,7 +11,7 @@ import { pidNamespace } from '../processes/process-identity.js';
 import type { Comparison, RepairableDrift } from './drift.js';
 import type { Cpusets } from './layout/cpusets.js';
 import {
-  type Difference,
+  type GroupDifference,
   groupDifferences,
   leftoverDifferences,
   memoryDifferences,
@@ -123,7 +123,7 @@ function compareGroups(
 function groupDrift(
   { confiner, state }: Compared,
   { hierarchy }: Cpusets,
-  difference: Difference,
+  difference: GroupDifference,
   { taken, pods }: Confinement,
 ): RepairableDrift {
   const { kind, pod, path, what, container } = difference;

@@ -38,7 +38,7 @@ export interface PrewarmOptions {
 }
 
 // libuv uses atoi, and at least 1.
-function threadsOf(variable: string): number {
+function parseSize(variable: string): number {
   const size = Number.parseInt(variable, 10) || 1;
   return size < 0 ? MAX_THREADS : Math.min(size, MAX_THREADS);
 }
@@ -47,7 +47,7 @@ function threadsOf(variable: string): number {
 // program last set it. The greater value finds every thread, or the probe is incomplete.
 function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
-    text === undefined ? DEFAULT_THREADS : threadsOf(text),
+    text === undefined ? DEFAULT_THREADS : parseSize(text),
   );
   const count = native.threads().filter(({ role }) => role === 'pool').length;
   return Math.max(...sizes, count);

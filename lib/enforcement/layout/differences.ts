@@ -8,7 +8,7 @@ import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts, RootFacts } fro
 import { containerOf, isPartitioned, type Layout, type LayoutGroup } from './layout.js';
 import type { Step } from './steps.js';
 
-export interface Difference {
+export interface GroupDifference {
   /** `cgroup`: the group of a grant. `pool`: a group that has the shared pool. */
   readonly kind: 'cgroup' | 'memory' | 'partition' | 'pool' | 'leftover';
   /** The grant whose group it is. */
@@ -27,14 +27,14 @@ export interface Difference {
 }
 
 /** A difference in the memory nodes of a group. */
-export interface MemoryDifference extends Difference {
+export interface MemoryDifference extends GroupDifference {
   readonly kind: 'memory';
   readonly pod: PodAssignment;
   readonly container: string;
 }
 
 // A difference of no grant's group, which only another program can make.
-const drift = (kind: Difference['kind'], path: string, what: string, step: Step): Difference => ({
+const drift = (kind: GroupDifference['kind'], path: string, what: string, step: Step): GroupDifference => ({
   kind,
   pod: null,
   path,
@@ -46,7 +46,10 @@ const drift = (kind: Difference['kind'], path: string, what: string, step: Step)
 const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.intersection(online) : cpus);
 
 /** Groups of grants that have other CPUs than the layout says. */
-export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFacts): readonly Difference[] {
+export function groupDifferences(
+  groups: readonly LayoutGroup[],
+  facts: GrantFacts,
+): readonly GroupDifference[] {
   return groups.flatMap(({ pod, name, cpus }) => {
     const found = facts.groups.get(name);
     const target = within(facts.online, cpus);
@@ -99,10 +102,10 @@ export function rootDifferences(
   { partition }: Layout,
   machine: Pick<RootFacts, 'cpus' | 'mems'>,
   root: RootFacts | undefined,
-): readonly Difference[] {
+): readonly GroupDifference[] {
   if (!root) return [];
   const { path, cpus, mems, above } = root;
-  const found: Difference[] = [];
+  const found: GroupDifference[] = [];
   const lostCpus = machine.cpus.intersection(above.cpus).difference(cpus);
   if (!root.isPartition && partition.isEmpty && !cpus.isEmpty && !lostCpus.isEmpty) {
     const what = `${path} has CPUs ${cpus} without ${lostCpus}`;
@@ -139,7 +142,7 @@ export function memoryDifferences(
 export function partitionDifferences(
   layout: Layout,
   facts: PartitionFacts | undefined,
-): readonly Difference[] {
+): readonly GroupDifference[] {
   if (!facts) return [];
   const { root, rootPath: path } = facts;
   const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isIsolated }) => isIsolated);
@@ -183,7 +186,7 @@ function shrinkings({ groups, partition }: Layout, facts: GrantFacts): Step[] {
 }
 
 /** Groups whose CPUs are not those of the shared pool. */
-export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly Difference[] {
+export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly GroupDifference[] {
   const target = within(online, pool);
   return groups
     .filter(({ cpus }) => !target.isEmpty && !cpus.equals(target))
@@ -194,7 +197,7 @@ export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): re
 }
 
 /** Groups whose grants have ended, by their paths. */
-export function leftoverDifferences(paths: readonly string[], home: string): readonly Difference[] {
+export function leftoverDifferences(paths: readonly string[], home: string): readonly GroupDifference[] {
   return paths.map((path) =>
     drift('leftover', path, `${path} remains of a grant that has ended`, { kind: 'remove', path, home }),
   );

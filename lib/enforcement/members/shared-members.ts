@@ -3,9 +3,14 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import type { NativeMemberThread } from '../../base/native-threads.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { identifyProcess, identifySelf, isProcOurs } from '../../processes/process-identity.js';
+import {
+  identifyProcess,
+  identifySelf,
+  isProcOurs,
+  type ProcessIdentity,
+} from '../../processes/process-identity.js';
 import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { Holders } from './holders.js';
@@ -114,29 +119,23 @@ export class SharedMembers implements StatePart {
     { pods, unpinned, cpusetOf }: Pick<Confinement, 'pods' | 'unpinned' | 'cpusetOf'>,
     all: CpuSet,
   ): MemberChoices {
-    const found = new Map<number, readonly NativeMemberChoice[]>();
-    for (const registered of members) {
-      const processes = processesOf(registered);
-      if (typeof processes === 'string') continue;
-      for (const process of processes) {
-        const unpinnedThreads = unpinnedOf(process, unpinned);
-        const rows = this.#confiner.masks(process)?.threads ?? [];
-        // Of its own threads this process knows what cpusets have removed, even if their masks are
-        // unchanged.
-        const isOwn = process.pid === globalThis.process.pid;
-        const knownThreads = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
-        const threads = native.memberChoices({
-          pid: process.pid,
-          known: knownThreads,
-          unpinned: unpinnedThreads.map(({ tid }) => tid),
-          grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
-          limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
-          all: all.words,
-        });
-        found.set(process.pid, threads);
-      }
-    }
-    return found;
+    const processes = members.map(processesOf).flatMap((each) => (typeof each === 'string' ? [] : each));
+    const choicesOf = (process: ProcessIdentity) => {
+      const unpinnedThreads = unpinnedOf(process, unpinned);
+      const known = withUnpinned(this.#confiner.masks(process)?.threads ?? [], unpinnedThreads);
+      // Of its own threads this process knows what cpusets have removed, even if their masks are
+      // unchanged.
+      const isOwn = process.pid === globalThis.process.pid;
+      return native.memberChoices({
+        pid: process.pid,
+        known: isOwn ? [...known, ...native.choices()] : known,
+        unpinned: unpinnedThreads.map(({ tid }) => tid),
+        grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
+        limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
+        all: all.words,
+      });
+    };
+    return new Map(processes.map((process) => [process.pid, choicesOf(process)]));
   }
 
   /**

@@ -6,14 +6,13 @@ import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, isPlain } from './checkpoint.js';
 import { Replay } from './replay.js';
 import {
+  checkVersion,
   corrupt,
   damageIn,
   type FileFormat,
   headOf,
-  isNewer,
   linesOf,
-  membersOfVersion1,
-  newerVersion,
+  readVersion1,
   type SealedLine,
   type SealedText,
   sealLine,
@@ -106,11 +105,9 @@ export const readJournal = (bytes: Buffer): Journal => finish(journalSteps(bytes
 /** Like {@link readJournal}, in steps for a long file. @throws the same codes */
 export function* journalSteps(bytes: Buffer): Steps<Journal> {
   try {
-    const version = versionOf(STATE_FORMAT, bytes);
-    if (version === undefined || version < 1) return corrupt('it does not begin like the state file');
-    const newer = isNewer(STATE_FORMAT, bytes) ? newerVersion(STATE_FORMAT, version) : undefined;
+    const { version, newer } = checkVersion(STATE_FORMAT, bytes);
     if (newer) return yield* readNewer(bytes, newer);
-    return yield* version === 1 ? readVersion1(bytes) : readLines(bytes);
+    return yield* version === 1 ? readWhole(bytes) : readLines(bytes);
   } catch (error) {
     throw damageIn(STATE_FORMAT, error);
   }
@@ -125,15 +122,11 @@ function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
   }
 }
 
-// The next commit writes a new journal over it.
-function* readVersion1(bytes: Buffer): Steps<Journal> {
-  const members = membersOfVersion1(bytes.toString('utf8'));
-  if (!members) return corrupt('the checksum does not match its bytes');
+// A file of version 1. The next commit writes a new journal over it.
+function* readWhole(bytes: Buffer): Steps<Journal> {
   const end = bytes.length;
-  return {
-    checkpoint: yield* checkpointSteps(members),
-    place: { end, seal: '', snapshot: end, hasTail: false },
-  };
+  const checkpoint = yield* checkpointSteps(readVersion1(bytes));
+  return { checkpoint, place: { end, seal: '', snapshot: end, hasTail: false } };
 }
 
 function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
