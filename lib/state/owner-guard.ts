@@ -140,7 +140,9 @@ export class OwnerGuard {
   // may be in the middle of a removal.
   #restore(): void {
     void retry(() => this.#restoreNow(), {
-      ...{ firstMs: RESTORE_PAUSE_MS, longestMs: RESTORE_PAUSE_MS, mostAttempts: RESTORE_ATTEMPTS },
+      firstMs: RESTORE_PAUSE_MS,
+      longestMs: RESTORE_PAUSE_MS,
+      mostAttempts: RESTORE_ATTEMPTS,
       onError: (error, isLast) => isLast && this.#fail(error as Error),
     });
   }
