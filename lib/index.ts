@@ -52,8 +52,7 @@ export type { GrantEvents, MoveEvent } from './moves/move-event.js';
 export type { PlaceWorkersOptions, WorkerBirth, WorkerPlacement } from './pools/worker-placement.js';
 export { type Support, supported } from './supported.js';
 export type { BufferOptions } from './threads/buffers.js';
-export type { MemoryMigration, MemoryPinResult } from './threads/memory.js';
-export type { MemoryMode } from './threads/memory-mode.js';
+export type { MemoryMigration, MemoryMode, MemoryPinResult } from './threads/memory.js';
 export type { GrantPinOptions, GrantPinResult } from './threads/pin.js';
 export type {
   PlaceThreadsOptions,

@@ -20,8 +20,9 @@ import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
+import type { Machine } from '../enforcement/enforcer.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
-import { type MoveSite, recall, tenantPids } from '../enforcement/relocation.js';
+import { recall, tenantPids } from '../enforcement/relocation.js';
 import type { QuietReview, QuietStep } from '../quiet/quieter.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Commit } from '../state/store.js';
@@ -270,7 +271,7 @@ export function moveTime(now = new Date()): MoveTime {
 
 // Moves the pages that an interrupted move left behind. Otherwise they would be on nodes that soon
 // belong to another grant.
-function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, pod: MovingPod): void {
+function recallPages({ topology, enforcer }: Machine, { pods }: Assignments, pod: MovingPod): void {
   const { cpus, held, move } = pod.upcoming;
   if (topology.isSimulated || move.target) return;
   const keeper = pods.find(({ uid }) => uid === move.for);

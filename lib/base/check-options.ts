@@ -68,6 +68,11 @@ export function checkOptions(
   return options as Record<string, unknown>;
 }
 
+/** Like {@link checkOptions}; the values are taken to be of the type, or are checked later. */
+export function checkNames<T extends object>(options: T, valid: readonly string[], what: string): T {
+  return checkOptions(options, valid, what) as T;
+}
+
 /** Refuses the value of an option; `valid` says what would do. @throws ERR_INVALID_OPTION */
 export function invalidOption(name: string, value: unknown, valid: string): never {
   throw new NumalignError('ERR_INVALID_OPTION', `${name} must be ${valid}, not ${display(value)}`, {

@@ -122,6 +122,17 @@ export function linkOf(path: string): string {
   }
 }
 
+/** The {@link NumalignError} that `action` throws; undefined if it does what it should. */
+export function refusalOf(action: () => unknown): NumalignError | undefined {
+  try {
+    action();
+    return undefined;
+  } catch (error) {
+    if (error instanceof NumalignError) return error;
+    throw error;
+  }
+}
+
 /** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
 export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
   try {

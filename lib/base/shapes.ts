@@ -14,72 +14,67 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** `valid` replaces the shape's own words for what would be valid. */
-export interface Shapes {
-  object(value: unknown, where: string, valid?: string): Fields;
-  /** Every value of an object has the shape. */
-  record<T>(value: unknown, where: string, shape: Shape<T>): Record<string, T>;
-  list(value: unknown, where: string, valid?: string): unknown[];
-  /** Every item of a list has the shape. */
-  listOf<T>(value: unknown, where: string, shape: Shape<T>): T[];
-  text(value: unknown, where: string, valid?: string): string;
-  /** A text of this form. */
-  matching(value: unknown, where: string, form: RegExp, valid: string): string;
-  flag(value: unknown, where: string): boolean;
-  /** A whole number from 0 to `greatest`, by default the greatest exact number. */
-  whole(value: unknown, where: string, greatest?: number): number;
-  /** A number, not only a whole one; `what` names its kind in the refusal. */
-  within(value: unknown, where: string, least: number, greatest: number, what: string): number;
-  oneOf<T extends string>(value: unknown, where: string, valid: readonly T[]): T;
-  orNull<T>(value: unknown, where: string, shape: Shape<T>): T | null;
-  /** A value that passes the test `is`. */
-  that<T>(value: unknown, where: string, is: (value: unknown) => value is T, valid: string): T;
-  /** Undefined stays undefined. */
-  optional<T>(value: unknown, where: string, shape: Shape<T>): T | undefined;
-}
+/**
+ * Shapes that call `refuse` for a wrong value. `valid` replaces the shape's own words for what would
+ * be valid.
+ */
+export function shapes(refuse: Refuse) {
+  const object = (value: unknown, where: string, valid = 'an object'): Fields =>
+    isObject(value) ? value : refuse(where, value, valid);
 
-/** Shapes that call `refuse` for a wrong value. */
-export function shapes(refuse: Refuse): Shapes {
-  const of: Shapes = {
-    object: (value, where, valid = 'an object') => (isObject(value) ? value : refuse(where, value, valid)),
+  const list = (value: unknown, where: string, valid = 'a list'): unknown[] =>
+    Array.isArray(value) ? value : refuse(where, value, valid);
 
-    record: (value, where, shape) =>
+  return {
+    object,
+    list,
+
+    /** Every value of an object has the shape. */
+    record: <T>(value: unknown, where: string, shape: Shape<T>): Record<string, T> =>
       Object.fromEntries(
-        Object.entries(of.object(value, where)).map(([key, item]) => [key, shape(item, `${where}.${key}`)]),
+        Object.entries(object(value, where)).map(([key, item]) => [key, shape(item, `${where}.${key}`)]),
       ),
 
-    list: (value, where, valid = 'a list') => (Array.isArray(value) ? value : refuse(where, value, valid)),
+    /** Every item of a list has the shape. */
+    listOf: <T>(value: unknown, where: string, shape: Shape<T>): T[] =>
+      list(value, where).map((item, i) => shape(item, `${where}[${i}]`)),
 
-    listOf: (value, where, shape) => of.list(value, where).map((item, i) => shape(item, `${where}[${i}]`)),
-
-    text: (value, where, valid = 'a text') =>
+    text: (value: unknown, where: string, valid = 'a text'): string =>
       typeof value === 'string' ? value : refuse(where, value, valid),
 
-    matching: (value, where, form, valid) =>
+    /** A text of this form. */
+    matching: (value: unknown, where: string, form: RegExp, valid: string): string =>
       typeof value === 'string' && form.test(value) ? value : refuse(where, value, valid),
 
-    flag: (value, where) => (typeof value === 'boolean' ? value : refuse(where, value, 'true or false')),
+    flag: (value: unknown, where: string): boolean =>
+      typeof value === 'boolean' ? value : refuse(where, value, 'true or false'),
 
-    whole: (value, where, greatest = Number.MAX_SAFE_INTEGER) =>
+    /** A whole number from 0 to `greatest`, by default the greatest exact number. */
+    whole: (value: unknown, where: string, greatest = Number.MAX_SAFE_INTEGER): number =>
       Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= greatest
         ? (value as number)
         : refuse(where, value, `a whole number from 0 to ${greatest}`),
 
-    within: (value, where, least, greatest, what) =>
-      typeof value === 'number' && value >= least && value <= greatest
+    /** A number from 0 to `greatest`, not only a whole one; `what` names its kind in the refusal. */
+    within: (value: unknown, where: string, greatest: number, what: string): number =>
+      typeof value === 'number' && value >= 0 && value <= greatest
         ? value
-        : refuse(where, value, `${what} from ${least} to ${greatest}`),
+        : refuse(where, value, `${what} from 0 to ${greatest}`),
 
-    oneOf: <T extends string>(value: unknown, where: string, valid: readonly T[]) =>
+    oneOf: <T extends string>(value: unknown, where: string, valid: readonly T[]): T =>
       valid.includes(value as T)
         ? (value as T)
         : refuse(where, value, valid.map((each) => `'${each}'`).join(' or ')),
 
-    orNull: (value, where, shape) => (value === null ? null : shape(value, where)),
+    orNull: <T>(value: unknown, where: string, shape: Shape<T>): T | null =>
+      value === null ? null : shape(value, where),
 
-    that: (value, where, is, valid) => (is(value) ? value : refuse(where, value, valid)),
+    /** A value that passes the test `is`. */
+    that: <T>(value: unknown, where: string, is: (value: unknown) => value is T, valid: string): T =>
+      is(value) ? value : refuse(where, value, valid),
 
-    optional: (value, where, shape) => (value === undefined ? undefined : shape(value, where)),
+    /** Undefined stays undefined. */
+    optional: <T>(value: unknown, where: string, shape: Shape<T>): T | undefined =>
+      value === undefined ? undefined : shape(value, where),
   };
-  return of;
 }

@@ -10,7 +10,7 @@ const SLICE_MS = 1;
 const CALLS_S = 0.004;
 
 /** Does the work without a pause. */
-export function inOneGo<T>(steps: Steps<T>): T {
+export function finish<T>(steps: Steps<T>): T {
   for (;;) {
     const { done, value } = steps.next();
     if (done) return value;

@@ -2,7 +2,8 @@
 // and come back. To make or read a new typed array takes an addon longer than most of the core's
 // work.
 import { types } from 'node:util';
-import type { CpuHintsCall, HintQuestion, Native, PackedHints } from './native-surface.js';
+import type { CpuHintsCall, HintQuestion, PackedHints } from './native-hints.js';
+import type { Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { copyPart, type TopologyHandle, type Words } from './words.js';
 
@@ -158,16 +159,11 @@ export function wired(addon: WiredFunctions): Wired {
     return length;
   }
 
-  function putBehindLength(list: Words, at: number): number {
+  // Puts a list of numbers behind its length. Returns the position after it.
+  function putBehindLength(list: Words | readonly number[], at: number): number {
     reserve(at + 1);
     words[at] = list.length;
-    return at + 1 + put(list, at + 1);
-  }
-
-  function putNumbersBehindLength(list: readonly number[], at: number): number {
-    reserve(at + 1);
-    words[at] = list.length;
-    return at + 1 + putNumbers(list, at + 1);
+    return at + 1 + (Array.isArray(list) ? putNumbers(list, at + 1) : put(list as Words, at + 1));
   }
 
   let amountsUsed = 0;
@@ -189,13 +185,13 @@ export function wired(addon: WiredFunctions): Wired {
         words[at + 1] = count;
         words[at + 2] = cpuHintsFlags(question.call);
         const next = putBehindLength(reusable, putBehindLength(available, at + 3));
-        return putNumbersBehindLength(claims, next);
+        return putBehindLength(claims, next);
       }
       case 'memory': {
         const { types: count, groups, must, amounts: ofTypes, reusable } = question.call;
         words[at] = 2;
         words[at + 1] = count;
-        const next = putNumbersBehindLength(must, putNumbersBehindLength(groups, at + 2));
+        const next = putBehindLength(must, putBehindLength(groups, at + 2));
         reserve(next + 2);
         return putAmountsApart(reusable, putAmountsApart(ofTypes, next));
       }
@@ -203,7 +199,7 @@ export function wired(addon: WiredFunctions): Wired {
         words[at] = 3;
         words[at + 1] = question.call.request;
         words[at + 2] = question.call.onlyNearDevices ? 1 : 0;
-        return putNumbersBehindLength(question.call.devices, at + 3);
+        return putBehindLength(question.call.devices, at + 3);
     }
   }
 
@@ -217,11 +213,11 @@ export function wired(addon: WiredFunctions): Wired {
       const { topology, available, within, count, cpuGroupSize } = call;
       const { spread, alignByL3, distributeAcrossNuma, wholeCores, anyRestInL3, later } = call;
       const flags =
-        (spread ? 1 : 0) |
-        (alignByL3 ? 2 : 0) |
-        (distributeAcrossNuma ? 4 : 0) |
-        (wholeCores ? 8 : 0) |
-        (anyRestInL3 ? 16 : 0);
+        Number(spread) |
+        (Number(alignByL3) << 1) |
+        (Number(distributeAcrossNuma) << 2) |
+        (Number(wholeCores) << 3) |
+        (Number(anyRestInL3) << 4);
       const length = within ? putBoth(available, within) : put(available, 0);
       const elsewhere = wholeCores ? put(available, length) : 0;
       // The core counts CPUs of both once.

@@ -1,11 +1,10 @@
 // The limits on CPU time and memory of a cgroup and those above it. A grant does not lift them.
 import { dirname, join } from 'node:path';
 import type { NumalignError } from '../base/errors.js';
-import { attempt, cgroupRefusal } from './files/cgroup-error.js';
+import { attempt, cgroupRefusal, look } from './files/cgroup-error.js';
 import { readIfThere } from './files/cgroup-files.js';
+import { type Throttling, throttling } from './files/cpu-stat.js';
 import { findHierarchy, folderOf, type Hierarchy, neededHierarchy, pathIn } from './files/hierarchies.js';
-import type { Throttling } from './groups/cpuset-group.js';
-import { throttling } from './groups/cpuset-v2.js';
 
 /** A quota of CPU time and its cgroup. */
 export interface CpuLimit {
@@ -40,18 +39,12 @@ export interface CgroupLimits {
 /** The text of /proc/PID/cgroup. @throws ERR_CGROUP (`no-process`) */
 export function readMembership(pid: number, tid?: number): string {
   const path = tid === undefined ? `/proc/${pid}/cgroup` : `/proc/${pid}/task/${tid}/cgroup`;
-  const text = attempt('look', `read ${path}`, path, pid, () => readIfThere(path));
+  const step = { action: 'look', doing: `read ${path}`, path, value: pid } as const;
+  const text = attempt(step, () => readIfThere(path));
   if (text) return text;
+  const which = tid === undefined ? `${pid}` : `${pid} with a thread ${tid}`;
   const valid = 'the number of a living process';
-  throw cgroupRefusal(
-    'no-process',
-    `there is no process ${pid}${tid === undefined ? '' : ` with a thread ${tid}`}; valid is ${valid}`,
-    {
-      path,
-      value: tid ?? pid,
-      valid,
-    },
-  );
+  throw cgroupRefusal('no-process', `there is no process ${which}`, { path, value: tid ?? pid, valid });
 }
 
 /** The folder of a process in a hierarchy; undefined if that part is not mounted. */
@@ -68,7 +61,7 @@ export function visibleFolder(hierarchy: Hierarchy, membership: string): string 
 
 export function notMounted({ mount: { point } }: Hierarchy, pid: number): NumalignError {
   const valid = `a process inside ${point}`;
-  const message = `the cgroup of process ${pid} is not mounted here; valid is ${valid}`;
+  const message = `the cgroup of process ${pid} is not mounted here`;
   return cgroupRefusal('missing', message, { path: point, value: pid, valid });
 }
 
@@ -100,17 +93,12 @@ export function limitsOfProcess(pid: number): CgroupLimits {
   return limitsOf(from('cpu'), from('memory'));
 }
 
-/** The limits at and above a folder of a v2 hierarchy. */
-export function limitsOfFolder(hierarchy: Hierarchy, folder: string): CgroupLimits {
-  const folders = foldersUp(hierarchy, folder);
-  return limitsOf(folders, folders);
-}
-
 function foldersUp({ mount }: Pick<Hierarchy, 'mount'>, folder: string): string[] {
   return folder === mount.point ? [folder] : [folder, ...foldersUp({ mount }, dirname(folder))];
 }
 
-function limitsOf(cpuFolders: string[], memoryFolders: string[]): CgroupLimits {
+/** The tightest limits that these folders have. */
+export function limitsOf(cpuFolders: string[], memoryFolders: string[]): CgroupLimits {
   return {
     cpuMax: tightest(cpuFolders.map(cpuLimit), ({ cpus }) => cpus),
     memoryMax: tightest(memoryFolders.map(memoryLimit), ({ bytes }) => bytes),
@@ -126,25 +114,26 @@ function tightest<T>(limits: (T | undefined)[], size: (limit: T) => number): T |
 
 /** The quota of a cgroup itself. @throws ERR_CGROUP */
 export function cpuLimit(path: string): CpuLimit | undefined {
-  const [quota, period] = look(path, 'cpu.max')?.split(' ') ?? [
-    look(path, 'cpu.cfs_quota_us'),
-    look(path, 'cpu.cfs_period_us'),
+  const read = (file: string) => readIn(path, file);
+  const [quota, period] = read('cpu.max')?.split(' ') ?? [
+    read('cpu.cfs_quota_us'),
+    read('cpu.cfs_period_us'),
   ];
   const [quotaUs, periodUs] = [Number(quota), Number(period)];
   // No quota is `max` in v2, -1 in v1.
   if (!(quotaUs > 0 && periodUs > 0)) return undefined;
-  return { path, cpus: quotaUs / periodUs, quotaUs, periodUs, throttled: throttling(look(path, 'cpu.stat')) };
+  return { path, cpus: quotaUs / periodUs, quotaUs, periodUs, throttled: throttling(read('cpu.stat')) };
 }
 
 // No limit is `max` in v2, and the greatest possible number of pages in v1.
 const NO_LIMIT = 2 ** 62;
 
 function memoryLimit(path: string): MemoryLimit | undefined {
-  const bytes = Number(look(path, 'memory.max') ?? look(path, 'memory.limit_in_bytes'));
+  const bytes = Number(readIn(path, 'memory.max') ?? readIn(path, 'memory.limit_in_bytes'));
   return bytes >= 0 && bytes < NO_LIMIT ? { path, bytes } : undefined;
 }
 
-function look(folder: string, file: string): string | undefined {
+function readIn(folder: string, file: string): string | undefined {
   const path = join(folder, file);
-  return attempt('look', `read ${path}`, path, undefined, () => readIfThere(path))?.trim();
+  return look(path, () => readIfThere(path))?.trim();
 }

@@ -1,5 +1,5 @@
 // Execution: another program takes the place of this process, on the CPUs of a grant.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import { bornOn } from '../threads/birth.js';
 import { type GrantedThreads, inGroup } from '../threads/granted-threads.js';
@@ -19,10 +19,8 @@ export interface ExecOptions extends ChildOptions {
   argv0?: string;
 }
 
-const isText = (value: unknown) => typeof value === 'string' && !value.includes('\0');
-
-function checkText(name: string, value: unknown): void {
-  if (!isText(value)) invalidOption(name, value, 'a string without a null character');
+function checkText(name: string, value: unknown, valid = 'a string without a null character'): void {
+  if (typeof value !== 'string' || value.includes('\0')) invalidOption(name, value, valid);
 }
 
 /** @throws like {@link Grant.exec} */
@@ -36,8 +34,10 @@ export function executeWith(
     env = process.env,
     argv0 = command,
     threadCounts: counts,
-  } = checkOptions(options, ['env', 'argv0', 'threadCounts'], 'exec') as ExecOptions;
-  if (!isText(command) || command === '') invalidOption('command', command, 'the name of a program');
+  } = checkNames(options, ['env', 'argv0', 'threadCounts'], 'exec');
+  const valid = 'the name of a program';
+  checkText('command', command, valid);
+  if (command === '') invalidOption('command', command, valid);
   checkText('argv0', argv0);
   for (const arg of args) checkText('args', arg);
   const environment = Object.entries(environmentOf(inheritance, env, counts)).flatMap(([name, value]) =>

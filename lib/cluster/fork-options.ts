@@ -37,15 +37,7 @@ export interface ForkOptions extends Omit<AcquireOptions, 'cpu' | 'weight' | 'ow
 }
 
 /** The checked options of a fork. */
-export interface WorkerPlan {
-  readonly request: AcquireOptions;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly isOptional: boolean;
-  /**
-   * The number of short lives in a row after which it is not forked again; 0: never fork it again.
-   */
-  readonly mostShortLives: number;
-}
+export type WorkerPlan = ReturnType<typeof parseFork>;
 
 // `owner`: the grant is this process's. `parts` and `onTaken` are about threads of this process. A worker's
 // CPUs do not grow and shrink.
@@ -57,18 +49,19 @@ const forkOptions = () => [
 ];
 
 /** {@link Manager.acquire} checks its own options. @throws ERR_INVALID_OPTION */
-export function parseFork(options: ForkOptions): WorkerPlan {
+export function parseFork(options: ForkOptions) {
   checkOptions(options, forkOptions(), 'fork');
   const { env = {}, optional = false, respawn = true, cpu = 1, ...request } = options;
   if (typeof cpu !== 'number') invalidOption('cpu', cpu, 'a whole number of at least 1');
   return {
-    request: { ...request, cpu },
-    env: option.object(env, 'env', 'variables by name') as WorkerPlan['env'],
+    request: { ...request, cpu } as AcquireOptions,
+    env: option.object(env, 'env', 'variables by name') as NonNullable<ForkOptions['env']>,
     isOptional: option.flag(optional, 'optional'),
     mostShortLives: parseRespawn(respawn),
   };
 }
 
+// The number of short lives in a row after which a worker is not forked again; 0: never fork it again.
 function parseRespawn(respawn: unknown): number {
   if (typeof respawn !== 'object' || respawn === null)
     return option.flag(respawn, 'respawn') ? Number.POSITIVE_INFINITY : 0;

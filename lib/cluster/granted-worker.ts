@@ -16,7 +16,7 @@ export interface GrantedWorker extends Worker {
 }
 
 /** What a worker will run on. */
-export type Ground =
+export type WorkerGrant =
   | { readonly grant: Grant; readonly refusal: null }
   | { readonly grant: null; readonly refusal: NumalignError; readonly manager: Manager | undefined };
 
@@ -34,25 +34,25 @@ const NO_VARIABLES: Variables = {
 };
 
 /**
- * Forks a worker on its ground. `forked` is called at once, before any event of the worker.
+ * Forks a worker on its granted. `forked` is called at once, before any event of the worker.
  * @throws like {@link Grant.startChild}, {@link Manager.startChild}
  */
-export async function startWorker(
+export async function forkWorker(
   cluster: NodeCluster,
   env: Variables,
-  ground: Ground,
+  granted: WorkerGrant,
   forked: (worker: GrantedWorker) => void,
 ): Promise<void> {
   const start = (variables: Variables, ownerFd?: number) => {
     const worker = fork(cluster, { ...env, ...variables }, ownerFd) as GrantedWorker;
-    const { grant, refusal } = ground;
+    const { grant, refusal } = granted;
     Object.defineProperties(worker, { grant: { value: grant }, refusal: { value: refusal } });
     forked(worker);
     return worker.process;
   };
-  if (ground.grant)
-    ground.grant.startChild(({ variables, ownerFd }: Inheritance) => start({ ...variables }, ownerFd));
-  else await startShared(ground.manager, () => start(NO_VARIABLES));
+  if (granted.grant)
+    granted.grant.startChild(({ variables, ownerFd }: Inheritance) => start({ ...variables }, ownerFd));
+  else await startShared(granted.manager, () => start(NO_VARIABLES));
 }
 
 // If it cannot be registered, the worker starts like any child.

@@ -6,7 +6,7 @@ import { EmptyManager } from '../managers/empty-manager.js';
 import { Manager } from '../managers/manager.js';
 import { openManager } from '../managers/open-manager.js';
 import { type ForkOptions, parseFork, type WorkerPlan } from './fork-options.js';
-import type { GrantedWorker, Ground } from './granted-worker.js';
+import type { GrantedWorker, WorkerGrant } from './granted-worker.js';
 import { parseRestart, type Replacement, type RestartOptions, restartAll } from './rolling-restart.js';
 import { Slot, type SlotOwner } from './slot.js';
 
@@ -89,7 +89,7 @@ export class Primary implements SlotOwner {
     this.slots.delete(slot);
   }
 
-  async groundOf({ request, isOptional }: WorkerPlan): Promise<Ground> {
+  async grantFor({ request, isOptional }: WorkerPlan): Promise<WorkerGrant> {
     let manager: Manager | undefined;
     try {
       manager = await this.#open();

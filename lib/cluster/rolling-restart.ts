@@ -5,7 +5,7 @@ import { obstacleOf } from '../base/refusal.js';
 import { checkSignal } from '../input/request.js';
 import { option } from '../input/values/option-values.js';
 import type { WorkerPlan } from './fork-options.js';
-import type { GrantedWorker, Ground } from './granted-worker.js';
+import type { GrantedWorker, WorkerGrant } from './granted-worker.js';
 import { Slot, type SlotOwner } from './slot.js';
 
 /** The options of {@link Cluster.restart}. */
@@ -39,25 +39,19 @@ export interface Replacement {
   readonly killed: boolean;
 }
 
-interface Rolling extends SlotOwner {
-  readonly slots: Set<Slot>;
-}
-
-interface Deadlines {
-  readonly deadlineMs: number;
-  readonly startDeadlineMs: number;
-}
-
-interface Restart extends Deadlines {
-  readonly signal: AbortSignal | undefined;
-}
+type Rolling = SlotOwner & { readonly slots: Set<Slot> };
 
 const DEADLINE_MS = 30_000;
 // The longest delay of a timer.
 const LONGEST_MS = 2 ** 31 - 1;
 
+type Restart = ReturnType<typeof parseRestart>;
+
+/** A slot and its worker, which is to be replaced. */
+type Old = { readonly slot: Slot; readonly before: GrantedWorker };
+
 /** @throws ERR_INVALID_OPTION */
-export function parseRestart(options: RestartOptions): Restart {
+export function parseRestart(options: RestartOptions) {
   const checkedOptions = checkOptions(options, ['deadlineMs', 'startDeadlineMs', 'signal'], 'restart');
   const deadline = (name: 'deadlineMs' | 'startDeadlineMs') =>
     option.whole(checkedOptions[name] ?? DEADLINE_MS, name, LONGEST_MS);
@@ -69,16 +63,17 @@ export function parseRestart(options: RestartOptions): Restart {
 }
 
 /** @throws like {@link Cluster.restart} */
-export async function restartAll(owner: Rolling, { signal, ...deadlines }: Restart): Promise<Replacement[]> {
+export async function restartAll(owner: Rolling, request: Restart): Promise<Replacement[]> {
   const replacements: Replacement[] = [];
   for (const slot of [...owner.slots]) {
-    signal?.throwIfAborted();
+    request.signal?.throwIfAborted();
     const before = slot.worker;
     if (!before || slot.isClosed || !owner.slots.has(slot)) continue;
     const next = before.isDead() ? undefined : await slotBeside(owner, slot.plan, before);
+    const old = { slot, before };
     if (next && (slot.isClosed || !owner.slots.has(slot))) next.giveBack();
-    else if (next) replacements.push(...(await overlap(owner, slot, next, before, deadlines)));
-    else replacements.push(...(await inPlace(slot, before, deadlines)));
+    else if (next) replacements.push(...(await overlap(owner, next, old, request)));
+    else replacements.push(...(await inPlace(old, request)));
   }
   return replacements;
 }
@@ -92,23 +87,22 @@ async function slotBeside(
   const now = { ...plan, request: { ...plan.request, wait: false } };
   // A worker with CPUs must not be replaced by one without.
   const planBeside = grant ? { ...now, isOptional: false } : now;
-  let ground: Ground;
+  let granted: WorkerGrant;
   try {
-    ground = await owner.groundOf(planBeside);
+    granted = await owner.grantFor(planBeside);
   } catch (error) {
     obstacleOf(error);
     return undefined;
   }
-  return new Slot(owner, plan, ground);
+  return new Slot(owner, plan, granted);
 }
 
 // Empty if the cluster was disconnected in the meantime.
 async function overlap(
   owner: Rolling,
-  slot: Slot,
   next: Slot,
-  before: Worker,
-  { deadlineMs, startDeadlineMs }: Deadlines,
+  { slot, before }: Old,
+  { deadlineMs, startDeadlineMs }: Restart,
 ): Promise<Replacement[]> {
   let worker: GrantedWorker;
   // Added before it starts: the cluster may be disconnected in the meantime.
@@ -131,9 +125,8 @@ async function overlap(
 
 // Empty if the cluster was disconnected in the meantime.
 async function inPlace(
-  slot: Slot,
-  before: Worker,
-  { deadlineMs, startDeadlineMs }: Deadlines,
+  { slot, before }: Old,
+  { deadlineMs, startDeadlineMs }: Restart,
 ): Promise<Replacement[]> {
   const listens = slot.life?.listens ?? false;
   const killed = await slot.restart(deadlineMs);

@@ -4,14 +4,14 @@ import { isDeepStrictEqual } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
 import type { WorkerPlan } from './fork-options.js';
-import { type GrantedWorker, type Ground, startWorker } from './granted-worker.js';
+import { forkWorker, type GrantedWorker, type WorkerGrant } from './granted-worker.js';
 import { WorkerLife } from './worker-life.js';
 
 /** What slots belong to. */
 export interface SlotOwner {
   readonly cluster: NodeCluster;
   /** What a worker will run on. @throws like {@link Manager.acquire} */
-  groundOf(plan: WorkerPlan): Promise<Ground>;
+  grantFor(plan: WorkerPlan): Promise<WorkerGrant>;
   /** Called before the end of the slot's worker is emitted. */
   ending(slot: Slot): void;
   /** Called when the slot has no worker any more, and will not get one. */
@@ -28,7 +28,7 @@ export class Slot {
   readonly #owner: SlotOwner;
   // After lives in a row that were too short. The first is followed at once.
   readonly #backoff = new Backoff({ firstMs: 100, longestMs: 30_000, free: 1 });
-  #ground: Ground | undefined;
+  #granted: WorkerGrant | undefined;
   #worker: GrantedWorker | undefined;
   #life: WorkerLife | undefined;
   #starting: Promise<GrantedWorker> | undefined;
@@ -43,11 +43,11 @@ export class Slot {
   // True while its worker is being replaced.
   #isHeld = false;
 
-  /** `ground`: if it is already available. */
-  constructor(owner: SlotOwner, plan: WorkerPlan, ground?: Ground) {
+  /** `granted`: if it is already available. */
+  constructor(owner: SlotOwner, plan: WorkerPlan, granted?: WorkerGrant) {
     this.#owner = owner;
     this.#plan = plan;
-    this.#ground = ground;
+    this.#granted = granted;
   }
 
   /** The plan for its next worker. */
@@ -80,13 +80,13 @@ export class Slot {
   }
 
   async #start(): Promise<GrantedWorker> {
-    this.#ground ??= await this.#owner.groundOf(this.#plan);
+    this.#granted ??= await this.#owner.grantFor(this.#plan);
     if (this.#worker && this.#isClosed) {
       this.#end();
       return this.#worker;
     }
     try {
-      await startWorker(this.#owner.cluster, this.#plan.env, this.#ground, (worker) => {
+      await forkWorker(this.#owner.cluster, this.#plan.env, this.#granted, (worker) => {
         const life = new WorkerLife(
           worker,
           () => this.#owner.ending(this),
@@ -101,7 +101,7 @@ export class Slot {
       this.#life = undefined;
       if (!(error instanceof NumalignError && error.code === 'ERR_GRANT_RELEASED')) throw error;
       // The grant was released while nothing ran on it, for example by its id.
-      this.#ground = undefined;
+      this.#granted = undefined;
       return this.#start();
     }
     const worker = this.#worker!;
@@ -172,8 +172,8 @@ export class Slot {
 
   /** Releases its grant. */
   giveBack(): void {
-    const grant = this.#ground?.grant;
-    this.#ground = undefined;
+    const grant = this.#granted?.grant;
+    this.#granted = undefined;
     if (grant) this.#release = retry(() => grant.release());
   }
 
@@ -187,7 +187,7 @@ export class Slot {
 
   // There may be CPUs for the next worker.
   #leaveShared(): void {
-    if (!this.#ground?.grant) this.#ground = undefined;
+    if (!this.#granted?.grant) this.#granted = undefined;
   }
 
   #onEnd(life: WorkerLife): void {

@@ -14,19 +14,36 @@ import {
 } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts, runningCpus } from '../account/pod-holdings.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import type { Cleared } from './enforcer.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { grownPods, refits, type Transition, without } from './layout/transition.js';
-import { bindMemory, fitGroups, levelOf, type MachineConfiner, type Standing } from './machine-confiner.js';
-import type { StuckMember, UnpinnedThread } from './members/confinement.js';
-import { stuckText } from './members/member-texts.js';
+import {
+  bindMemory,
+  type ConfinedMembers,
+  fitGroups,
+  levelOf,
+  type MachineConfiner,
+} from './machine-confiner.js';
+import { type StuckMember, stuckText, type UnpinnedThread } from './members/confinement.js';
 import { type BindingOutcomes, withMemoryRefusals } from './memory-binding.js';
 
 // How long a member has to leave by itself if this process cannot move it.
 const MEMBER_TIMEOUT_MS = 1000;
 
+/** CPUs that are cleared for a state that is about to be committed. */
+export interface Cleared {
+  /** The state, with the level that each new grant has reached. */
+  readonly next: Assignments;
+  /** Why new grants have not reached the level aimed at. */
+  readonly shortfalls: readonly string[];
+  /** Opens what is given back, after the commit. Undefined if nothing is given back. */
+  readonly settle: (() => void) | undefined;
+  /** Call this if the state was not committed. */
+  undo(): void;
+}
+
+/** What a commit changes, and how it may be enforced. */
 interface ClearingOptions {
+  readonly transition: Transition;
   readonly request: EnforcementRequest;
   readonly unpinned: readonly UnpinnedThread[];
   /** Opens to others what a state does not take. */
@@ -36,25 +53,15 @@ interface ClearingOptions {
 /** Clears the CPUs of one commit. REQUIRES: the state's lock. */
 export class Clearing {
   readonly #confiner: MachineConfiner;
-  readonly #transition: Transition;
-  readonly #request: EnforcementRequest;
-  readonly #unpinned: readonly UnpinnedThread[];
-  readonly #reopen: (state: Assignments) => void;
+  readonly #options: ClearingOptions;
   readonly #shortfalls: string[] = [];
   // By member, in the order of their moves.
   readonly #putBacks: (() => void)[] = [];
   #bindings: BindingOutcomes = new Map();
 
-  constructor(
-    confiner: MachineConfiner,
-    transition: Transition,
-    { request, unpinned, reopen }: ClearingOptions,
-  ) {
+  constructor(confiner: MachineConfiner, options: ClearingOptions) {
     this.#confiner = confiner;
-    this.#transition = transition;
-    this.#request = request;
-    this.#unpinned = unpinned;
-    this.#reopen = reopen;
+    this.#options = options;
   }
 
   /**
@@ -63,10 +70,11 @@ export class Clearing {
    * @throws ERR_MEMBER_UNMOVABLE, ERR_ENFORCEMENT; then everything is as before
    */
   clear(): Promise<Cleared> | Cleared {
-    const { next, ended, added, isTaken, isGivenBack } = this.#transition;
+    const { next, ended, added, isTaken, isGivenBack } = this.#options.transition;
     // The owners of grants that end with an admission are dead, so nothing runs on their CPUs. If
     // everything else is taken, members have nowhere else to go.
-    const before = added.length > 0 ? without(this.#transition.before, ended) : this.#transition.before;
+    const before =
+      added.length > 0 ? without(this.#options.transition.before, ended) : this.#options.transition.before;
     const undo = this.#undoing();
     const orUndo = (error: unknown): never => {
       undo();
@@ -79,56 +87,58 @@ export class Clearing {
       // CPUs that are only given back can wait until after the commit: members are not in the way
       // on them. What the threads that left these CPUs had chosen must be recorded before the
       // commit.
-      if (!isTaken && isGivenBack && this.#unpinned.length === 0) {
+      if (!isTaken && isGivenBack && this.#options.unpinned.length === 0) {
         this.#fitGroups(before, true);
         return this.#givenBack(leftovers, undo);
       }
-      if (!partitioned) this.#confiner.setPartition([before, next], this.#unpinned);
+      if (!partitioned) this.#confiner.setPartition([before, next], this.#options.unpinned);
       this.#fitGroups(before);
-      const standing = this.#confiner.confine([before, partitioned ?? next], this.#unpinned, (putBack) =>
-        this.#putBacks.push(putBack),
+      const confined = this.#confiner.confine(
+        [before, partitioned ?? next],
+        this.#options.unpinned,
+        (putBack) => this.#putBacks.push(putBack),
       );
       const finish = (stuck: readonly StuckMember[]) =>
-        this.#confirm(partitioned, { ...standing, stuck: [...leftovers, ...stuck] }, undo);
-      if (standing.stuck.length === 0) return finish([]);
+        this.#confirm(partitioned, { ...confined, stuck: [...leftovers, ...stuck] }, undo);
+      if (confined.stuck.length === 0) return finish([]);
       // A member that has not left other CPUs does not keep this grant from giving back its own.
-      if (!isTaken) return finish(standing.stuck);
+      if (!isTaken) return finish(confined.stuck);
       const { members } = this.#confiner;
-      return members.ask(standing.stuck, standing, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
+      return members.ask(confined.stuck, confined, MEMBER_TIMEOUT_MS).then(finish).catch(orUndo);
     } catch (error) {
       return orUndo(error);
     }
   }
 
   #givenBack(leftovers: readonly StuckMember[], undo: () => void): Cleared {
-    const next = this.#bound(this.#transition.next);
-    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#reopen(next), undo };
+    const next = this.#bound(this.#options.transition.next);
+    return { next, shortfalls: leftovers.map(stuckText), settle: () => this.#options.reopen(next), undo };
   }
 
-  #confirm(partitioned: Assignments | undefined, standing: Standing, undo: () => void): Cleared {
-    const { before, next, added, isTaken, isGivenBack } = this.#transition;
-    const [stuck] = standing.stuck;
-    if (stuck && isTaken && this.#request.unmovableMembers === 'fail') {
+  #confirm(partitioned: Assignments | undefined, confined: ConfinedMembers, undo: () => void): Cleared {
+    const { before, next, added, isTaken, isGivenBack } = this.#options.transition;
+    const [stuck] = confined.stuck;
+    if (stuck && isTaken && this.#options.request.unmovableMembers === 'fail') {
       throw new NumalignError('ERR_MEMBER_UNMOVABLE', stuckText(stuck), {
         value: stuck.member,
         valid: "a shared member that may be moved, or the option unmovableMembers: 'report'",
       });
     }
-    this.#shortfalls.push(...standing.stuck.map(stuckText));
-    const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(standing));
+    this.#shortfalls.push(...confined.stuck.map(stuckText));
+    const granted = partitioned ?? this.#withLevel(next, added, this.#levelByMembers(confined));
     // Grants that grow onto CPUs that a member has not left do not keep their level.
     const reached = this.#bound(this.#withLevel(granted, stuck ? grownPods(before, next) : [], BY_RECORD));
-    const settle = () => this.#reopen(reached);
+    const settle = () => this.#options.reopen(reached);
     return { next: reached, shortfalls: this.#shortfalls, settle: isGivenBack ? settle : undefined, undo };
   }
 
   // The level that new grants reach without a partition. @throws ERR_ENFORCEMENT
-  #levelByMembers(standing: Standing): EnforcementLevel {
-    const { next, added } = this.#transition;
-    const { enforcement, require, isNamed = false } = this.#request;
-    const level = weaker(levelOf(standing), enforcement);
+  #levelByMembers(confined: ConfinedMembers): EnforcementLevel {
+    const { next, added } = this.#options.transition;
+    const { enforcement, require, isNamed = false } = this.#options.request;
+    const level = weaker(levelOf(confined), enforcement);
     if (added.length === 0) return level;
-    const whyNot = () => this.#whyNot(level, standing, next.settings);
+    const whyNot = () => this.#whyNot(level, confined, next.settings);
     if (!isAtLeast(level, require))
       throw enforcementError(level, require, [...this.#shortfalls, ...whyNot()]);
     const isExpected = isAtLeast(level, isNamed ? enforcement : usualLevel(next.settings));
@@ -139,36 +149,33 @@ export class Clearing {
   // Moves processes back into groups that they were moved out of. A failure here is ignored: the
   // caller must see the first error.
   #undoing(): () => void {
-    const { before, ended } = this.#transition;
+    const { before, ended } = this.#options.transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
     const processes = ended
       .filter(({ enforcement }) => enforcement.target !== null)
       .flatMap((pod) => (cpusets?.grants.processesOf(pod) ?? []).map((each) => ({ pod, ...each })));
     return () => {
       for (const { pod, group, pids } of processes) {
-        const create = () => group.create(this.#online(runningCpus(pod)), cpusets!.grants.anyNodes());
+        const create = () => {
+          const { online } = cpusNow(this.#confiner.topology());
+          group.create(runningCpus(pod).intersection(online), cpusets!.grants.anyNodes());
+        };
         if (pids.length > 0) unlessRefused(create);
         for (const pid of pids) if (pid !== process.pid) unlessRefused(() => group.attach(pid));
       }
-      unlessRefused(() => this.#reopen(before));
+      unlessRefused(() => this.#options.reopen(before));
       // What could not be opened again, because the choices on record could not be read or written.
       for (const putBack of this.#putBacks.reverse()) putBack();
     };
   }
 
-  #online(cpus: CpuSet): CpuSet {
-    return cpus.intersection(cpusNow(this.#confiner.topology()).online);
-  }
-
   // A refusal of memory nodes is recorded but fails nothing. `isMemoryOnly`: the CPUs that a grant
   // gives back leave its groups only after the commit.
   #fitGroups(before: Assignments, isMemoryOnly = false): void {
-    const { next } = this.#transition;
+    const { next } = this.#options.transition;
     const changedPods = new Set(refits(before, next).map(({ pod }) => pod));
-    const groups =
-      changedPods.size > 0
-        ? this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod))
-        : undefined;
+    if (changedPods.size === 0) return;
+    const groups = this.#confiner.groupsNow([before, next], (pod) => changedPods.has(pod));
     if (!groups) return;
     this.#bindings = bindMemory(groups);
     if (!isMemoryOnly) fitGroups(groups);
@@ -194,8 +201,8 @@ export class Clearing {
 
   // The state with the new grants in the partition, after the kernel has made the partition.
   #inPartition(before: Assignments): Assignments | undefined {
-    const { next, added } = this.#transition;
-    const { enforcement, require } = this.#request;
+    const { next, added } = this.#options.transition;
+    const { enforcement, require } = this.#options.request;
     const cpusets = this.#confiner.cpusetsOf(next.settings);
     if (added.length === 0 || !LEVELS[enforcement].inPartition || cpusets?.hierarchy.version !== 2)
       return undefined;
@@ -209,23 +216,20 @@ export class Clearing {
     const sharesCpus = isIsolated && added.some((pod) => pod.booking !== null && !hasParts(pod));
     if (sharesCpus) this.#shortfalls.push(SHARED_CPUS);
     if (sharesCpus && LEVELS[require].isolatesCpus) return undefined;
-    const level = strongestLevel({
-      ...{ movesMembers: true, usesCgroups: true, inPartition: true },
-      isolatesCpus: isIsolated && !sharesCpus,
-    });
+    const isolatesCpus = isIsolated && !sharesCpus;
+    const level = strongestLevel({ movesMembers: true, usesCgroups: true, inPartition: true, isolatesCpus });
     const reached = this.#withLevel(next, added, level);
-    try {
-      this.#confiner.setPartition([before, reached]);
-      return reached;
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      this.#shortfalls.push(error.message);
-      return undefined;
-    }
+    const refusal = refusalOf(() => this.#confiner.setPartition([before, reached]));
+    if (refusal) this.#shortfalls.push(refusal.message);
+    return refusal ? undefined : reached;
   }
 
   // Empty if the shortfalls already give the reason.
-  #whyNot(level: EnforcementLevel, { members }: Standing, settings: MachineSettings): readonly string[] {
+  #whyNot(
+    level: EnforcementLevel,
+    { members }: ConfinedMembers,
+    settings: MachineSettings,
+  ): readonly string[] {
     if (members === 0) return ['no process or cgroup is registered as a shared member'];
     const found = this.#confiner.findCpusets(settings);
     if (typeof found === 'string') return [found];
@@ -238,17 +242,12 @@ export class Clearing {
 
   // Moves what an earlier end of a grant could not move. Returns what still cannot leave.
   #sweep(): StuckMember[] {
-    const { before, next } = this.#transition;
+    const { before, next } = this.#options.transition;
     const cpusets = this.#confiner.cpusetsOf(before.settings);
-    return (cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? []).flatMap((group) => {
-      const { path } = group;
-      try {
-        group.evacuate(cpusets!.home);
-        return [];
-      } catch (error) {
-        if (!(error instanceof NumalignError)) throw error;
-        return [{ member: { kind: 'cgroup', path }, reason: error.message, names: [] }];
-      }
+    const groups = cpusets?.grants.leftovers([...before.pods, ...next.pods]) ?? [];
+    return groups.flatMap((group) => {
+      const refusal = refusalOf(() => group.evacuate(cpusets!.home));
+      return refusal ? [stuckIn(group.path, refusal)] : [];
     });
   }
 
@@ -257,17 +256,17 @@ export class Clearing {
     const cpusets = pod.enforcement.target === null ? undefined : this.#confiner.cpusetsOf(settings);
     if (!cpusets) return [];
     const { grants, home } = cpusets;
-    try {
-      grants.remove(pod, home);
-      return [];
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      // Empty groups may stay.
-      if (!grants.isPopulated(pod)) return [];
-      return [{ member: { kind: 'cgroup', path: grants.pathOf(pod) }, reason: error.message, names: [] }];
-    }
+    const refusal = refusalOf(() => grants.remove(pod, home));
+    // Empty groups may stay.
+    return refusal && grants.isPopulated(pod) ? [stuckIn(grants.pathOf(pod), refusal)] : [];
   }
 }
+
+const stuckIn = (path: string, { message }: NumalignError): StuckMember => ({
+  member: { kind: 'cgroup', path },
+  reason: message,
+  names: [],
+});
 
 const SHARED_CPUS = 'containers of a pod that is booked as a whole share CPUs: they cannot be isolated';
 

@@ -82,8 +82,8 @@ export interface ReconcileReport {
   readonly hotplug: readonly Hotplug[];
 }
 
-/** A difference from what should be. */
-export interface Found {
+/** A difference from what should be, and its repair. */
+export interface RepairableDrift {
   readonly kind: DriftKind;
   readonly uid: string | null;
   readonly what: string;
@@ -100,12 +100,12 @@ export interface Found {
 
 export interface Comparison {
   readonly checked: number;
-  readonly found: readonly Found[];
+  readonly drifts: readonly RepairableDrift[];
 }
 
 export function together(comparisons: readonly Comparison[]): Comparison {
   return {
     checked: comparisons.reduce((sum, { checked }) => sum + checked, 0),
-    found: comparisons.flatMap(({ found }) => found),
+    drifts: comparisons.flatMap(({ drifts }) => drifts),
   };
 }

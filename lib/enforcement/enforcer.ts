@@ -1,34 +1,124 @@
-// Enforcer: makes the kernel agree with the record. CPUs that become exclusive are cleared and read
-// back before the commit. CPUs that are given back are opened to others after it. A crash in
-// between leaves the shared pool too small, but never causes an overlap.
+// Enforcer: makes the kernel of this machine agree with the record. CPUs that become exclusive are
+// cleared and read back before the commit. CPUs that are given back are opened to others after it. A
+// crash in between leaves the shared pool too small, but never causes an overlap.
+import { join } from 'node:path';
 import type { Assignments, MachineSettings } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
 import { BY_RECORD, type EnforcementLevel, type EnforcementRequest } from '../account/levels.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { CpuSet } from '../machine/cpu-set.js';
-import type { Cpusets } from './cpusets/cpusets.js';
+import { exclusiveCpus, sharedPool } from '../account/pools.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
+import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
+import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
+import type { Store } from '../state/store.js';
+import { type Cleared, Clearing } from './clearing.js';
+import { compare, levelsNow } from './comparison.js';
 import type { Comparison } from './drift.js';
-import type { StuckMember, UnpinnedThread } from './members/confinement.js';
-import type { SharedMembers } from './members/shared-members.js';
+import { Cpusets } from './layout/cpusets.js';
+import type { PoolCpuset } from './layout/shared-group.js';
+import { transitionOf } from './layout/transition.js';
+import { bindMemory, type FoundCpusets, fitGroups, MachineConfiner } from './machine-confiner.js';
+import type { UnpinnedThread } from './members/confinement.js';
+import { SharedMembers } from './members/shared-members.js';
 
-/** CPUs that are cleared for a state that is about to be committed. */
-export interface Cleared {
-  /** The state, with the level that each new grant has reached. */
-  readonly next: Assignments;
-  /** Why new grants have not reached the level aimed at. */
-  readonly shortfalls: readonly string[];
-  /** Opens what is given back, after the commit. Undefined if nothing is given back. */
-  readonly settle: (() => void) | undefined;
-  /** Call this if the state was not committed. */
-  undo(): void;
-}
+class MachineEnforcer {
+  readonly #confiner: MachineConfiner;
+  readonly #state: () => Assignments | undefined;
+  readonly #isDoubtful: () => boolean;
 
-/** What could not be done. */
-export interface Applied {
-  readonly failed: readonly string[];
-  readonly stuck: readonly StuckMember[];
-}
+  /**
+   * `state` reads the state on record; undefined if it cannot be read. `isDoubtful`: whether this
+   * process is root, and others can write the record.
+   */
+  constructor(confiner: MachineConfiner, state: () => Assignments | undefined, isDoubtful: () => boolean) {
+    this.#confiner = confiner;
+    this.#state = state;
+    this.#isDoubtful = isDoubtful;
+  }
 
-export interface Enforcer {
+  get members(): SharedMembers {
+    return this.#confiner.members;
+  }
+
+  /** Where processes of grants are put; undefined if only masks are used. */
+  cpusetsOf(settings: MachineSettings): Cpusets | undefined {
+    return this.#confiner.cpusetsOf(settings);
+  }
+
+  /**
+   * Whether this process may move the processes of the cgroup that owns a grant. Root may not move
+   * just any process because a record says so that others may have written.
+   */
+  mayMoveOwner({ kind, cgroup }: OwnerRecord): boolean {
+    const isOurs = () => {
+      const settings = this.#state()?.settings;
+      return settings !== undefined && this.cpusetsOf(settings)?.isOurs(cgroup!.path) === true;
+    };
+    return kind !== 'cgroup' || !this.#isDoubtful() || isOurs();
+  }
+
+  /**
+   * The CPUs that this process may use, or that only groups of numalign keep from it. Empty without
+   * such groups.
+   */
+  cpusWithinReach({ settings, pods }: Assignments): CpuSet {
+    return this.cpusetsOf(settings)?.cpusWithinReach(process.pid, pods) ?? CpuSet.EMPTY;
+  }
+
+  /**
+   * Records what the threads of this process that run on no grant have chosen. Call it before
+   * anything changes their masks or their cpuset: afterwards the kernel shows only a part of it.
+   */
+  learnChoices(settings: MachineSettings): void {
+    const { possible, cpus } = this.#confiner.topology();
+    const limit = this.cpusetsOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
+    native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
+  }
+
+  /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
+  join(state: Assignments, onReopen: () => void): void {
+    this.learnChoices(state.settings);
+    this.members.join(() => this.#state()?.pods ?? [], onReopen);
+    this.share(process.pid, state);
+  }
+
+  /**
+   * Moves a registered process to the shared pool, into its cgroup if possible; with `leavesGrants`,
+   * out of the cgroup of a grant too. REQUIRES: the lock. @throws ERR_CGROUP
+   */
+  share(pid: number, state: Assignments, { leavesGrants = false } = {}): void {
+    const cpusets = this.cpusetsOf(state.settings);
+    const pool = cpusets && this.#poolCpuset(state);
+    if (leavesGrants) cpusets?.leaveGrants(pid, pool!);
+    cpusets?.shared.join(pid, pool!);
+  }
+
+  #poolCpuset(state: Assignments): PoolCpuset {
+    const topology = this.#confiner.topology();
+    const pool = sharedPool(state, cpusNow(topology));
+    return { pool, all: topology.cpus, mems: NodeSet.from(topology.numaNodes) };
+  }
+
+  /** Call this as often as {@link join}. */
+  leave(): void {
+    this.members.leave();
+    const state = this.#state();
+    if (state) this.unshare(process.pid, state);
+  }
+
+  /**
+   * Moves a process that is no longer a member back to where {@link share} took it from, if nothing
+   * is exclusive. REQUIRES: the lock.
+   */
+  unshare(pid: number, state: Assignments): void {
+    // Elsewhere it could run on exclusive CPUs.
+    const cpusets = exclusiveCpus(state).isEmpty ? this.cpusetsOf(state.settings) : undefined;
+    cpusets?.shared.leave(pid, cpusets.pathOf(pid) ?? '');
+  }
+
   /**
    * Clears what `next` takes. `unpinned`: threads of this process that have left their grants for
    * it. REQUIRES: the state's lock, and right afterwards the commit of the returned `next`.
@@ -39,68 +129,73 @@ export interface Enforcer {
     before: Assignments,
     next: Assignments,
     request: EnforcementRequest,
-    unpinned?: readonly UnpinnedThread[],
-  ): Promise<Cleared> | Cleared;
+    unpinned: readonly UnpinnedThread[] = [],
+  ): Promise<Cleared> | Cleared {
+    const transition = transitionOf(before, next);
+    if (!transition) return NO_ENFORCER.clear(before, next, request);
+    if (this.cpusetsOf(next.settings)) this.learnChoices(next.settings);
+    const reopen = (state: Assignments) => void this.apply(state, [], true);
+    return new Clearing(this.#confiner, { transition, request, unpinned, reopen }).clear();
+  }
+
   /**
    * Makes the kernel agree with a state. Returns what could not be done, and which members are
    * stuck. `isReopened`: CPUs were given back, and members that cannot be moved from here must be
    * notified. REQUIRES: the lock.
    */
-  apply(state: Assignments, unpinned?: readonly UnpinnedThread[], isReopened?: boolean): Applied;
+  apply(state: Assignments, unpinned: readonly UnpinnedThread[] = [], isReopened = false) {
+    const refusal = refusalOf(() => {
+      const groups = this.#confiner.groupsNow([state]);
+      if (groups) {
+        // The next round of reconciling reports what is refused.
+        bindMemory(groups);
+        fitGroups(groups);
+      }
+      this.#confiner.setPartition([state], unpinned);
+    });
+    const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
+    this.#confiner.restoreChoices(state, false);
+    // Each notified member does the same, so numalign announces only CPUs that were given back.
+    if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
+    return { failed: refusal ? [refusal.message] : [], stuck };
+  }
+
   /**
    * Finds what differs from a state below `cgroupRoot` and among the shared members. Needs no lock
    * and changes nothing. `isGivenUp`: true for keys of what will not be repaired.
    * @throws ERR_CGROUP
    */
-  compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison;
+  compare(state: Assignments, isGivenUp: (key: string) => boolean): Comparison {
+    const share = (pid: number) => this.share(pid, state);
+    return compare({ confiner: this.#confiner, state, isGivenUp, share });
+  }
+
   /**
    * The level at which the CPUs of a grant are kept from others now, if its partition is valid:
    * `recorded` if its groups lack some, or the group of another grant has some.
    */
-  levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel;
-  /** Where processes of grants are put; undefined if only masks are used. */
-  cpusetsOf(settings: MachineSettings): Cpusets | undefined;
-  /**
-   * Whether this process may move the processes of the cgroup that owns a grant. Root may not move
-   * just any process because a record says so that others may have written.
-   */
-  mayMoveOwner(owner: OwnerRecord): boolean;
+  levelsNow(state: Assignments): (pod: PodAssignment) => EnforcementLevel {
+    return levelsNow(this.#confiner, state);
+  }
+}
+
+/** What enforces grants on a machine. */
+export type Enforcer = Pick<MachineEnforcer, Exclude<keyof MachineEnforcer, 'members'>> & {
+  /** Undefined for a simulated machine. */
   readonly members: SharedMembers | undefined;
-  /**
-   * Records what the threads of this process that run on no grant have chosen. Call it before
-   * anything changes their masks or their cpuset: afterwards the kernel shows only a part of it.
-   */
-  learnChoices(settings: MachineSettings): void;
-  /**
-   * The CPUs that this process may use, or that only groups of numalign keep from it. Empty without
-   * such groups.
-   */
-  cpusWithinReach(state: Assignments): CpuSet;
-  /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
-  join(state: Assignments, onReopen: () => void): void;
-  /** Call this as often as {@link join}. */
-  leave(): void;
-  /**
-   * Moves a registered process to the shared pool, into its cgroup if possible. REQUIRES: the lock.
-   */
-  share(pid: number, state: Assignments): void;
-  /**
-   * Like {@link share}, but out of the cgroup of a grant too. REQUIRES: the lock. @throws
-   * ERR_CGROUP
-   */
-  shareAnyway(pid: number, state: Assignments): void;
-  /**
-   * Moves a process that is no longer a member back to where {@link share} took it from, if nothing
-   * is exclusive. REQUIRES: the lock.
-   */
-  unshare(pid: number, state: Assignments): void;
+};
+
+/** The machine that grants are enforced on. */
+export interface Machine {
+  readonly enforcer: Enforcer;
+  readonly topology: Topology;
 }
 
 /** The enforcer of a simulated machine. */
 export const NO_ENFORCER: Enforcer = {
   clear: (_, next) => ({ next, shortfalls: [], settle: undefined, undo: () => {} }),
   apply: () => ({ failed: [], stuck: [] }),
-  compare: () => ({ checked: 0, found: [] }),
+  compare: () => ({ checked: 0, drifts: [] }),
   levelsNow: () => () => BY_RECORD,
   cpusetsOf: () => undefined,
   mayMoveOwner: () => true,
@@ -110,6 +205,32 @@ export const NO_ENFORCER: Enforcer = {
   join: () => {},
   leave: () => {},
   share: () => {},
-  shareAnyway: () => {},
   unshare: () => {},
 };
+
+/**
+ * The enforcer of this machine, as far as this process may enforce anything. `given`: its own option
+ * `cgroupRoot`.
+ */
+export function enforcerOf(
+  topology: () => Topology,
+  store: Store,
+  given: string | null | undefined,
+): Enforcer {
+  const members = SharedMembers.of(store);
+  if (!members) return NO_ENFORCER;
+  const state = () => unlessRefused(() => store.read()?.assignments);
+  const find = (cgroupRoot: string): FoundCpusets => {
+    try {
+      const refusal = store.rootChoice?.refusal(cgroupRoot, given);
+      if (refusal) return `${refusal.why}: ${refusal.advice}`;
+      const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
+      return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
+    } catch (error) {
+      if (error instanceof NumalignError) return error.message;
+      throw error;
+    }
+  };
+  const isDoubtful = () => store.rootChoice?.counts === true;
+  return new MachineEnforcer(new MachineConfiner(topology, members, find), state, isDoubtful);
+}

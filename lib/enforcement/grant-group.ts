@@ -11,11 +11,10 @@ import { unlessEnded } from '../cgroups/files/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import { moveProcess, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { Topology } from '../machine/topology.js';
-import { choices } from './choices.js';
-import type { Cpusets } from './cpusets/cpusets.js';
-import type { Enforcer } from './enforcer.js';
+import { keepChoices, keepOwnChoice } from './choices.js';
+import type { Machine } from './enforcer.js';
 import { GroupMemory } from './group-memory.js';
+import type { Cpusets } from './layout/cpusets.js';
 import { containerOrAll } from './layout/layout.js';
 import { childrenOf } from './members/descent.js';
 
@@ -23,13 +22,7 @@ const A_GRANT_BY_MASKS = `a grant with the option enforcement: '${BY_MASKS}'`;
 
 // Where this process was before its threads entered a grant's group, by the path of that group.
 const newHomes = () => new Map<string, string>();
-
 const homes = () => ENVIRONMENT.of(newHomes);
-
-export interface Machine {
-  readonly enforcer: Enforcer;
-  readonly topology: Topology;
-}
 
 export class GrantGroup {
   readonly #machine: Machine;
@@ -71,28 +64,28 @@ export class GrantGroup {
    * @throws ERR_CGROUP
    */
   make(): CpusetGroup {
-    const { topology } = this.#machine;
-    const mems = NodeSet.from(topology.numaNodes);
-    const group = this.#cpusets.grants.make(this.#pod, this.container, topology.cpus, mems);
+    const { cpus, numaNodes } = this.#machine.topology;
+    const mems = NodeSet.from(numaNodes);
+    const group = this.#cpusets.grants.make(this.#pod, this.container, cpus, mems);
     this.memory.bind();
     return group;
   }
 
   /** Whether this process, or one of its threads, is in the group. */
   isInside(tid?: number): boolean {
-    return this.#cpusets.hierarchy.groupOf(process.pid, tid).path === this.#handle.path;
+    return this.#cpusets.hierarchy.folderOf(process.pid, tid) === this.#handle.path;
   }
 
   /**
    * Moves threads of this process into the group, except those that end meanwhile. Returns true if
    * this moves the whole process, with threads that are just being created. Pin them then, or call
-   * {@link choices.restore}.
+   * native.restoreMasks().
    * @throws ERR_CGROUP; ERR_ENFORCEMENT for single threads with cgroup v2, which only moves whole
    *   processes
    */
   enter(all: readonly Threads[]): boolean {
     // All masks, before the first move changes one.
-    return choices.keep(() => {
+    return keepChoices(() => {
       let isWhole = false;
       for (const threads of all) unlessEnded(() => (isWhole = this.#enter(threads) || isWhole));
       return isWhole;
@@ -103,14 +96,14 @@ export class GrantGroup {
     const { hierarchy } = this.#cpusets;
     const group = this.make();
     if (threads === 'process') {
-      this.#remember(hierarchy.groupOf(process.pid).path);
+      this.#remember(hierarchy.folderOf(process.pid));
       group.attach(process.pid);
       return true;
     }
     const tid = threads === 'current' ? native.threadId() : threads;
     if (hierarchy.version === 1) {
       if (this.isInside(tid)) return false;
-      this.#remember(hierarchy.groupOf(process.pid, tid).path);
+      this.#remember(hierarchy.folderOf(process.pid, tid));
       group.attachThread(tid);
     } else if (!this.isInside()) this.#refuseThread();
     return false;
@@ -161,12 +154,12 @@ export class GrantGroup {
    */
   enterToStart(): () => void {
     const { hierarchy } = this.#cpusets;
-    if (this.isInside(native.threadId())) return () => {};
+    const tid = native.threadId();
+    if (this.isInside(tid)) return () => {};
     this.checkStart();
     // A new thread or process is in the group of the thread that starts it.
-    const tid = native.threadId();
-    const home = hierarchy.groupOf(process.pid, tid).path;
-    const restore = choices.keepOwn(this.#all);
+    const home = hierarchy.folderOf(process.pid, tid);
+    const restore = keepOwnChoice(this.#all);
     this.make().attachThread(tid);
     return () => restore(() => hierarchy.moveThread(tid, home));
   }
@@ -195,7 +188,7 @@ export class GrantGroup {
     const { hierarchy } = this.#cpusets;
     for (const child of childrenOf(pid)) {
       unlessEnded(() => {
-        if (hierarchy.groupOf(child).path !== group.path) this.#attach(group, child);
+        if (hierarchy.folderOf(child) !== group.path) this.#attach(group, child);
       });
     }
   }
@@ -219,7 +212,7 @@ export class GrantGroup {
     const group = this.#handle;
     const { hierarchy } = this.#cpusets;
     const inside = new Set(group.exists() ? group.threads() : []);
-    const isElsewhere = (tid: number) => hierarchy.groupOf(process.pid, tid).path !== group.path;
+    const isElsewhere = (tid: number) => hierarchy.folderOf(process.pid, tid) !== group.path;
     return tids.filter((tid) => !inside.has(tid) && unlessRefused(() => isElsewhere(tid), false));
   }
 
@@ -243,7 +236,7 @@ export class GrantGroup {
   leave(pool: CpuSet): CpuSet | undefined {
     if (!this.isInUse) return undefined;
     const origin = homes().get(this.path);
-    const home = choices.keep(() => {
+    const home = keepChoices(() => {
       const reached = this.#moveTo(origin, (path) => this.#handle.moveBack(process.pid, path));
       this.memory.free();
       return reached;
@@ -266,7 +259,7 @@ export class GrantGroup {
    */
   leaveThreads(tids: readonly number[], pool: CpuSet): CpuSet {
     const { hierarchy } = this.#cpusets;
-    const groupOf = (tid: number) => unlessRefused(() => hierarchy.groupOf(process.pid, tid).path, '');
+    const groupOf = (tid: number) => unlessRefused(() => hierarchy.folderOf(process.pid, tid), '');
     // A thread that was started on a grant has no earlier group.
     const isOfGrant = (path: string) => path === this.path || homes().has(path);
     const inside = tids.filter((tid) => isOfGrant(groupOf(tid)));
@@ -275,7 +268,7 @@ export class GrantGroup {
       for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, path));
     };
     const origin = homes().get(groupOf(inside[0]!));
-    const home = choices.keep(() => this.#moveTo(origin, move));
+    const home = keepChoices(() => this.#moveTo(origin, move));
     return this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 

@@ -4,13 +4,12 @@ import { unlessRefused } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import type { NodeSet } from '../machine/cpu-set.js';
-import type { Cpusets } from './cpusets/cpusets.js';
+import type { Cpusets } from './layout/cpusets.js';
 import { memoryNodesOf } from './layout/layout.js';
-import { refusalOf } from './memory-binding.js';
+import { whyUnbound } from './memory-binding.js';
 
 // The paths of groups for which this process has asked for strict memory.
 const newStrictGroups = () => new Set<string>();
-
 const strictGroups = () => ENVIRONMENT.of(newStrictGroups);
 
 export class GroupMemory {
@@ -37,7 +36,7 @@ export class GroupMemory {
    */
   bind(): string | undefined {
     const group = this.#group;
-    return refusalOf(() => {
+    return whyUnbound(() => {
       const nodes = this.#cpusets.grants.boundNodes(this.#pod, this.#container);
       if (!nodes.isEmpty && !group.mems().equals(nodes)) group.setMems(nodes);
     });

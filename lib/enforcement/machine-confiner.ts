@@ -8,45 +8,37 @@ import { cpusOf } from '../account/pod-holdings.js';
 import { podListChanges, podsAfter, podsBefore, podsOfBoth } from '../account/pod-list-changes.js';
 import { exclusiveCpus, sharedPool } from '../account/pools.js';
 import { unlessRefused } from '../base/errors.js';
-import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
+import { native } from '../base/native.js';
 import { isLinuxFrom } from '../cgroups/files/linux-version.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
-import { choices } from './choices.js';
-import type { Cpusets } from './cpusets/cpusets.js';
-import { cpusetOf, cpusOutsideGrants, isHeldInPool } from './cpusets/reach.js';
+import type { Cpusets } from './layout/cpusets.js';
 import {
   groupDifferences,
   memoryDifferences,
   partitionDifferences,
   poolDifferences,
 } from './layout/differences.js';
-import { type GrantFacts, readGrants, readPartition, readPools } from './layout/facts.js';
-import { type LayoutGroup, layoutOf, podsInPartition } from './layout/layout.js';
+import { readGrants, readPartition, readPools } from './layout/facts.js';
+import { layoutOf, podsInPartition } from './layout/layout.js';
 import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
-import type { Confinement, StuckMember, UnpinnedThread } from './members/confinement.js';
+import type { Confined, Confinement, UnpinnedThread } from './members/confinement.js';
+import type { Registered } from './members/member-entry.js';
 import type { MemberChoices } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
-import type { PresentMembers, SharedMembers } from './members/shared-members.js';
-import { type BindingOutcomes, refusalOf } from './memory-binding.js';
+import type { SharedMembers } from './members/shared-members.js';
+import { type BindingOutcomes, whyUnbound } from './memory-binding.js';
 
-/** Where members stand relative to a state. */
-export interface Standing extends Confinement {
-  readonly stuck: readonly StuckMember[];
-  readonly refused: readonly StuckMember[];
-  /** The number of processes that only masks keep off. */
-  readonly byMask: number;
+/** A confinement, and what became of the members. */
+export interface ConfinedMembers extends Confinement, Confined {
+  /** Their number. */
   readonly members: number;
 }
 
 /** Groups of grants, and their CPUs and nodes. */
-export interface GroupsNow {
-  readonly hierarchy: CpusetHierarchy;
-  readonly groups: readonly LayoutGroup[];
-  readonly facts: GrantFacts;
-}
+type GroupsNow = NonNullable<ReturnType<MachineConfiner['groupsNow']>>;
 
 /** Gives groups of grants their CPUs. REQUIRES: the state's lock. @throws ERR_CGROUP */
 export function fitGroups({ hierarchy, groups, facts }: GroupsNow): void {
@@ -62,7 +54,7 @@ export function bindMemory({ hierarchy, groups, facts }: GroupsNow): BindingOutc
   for (const difference of memoryDifferences(groups, facts)) {
     const { pod, container } = difference;
     const refusals = outcomes.get(pod.uid) ?? new Map<string, string | null>();
-    outcomes.set(pod.uid, refusals.set(container, refusalOf(() => mend(hierarchy, [difference])) ?? null));
+    outcomes.set(pod.uid, refusals.set(container, whyUnbound(() => mend(hierarchy, [difference])) ?? null));
   }
   return outcomes;
 }
@@ -129,7 +121,7 @@ export class MachineConfiner {
     states: readonly Assignments[],
     concerns: (pod: PodAssignment) => boolean = () => true,
     isWhole = false,
-  ): GroupsNow | undefined {
+  ) {
     const groups = layoutOf(states).groups.filter(({ pod }) => concerns(pod));
     const hierarchy = this.cpusetsOf(states.at(-1)!.settings)?.hierarchy;
     if (!hierarchy || groups.length === 0) return undefined;
@@ -139,13 +131,14 @@ export class MachineConfiner {
   // Reads them before the kernel resets the masks.
   #choicesOf(
     cpusets: Cpusets,
-    present: PresentMembers,
+    present: readonly Registered[],
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
   ): MemberChoices {
     const pods = podsOfBoth(states[0]!.pods, states.at(-1)!.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
-    return this.members.learnChoices(present, { pods, unpinned }, (pid) => cpusetOf(cpusets, pid), ordinary);
+    const cpusetOf = (pid: number) => cpusets.cpusOf(pid);
+    return this.members.learnChoices(present, { pods, unpinned, cpusetOf }, ordinary);
   }
 
   /**
@@ -155,13 +148,13 @@ export class MachineConfiner {
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
     onMoved?: Confinement['onMoved'],
-  ): Standing {
+  ): ConfinedMembers {
     const { members } = this;
     const cpusets = this.cpusetsOf(states[0]!.settings);
     const confinement = { ...this.confinement(states, unpinned), onMoved };
     const { pool, pods } = confinement;
     const present = members.present();
-    const list = present.registered.map(({ entry }) => memberOf(entry));
+    const list = present.map(({ entry }) => memberOf(entry));
     const isPartition = cpusets?.isPartition === true;
     // If the shared pool's cgroups cannot be read or changed, only masks are used.
     const differences =
@@ -198,7 +191,6 @@ export class MachineConfiner {
     const exclusive = states.map(openCpus).reduce((a, b) => a.union(b));
     const { possible, cpus } = this.topology();
     const cpusets = this.cpusetsOf(last.settings);
-    const cpusetOfProcess = (pid: number) => cpusets && cpusetOf(cpusets, pid);
     return {
       taken: exclusive,
       pool,
@@ -208,7 +200,7 @@ export class MachineConfiner {
       rightfulCpus,
       held: last.pods,
       unpinned,
-      cpusetOf: cpusetOfProcess,
+      cpusetOf: (pid) => cpusets?.cpusOf(pid),
     };
   }
 
@@ -218,9 +210,8 @@ export class MachineConfiner {
    */
   restoreChoices(state: Assignments, dryRun: boolean): number {
     const cpusets = this.cpusetsOf(state.settings);
-    if (!cpusets || !isHeldInPool(cpusets, process.pid)) return 0;
-    const limit = cpusOutsideGrants(cpusets, process.pid);
-    return limit ? choices.restoreLate(limit, dryRun) : 0;
+    const limit = cpusets?.holdsInPool(process.pid) ? cpusets.cpusOutsideGrants(process.pid) : undefined;
+    return limit ? native.settleChoices(limit.words, dryRun) : 0;
   }
 }
 
@@ -238,7 +229,7 @@ export function differentPools(cpusets: Cpusets, pool: CpuSet, members: readonly
 }
 
 /** What decides a level. */
-type LevelFacts = Pick<Standing, 'byMask' | 'members'> & { readonly stuck: readonly unknown[] };
+type LevelFacts = Pick<ConfinedMembers, 'byMask' | 'members'> & { readonly stuck: readonly unknown[] };
 
 /** The level at which these members are kept off, without a partition. */
 export function levelOf({ stuck, byMask, members }: LevelFacts): EnforcementLevel {

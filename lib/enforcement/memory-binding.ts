@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryRefusals, PodAssignment } from '../account/pod-assignment.js';
 import { replacePod } from '../account/pod-changes.js';
-import { NumalignError } from '../base/errors.js';
+import { type NumalignError, refusalOf } from '../base/errors.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
 import { type MemoryNodes, readMemoryNodes } from '../cgroups/files/memory-nodes.js';
 import type { NodeSet } from '../machine/cpu-set.js';
@@ -53,8 +53,12 @@ export function memoryBinding(pod: PodAssignment, container: string): MemoryBind
   const found = cgroup === null ? undefined : unlessHidden(() => readMemoryNodes(cgroup));
   const applied = found?.effective.equals(nodes) ?? false;
   return Object.freeze({
-    ...{ container: container === ALL_CONTAINERS ? null : container, cgroup, wanted: nodes },
-    ...{ nodes: found?.effective ?? null, applied, migrates: found?.migrates ?? null },
+    container: container === ALL_CONTAINERS ? null : container,
+    cgroup,
+    wanted: nodes,
+    nodes: found?.effective ?? null,
+    applied,
+    migrates: found?.migrates ?? null,
     reason: applied ? null : whyNot(pod, container, cgroup, found),
   });
 }
@@ -95,15 +99,10 @@ function unlessHidden<T>(look: () => T): T | undefined {
   }
 }
 
-/** The name of the refusal if a group cannot have memory nodes; undefined if it can. */
-export function refusalOf(bind: () => void): string | undefined {
-  try {
-    bind();
-    return undefined;
-  } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-    return refusalName(error);
-  }
+/** Why a group cannot have memory nodes, in a word; undefined if it can. */
+export function whyUnbound(bind: () => void): string | undefined {
+  const refusal = refusalOf(bind);
+  return refusal && refusalName(refusal);
 }
 
 /** The errno's name, or the reason of an ERR_CGROUP. */

@@ -10,18 +10,11 @@ import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { moveProcess } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
-import type { Topology } from '../machine/topology.js';
 import { isCgroupHere } from '../processes/cgroup-owner.js';
-import type { Enforcer } from './enforcer.js';
+import type { Enforcer, Machine } from './enforcer.js';
 import { childrenOf } from './members/descent.js';
 import { processesIn } from './members/member-processes.js';
 import { survivorsOf } from './members/survivors.js';
-
-/** The machine that a move happens on. */
-export interface MoveSite {
-  readonly topology: Topology;
-  readonly enforcer: Enforcer;
-}
 
 interface Tenant {
   readonly pid: number;
@@ -75,7 +68,7 @@ interface Relocation {
  * @throws ERR_SYSCALL if one cannot move; ERR_ENFORCEMENT if those of the owner's cgroup must not
  */
 export function relocate(
-  { enforcer }: Pick<MoveSite, 'enforcer'>,
+  { enforcer }: Pick<Machine, 'enforcer'>,
   pod: PodAssignment,
   { from, to, children = [] }: Relocation,
 ): void {
@@ -94,18 +87,18 @@ export function relocate(
  * Calls a move off. Moves everything on the grant to where its containers are, before the other
  * CPUs of the move are given to others. REQUIRES: the state's lock.
  */
-export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void {
-  if (site.topology.isSimulated) return;
+export function recall(machine: Machine, state: Assignments, pod: MovingPod): void {
+  if (machine.topology.isSimulated) return;
   for (const { part, cpus } of threadShares(pod)) native.followGrant(pod.uid, part, cpus.words);
-  site.enforcer.apply(state);
+  machine.enforcer.apply(state);
   const { cpus, held } = pod.upcoming;
   // The next round of reconciling reports what cannot leave.
-  unlessRefused(() => relocate(site, pod, { from: cpus.union(held), to: pod }));
+  unlessRefused(() => relocate(machine, pod, { from: cpus.union(held), to: pod }));
 }
 
 /** The pids of the other processes on a grant. */
 export const tenantPids = (
-  { enforcer }: Pick<MoveSite, 'enforcer'>,
+  { enforcer }: Pick<Machine, 'enforcer'>,
   pod: PodAssignment,
   children: readonly number[],
 ): readonly number[] => tenantsOf(enforcer, pod, children).map(({ pid }) => pid);

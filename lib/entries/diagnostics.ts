@@ -36,7 +36,7 @@ export type { AuditOptions } from '../audit/audit-options.js';
 export type { CpuCounters, ThreadCounters, ThrottlingCounters } from '../audit/counters.js';
 export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
-export type { Throttling } from '../cgroups/groups/cpuset-group.js';
+export type { Throttling } from '../cgroups/files/cpu-stat.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
 export type { DeviceEntry } from '../decision/devices/device-tables.js';
 export type {
@@ -85,7 +85,7 @@ export type {
   SettingsStatus,
   StateStatus,
 } from '../status/status.js';
-export type { MemoryPolicyMode } from '../threads/memory-mode.js';
+export type { MemoryPolicyMode } from '../threads/memory.js';
 export { type MemoryPlacement, memoryPlacement } from '../threads/memory-placement.js';
 export { type PoolProbe, probePool } from '../threads/pool.js';
 export { scheduling, type ThreadScheduling } from '../threads/scheduling.js';

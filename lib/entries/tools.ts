@@ -19,7 +19,6 @@ export { cpusNamed, nodesNamed } from '../base/text/cpus-named.js';
 export { printable } from '../base/text/printable.js';
 export { parseProcStat } from '../base/text/proc-stat.js';
 export { quoted, shellWord } from '../base/text/shell-word.js';
-export { checkWritable } from '../base/writable.js';
 export { findHierarchy, type Hierarchy, neededHierarchy } from '../cgroups/files/hierarchies.js';
 export { cgroupFolder, ownLimits } from '../cgroups/limits.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
@@ -39,6 +38,7 @@ export {
 } from '../input/pods/workload.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
+export { checkWritable } from '../state/folder/writable.js';
 
 // Functions, not exports of the other modules: what they need is loaded when they are called.
 

@@ -53,7 +53,7 @@ export function parseResize(options: ResizeOptions): ResizeRequest {
   return Object.freeze({
     cpu: cpu === undefined ? undefined : parseCpuCount(cpu, 'cpu'),
     memory: memory === undefined ? undefined : parseRequests({ memory }, 'resize', invalidOption).memory,
-    noticeMs: option.within(noticeMs, 'noticeMs', 0, MOST_NOTICE_MS, 'a number of milliseconds'),
+    noticeMs: option.within(noticeMs, 'noticeMs', MOST_NOTICE_MS, 'a number of milliseconds'),
     signal: checkSignal(signal),
   });
 }

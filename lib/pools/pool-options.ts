@@ -1,5 +1,5 @@
 // The size of a Worker pool, as options of the packages that make pools.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import type { GrantedThreads } from '../threads/granted-threads.js';
 import { parsePlace } from '../threads/placement.js';
 import type { PlaceWorkersOptions } from './worker-placement.js';
@@ -32,7 +32,7 @@ export function poolOptions<Package extends keyof PoolOptions>(
 
 /** @throws ERR_INVALID_OPTION */
 export function checkPoolPlace(options: PoolPlace): PoolPlace {
-  return checkOptions(options, ['cpus', 'part'], 'poolOptions') as PoolPlace;
+  return checkNames(options, ['cpus', 'part'], 'poolOptions');
 }
 
 /** The options for a pool of `size` Workers. @throws ERR_INVALID_OPTION */

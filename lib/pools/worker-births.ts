@@ -11,25 +11,25 @@ const KEY = 'numalign.birth';
 const CHANNEL = 'worker_threads';
 
 /** Is notified of births. It must not throw: `new Worker` would throw that error. */
-export interface Witness {
-  /** Whether the witness ignores births now. If this is final, it ends its watch. */
+export interface BirthListener {
+  /** Whether the listener ignores births now. If this is final, it ends its watch. */
   isOver(): boolean;
   /**
    * A Worker's thread is about to start. The returned function is called after the start, without a
    * Worker if that failed.
    */
   expect(): Delivery;
-  /** A Worker has started without {@link Witness.expect}. */
+  /** A Worker has started without {@link BirthListener.expect}. */
   miss(worker: Worker): void;
 }
 
 export type Delivery = (worker: Worker | undefined) => void;
 
-// The latest witness of this environment sees the births.
-const witnesses: Witness[] = [];
+// The latest listener of this environment sees the births.
+const listeners: BirthListener[] = [];
 let delivery: Delivery | undefined;
 
-const currentWitness = () => [...witnesses].findLast((witness) => !witness.isOver());
+const currentListener = () => [...listeners].findLast((listener) => !listener.isOver());
 
 function deliver(worker: Worker | undefined): void {
   const ready = delivery;
@@ -41,7 +41,7 @@ function expectWorker(): null {
   // A birth on a grant takes care of itself.
   if (isBirthOpen()) return null;
   deliver(undefined);
-  const ready = currentWitness()?.expect();
+  const ready = currentListener()?.expect();
   delivery = ready;
   // A constructor that fails publishes nothing.
   process.nextTick(() => {
@@ -54,12 +54,12 @@ function publish(message: unknown): void {
   const { worker } = message as { worker: Worker };
   if (isBirthOpen()) return;
   if (delivery) deliver(worker);
-  else currentWitness()?.miss(worker);
+  else currentListener()?.miss(worker);
 }
 
 /** Watches births until {@link unwatchBirths}. */
-export function watchBirths(witness: Witness): void {
-  if (witnesses.push(witness) > 1) return;
+export function watchBirths(listener: BirthListener): void {
+  if (listeners.push(listener) > 1) return;
   setEnvironmentData(KEY, {
     get thread() {
       return expectWorker();
@@ -68,14 +68,14 @@ export function watchBirths(witness: Witness): void {
   subscribe(CHANNEL, publish);
 }
 
-export const isWatching = (witness: Witness) => witnesses.includes(witness);
+export const isWatching = (listener: BirthListener) => listeners.includes(listener);
 
-/** Does nothing if the witness does not watch. */
-export function unwatchBirths(witness: Witness): void {
-  const at = witnesses.indexOf(witness);
+/** Does nothing if the listener does not watch. */
+export function unwatchBirths(listener: BirthListener): void {
+  const at = listeners.indexOf(listener);
   if (at === -1) return;
-  witnesses.splice(at, 1);
-  if (witnesses.length > 0) return;
+  listeners.splice(at, 1);
+  if (listeners.length > 0) return;
   setEnvironmentData(KEY);
   unsubscribe(CHANNEL, publish);
 }

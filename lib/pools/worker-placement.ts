@@ -1,8 +1,8 @@
 // WorkerPlacement: places all Workers of this thread on a grant as they are born, whichever package
 // constructs them.
 import type { Worker } from 'node:worker_threads';
-import { checkOptions } from '../base/check-options.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { checkNames } from '../base/check-options.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { checkSignal } from '../input/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
@@ -10,9 +10,15 @@ import { CpuSet } from '../machine/cpu-set.js';
 import { openTrial } from '../threads/birth.js';
 import { type GrantedThreads, inGroup, type ThreadPlace } from '../threads/granted-threads.js';
 import { checkPlace, parsePlace } from '../threads/placement.js';
-import { adoptWorker, type Cradle, cradleOf } from '../threads/worker.js';
+import { adoptWorker, type WorkerStart, workerStartOn } from '../threads/worker.js';
 import { successorOn } from './balance.js';
-import { type Delivery, isWatching, unwatchBirths, type Witness, watchBirths } from './worker-births.js';
+import {
+  type BirthListener,
+  type Delivery,
+  isWatching,
+  unwatchBirths,
+  watchBirths,
+} from './worker-births.js';
 
 /** The options of {@link Grant.placeWorkers}. */
 export interface PlaceWorkersOptions {
@@ -58,18 +64,12 @@ export interface WorkerBirth {
   readonly reason: string | null;
 }
 
-type Mutable = { -readonly [Key in keyof WorkerBirth]: WorkerBirth[Key] };
-
 /**
  * Checks what does not depend on the grant. @throws ERR_INVALID_OPTION, the reason of an aborted
  * `signal`
  */
 export function checkPlaceWorkers(options: PlaceWorkersOptions) {
-  const { signal, ...place } = checkOptions(
-    options,
-    ['cpus', 'part', 'oneToOne', 'signal'],
-    'placeWorkers',
-  ) as PlaceWorkersOptions;
+  const { signal, ...place } = checkNames(options, ['cpus', 'part', 'oneToOne', 'signal'], 'placeWorkers');
   checkPlace('placeWorkers', place);
   const stopSignal = checkSignal(signal);
   stopSignal?.throwIfAborted();
@@ -83,11 +83,11 @@ export class WorkerPlacement implements Disposable {
   readonly #noteRunning: () => void;
   readonly #isEnding: () => boolean;
   // In the order of their births.
-  readonly #alive = new Map<Worker, Mutable>();
-  readonly #births = new WeakMap<Worker, Mutable>();
+  readonly #alive = new Set<Worker>();
+  readonly #births = new WeakMap<Worker, WorkerBirth>();
   // Threads without a Worker whose birth was seen.
   #strangers: Set<number>;
-  readonly #witness: Witness = {
+  readonly #listener: BirthListener = {
     isOver: () => this.#isOver(),
     expect: () => this.#expect(),
     miss: (worker) => this.#orElse(worker, () => this.#place(worker)),
@@ -116,7 +116,7 @@ export class WorkerPlacement implements Disposable {
     this.#isEnding = isEnding;
     this.#strangers = tidsNow();
     this.#signal = stopSignal;
-    watchBirths(this.#witness);
+    watchBirths(this.#listener);
     stopSignal?.addEventListener('abort', this.#abort);
   }
 
@@ -138,12 +138,12 @@ export class WorkerPlacement implements Disposable {
 
   /** Whether new Workers are placed. */
   get isActive(): boolean {
-    return isWatching(this.#witness) && !this.#hasEnded;
+    return isWatching(this.#listener) && !this.#hasEnded;
   }
 
   /** The living Workers that it has seen, in the order of their births. */
   get workers(): readonly WorkerBirth[] {
-    return [...this.#alive.values()].map(withCpusNow);
+    return [...this.#alive].map((worker) => withCpusNow(this.#births.get(worker)!));
   }
 
   /**
@@ -151,15 +151,13 @@ export class WorkerPlacement implements Disposable {
    * {@link Grant.worker}.
    */
   of(worker: Worker): WorkerBirth | undefined {
-    const living = this.#alive.get(worker);
-    if (living) return withCpusNow(living);
     const birth = this.#births.get(worker);
-    return birth && Object.freeze({ ...birth });
+    return birth && (this.#alive.has(worker) ? withCpusNow(birth) : Object.freeze({ ...birth }));
   }
 
   /** Stops placing new Workers. Placed Workers stay where they are. */
   stop(): void {
-    unwatchBirths(this.#witness);
+    unwatchBirths(this.#listener);
     this.#signal?.removeEventListener('abort', this.#abort);
   }
 
@@ -169,11 +167,11 @@ export class WorkerPlacement implements Disposable {
   }
 
   #expect(): Delivery {
-    let cradle: Cradle;
+    let start: WorkerStart;
     let close: () => number;
     try {
-      cradle = this.#cradle();
-      close = openTrial(cradle.target, cradle.cpus);
+      start = this.#nextStart();
+      close = openTrial(start.target, start.cpus);
     } catch (error) {
       const raise = () => {
         throw error;
@@ -181,19 +179,19 @@ export class WorkerPlacement implements Disposable {
       return (worker) => worker && this.#orElse(worker, raise);
     }
     return (worker) => {
-      if (worker) this.#orElse(worker, () => this.#adopt(worker, cradle, close()));
+      if (worker) this.#orElse(worker, () => this.#adopt(worker, start, close()));
       else unlessRefused(close);
     };
   }
 
-  #adopt(worker: Worker, cradle: Cradle, tid: number): void {
-    const { cpus } = cradle;
+  #adopt(worker: Worker, start: WorkerStart, tid: number): void {
+    const { cpus } = start;
     // Only a thread that started after the mask was set has certainly inherited it.
     if (tid === 0 && this.#newcomers().every((thread) => !thread.cpus.isSubsetOf(cpus))) {
       this.#place(worker);
       return;
     }
-    adoptWorker(cradle, worker, tid);
+    adoptWorker(start, worker, tid);
     this.#note({ worker, tid: tid || null, cpus, when: 'atBirth', reason: null });
   }
 
@@ -206,58 +204,55 @@ export class WorkerPlacement implements Disposable {
       const reason = thread
         ? `${newcomers.length} threads may belong to it, since others started at the same time`
         : 'its thread has already ended';
-      this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
+      this.#noteUnplaced(worker, reason);
       return;
     }
     const { tid } = thread;
-    const cradle = this.#cradle();
-    this.#move(tid, cradle);
-    adoptWorker(cradle, worker, tid);
-    this.#note({ worker, tid, cpus: cradle.cpus, when: 'afterBirth', reason: null });
+    const start = this.#nextStart();
+    this.#move(tid, start);
+    adoptWorker(start, worker, tid);
+    this.#note({ worker, tid, cpus: start.cpus, when: 'afterBirth', reason: null });
   }
 
-  #move(tid: number, { target, cpus }: Cradle): void {
+  #move(tid: number, { target, cpus }: WorkerStart): void {
     const { grant, part, owner } = target;
     inGroup(target, [tid], false, () => pinFor(cpus, tid, { grant, part, owner, replace: false }));
   }
 
   // Threads that may belong to a Worker whose birth was not seen.
   #newcomers(): { tid: number; cpus: CpuSet }[] {
-    const tids = new Set([...this.#alive.values()].map(({ tid }) => tid));
+    const tids = new Set([...this.#alive].map((worker) => this.#births.get(worker)!.tid));
     return native
       .threads()
       .filter(({ tid, role }) => !this.#strangers.has(tid) && !tids.has(tid) && isUnnamed(role))
       .map(({ tid, cpus }) => ({ tid, cpus: new CpuSet(cpus) }));
   }
 
-  #cradle(): Cradle {
+  #nextStart(): WorkerStart {
     const grant = this.#grant();
-    return cradleOf(grant, this.#placeOn(grant));
+    return workerStartOn(grant, this.#placeOn(grant));
   }
 
   // The grant may have other CPUs by now.
   #placeOn(grant: GrantedThreads): ThreadPlace {
-    const { cpus, ...rest } = this.#options;
-    const option =
-      cpus === undefined
-        ? undefined
-        : unlessRefused(() => parsePlace(grant, 'placeWorkers', { ...rest, cpus }));
+    const { cpus: _, ...rest } = this.#options;
+    const option = unlessRefused(() => parsePlace(grant, 'placeWorkers', this.#options));
     return option ?? parsePlace(grant, 'placeWorkers', rest);
   }
 
   // `new Worker` must not fail because a place is refused: the Worker stays where it was born.
   #orElse(worker: Worker, action: () => void): void {
-    try {
-      action();
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason: error.message });
-    }
+    const refusal = refusalOf(action);
+    if (refusal) this.#noteUnplaced(worker, refusal.message);
   }
 
-  #note(birth: Mutable): void {
+  #noteUnplaced(worker: Worker, reason: string): void {
+    this.#note({ worker, tid: null, cpus: CpuSet.EMPTY, when: 'never', reason });
+  }
+
+  #note(birth: WorkerBirth): void {
     const { worker } = birth;
-    this.#alive.set(worker, birth);
+    this.#alive.add(worker);
     this.#births.set(worker, birth);
     worker.once('exit', () => this.#end(worker));
     if (birth.when !== 'never') unlessRefused(this.#noteRunning);
@@ -271,10 +266,8 @@ export class WorkerPlacement implements Disposable {
     // The kernel may reuse the id for the next thread.
     if (tid !== null) this.#strangers.delete(tid);
     if (cpus.size !== 1) return;
-    const successor = successorOn(
-      cpus.first!,
-      this.workers.filter(({ tid }) => tid !== null),
-    );
+    const placed = this.workers.filter(({ tid }) => tid !== null);
+    const successor = successorOn(cpus.first!, placed);
     if (!successor) return;
     unlessRefused(() => {
       const grant = this.#grant();
@@ -282,7 +275,7 @@ export class WorkerPlacement implements Disposable {
       if (!place.oneEach || !cpus.isSubsetOf(place.cpus)) return;
       const target = place.part === grant.part ? grant : grant.onPart(place.part);
       this.#move(successor.tid!, { target, cpus });
-      this.#alive.get(successor.worker)!.cpus = cpus;
+      this.#births.set(successor.worker, { ...successor, cpus });
     });
   }
 }

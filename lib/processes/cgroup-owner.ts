@@ -18,18 +18,23 @@ function numbersOf(path: string): Pick<CgroupIdentity, 'device' | 'inode'> | und
   return found && { device: String(found.dev), inode: String(found.ino) };
 }
 
+/** The cgroup with this folder; undefined if it is none. Throws if it cannot be seen. */
+export function cgroupAt(folder: string): CgroupIdentity | undefined {
+  const path = realpathSync(folder);
+  return isCgroupFolder(path) ? { path, ...numbersOf(path)!, namespace: namespaceOf('cgroup') } : undefined;
+}
+
 /**
  * Identifies the cgroup with this folder, as an owner.
  * @throws ERR_INVALID_OPTION if it is not a cgroup, or has no process in it or below it
  */
 export function identifyCgroup(folder: string): CgroupIdentity {
   const valid = 'the absolute path of a cgroup with a process in it or below it';
-  let path: string;
   try {
-    path = realpathSync(folder);
-    if (!isCgroupFolder(path)) invalidOption('owner.cgroup', folder, valid);
-    if (!hasProcess(path)) invalidOption('owner.cgroup', folder, `${valid}: this one is empty`);
-    return { path, ...numbersOf(path)!, namespace: namespaceOf('cgroup') };
+    const found = cgroupAt(folder);
+    if (!found) return invalidOption('owner.cgroup', folder, valid);
+    if (!hasProcess(found.path)) invalidOption('owner.cgroup', folder, `${valid}: this one is empty`);
+    return found;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     return invalidOption('owner.cgroup', folder, `${valid} (${errorName(error as NodeJS.ErrnoException)})`);

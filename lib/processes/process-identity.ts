@@ -14,12 +14,6 @@ export interface ProcessIdentity {
   readonly namespace: string;
 }
 
-interface ProcessStat {
-  readonly state: string;
-  readonly parent: string;
-  readonly start: string;
-}
-
 // linux/proc_ns.h: the pid namespace that contains all others, and the time namespace without an
 // offset.
 export const INITIAL_PID_NAMESPACE = 'pid:[4026531836]';
@@ -27,44 +21,39 @@ const INITIAL_TIME_NAMESPACE = 'time:[4026531834]';
 // USER_HZ; the same on every architecture that Node.js runs on.
 const TICKS = 100;
 
-/** Facts that do not change while this process runs. A failed read is repeated at the next use. */
-class ThisProcess {
-  #namespace = '';
-  #shift: number | undefined;
-  #start: string | undefined;
+// Facts that do not change while this process runs. A failed read is repeated at the next use.
+const newFacts = () => ({
+  namespace: '',
+  shiftTicks: undefined as number | undefined,
+  start: undefined as string | undefined,
+});
+const facts = () => ENVIRONMENT.of(newFacts);
 
-  // A process never changes its pid namespace.
-  get namespace(): string {
-    this.#namespace ||= linkOf('/proc/self/ns/pid');
-    return this.#namespace;
-  }
+/** The pid namespace of this process, which never changes. */
+export const pidNamespace = () => (facts().namespace ||= linkOf('/proc/self/ns/pid'));
 
-  // time_namespaces(7): start times in /proc are shifted by the offset of the reader's time
-  // namespace.
-  get shiftTicks(): number {
-    this.#shift ??= readShift();
-    return this.#shift;
-  }
+// time_namespaces(7): start times in /proc are shifted by the offset of the reader's time namespace.
+const shiftTicks = () => (facts().shiftTicks ??= readShift());
 
-  // If /proc does not show this process, any unique start time will do.
-  get start(): string {
-    try {
-      this.#start ??= statOf('self').start;
-    } catch {
-      this.#start = String(process.hrtime.bigint());
-    }
-    return this.#start;
+// If /proc does not show this process, any unique start time will do.
+function ownStart(): string {
+  const known = facts();
+  try {
+    known.start ??= statOf('self').start;
+  } catch {
+    known.start = String(process.hrtime.bigint());
   }
+  return known.start;
 }
-
-const newThisProcess = () => new ThisProcess();
-const thisProcess = () => ENVIRONMENT.of(newThisProcess);
-
-/** The pid namespace of this process. */
-export const pidNamespace = () => thisProcess().namespace;
 
 /** True if /proc shows this process's pid namespace. */
 export const isProcOurs = () => linkOf('/proc/self') === String(process.pid);
+
+/** The pids of all processes that /proc shows. */
+export const visiblePids = (): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 
 /** True if no process has this pid. Uses a system call, which is right whatever /proc shows. */
 export function isUnused(pid: number): boolean {
@@ -89,20 +78,19 @@ function readShift(): number {
  * State, parent and start time of a process.
  * @throws if the process has ended, or /proc does not show it
  */
-export function statOf(pid: number | 'self'): ProcessStat {
+export function statOf(pid: number | 'self') {
   const isSelf = pid === 'self' || pid === process.pid;
   if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
-  const { state, ppid, starttime } = parseProcStat(
-    readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1'),
-  );
-  const start = String(Math.round(Number(starttime) - thisProcess().shiftTicks));
+  const text = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1');
+  const { state, ppid, starttime } = parseProcStat(text);
+  const start = String(Math.round(Number(starttime) - shiftTicks()));
   return { state, parent: ppid, start };
 }
 
 /** True if two start times belong to one process. Rounding may shift them by a tick. */
 export const isSameStart = (a: string, b: string) => Math.abs(Number(a) - Number(b)) <= 1;
 
-const isZombie = ({ state }: ProcessStat) => /^[ZX]$/.test(state);
+const isZombie = ({ state }: ReturnType<typeof statOf>) => /^[ZX]$/.test(state);
 
 /**
  * True if no process with this pid runs, except a zombie. False for a process that /proc does not
@@ -117,8 +105,7 @@ export function hasEnded(pid: number): boolean {
 }
 
 export function identifySelf(): ProcessIdentity {
-  const { start, namespace } = thisProcess();
-  return { pid: process.pid, start, namespace };
+  return { pid: process.pid, start: ownStart(), namespace: pidNamespace() };
 }
 
 /**
@@ -174,8 +161,7 @@ export function hasEndedElsewhere({ pid, start, namespace }: ProcessIdentity): b
   try {
     // Process 2 is a kernel thread. If it is hidden, others are too.
     statOf(2);
-    const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-    return !pids.map(Number).some((outerPid) => {
+    return !visiblePids().some((outerPid) => {
       // Empty if this process may not read it.
       const otherNamespace = linkOf(`/proc/${outerPid}/ns/pid`);
       if (otherNamespace !== '' && otherNamespace !== namespace) return false;

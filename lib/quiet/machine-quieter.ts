@@ -127,7 +127,7 @@ export class MachineQuieter implements Quieter {
     const { changes, restorations } = planQuiet(look, ground.recorded, this.#abstention());
     return {
       checked: look.found.length,
-      found: [...restorations, ...changes].map(({ setting, value, target, part }) => ({
+      drifts: [...restorations, ...changes].map(({ setting, value, target, part }) => ({
         kind: 'quiet' as const,
         uid: null,
         key: quietKey(setting.path),

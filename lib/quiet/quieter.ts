@@ -51,7 +51,7 @@ export interface Quieter {
 export const NO_QUIETER: Quieter = {
   follow: () => undefined,
   outcome: (state, uid) => noOutcome(state, uid, 'the machine is simulated'),
-  compare: async () => ({ checked: 0, found: [] }),
+  compare: async () => ({ checked: 0, drifts: [] }),
 };
 
 /** The key of what {@link Quieter.compare} finds about the setting at a path. */

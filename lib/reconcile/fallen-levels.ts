@@ -44,9 +44,9 @@ function reachableLevels({ enforcer }: Site, state: Assignments, mayPartition: b
 /** Finds the grants whose level can be raised. */
 export function compareLevels(site: Site, state: Assignments): Comparison {
   const fallen = state.pods.filter(({ enforcement }) => enforcement.fallenFrom !== undefined);
-  if (fallen.length === 0) return { checked: 0, found: [] };
+  if (fallen.length === 0) return { checked: 0, drifts: [] };
   const reachable = reachableLevels(site, state, true);
-  const found = fallen.flatMap((pod) => {
+  const drifts = fallen.flatMap((pod) => {
     const { uid, enforcement } = pod;
     const level = reachable(pod);
     if (level === enforcement.level) return [];
@@ -57,7 +57,7 @@ export function compareLevels(site: Site, state: Assignments): Comparison {
     const around = isPartition ? site.enforcer.cpusetsOf(state.settings)?.surroundings() : '';
     return [{ kind: 'level' as const, uid, what, key: `level ${uid} ${level} ${around}`, repair: () => 0 }];
   });
-  return { checked: 0, found };
+  return { checked: 0, drifts };
 }
 
 /** Raises the levels of these grants, and makes their partitions. REQUIRES: the state's lock. */
@@ -76,8 +76,8 @@ export async function raiseLevels(
   let next = raised(true);
   if (next.pods.some((pod, i) => isPartitioned(pod) && !isPartitioned(state.pods[i]!))) {
     const { failed } = enforcer.apply(next);
-    const { found } = enforcer.compare(next, () => false);
-    if (failed.length > 0 || found.some(({ kind }) => kind === 'partition' || kind === 'cgroup')) {
+    const { drifts } = enforcer.compare(next, () => false);
+    if (failed.length > 0 || drifts.some(({ kind }) => kind === 'partition' || kind === 'cgroup')) {
       next = raised(false);
       enforcer.apply(next);
     }

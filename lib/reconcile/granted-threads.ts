@@ -6,7 +6,7 @@ import { type ThreadShare, threadShares } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { type Comparison, type Found, together } from '../enforcement/drift.js';
+import { type Comparison, type RepairableDrift, together } from '../enforcement/drift.js';
 import { GrantGroup } from '../enforcement/grant-group.js';
 import { grantKey } from '../enforcement/layout/transition.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -42,13 +42,13 @@ function threadsOfShare(
   const { part, cpus } = share;
   const { uid } = pod;
   const tids = native.grantThreads(uid, part);
-  if (tids.length === 0) return { checked: 0, found: [] };
-  const found: Found[] = [];
+  if (tids.length === 0) return { checked: 0, drifts: [] };
+  const drifts: RepairableDrift[] = [];
   const group = GrantGroup.of(site, settings, pod);
   const missing = group?.wasEntered ? group.missing(tids) : [];
   const groupKey = `${grantKey(pod)} ${cpus} threads`;
   if (group && missing.length > 0) {
-    found.push({
+    drifts.push({
       kind: 'cgroup',
       uid,
       key: groupKey,
@@ -62,7 +62,7 @@ function threadsOfShare(
   for (const { tid, before } of native.strayThreads(uid, part, cpus.words)) {
     // The other cgroup has set their masks.
     if (missing.includes(tid) && !isGivenUp(groupKey)) continue;
-    found.push({
+    drifts.push({
       kind: 'thread',
       uid,
       key: `${grantKey(pod)} ${cpus} thread ${tid}`,
@@ -70,7 +70,7 @@ function threadsOfShare(
       repair: () => putBack(uid, share, [tid]),
     });
   }
-  return { checked: tids.length + (group ? 1 : 0), found };
+  return { checked: tids.length + (group ? 1 : 0), drifts };
 }
 
 function putBack(uid: string, { part, cpus }: ThreadShare, tids: readonly number[]): number {

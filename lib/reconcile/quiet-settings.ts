@@ -5,7 +5,7 @@ import type { Site } from '../admission/site.js';
 import type { Comparison } from '../enforcement/drift.js';
 import { quietPods } from '../quiet/kernel/demands.js';
 
-const NOTHING: Comparison = { checked: 0, found: [] };
+const NOTHING: Comparison = { checked: 0, drifts: [] };
 
 /**
  * Compares the kernel settings with what quiet grants need. If living processes own all these
@@ -29,5 +29,5 @@ export async function compareQuiet(site: Site, state: Assignments): Promise<Comp
 export async function isQuietUnsettled(site: Site, state: Assignments): Promise<boolean> {
   // These settings could not be restored.
   if (state.quiet !== null && quietPods(state.pods).length === 0) return true;
-  return (await compareQuiet(site, state)).found.length > 0;
+  return (await compareQuiet(site, state)).drifts.length > 0;
 }

@@ -11,9 +11,9 @@ import { unlessRefused } from '../base/errors.js';
 import {
   type Comparison,
   type Drift,
-  type Found,
   type Hotplug,
   type ReconcileReport,
+  type RepairableDrift,
   together,
 } from '../enforcement/drift.js';
 import type { Placement } from '../input/placement.js';
@@ -204,7 +204,7 @@ export class Reconciler {
         : undefined;
     };
     let comparison = await look();
-    for (let looks = 1; comparison && comparison.found.length > 0 && ageOf(comparison) < FRESH_MS; looks++) {
+    for (let looks = 1; comparison && comparison.drifts.length > 0 && ageOf(comparison) < FRESH_MS; looks++) {
       if (looks === MOST_LOOKS) break;
       await pause(SETTLE_MS);
       // The client has been closed in the meantime.
@@ -212,9 +212,9 @@ export class Reconciler {
       comparison = await look();
     }
     if (!comparison) return { ...NOTHING_DONE, hotplug };
-    const isGivenUp = ({ key }: Found) => this.#fights.isContested(key);
-    const outcome: Repair = comparison.found.every(isGivenUp)
-      ? { different: comparison.found, drifts: [], writes: 0 }
+    const isGivenUp = ({ key }: RepairableDrift) => this.#fights.isContested(key);
+    const outcome: Repair = comparison.drifts.every(isGivenUp)
+      ? { different: comparison.drifts, drifts: [], writes: 0 }
       : await repair(site, this.#fights, (state) => this.#compare(site, state));
     if (outcome.isPostponed) this.#generation = undefined;
     this.#fights.settle(new Set(outcome.different.map(({ key }) => key)));

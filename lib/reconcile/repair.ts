@@ -8,7 +8,7 @@ import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';
 import { countChanges } from '../cgroups/files/cgroup-files.js';
-import type { Comparison, Drift, DriftKind, Found } from '../enforcement/drift.js';
+import type { Comparison, Drift, DriftKind, RepairableDrift } from '../enforcement/drift.js';
 import { isPartitioned } from '../enforcement/layout/layout.js';
 import { refusalName, withMemoryRefusals } from '../enforcement/memory-binding.js';
 import { quietKey } from '../quiet/quieter.js';
@@ -26,7 +26,7 @@ const LOWERING: readonly DriftKind[] = ['partition', 'cgroup', 'pool', 'member']
 /** The result of a repair. */
 export interface Repair {
   /** The differences found before. */
-  readonly different: readonly Found[];
+  readonly different: readonly RepairableDrift[];
   readonly drifts: readonly Drift[];
   readonly writes: number;
   /** Something else had to be done first: the next round compares. */
@@ -34,7 +34,7 @@ export interface Repair {
 }
 
 interface Attempt {
-  readonly found: Found;
+  readonly drift: RepairableDrift;
   readonly error: NumalignError | undefined;
   readonly isLost: boolean;
 }
@@ -56,15 +56,18 @@ export function repair(
       return { different: [], drifts: [], writes: 1, isPostponed: true };
     }
     const before = countChanges();
-    const { different, attempts, masks } = await attemptAll(fights, async () => (await compare(state)).found);
+    const { different, attempts, masks } = await attemptAll(
+      fights,
+      async () => (await compare(state)).drifts,
+    );
     if (attempts.length === 0) return { different, drifts: [], writes: 0 };
     const quietState = await repairQuiet(state, fights, attempts, commit);
-    const raisable = attempts.filter(({ found, isLost }) => found.kind === 'level' && !isLost);
-    const uids = new Set(raisable.map(({ found }) => found.uid));
+    const raisable = attempts.filter(({ drift, isLost }) => drift.kind === 'level' && !isLost);
+    const uids = new Set(raisable.map(({ drift }) => drift.uid));
     const raised = await raiseLevels(site, quietState, uids, commit);
-    const remaining = new Set((await compare(raised)).found.map(({ key }) => key));
+    const remaining = new Set((await compare(raised)).drifts.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, remaining));
-    const lostKinds = attempts.filter(({ found }) => remaining.has(found.key)).map(({ found }) => found.kind);
+    const lostKinds = attempts.filter(({ drift }) => remaining.has(drift.key)).map(({ drift }) => drift.kind);
     const refreshed = await recordRefusals(raised, attempts, remaining, commit);
     const lowered = await lower(site, refreshed, commit, lostKinds);
     const writes =
@@ -80,17 +83,17 @@ async function repairQuiet(
   attempts: readonly Attempt[],
   commit: EnforcedCommit,
 ): Promise<Assignments> {
-  if (!attempts.some(({ found, isLost }) => found.kind === 'quiet' && !isLost)) return state;
+  if (!attempts.some(({ drift, isLost }) => drift.kind === 'quiet' && !isLost)) return state;
   const isGivenUp = (path: string) => fights.isContested(quietKey(path));
   const { next } = await commit(state, false, { quietReview: { isGivenUp } });
   return next;
 }
 
 // Attempts each repair once. `masks`: the number of thread masks that were changed.
-async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>) {
+async function attemptAll(fights: Fights, find: () => Promise<readonly RepairableDrift[]>) {
   const attempts = new Map<string, Attempt>();
   let masks = 0;
-  let different: readonly Found[] = [];
+  let different: readonly RepairableDrift[] = [];
   for (let pass = 0; pass <= PASSES; pass++) {
     const found = await find();
     if (pass === 0) different = found;
@@ -106,14 +109,14 @@ async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>)
         if (!(failure instanceof NumalignError)) throw failure;
         error = failure;
       }
-      attempts.set(each.key, { found: each, error, isLost });
+      attempts.set(each.key, { drift: each, error, isLost });
     }
   }
   return { different, attempts: [...attempts.values()], masks };
 }
 
 function driftOf(
-  { found: { key, kind, uid, what }, error, isLost }: Attempt,
+  { drift: { key, kind, uid, what }, error, isLost }: Attempt,
   remaining: ReadonlySet<string>,
 ): Drift {
   return Object.freeze({
@@ -130,8 +133,8 @@ async function recordRefusals(
   commit: EnforcedCommit,
 ): Promise<Assignments> {
   const outcomes = new Map<string, Map<string, string | null>>();
-  for (const { found, error } of attempts) {
-    const { uid, container, key } = found;
+  for (const { drift, error } of attempts) {
+    const { uid, container, key } = drift;
     if (uid === null || container === undefined || (remaining.has(key) && !error)) continue;
     const refusals = outcomes.get(uid) ?? new Map<string, string | null>();
     outcomes.set(uid, refusals.set(container, remaining.has(key) ? refusalName(error!) : null));

@@ -20,7 +20,7 @@ import { StateFolder } from './state-folder.js';
 import { StateLock } from './state-lock.js';
 import { StateReader } from './state-reader.js';
 import { StateWriter } from './state-writer.js';
-import type { Commit, StatePart, StateRecovered, Store, TransactOptions } from './store.js';
+import type { Commit, Decide, StatePart, StateRecovered, Store, TransactOptions } from './store.js';
 import { FolderQueue, type WaitQueue } from './wait-queue.js';
 
 const RESTORE_TIMEOUT_MS = 10_000;
@@ -123,9 +123,9 @@ export class Ledger implements Store {
 
   // Closes the folder if nothing uses it.
   #closeUnused(): void {
-    if (this.#users.size > 0 || this.#owners.holdsGrant || !this.#folder.isOpen) return;
+    if (this.#users.size > 0 || this.#owners.own.holdsGrant || !this.#folder.isOpen) return;
     this.#guard.stop();
-    this.#owners.close();
+    this.#owners.own.close();
     this.#folder.close();
     this.#reader.forget();
     // Recoveries and the rooms' data exist only here; they keep the object.
@@ -216,10 +216,7 @@ export class Ledger implements Store {
    * @throws ERR_LOCK_TIMEOUT, the signal's reason, ERR_STATE_FOLDER if the folder was removed, and
    *   what `decide` throws
    */
-  async transact<T>(
-    options: TransactOptions,
-    decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
-  ): Promise<T> {
+  async transact<T>(options: TransactOptions, decide: Decide<T>): Promise<T> {
     const turn = turnIfDue();
     if (turn) await turn;
     options.signal?.throwIfAborted();
@@ -245,11 +242,7 @@ export class Ledger implements Store {
     }
   }
 
-  async #holding<T>(
-    lock: NativeLock,
-    hasWaited: boolean,
-    decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
-  ): Promise<T> {
+  async #holding<T>(lock: NativeLock, hasWaited: boolean, decide: Decide<T>): Promise<T> {
     try {
       // While this process waited, another may have replaced the folder.
       if (hasWaited) this.#reader.checkCurrent();
@@ -263,7 +256,7 @@ export class Ledger implements Store {
         this.#writer.putStraysAside(this.#folder.owners, strays, checkpoint);
       let before = checkpoint?.assignments;
       return await decide(checkpoint, async (next, isLast = false) => {
-        await this.#writer.commit(this.#reader.bootId, before, next, lock, isLast);
+        await this.#writer.commit({ bootId: this.#reader.bootId, before, next, lock, isLast });
         before = next;
       });
     } finally {

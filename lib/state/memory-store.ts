@@ -7,8 +7,8 @@ import { isCgroupAlive } from '../processes/cgroup-owner.js';
 import type { Listener } from './files/folder-watch.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { newOwner } from './owners/owner-record.js';
-import type { OwnerRegistry } from './owners/owner-registry.js';
-import type { Commit, Store, TransactOptions } from './store.js';
+import type { OwnerRegistry } from './owners/owners.js';
+import type { Decide, Store, TransactOptions } from './store.js';
 import { MemoryQueue } from './wait-queue.js';
 
 // The only process is this one, and it lives.
@@ -48,10 +48,7 @@ export class MemoryStore implements Store {
     return this.#checkpoint;
   }
 
-  async transact<T>(
-    { signal }: TransactOptions,
-    decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
-  ): Promise<T> {
+  async transact<T>({ signal }: TransactOptions, decide: Decide<T>): Promise<T> {
     const run = async () => {
       const turn = turnIfDue();
       if (turn) await turn;
@@ -66,7 +63,7 @@ export class MemoryStore implements Store {
   #commit(assignments: Assignments): void {
     const generation = (this.#checkpoint?.generation ?? 0) + 1;
     this.#checkpoint = { generation, bootId: '', writtenAt: new Date().toISOString(), assignments };
-    this.#tell();
+    for (const listener of this.#listeners) setImmediate(listener);
   }
 
   watch(listener: Listener): () => void {
@@ -78,10 +75,6 @@ export class MemoryStore implements Store {
   // The only owner lives as long as the store.
   watchOwners(): () => void {
     return () => {};
-  }
-
-  #tell(): void {
-    for (const listener of this.#listeners) setImmediate(listener);
   }
 
   isOfThisBoot(): boolean {

@@ -4,7 +4,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
 import type { Listener } from './files/folder-watch.js';
-import { OWNER_NAME } from './files/state-files.js';
+import { OWNER_NAME } from './files/owner-claims.js';
 import { SETTLE_S } from './owners/living-owners.js';
 import { OwnerWatch } from './owners/owner-watch.js';
 import type { Owners } from './owners/owners.js';
@@ -121,7 +121,7 @@ export class OwnerGuard {
   }
 
   #reassert(): boolean {
-    const isRewritten = this.#owners.reassert();
+    const isRewritten = this.#owners.own.reassert();
     this.#isHarmed ||= isRewritten;
     return isRewritten;
   }
@@ -129,7 +129,7 @@ export class OwnerGuard {
   #reportHarm(): void {
     if (!this.#isHarmed) return;
     this.#isHarmed = false;
-    this.#fail(harmError(this.#path, this.#owners.lost));
+    this.#fail(harmError(this.#path, this.#owners.own.lost));
   }
 
   #fail(error: Error): void {
@@ -140,7 +140,9 @@ export class OwnerGuard {
   // may be in the middle of a removal.
   #restore(): void {
     void retry(() => this.#restoreNow(), {
-      ...{ firstMs: RESTORE_PAUSE_MS, longestMs: RESTORE_PAUSE_MS, mostAttempts: RESTORE_ATTEMPTS },
+      firstMs: RESTORE_PAUSE_MS,
+      longestMs: RESTORE_PAUSE_MS,
+      mostAttempts: RESTORE_ATTEMPTS,
       onError: (error, isLast) => isLast && this.#fail(error as Error),
     });
   }
@@ -151,7 +153,7 @@ export class OwnerGuard {
     // The end of the transaction restores it.
     if (this.#transactions > 0) return;
     this.#isDisturbed = false;
-    const isFolderAmiss = this.#owners.isNeeded && !this.#state.folder.isCurrent;
+    const isFolderAmiss = this.#owners.own.isNeeded && !this.#state.folder.isCurrent;
     if (isFolderAmiss) this.#state.ensureCurrent();
     if (!this.#reassert() && !isFolderAmiss) return;
     this.#state.touch().catch((error) => this.#fail(error));

@@ -12,35 +12,27 @@ import type { NativeFolder } from '../base/native-files.js';
 import { Registry } from '../base/registry.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { JournalFollower } from './files/journal-follower.js';
-import {
-  COPY_FILE,
-  type FoundState,
-  findOwners,
-  findState,
-  type GoodState,
-  isLocked,
-  isOfBoot,
-  isOwnerAlive,
-  NO_OWNERS,
-  STATE_FILE,
-} from './files/state-files.js';
+import { findOwners, isLocked, isOfBoot, isOwnerAlive, NO_OWNERS } from './files/owner-claims.js';
+import { COPY_FILE, type FoundState, findState, type GoodState, STATE_FILE } from './files/state-files.js';
 import { readBootId, scopeOf } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
-import type { OwnerLookup } from './owners/owner-registry.js';
+import type { OwnerLookup } from './owners/owners.js';
 import { lastGood, rebuild } from './owners/recovery.js';
 import type { StateSource } from './store.js';
 
 /** Opens the folder; undefined if it does not exist. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
 export function openExisting(path: string): NativeFolder | undefined {
-  return explaining(path, () => {
-    try {
-      return native.Folder.open(path, false, 0o700, -1);
-    } catch (error) {
-      if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
-      throw error;
-    }
-  });
+  return explaining(path, () => unlessMissing(() => native.Folder.open(path, false, 0o700, -1)));
+}
+
+function unlessMissing(open: () => NativeFolder): NativeFolder | undefined {
+  try {
+    return open();
+  } catch (error) {
+    if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 /**
@@ -59,14 +51,8 @@ export function withChild<T>(
   }
 }
 
-function childOf(folder: NativeFolder, name: string): NativeFolder | undefined {
-  try {
-    return folder.child(name, false, 0o700, -1);
-  } catch (error) {
-    if (error instanceof NumalignError && error.errnoName === 'ENOENT') return undefined;
-    throw error;
-  }
-}
+const childOf = (folder: NativeFolder, name: string) =>
+  unlessMissing(() => folder.child(name, false, 0o700, -1));
 
 /**
  * Recovers a damaged or missing state in memory; undefined if there was none.
@@ -81,11 +67,8 @@ export function recovered(
   const bootId = readBootId();
   const previous = findState(folder, COPY_FILE);
   const base = lastGood(found, previous, () => folder.read(COPY_FILE));
-  const clues = {
-    ...{ found, previous, base, highest: 0 },
-    owners: owners ? findOwners(owners, bootId) : NO_OWNERS,
-  };
-  const rebuilt = rebuild(clues, bootId, totalOn);
+  const claims = owners ? findOwners(owners, bootId) : NO_OWNERS;
+  const rebuilt = rebuild({ base, owners: claims }, bootId, totalOn);
   return rebuilt && { ...rebuilt, generation: base?.generation ?? 0, writtenAt: '' };
 }
 
@@ -144,7 +127,7 @@ export class ReadOnlyStore implements StateSource {
    *   of a damaged state can be recovered, ERR_STATE_VERSION, ERR_SYSCALL
    */
   read(): Checkpoint {
-    const found = this.scope === 'memory' ? undefined : explaining(this.path, () => this.#read());
+    const found = explaining(this.path, () => this.#read());
     return found ?? this.#emptyCheckpoint();
   }
 
@@ -171,6 +154,7 @@ export class ReadOnlyStore implements StateSource {
 
   // Follows the path, whose folder may be made, removed or replaced at any time.
   #follow(): Open | undefined {
+    if (this.scope === 'memory') return undefined;
     const open = this.#open;
     if (open?.folder.isCurrent()) {
       if (!open.owners?.isCurrent()) this.#openOwners(open);
@@ -199,15 +183,12 @@ export class ReadOnlyStore implements StateSource {
   }
 
   #deadPods(pods: readonly PodAssignment[]): PodAssignment[] {
-    return explaining(this.path, () => {
-      const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
-      return deadPods(owners, pods);
-    });
+    return explaining(this.path, () => deadPods(this.#follow()?.owners, pods));
   }
 
   #isProcessAlive(uuid: string): boolean {
     return explaining(this.path, () => {
-      const owners = this.scope === 'memory' ? undefined : this.#follow()?.owners;
+      const owners = this.#follow()?.owners;
       return owners !== undefined && isLocked(owners, uuid);
     });
   }
@@ -215,7 +196,7 @@ export class ReadOnlyStore implements StateSource {
   /** Calls `look` with a folder inside the state folder; returns undefined if there is none. */
   lookInto<T>(name: string, look: (folder: NativeFolder, path: string) => T): T | undefined {
     return explaining(this.path, () => {
-      const open = this.scope === 'memory' ? undefined : this.#follow();
+      const open = this.#follow();
       return open && withChild(open.folder, name, (folder) => folder && look(folder, join(this.path, name)));
     });
   }

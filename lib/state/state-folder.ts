@@ -6,11 +6,6 @@ import { openFolder } from './folder/folder.js';
 import { explaining } from './folder/folder-error.js';
 import type { StatePart } from './store.js';
 
-interface OpenPart {
-  readonly folder: NativeFolder;
-  readonly part: StatePart;
-}
-
 /** Reopening keeps the same folder objects. */
 export class StateFolder {
   readonly folder: NativeFolder;
@@ -19,7 +14,7 @@ export class StateFolder {
   readonly #path: string;
   readonly #scope: 'machine' | 'private';
   // By the name of the folder.
-  readonly #parts = new Map<string, OpenPart>();
+  readonly #parts = new Map<string, { readonly folder: NativeFolder; readonly part: StatePart }>();
   #isOpen = true;
 
   /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */

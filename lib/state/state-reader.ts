@@ -4,7 +4,8 @@ import type { TotalOn } from '../account/booked-memory.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { JournalFollower } from './files/journal-follower.js';
-import { COPY_FILE, damaged, type FoundState, findState, highestOf, isOfBoot } from './files/state-files.js';
+import { isOfBoot } from './files/owner-claims.js';
+import { COPY_FILE, damaged, type FoundState, findState, highestOf } from './files/state-files.js';
 import { explain, explaining, folderError } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { Owners } from './owners/owners.js';
@@ -190,6 +191,6 @@ export class StateReader {
   #forgetRead(): void {
     this.#lastRead = undefined;
     // An earlier state is not the one on which this process's claims are.
-    this.#generation = this.#owners.since;
+    this.#generation = this.#owners.own.since;
   }
 }

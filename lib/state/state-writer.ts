@@ -21,7 +21,6 @@ import { encodeJournal, type JournalPlace } from './format/journal.js';
 import { prepareTexts } from './format/pod-text.js';
 import { type SealedText, sealText } from './format/sealed-json.js';
 import { changeText } from './format/state-change.js';
-import { harmlessly } from './owners/owner-files.js';
 import type { Owners } from './owners/owners.js';
 import { type Clues, generationAfter, isUnused } from './owners/recovery.js';
 import type { StateReader } from './state-reader.js';
@@ -60,6 +59,19 @@ const isFileAtFault = ({ syscall, errno, errnoName }: NumalignError) =>
   syscall === 'fdatasync' ||
   (syscall === 'open' && (errno === ESTALE || /^E(ACCES|PERM|NOENT|LOOP|ISDIR|NXIO)$/.test(errnoName ?? '')));
 
+/** What the commit of a state needs. */
+interface CommitRequest {
+  readonly bootId: string;
+  /** Undefined if there is no good state. */
+  readonly before: Assignments | undefined;
+  readonly next: Assignments;
+  readonly lock: NativeLock;
+  /** Other processes may go on as soon as the commit is durable. */
+  readonly isLast?: boolean;
+}
+
+type LockUse = Pick<CommitRequest, 'lock' | 'isLast'>;
+
 /** The state in force, and the line that comes next. */
 interface LastChange extends SealedText {
   readonly good: GoodState;
@@ -86,17 +98,7 @@ export class StateWriter {
     this.#reader = reader;
   }
 
-  /**
-   * Commits `next`. `before`: undefined if there is no good state. `isLast`: other processes may go
-   * on as soon as the commit is durable.
-   */
-  async commit(
-    bootId: string,
-    before: Assignments | undefined,
-    next: Assignments,
-    lock: NativeLock,
-    isLast = false,
-  ): Promise<void> {
+  async commit({ bootId, before, next, ...use }: CommitRequest): Promise<void> {
     // A bug in numalign must not become the record.
     checkHoldings(next);
     const reader = this.#reader;
@@ -107,7 +109,7 @@ export class StateWriter {
         ? explaining(this.#path, () => this.#owners.claim(generation - 1, before, next))
         : undefined;
     try {
-      await this.#write(checkpoint, lock, isLast, before === undefined);
+      await this.#write(checkpoint, use, before === undefined);
     } catch (error) {
       // The file may be in place although its sync failed. Others may have read it, so the commit
       // counts. If that cannot be told either, the claim stays until the next transaction.
@@ -116,34 +118,35 @@ export class StateWriter {
       if (!isInPlace) throw explain(this.#path, error);
       this.#isUnsynced = true;
       // If a power cut undoes the commit, this number shows it.
-      lock.setNumber(generation);
+      use.lock.setNumber(generation);
     }
     settle?.(true);
     reader.noteCommitted(checkpoint);
-    if (isLast) return;
+    if (use.isLast) return;
     // The next decision builds on this state.
     const found = reader.load();
     if (settle && found.kind === 'good') this.#owners.follow(found.checkpoint);
   }
 
-  async #write(checkpoint: Checkpoint, lock: NativeLock, isLast: boolean, isWhole: boolean): Promise<void> {
+  async #write(checkpoint: Checkpoint, use: LockUse, isWhole: boolean): Promise<void> {
     const { journal } = this.#reader;
     const { good } = journal;
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
-    if (!good || change === undefined) return this.#replace(checkpoint, undefined, lock, isLast);
+    if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
     if (this.#isUnsynced || (isDue(good.place) && this.#isPrepared(good)))
-      return this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
+      return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
       const { line } = sealed;
       const at = good.place.end;
       const { generation } = checkpoint;
+      const { lock, isLast = false } = use;
       const version = await journal.file!.append(at, line, this.#folder, lock, isLast, COPY_FILE, generation);
       journal.noteAppended(good, checkpoint, sealed, version);
     } catch (error) {
       if (!(error instanceof NumalignError) || !isFileAtFault(error)) throw error;
-      await this.#replace(checkpoint, { good, ...sealed }, lock, isLast);
+      await this.#replace(checkpoint, { good, ...sealed }, use);
     }
   }
 
@@ -165,17 +168,12 @@ export class StateWriter {
 
   // Writes a new file in place of the old one. `last`: the checkpoint before, with which the new
   // file begins, and the line of the change.
-  async #replace(
-    checkpoint: Checkpoint,
-    last: LastChange | undefined,
-    lock: NativeLock,
-    isLast: boolean,
-  ): Promise<void> {
+  async #replace(checkpoint: Checkpoint, last: LastChange | undefined, use: LockUse): Promise<void> {
     const before = this.#reader.journal.good;
     const { bytes, place } = last
       ? encodeJournal(last.good.checkpoint, last.good.place.seal || null, last)
       : encodeJournal(checkpoint, null);
-    const version = await this.#replaceState(bytes, checkpoint.generation, lock, isLast);
+    const version = await this.#replaceState(bytes, checkpoint.generation, use);
     this.#isUnsynced = false;
     this.#reader.journal.noteReplaced(before, { kind: 'good', checkpoint, place }, version);
   }
@@ -187,7 +185,7 @@ export class StateWriter {
   mendCopyOnce({ place }: GoodState): void {
     if (this.#hasMended) return;
     this.#hasMended = true;
-    harmlessly(() => {
+    unlessRefused(() => {
       const version = this.#folder.version(COPY_FILE);
       if (version !== undefined && sizeOf(version) === place.end) return;
       const text = this.#folder.read(STATE_FILE)?.toString('utf8', 0, place.end);
@@ -197,7 +195,7 @@ export class StateWriter {
     });
   }
 
-  async #replaceState(bytes: Buffer, generation: number, lock: NativeLock, isLast: boolean): Promise<string> {
+  async #replaceState(bytes: Buffer, generation: number, { lock, isLast = false }: LockUse): Promise<string> {
     const stamp = generation % 1_000_000_000;
     const replace = () =>
       this.#folder.replaceDurably(STATE_FILE, COPY_FILE, bytes, stamp, lock, isLast, generation);
@@ -230,7 +228,8 @@ export class StateWriter {
     if (view) {
       if (clues.base && !reader.isOfThisBoot(clues.base) && reader.isOfThisBoot(view))
         await archive(this.#folder, clues.base);
-      await this.commit(view.bootId, undefined, view.assignments, lock);
+      const { bootId, assignments: next } = view;
+      await this.commit({ bootId, before: undefined, next, lock });
     }
     const checkpoint = view && reader.lastRead;
     this.#report(this.#recoveryMessage(clues, checkpoint?.assignments), files, checkpoint?.assignments);

@@ -9,7 +9,7 @@ import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';
 import type { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
-import type { OwnerLookup, OwnerRegistry } from './owners/owner-registry.js';
+import type { OwnerLookup, OwnerRegistry } from './owners/owners.js';
 import type { WaitQueue } from './wait-queue.js';
 
 export interface TransactOptions {
@@ -28,6 +28,9 @@ export interface Commit {
   /** Why every commit fails at present. */
   readonly refusal?: NumalignError | undefined;
 }
+
+/** A step under the lock: gets a fresh checkpoint, and what commits the next state. */
+export type Decide<T> = (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>;
 
 /**
  * A damaged state is recovered, or files that no owner wrote are put aside. `quarantined` names these
@@ -112,10 +115,7 @@ export interface Store extends StateSource {
    * Runs `decide` as one step for all users of the store. Recovers a damaged state first. The
    * checkpoint has a `refusal` if damage or a newer format prevents commits.
    */
-  transact<T>(
-    options: TransactOptions,
-    decide: (checkpoint: Checkpoint | undefined, commit: Commit) => Promise<T>,
-  ): Promise<T>;
+  transact<T>(options: TransactOptions, decide: Decide<T>): Promise<T>;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
   /** Saves a copy of a checkpoint of an earlier boot. Returns its name. */
   archive(checkpoint: Checkpoint): Promise<string>;

@@ -1,7 +1,7 @@
 // WaitQueue: the requests that wait for CPUs, first come first. A folder's queue is files in
 // waiting/, each locked while its process lives.
 import { join } from 'node:path';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeOwner } from '../base/native-files.js';
 import { IN_ATTRIB, IN_CLOSE_WRITE, IN_DELETE_SELF, IN_MOVE_SELF, watchFile } from './files/folder-events.js';
 import type { Listener } from './files/folder-watch.js';
@@ -20,22 +20,13 @@ export interface Predecessor {
   watch(listener: Listener): () => void;
 }
 
-export interface WaitQueue {
-  /** Takes the last place. REQUIRES: the state's lock. */
-  join(): Ticket;
-  /** True if no living process has waited longer. Without a ticket: true if no process waits. */
-  isFirst(ticket: Ticket | undefined): boolean;
-  /** A request that waits before this one, if any does. Requests that share one take turns. */
-  predecessorOf(ticket: Ticket): Predecessor | undefined;
-  leave(ticket: Ticket): void;
-}
-
 /** The queue of a state in memory, or the part of a folder's queue that this environment waits in. */
-export class MemoryQueue implements WaitQueue {
+export class MemoryQueue {
   readonly #waiting = new Set<Ticket>();
   readonly #listeners = new Map<Ticket, Listener>();
   #last = 0;
 
+  /** Takes the last place. REQUIRES: the state's lock. */
   join(number = this.#last + 1): Ticket {
     this.#last = number;
     const ticket = { number };
@@ -48,10 +39,12 @@ export class MemoryQueue implements WaitQueue {
     return first;
   }
 
+  /** True if no living process has waited longer. Without a ticket: true if no process waits. */
   isFirst(ticket: Ticket | undefined): boolean {
     return this.#first === ticket;
   }
 
+  /** A request that waits before this one, if any does. Requests that share one take turns. */
   // Calls only the ticket that becomes the first: the others need not wake.
   predecessorOf(ticket: Ticket): Predecessor | undefined {
     if (this.isFirst(ticket)) return undefined;
@@ -68,6 +61,8 @@ export class MemoryQueue implements WaitQueue {
     if (first) this.#listeners.get(first)?.();
   }
 }
+
+export type WaitQueue = Pick<MemoryQueue, keyof MemoryQueue>;
 
 // Padded, so that names sort by number. Greater numbers, which no queue reaches, are not names of
 // numalign.
@@ -171,17 +166,12 @@ export class FolderQueue implements WaitQueue {
 
   leave(ticket: Ticket): void {
     const file = this.#files.get(ticket);
-    try {
-      // The folder may have been replaced, and the name may be another request's.
-      if (file?.isCurrent(this.#folder)) this.#folder.remove(nameOf(ticket));
-    } catch (error) {
-      // The place counts as dead anyway; the next process that joins removes it.
-      if (!(error instanceof NumalignError)) throw error;
-    } finally {
-      file?.close();
-      this.#files.delete(ticket);
-      this.#own.leave(ticket);
-    }
+    // If that is refused, the place counts as dead anyway; the next process that joins removes it. The
+    // folder may have been replaced, and the name may be another request's.
+    unlessRefused(() => file?.isCurrent(this.#folder) && this.#folder.remove(nameOf(ticket)));
+    file?.close();
+    this.#files.delete(ticket);
+    this.#own.leave(ticket);
   }
 }
 

@@ -1,7 +1,7 @@
 // Buffers in memory of NUMA nodes, and in hugepages. See mmap(2), mbind(2) and hwloc_alloc_membind.
 import { constants } from 'node:buffer';
 import { freemem } from 'node:os';
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { kernelText, NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
@@ -48,20 +48,15 @@ function freeBytes(hugepageBytes: number, node: number | undefined): number | nu
   return free === undefined || onNode === undefined ? null : Math.min(free, onNode) * hugepageBytes;
 }
 
-/** A checked request for a buffer, from {@link parseBuffer}. */
-export interface BufferRequest {
-  bytes: number;
-  /** 0: ordinary pages. */
-  hugepageBytes: number;
-}
+type BufferRequest = ReturnType<typeof parseBuffer>;
 
 /** @throws ERR_INVALID_OPTION */
 export function checkBuffer(options: BufferOptions): BufferOptions {
-  return checkOptions(options, ['pageSize', 'node'], 'buffer') as BufferOptions;
+  return checkNames(options, ['pageSize', 'node'], 'buffer');
 }
 
-/** @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
-export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): BufferRequest {
+/** `hugepageBytes`: 0 for ordinary pages. @throws ERR_INVALID_QUANTITY, ERR_INVALID_OPTION */
+export function parseBuffer(size: Quantity, pageSize: Quantity | undefined) {
   const bytes = wholeValue(parseQuantity(size, 'bytes'), 'bytes');
   if (bytes < 1 || bytes > constants.MAX_LENGTH) {
     invalidOption('bytes', size, `from 1 to ${constants.MAX_LENGTH}, the longest Buffer`);
@@ -70,11 +65,8 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
   const hugepageBytes = wholeValue(parseQuantity(pageSize, 'pageSize'), 'pageSize');
   const sizes = hugepageSizes();
   if (!sizes.includes(hugepageBytes)) {
-    invalidOption(
-      'pageSize',
-      pageSize,
-      `the size of a hugepage of this machine in bytes: ${sizes.join(', ') || 'it has none'}`,
-    );
+    const valid = `the size of a hugepage of this machine in bytes: ${sizes.join(', ') || 'it has none'}`;
+    invalidOption('pageSize', pageSize, valid);
   }
   return { bytes, hugepageBytes };
 }
@@ -85,20 +77,17 @@ export function parseBuffer(size: Quantity, pageSize: Quantity | undefined): Buf
  * @throws ERR_MEMORY_SHORTAGE if there are too few pages, ERR_SYSCALL if the node cannot be
  *   requested
  */
-export function nodeBuffer(
-  { bytes, hugepageBytes }: BufferRequest,
-  nodes: NodeSet,
-  node: number | undefined,
-): Buffer {
+export function nodeBuffer(request: BufferRequest, nodes: NodeSet, node: number | undefined): Buffer {
+  const { bytes, hugepageBytes } = request;
   // On a full machine the kernel would kill a process. Hugepages come from a pool, which can just
   // be empty.
-  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(bytes, hugepageBytes, node);
+  if (hugepageBytes === 0 && bytes > availableBytes()) throw shortage(request, node);
   try {
     const target = node === undefined ? nodes : NodeSet.of(node);
     return native.nodeBuffer(bytes, hugepageBytes, target.words, node !== undefined);
   } catch (error) {
     const isShortage = error instanceof NumalignError && error.errnoName === 'ENOMEM';
-    throw isShortage ? shortage(bytes, hugepageBytes, node, error) : error;
+    throw isShortage ? shortage(request, node, error) : error;
   }
 }
 
@@ -144,12 +133,7 @@ export function moveBuffers(uid: string, nodes: NodeSet): string | null {
   return refusal;
 }
 
-function shortage(
-  bytes: number,
-  hugepageBytes: number,
-  node: number | undefined,
-  cause?: unknown,
-): NumalignError {
+function shortage({ bytes, hugepageBytes }: BufferRequest, node?: number, cause?: unknown): NumalignError {
   const pages = hugepageBytes === 0 ? 'ordinary pages' : `hugepages of ${hugepageBytes} bytes`;
   const size = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
   const free = freeBytes(hugepageBytes, node);

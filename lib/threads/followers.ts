@@ -17,7 +17,7 @@ export interface Followers<T> {
 }
 
 /** The threads of this process that run on the grant. */
-export interface GrantThreads<T> extends Followers<T> {
+export interface ParkableFollowers<T> extends Followers<T> {
   /** Moves them to the shared pool until {@link Followers.widen} brings them back. */
   park(pool: CpuSet): T;
   /** @throws if something on the grant cannot leave, like {@link Followers.narrow} */
@@ -25,7 +25,7 @@ export interface GrantThreads<T> extends Followers<T> {
 }
 
 /** The threads that this process has pinned for a grant; `before`: the grant as it is now. */
-export function threadsOf(store: Store, uid: string, before: Booked): GrantThreads<PinResult> {
+export function threadsOf(store: Store, uid: string, before: Booked): ParkableFollowers<PinResult> {
   const move = (pod: Booked, moveShare: (share: ThreadShare) => NativePinOutcome) => {
     const outcomes = threadShares(pod).map(moveShare);
     const moves = outcomes.flatMap((each) => each.moved);
@@ -47,23 +47,15 @@ export function threadsOf(store: Store, uid: string, before: Booked): GrantThrea
       const result = follow(before, cpus, cpus);
       const stuck = result.unmovable.find((thread) => !thread.cpus.isSubsetOf(cpus));
       if (!stuck) return result;
-      throw new NumalignError(
-        'ERR_SYSCALL',
-        `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`,
-        {
-          syscall: 'sched_setaffinity',
-          value: stuck.tid,
-          valid: cpus.toString(),
-        },
-      );
+      const message = `thread ${stuck.tid} cannot leave CPUs ${stuck.cpus}: ${stuck.reason}`;
+      const details = { syscall: 'sched_setaffinity', value: stuck.tid, valid: cpus.toString() };
+      throw new NumalignError('ERR_SYSCALL', message, details);
     },
     // It may undo a step that failed because no file can be opened.
-    widen: (cpus, pod) =>
-      follow(
-        pod,
-        cpus,
-        unlessRefused(() => new CpuSet(native.onlineCpus()), cpus),
-      ),
+    widen: (cpus, pod) => {
+      const online = unlessRefused(() => new CpuSet(native.onlineCpus()), cpus);
+      return follow(pod, cpus, online);
+    },
     park: (pool) => move(before, ({ part }) => native.parkGrant(uid, part, pool.words)),
     checkCanLeave: () => checkNoChild(store, { uid }, 'taken from it'),
   };

@@ -4,7 +4,6 @@ import { invalidOption } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type NativePinOutcome, THREAD_ROLES, type ThreadRole } from '../base/native-threads.js';
-import { choices } from '../enforcement/choices.js';
 import type { Enforcer } from '../enforcement/enforcer.js';
 import type { GrantGroup } from '../enforcement/grant-group.js';
 import { type PinResult, type Threads, toTid } from '../machine/affinity.js';
@@ -89,7 +88,7 @@ export function inGroup<T>(
         group.leave(cpus);
         group.forgetHome();
       });
-    choices.restore();
+    native.restoreMasks();
     throw error;
   }
 }
@@ -125,8 +124,6 @@ export function placeByRole(
     owner,
     replace,
   });
-  return Object.fromEntries(THREAD_ROLES.map((role, i) => [role, outcomes[i]!])) as Record<
-    ThreadRole,
-    NativePinOutcome
-  >;
+  const byRole = THREAD_ROLES.map((role, i) => [role, outcomes[i]!]);
+  return Object.fromEntries(byRole) as Record<ThreadRole, NativePinOutcome>;
 }

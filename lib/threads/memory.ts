@@ -1,11 +1,43 @@
 // Memory of a grant: the NUMA policy of the calling thread, and moves of its memory. See
 // set_mempolicy(2), mbind(2), migrate_pages(2) and numa(7).
-import { NumalignError } from '../base/errors.js';
+import { invalidOption } from '../base/check-options.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativePolicy } from '../base/native-threads.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { NodeSet } from '../machine/cpu-set.js';
-import { type MemoryMode, type MemoryPolicyMode, MODE_NUMBERS, MODES } from './memory-mode.js';
+
+/**
+ * Where memory comes from that the thread touches for the first time. `preferred`: from these
+ * nodes, or from others when they are full. `bind`: only from these nodes; when they are full, the
+ * kernel kills a process, usually this one. `interleave`: from each of them in turn.
+ */
+export type MemoryMode = 'preferred' | 'bind' | 'interleave';
+
+/**
+ * The policy in force: a {@link MemoryMode}, or what a thread has without one (`default`, `local`:
+ * the node of the CPU that touches the memory).
+ */
+export type MemoryPolicyMode = MemoryMode | 'default' | 'local' | 'weighted-interleave';
+
+// Keyed by the kernel's numbers.
+const MODES: Readonly<Record<number, MemoryPolicyMode>> = {
+  0: 'default',
+  1: 'preferred',
+  2: 'bind',
+  3: 'interleave',
+  4: 'local',
+  6: 'weighted-interleave',
+};
+
+const MODE_NUMBERS: Readonly<Record<MemoryMode, number>> = { preferred: 1, bind: 2, interleave: 3 };
+
+/** @throws ERR_INVALID_OPTION */
+export function checkMemoryMode(value: unknown): MemoryMode | 'none' {
+  if (value === 'none' || (typeof value === 'string' && Object.hasOwn(MODE_NUMBERS, value)))
+    return value as MemoryMode;
+  return invalidOption('memory', value, "'preferred', 'bind', 'strict', 'interleave' or 'none'");
+}
 
 /** What became of memory that already existed. */
 export interface MemoryMigration {
@@ -46,20 +78,16 @@ export interface MemoryPinResult {
 }
 
 /** The name of the kernel's refusal. Throws any other error. */
-function refusalOf(error: unknown): string {
+function refusalName(error: unknown): string {
   if (error instanceof NumalignError && error.errnoName !== undefined) return error.errnoName;
   throw error;
 }
 
-interface ThreadMemory {
-  /**
-   * The calling thread's policy for a grant, and its policy before the first pin. An environment
-   * has one thread.
-   */
-  pinned: { readonly grant: string; readonly before: NativePolicy } | undefined;
-}
-
-const newThreadMemory = (): ThreadMemory => ({ pinned: undefined });
+// The calling thread's policy for a grant, and its policy before the first pin. An environment has
+// one thread.
+const newThreadMemory = () => ({
+  pinned: undefined as { readonly grant: string; readonly before: NativePolicy } | undefined,
+});
 
 const threadMemory = () => ENVIRONMENT.of(newThreadMemory);
 
@@ -86,7 +114,7 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
     threadMemory().pinned = { grant, before: threadMemory().pinned?.before ?? before };
     now = native.memoryPolicy();
   } catch (error) {
-    reason = refusalOf(error);
+    reason = refusalName(error);
   }
   const inForce = new NodeSet(now?.nodes ?? new Uint32Array());
   if (reason === null && !inForce.equals(nodes)) reason = 'clipped';
@@ -108,7 +136,7 @@ export function migrate(from: NodeSet, to: NodeSet, pid = 0): MemoryMigration {
   try {
     return { notMoved: native.migratePages(from.words, to.words, pid), reason: null };
   } catch (error) {
-    return { notMoved: null, reason: refusalOf(error) };
+    return { notMoved: null, reason: refusalName(error) };
   }
 }
 
@@ -129,14 +157,9 @@ export function unpinMemory(grant: string): () => void {
   const memory = threadMemory();
   const was = memory.pinned;
   if (was === undefined || was.grant !== grant) return () => {};
-  let policy: NativePolicy;
-  try {
-    policy = native.memoryPolicy();
-  } catch (error) {
-    refusalOf(error); // now denied: the policy stays
-    return () => {};
-  }
-  if (!trySetPolicy(was.before)) return () => {};
+  const policy = policyNow();
+  // Now denied: the policy stays.
+  if (!policy || !trySetPolicy(was.before)) return () => {};
   memory.pinned = undefined;
   return () => {
     if (trySetPolicy(policy)) memory.pinned = was;
@@ -148,38 +171,24 @@ export function unpinMemory(grant: string): () => void {
  * grant.
  */
 export function followMemory(grant: string, nodes: NodeSet): void {
-  if (threadMemory().pinned?.grant !== grant) return;
-  try {
-    const { mode, flags } = native.memoryPolicy();
-    trySetPolicy({ mode, flags, nodes: nodes.words });
-  } catch (error) {
-    refusalOf(error); // now denied: the policy stays
-  }
+  const policy = threadMemory().pinned?.grant === grant ? policyNow() : undefined;
+  if (policy) trySetPolicy({ ...policy, nodes: nodes.words });
 }
 
+// Undefined if it is refused.
+const policyNow = () => unlessRefused(() => native.memoryPolicy());
+
 // Returns false if it is refused: by a seccomp filter, or because a cpuset has changed.
-function trySetPolicy({ mode, flags, nodes }: NativePolicy): boolean {
-  try {
-    native.setMemoryPolicy(mode, flags, nodes);
-    return true;
-  } catch (error) {
-    refusalOf(error);
-    return false;
-  }
-}
+const trySetPolicy = ({ mode, flags, nodes }: NativePolicy): boolean =>
+  refusalOf(() => native.setMemoryPolicy(mode, flags, nodes)) === undefined;
 
 /**
  * Makes the calling thread prefer memory from these nodes, as far as that is allowed. Returns a
  * function that undoes this. Threads and processes that it starts inherit the policy.
  */
 export function preferNodes(nodes: NodeSet): () => void {
-  let before: NativePolicy;
-  try {
-    before = native.memoryPolicy();
-    native.setMemoryPolicy(MODE_NUMBERS.preferred, 0, nodes.words);
-  } catch (error) {
-    refusalOf(error);
+  const before = policyNow();
+  if (!before || !trySetPolicy({ mode: MODE_NUMBERS.preferred, flags: 0, nodes: nodes.words }))
     return () => {};
-  }
   return () => void trySetPolicy(before);
 }

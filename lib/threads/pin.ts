@@ -1,13 +1,13 @@
 // Pinning: puts threads of this process on the CPUs of a grant, and sets the memory policy of the
 // calling thread.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { option } from '../input/values/option-values.js';
 import { type PinResult, pinFor, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { type GrantedThreads, inGroup } from './granted-threads.js';
-import { type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
-import { checkMemoryMode, type MemoryMode } from './memory-mode.js';
+import { checkMemoryMode, type MemoryMode, type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
 
 /** The options of {@link Grant.pin}. */
 export interface GrantPinOptions {
@@ -61,17 +61,10 @@ export interface GrantPinResult extends PinResult {
 }
 
 /** {@link GrantPinOptions}, checked and with defaults. */
-export interface PinRequest {
-  readonly threads: Threads;
-  readonly replace: boolean;
-  readonly mode: MemoryMode | 'none';
-  /** True if it also restricts the memory of everything in the grant's cgroup. */
-  readonly isStrict: boolean;
-  readonly migrate: boolean;
-}
+export type PinRequest = ReturnType<typeof parsePin>;
 
-/** Where a pin happens. */
-interface PinGround {
+/** What a pin needs to know besides its threads. */
+interface PinContext {
   /** All CPUs of the grant. */
   readonly cpus: CpuSet;
   /** All nodes of the machine. */
@@ -91,19 +84,23 @@ export function parsePartPin(options: PartPinOptions): PinRequest {
   return request;
 }
 
-/** `usual`: the default threads. @throws ERR_INVALID_OPTION */
-export function parsePin(options: GrantPinOptions, usual: Threads = 'process'): PinRequest {
+/**
+ * `usual`: the default threads. `isStrict`: also restrict the memory of everything in the grant's
+ * cgroup.
+ * @throws ERR_INVALID_OPTION
+ */
+export function parsePin(options: GrantPinOptions, usual: Threads = 'process') {
   const {
     threads = usual,
     replace = false,
     memory = 'preferred',
     migrate = false,
-  } = checkOptions(options, ['threads', 'replace', 'memory', 'migrate'], 'pin') as GrantPinOptions;
-  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+  } = checkNames(options, ['threads', 'replace', 'memory', 'migrate'], 'pin');
+  option.flag(replace, 'replace');
   const isStrict = memory === 'strict';
   const mode = isStrict ? 'bind' : checkMemoryMode(memory);
-  if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
-  if (migrate && mode === 'none') invalidOption('migrate', migrate, "false with memory: 'none'");
+  if (option.flag(migrate, 'migrate') && mode === 'none')
+    invalidOption('migrate', migrate, "false with memory: 'none'");
   return { threads, replace, mode, isStrict, migrate };
 }
 
@@ -125,7 +122,7 @@ export function checkBalanced({ oneToOne, cpus }: GrantedThreads): void {
 export function pinTo(
   target: GrantedThreads,
   { threads, replace, mode, isStrict, migrate }: PinRequest,
-  { cpus, numaNodes, noteRunning }: PinGround,
+  { cpus, numaNodes, noteRunning }: PinContext,
 ): GrantPinResult {
   const { grant, part, owner, group, memoryNodes, learnChoices } = target;
   const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {

@@ -1,7 +1,8 @@
 // ThreadPlacement: which kinds of threads of this process run on which CPUs of a grant.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
 import { native } from '../base/native.js';
 import type { ThreadRole } from '../base/native-threads.js';
+import { option } from '../input/values/option-values.js';
 import { type PinResult, toPinResult, toTid } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import {
@@ -85,16 +86,15 @@ const KINDS = ['main', 'workers', 'pool', 'v8', 'others'] as const;
 export const SHARED = 'shared';
 
 /** Undefined: in the shared pool. */
-type Places = Readonly<Record<(typeof KINDS)[number], ThreadPlace | undefined>>;
+type Places = Readonly<Record<ThreadRole, ThreadPlace | undefined>>;
 
-type Place = Exclude<ThreadCpus, string | CpuSet>;
+type PlaceOption = Exclude<ThreadCpus, string | CpuSet>;
 
 /** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
-export function checkPlace(kind: string, value: ThreadCpus | undefined): Place {
+export function checkPlace(kind: string, value: ThreadCpus | undefined): PlaceOption {
   if (value === undefined || typeof value === 'string' || value instanceof CpuSet) return {};
-  const place = checkOptions(value, ['part', 'cpus', 'oneToOne'], kind) as Place;
-  const { oneToOne = false } = place;
-  if (typeof oneToOne !== 'boolean') invalidOption(`${kind}.oneToOne`, oneToOne, 'true or false');
+  const place = checkNames(value, ['part', 'cpus', 'oneToOne'], kind);
+  option.optional(place.oneToOne, `${kind}.oneToOne`, option.flag);
   return place;
 }
 
@@ -135,19 +135,15 @@ function parsePlaces(target: GrantedThreads, options: PlaceThreadsOptions): Plac
   const placeOf = (kind: string, value: ThreadCpus | undefined) => parsePlaceOrPool(target, kind, value);
   const places: Places = {
     main: placeOf('main', options.main),
-    workers: placeOf('workers', options.workers),
+    worker: placeOf('workers', options.workers),
     pool: placeOf('pool', options.pool),
     v8: placeOf('v8', areNamed ? v8 : (v8 ?? others)),
-    others: placeOf('others', areNamed ? others : (others ?? v8)),
+    other: placeOf('others', areNamed ? others : (others ?? v8)),
   };
-  if (!areNamed && !isSame(places.v8, places.others)) {
-    const shown = ({ v8: a, others: b }: Places) => [a, b].map((place) => place?.cpus.toString() ?? SHARED);
-    const [shownV8, shownOthers] = shown(places);
-    invalidOption(
-      'v8',
-      shownV8,
-      `the same as others (${shownOthers}): Node ${process.versions.node} does not name its threads, so V8's helpers cannot be distinguished from others`,
-    );
+  if (!areNamed && !isSame(places.v8, places.other)) {
+    const [shown, other] = [places.v8, places.other].map((place) => place?.cpus.toString() ?? SHARED);
+    const valid = `the same as others (${other}): Node ${process.versions.node} does not name its threads, so V8's helpers cannot be distinguished from others`;
+    invalidOption('v8', shown, valid);
   }
   return places;
 }
@@ -156,13 +152,9 @@ const isSame = (a: ThreadPlace | undefined, b: ThreadPlace | undefined) =>
   a && b ? a.oneEach === b.oneEach && a.cpus.equals(b.cpus) : a === b;
 
 /** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
-export function checkPlaces(options: PlaceThreadsOptions): { replace: boolean; places: readonly Place[] } {
-  const { replace = false } = checkOptions(
-    options,
-    [...KINDS, 'replace'],
-    'placeThreads',
-  ) as PlaceThreadsOptions;
-  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
+export function checkPlaces(options: PlaceThreadsOptions) {
+  const { replace = false } = checkNames(options, [...KINDS, 'replace'], 'placeThreads');
+  option.flag(replace, 'replace');
   return { replace, places: KINDS.map((kind) => checkPlace(kind, options[kind])) };
 }
 
@@ -176,48 +168,37 @@ export async function placeThreads(
   const { complete } = await probePool();
   const shared = await shareThreads(target(), parsePlaces(target(), options), replace);
   const granted = target();
-  const places = byRole(parsePlaces(granted, options));
+  const places = parsePlaces(granted, options);
   // In a cgroup that the whole process enters, all threads would have the cgroup's CPUs.
   const entering = shared ? threadsOf((role) => places[role] !== undefined) : ['process' as const];
   const outcomes = inGroup(granted, entering, replace, () => placeByRole(granted, places, replace));
-  const resultOf = (role: ThreadRole, allKnown: boolean) =>
-    shared && places[role] === undefined
-      ? partOf(
-          shared,
-          threadsOf((each) => each === role),
-        )
-      : toPinResult(outcomes[role], !allKnown);
+  const resultOf = (role: ThreadRole, allKnown = false) => {
+    if (!shared || places[role]) return toPinResult(outcomes[role], !allKnown);
+    const tids = threadsOf((each) => each === role);
+    const isOfRole = ({ tid }: { tid: number }) => tids.includes(tid);
+    const { moved, unmovable } = shared;
+    return { moved: moved.filter(isOfRole), unmovable: unmovable.filter(isOfRole), guaranteed: false };
+  };
   return {
     main: resultOf('main', true),
-    workers: resultOf('worker', false),
+    workers: resultOf('worker'),
     pool: resultOf('pool', complete),
-    v8: resultOf('v8', false),
-    others: resultOf('other', false),
+    v8: resultOf('v8'),
+    others: resultOf('other'),
     guaranteed: false,
   };
-}
-
-function byRole({ main, workers, pool, v8, others }: Places) {
-  return { main, worker: workers, pool, v8, other: others };
 }
 
 function threadsOf(isSelected: (role: ThreadRole) => boolean): number[] {
   return native.threads().flatMap(({ tid, role }) => (isSelected(role) ? tid : []));
 }
 
-/** The result for some of the threads that were moved. */
-function partOf({ moved, unmovable }: PinResult, tids: readonly number[]): PinResult {
-  const isSelected = ({ tid }: { tid: number }) => tids.includes(tid);
-  return { moved: moved.filter(isSelected), unmovable: unmovable.filter(isSelected), guaranteed: false };
-}
-
 // Comes first: if this fails, nothing is moved. Undefined if no threads go to the shared pool.
 async function shareThreads(
   { grant, share }: GrantedThreads,
-  requestedPlaces: Places,
+  places: Places,
   replace: boolean,
 ): Promise<PinResult | undefined> {
-  const places = byRole(requestedPlaces);
   if (!share || Object.values(places).every((place) => place !== undefined)) return undefined;
   if (!replace) native.checkNotPinned(toTid('process'), grant);
   return share(threadsOf((role) => places[role] === undefined));

@@ -1,7 +1,8 @@
 // The threads of libuv's pool: finds them, and puts them on a grant.
-import { checkOptions, invalidOption } from '../base/check-options.js';
+import { checkNames } from '../base/check-options.js';
 import { textOf } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { option } from '../input/values/option-values.js';
 import { type PinResult, toPinResult } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { cpusWithin, type GrantedThreads, inGroup, placeByRole } from './granted-threads.js';
@@ -37,7 +38,7 @@ export interface PrewarmOptions {
 }
 
 // libuv uses atoi, and at least 1.
-function threadsOf(variable: string): number {
+function parseSize(variable: string): number {
   const size = Number.parseInt(variable, 10) || 1;
   return size < 0 ? MAX_THREADS : Math.min(size, MAX_THREADS);
 }
@@ -46,7 +47,7 @@ function threadsOf(variable: string): number {
 // program last set it. The greater value finds every thread, or the probe is incomplete.
 function poolSize(): number {
   const sizes = [process.env.UV_THREADPOOL_SIZE, initialVariable()].map((text) =>
-    text === undefined ? DEFAULT_THREADS : threadsOf(text),
+    text === undefined ? DEFAULT_THREADS : parseSize(text),
   );
   const count = native.threads().filter(({ role }) => role === 'pool').length;
   return Math.max(...sizes, count);
@@ -73,13 +74,8 @@ export async function probePool(): Promise<PoolProbe> {
 
 /** Checks what does not depend on the grant. @throws ERR_INVALID_OPTION */
 export function checkPrewarm(options: PrewarmOptions) {
-  const { cpus, replace = false } = checkOptions(
-    options,
-    ['cpus', 'replace'],
-    'prewarmPool',
-  ) as PrewarmOptions;
-  if (typeof replace !== 'boolean') invalidOption('replace', replace, 'true or false');
-  return { cpus, replace };
+  const { cpus, replace = false } = checkNames(options, ['cpus', 'replace'], 'prewarmPool');
+  return { cpus, replace: option.flag(replace, 'replace') };
 }
 
 /** Calls `target` again after the wait: the grant may have changed or ended. */

@@ -1,7 +1,7 @@
 // The scheduling class of threads: SCHED_FIFO and nice. See sched(7), sched_setattr(2) and
 // sched_getattr(2).
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { NumalignError, textOf } from '../base/errors.js';
+import { checkNames, invalidOption } from '../base/check-options.js';
+import { NumalignError, textOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeScheduling } from '../base/native-threads.js';
 import { affinity } from '../machine/affinity.js';
@@ -92,11 +92,9 @@ function checkRange(name: string, value: unknown, least: number, most: number): 
 export function realTimeCpus(): CpuSet {
   let cpus = CpuSet.EMPTY;
   for (const thread of native.threads()) {
-    try {
-      if (REAL_TIME.includes(scheduling(thread.tid).policy)) cpus = cpus.union(new CpuSet(thread.cpus));
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error; // it has ended
-    }
+    // Empty if it has ended.
+    const policy = unlessRefused(() => scheduling(thread.tid).policy, '');
+    if (REAL_TIME.includes(policy)) cpus = cpus.union(new CpuSet(thread.cpus));
   }
   return cpus;
 }
@@ -111,7 +109,7 @@ export function schedule(
     priority,
     nice,
     threads = 'current',
-  } = checkOptions(options, ['policy', 'priority', 'nice', 'threads'], 'schedule') as ScheduleOptions;
+  } = checkNames(options, ['policy', 'priority', 'nice', 'threads'], 'schedule');
   if (policy !== 'fifo' && policy !== 'other') invalidOption('policy', policy, "'fifo' or 'other'");
   const isFifo = policy === 'fifo';
   if (isFifo && nice !== undefined) invalidOption('nice', nice, "left out with policy: 'fifo'");

@@ -6,7 +6,8 @@ import { runningCpus } from '../account/pod-holdings.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { NativeDeparture } from '../base/native-threads.js';
-import { GrantGroup, type Machine } from '../enforcement/grant-group.js';
+import type { Machine } from '../enforcement/enforcer.js';
+import { GrantGroup } from '../enforcement/grant-group.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import {
   affinity,
@@ -33,13 +34,9 @@ export interface Departure {
 function readAgain({ moved, unmovable, ...result }: PinResult): PinResult {
   const now = <T extends MovedThread>(thread: T): T => ({
     ...thread,
-    cpus: affinityIfThere(thread.tid) ?? thread.cpus,
+    cpus: unlessRefused(() => affinity(thread.tid)) ?? thread.cpus,
   });
   return { ...result, moved: moved.map(now), unmovable: unmovable.map(now) };
-}
-
-function affinityIfThere(tid: number): CpuSet | undefined {
-  return unlessRefused(() => affinity(tid));
 }
 
 export const NOTHING_MOVED: PinResult = Object.freeze({ moved: [], unmovable: [], guaranteed: true });
@@ -61,12 +58,8 @@ export function leaveGrant(
   const maskCpus = group?.leave(pool);
   const outcome = native.undoPin(uid, (maskCpus ?? pool).words);
   group?.forgetHome();
-  const departure = departureOf(
-    machine,
-    maskCpus && group,
-    outcome,
-    maskCpus === undefined || maskCpus === pool,
-  );
+  const isByMask = maskCpus === undefined || maskCpus === pool;
+  const departure = departureOf(machine, maskCpus && group, outcome, isByMask);
   const pinMemoryAgain = unpinMemory(uid);
   const comeBack = () => {
     departure.comeBack();

@@ -1,6 +1,6 @@
 // Workers that begin on the CPUs of a grant.
 import { Worker, type WorkerOptions } from 'node:worker_threads';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bornOn } from './birth.js';
@@ -23,17 +23,14 @@ export interface GrantWorkerOptions extends WorkerOptions {
 }
 
 /** Where a Worker will begin. */
-export interface Cradle {
-  /** The grant, or its part, that the Worker belongs to. */
-  readonly target: GrantedThreads;
-  readonly cpus: CpuSet;
-}
+export type WorkerStart = ReturnType<typeof workerStartOn>;
 
 /**
- * The CPUs of a place on which the next Worker begins.
+ * The CPUs of a place on which the next Worker begins. `target`: the grant, or its part, that it
+ * belongs to.
  * @throws ERR_SCHEDULING if it would starve under real-time threads
  */
-export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
+export function workerStartOn(grant: GrantedThreads, place: ThreadPlace) {
   const target = place.part === grant.part ? grant : grant.onPart(place.part);
   const cpus = place.oneEach ? CpuSet.of(native.leastUsedCpu(place.cpus.words)) : place.cpus;
   const realTime = realTimeCpus();
@@ -49,7 +46,7 @@ export function cradleOf(grant: GrantedThreads, place: ThreadPlace): Cradle {
 }
 
 /** Records a Worker that began there. `tid`: 0 if unknown. */
-export function adoptWorker({ target }: Cradle, worker: Worker, tid: number): void {
+export function adoptWorker({ target }: WorkerStart, worker: Worker, tid: number): void {
   native.adopt(tid, target.cpus.words, target.grant, target.part, target.owner);
   if (tid !== 0) worker.once('exit', () => native.forgetThread(tid));
 }
@@ -72,24 +69,14 @@ export function startWorker(
     isAnywhere && !isShared
       ? placeOf(grant, cpus)
       : { part: target.part, cpus: cpusWithin(target, 'cpus', cpuOption), oneEach: target.oneToOne };
-  const cradle = cradleOf(grant, place);
-  const { value: worker, tid } = bornOn(
-    cradle.target,
-    cradle.cpus,
-    () => new Worker(filename, workerOptions),
-  );
-  adoptWorker(cradle, worker, tid);
+  const start = workerStartOn(grant, place);
+  const { value: worker, tid } = bornOn(start.target, start.cpus, () => new Worker(filename, workerOptions));
+  adoptWorker(start, worker, tid);
   // On the grant it disturbs no other process, so it may stay if it cannot leave.
   if (isShared && tid !== 0) grant.share?.([tid]).catch(() => {});
   return worker;
 }
 
 // The grant may have other CPUs by now.
-function placeOf(target: GrantedThreads, cpus: ThreadCpus | undefined): ThreadPlace {
-  try {
-    return parsePlace(target, 'workers', cpus);
-  } catch (error) {
-    if (error instanceof NumalignError) return parsePlace(target, 'workers', undefined);
-    throw error;
-  }
-}
+const placeOf = (target: GrantedThreads, cpus: ThreadCpus | undefined): ThreadPlace =>
+  unlessRefused(() => parsePlace(target, 'workers', cpus)) ?? parsePlace(target, 'workers', undefined);

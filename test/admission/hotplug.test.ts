@@ -27,7 +27,7 @@ import { parseConfig } from '../../lib/input/config.js';
 import { refreshSite, refreshTopology } from '../../lib/machine/topology-refresh.js';
 import { NO_QUIETER } from '../../lib/quiet/quieter.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import type { GrantThreads } from '../../lib/threads/followers.js';
+import type { ParkableFollowers } from '../../lib/threads/followers.js';
 import { budget } from '../support/budget.mjs';
 import { machineAt } from '../support/changing-machine.js';
 import { guaranteed } from '../support/simulated.js';
@@ -36,7 +36,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const { placement } = parseConfig({});
 
 /** The notices to the threads of a grant, in order. */
-function recordedThreads(said: string[]): GrantThreads<string> {
+function recordedThreads(said: string[]): ParkableFollowers<string> {
   const say = (word: string) => (cpus: CpuSet) => {
     said.push(`${word} ${cpus}`);
     return `${word} ${cpus}`;

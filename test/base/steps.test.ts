@@ -1,7 +1,7 @@
 // needs: agents
 // Long work in parts.
 import { expect, it } from 'vitest';
-import { inOneGo, inSlices, type Steps, turnIfDue } from '../../lib/base/steps.js';
+import { finish, inSlices, type Steps, turnIfDue } from '../../lib/base/steps.js';
 
 function* sum(numbers: readonly number[]): Steps<number> {
   let total = 0;
@@ -14,9 +14,9 @@ function* sum(numbers: readonly number[]): Steps<number> {
 }
 
 it('has the same result in one go and in slices', async () => {
-  expect(inOneGo(sum([1, 2, 3]))).toBe(6);
+  expect(finish(sum([1, 2, 3]))).toBe(6);
   expect(await inSlices(sum([1, 2, 3]))).toBe(6);
-  expect(() => inOneGo(sum([1, -2]))).toThrow(RangeError);
+  expect(() => finish(sum([1, -2]))).toThrow(RangeError);
   await expect(inSlices(sum([1, -2]))).rejects.toThrow(RangeError);
 });
 

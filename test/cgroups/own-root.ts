@@ -5,10 +5,10 @@ import { existsSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { CpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
+import { openCpusetHierarchy } from '../../lib/cgroups/cpuset-hierarchy.js';
 import { type CgroupFiles, KERNEL_FILES } from '../../lib/cgroups/files/cgroup-files.js';
 import { findHierarchy } from '../../lib/cgroups/files/hierarchies.js';
 import { type MadeGroups, MadeGroupsInMemory } from '../../lib/cgroups/files/made-groups.js';
-import { openCpusetHierarchy } from '../../lib/cgroups/open-hierarchy.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 

@@ -9,7 +9,7 @@ import type {
   HintQuestion,
   MemoryHintsCall,
   PackedHints,
-} from '../../lib/base/native-surface.js';
+} from '../../lib/base/native-hints.js';
 import { mergeOffered } from '../../lib/decision/hints/merge-hints.js';
 import { HintFamily } from '../../lib/entries/topology.js';
 import { NodeSet } from '../../lib/index.js';

@@ -25,7 +25,7 @@ it('has nothing to do for states without quiet grants', async () => {
     throw new Error('the topology is not needed');
   });
   expect(quieter.follow(NONE, { ...NONE, lastCpus: [] }, async () => {})).toBeUndefined();
-  expect(await quieter.compare(NONE)).toEqual({ checked: 0, found: [] });
+  expect(await quieter.compare(NONE)).toEqual({ checked: 0, drifts: [] });
 });
 
 it('has nothing to do between two states with the same quiet grants', () => {

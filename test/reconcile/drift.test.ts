@@ -430,7 +430,7 @@ describe.skipIf(!isUsable)('cgroups (v1)', () => {
 
   it('of ended grants are removed, and others never', async () => {
     const { manager, drifts, stateDir } = await granted();
-    const { openCpusetHierarchy } = await import('../../lib/cgroups/open-hierarchy.js');
+    const { openCpusetHierarchy } = await import('../../lib/cgroups/cpuset-hierarchy.js');
     const { FolderMadeGroups } = await import('../../lib/cgroups/files/made-groups.js');
     const topology = await discover();
     const tree = openCpusetHierarchy(ROOT, new FolderMadeGroups(join(stateDir, 'cgroups')));

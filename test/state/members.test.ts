@@ -2,7 +2,7 @@
 // The members of a state, one by one: a wrong one is damage, and a missing one of older versions
 // is none.
 import { describe, expect, it } from 'vitest';
-import { inOneGo } from '../../lib/base/steps.js';
+import { finish } from '../../lib/base/steps.js';
 import { checkpointSteps } from '../../lib/state/format/checkpoint.js';
 import { encodeCheckpoint } from '../../lib/state/format/journal.js';
 import { thrownBy } from '../support/error-of.js';
@@ -73,7 +73,7 @@ const STATE = {
 };
 
 type Path = readonly string[];
-const decode = (value: unknown) => inOneGo(checkpointSteps(value as typeof STATE));
+const decode = (value: unknown) => finish(checkpointSteps(value as typeof STATE));
 
 /** The state with another value at a path; undefined: without that member. */
 function withValue(path: Path, value: unknown): unknown {

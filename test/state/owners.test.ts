@@ -8,7 +8,7 @@ import { native } from '../../lib/base/native.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { identifyCgroup, isCgroupAlive } from '../../lib/processes/cgroup-owner.js';
-import { isOfBoot } from '../../lib/state/files/state-files.js';
+import { isOfBoot } from '../../lib/state/files/owner-claims.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { Owners } from '../../lib/state/owners/owners.js';
 import { Agent } from '../support/agent.js';

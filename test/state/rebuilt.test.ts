@@ -6,7 +6,7 @@ import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/index.js';
-import { type FoundOwners, NO_OWNERS, type UnknownOwner } from '../../lib/state/files/state-files.js';
+import { type FoundOwners, NO_OWNERS, type UnknownOwner } from '../../lib/state/files/owner-claims.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import type { OwnerFile } from '../../lib/state/format/owner-file.js';
 import { type Clues, flawOf, rebuild } from '../../lib/state/owners/recovery.js';

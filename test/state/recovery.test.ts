@@ -24,7 +24,7 @@ import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { NumalignError } from '../../lib/base/errors.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, openManager } from '../../lib/index.js';
-import type { UnknownOwner } from '../../lib/state/files/state-files.js';
+import type { UnknownOwner } from '../../lib/state/files/owner-claims.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
 import { decodeCheckpoint, encodeCheckpoint } from '../../lib/state/format/journal.js';
 import { decodeOwnerFile, encodeOwnerFile, type OwnerFile } from '../../lib/state/format/owner-file.js';

@@ -1,7 +1,7 @@
 // needs: nothing
 // The shapes of values in the state's files, and where errors say that one is wrong.
 import { describe, expect, it } from 'vitest';
-import { inOneGo } from '../../lib/base/steps.js';
+import { finish } from '../../lib/base/steps.js';
 import {
   cpuSet,
   listOf,
@@ -22,7 +22,7 @@ describe('a damaged value', () => {
     ['an item of a list', () => listOf([1, 'x'], 'ids', number), /ids\[1\]: it is not/],
     [
       'an item of a long list',
-      () => inOneGo(listSteps([...Array(70).keys(), 'x'], 'ids', number)),
+      () => finish(listSteps([...Array(70).keys(), 'x'], 'ids', number)),
       /ids\[70\]: it/,
     ],
     ['a value by name', () => record({ a: 1, b: 'x', c: 2 }, 'devices', number), /devices\.b: it is not/],

@@ -2,7 +2,7 @@
 // A change as a line, and what the lines of a journal lead to.
 import { describe, expect, it } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
-import { inOneGo } from '../../lib/base/steps.js';
+import { finish } from '../../lib/base/steps.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/index.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
@@ -97,7 +97,7 @@ describe('lines', () => {
     return replay;
   }
   const result = (...args: Parameters<typeof replayed>) => {
-    const { generation, assignments } = inOneGo(replayed(...args).checkpoint());
+    const { generation, assignments } = finish(replayed(...args).checkpoint());
     const names = assignments.lastCpus.map(({ name }) => name);
     return [generation, assignments.pods.map(({ uid }) => uid).join(), ...names];
   };
@@ -122,7 +122,7 @@ describe('lines', () => {
 
   it('follow a state that is known', () => {
     const before = state(4, { pods: [pod('1'), pod('2')], lastCpus: [A!] });
-    expect(inOneGo(replayed([], false, before).checkpoint())).toBe(before);
+    expect(finish(replayed([], false, before).checkpoint())).toBe(before);
     expect(result([step(5, { released: ['1'] })], false, before)).toEqual([5, '2', 'a']);
     expect(result([step(5, { pods: [podText('1')] })], false, before)).toEqual([5, '1,2', 'a']);
     expect(result([step(5, { named: [{ name: 'b', cpus: '1' }] })], false, before)).toEqual([
@@ -154,6 +154,6 @@ describe('lines', () => {
     expect(result([one, two, whole(1, '3')], true)).toEqual([2, '1,2']);
     expect(result([one, four, whole(6, '3'), step(7)], true)).toEqual([7, '3']);
     const changed = step(4, { settings: { ...settings, simulated: true } });
-    expect(inOneGo(replayed([one, changed], true).checkpoint()).assignments.settings.simulated).toBe(true);
+    expect(finish(replayed([one, changed], true).checkpoint()).assignments.settings.simulated).toBe(true);
   });
 });

@@ -175,7 +175,7 @@ export class QuietWorld {
 
   /** Keys of the settings that the reconciler would repair. */
   async compare(): Promise<string[]> {
-    return (await this.#site.quieter.compare(this.state)).found.map(({ key }) => key);
+    return (await this.#site.quieter.compare(this.state)).drifts.map(({ key }) => key);
   }
 
   /** Settings that differ from their targets. `but`: paths that are left out. */

@@ -120,7 +120,7 @@ export const BUGS = [
   },
   {
     name: 'an owner whose file was removed is dead',
-    file: 'lib/state/files/state-files.ts',
+    file: 'lib/state/files/owner-claims.ts',
     before: ['return owners.isOwnerAlive(uuid) || (locks?.().has(uuid) ?? false);'],
     after: 'return owners.isOwnerAlive(uuid);',
     find: 'torture.mjs',
@@ -128,7 +128,7 @@ export const BUGS = [
   },
   {
     name: 'a file that is gone from the folder counts as never written',
-    file: 'lib/state/files/state-files.ts',
+    file: 'lib/state/files/owner-claims.ts',
     before: ['locks?.beside(withFile) ?? []'],
     after: 'withFile.slice(withFile.length).map((uuid) => ({ uuid, since: 0 }))',
     find: 'torture.mjs',

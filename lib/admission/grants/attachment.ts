@@ -66,7 +66,7 @@ export function attachProcess(
     const group = cpus.isEmpty ? undefined : GrantGroup.of(site, state.settings, pod, container);
     const result = registerAndMove(site, state, { pid, grant: pod.uid, container: place ?? null }, () => {
       if (cpus.isEmpty) {
-        site.enforcer.shareAnyway(pid, state);
+        site.enforcer.share(pid, state, { leavesGrants: true });
         site.enforcer.apply(state);
         return { pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false };
       }

@@ -27,7 +27,7 @@ export function startShared(site: Site, start: () => ChildProcess): Promise<Chil
     try {
       members.registry.addProcess(child.pid);
       if (choice) members.learnChoice(child.pid, choice);
-      site.enforcer.shareAnyway(child.pid, state);
+      site.enforcer.share(child.pid, state, { leavesGrants: true });
       site.enforcer.apply(state);
     } catch (error) {
       // It may have ended already.

@@ -2,7 +2,7 @@
 import { isAbsolute } from 'node:path';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { stuckText } from '../../enforcement/members/member-texts.js';
+import { stuckText } from '../../enforcement/members/confinement.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { checkNotAttached } from './attachment.js';

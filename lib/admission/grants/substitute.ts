@@ -23,7 +23,7 @@ import { guaranteedPod } from '../../input/pods/pod-request.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
-import type { GrantThreads } from '../../threads/followers.js';
+import type { ParkableFollowers } from '../../threads/followers.js';
 import { assignmentsOf } from '../on-record.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
@@ -69,7 +69,7 @@ export async function substituteLostCpus<T>(
   site: Site,
   grant: PodAssignment,
   defaults: Placement,
-  threads: GrantThreads<T>,
+  threads: ParkableFollowers<T>,
 ): Promise<Substitution<T> | undefined> {
   // It looks without the lock: a grant without room looks often.
   const { ledger } = site;
@@ -96,7 +96,7 @@ function revoke<T>(
   site: Site,
   state: Assignments,
   { pod, lost, error }: Outlook,
-  threads: GrantThreads<T>,
+  threads: ParkableFollowers<T>,
 ): Substitution<T> | undefined {
   const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
   const taken = cpusToLeave(pod, state);
@@ -116,7 +116,7 @@ function carryOut<T>(
   site: Site,
   grant: PodAssignment,
   defaults: Placement,
-  threads: GrantThreads<T>,
+  threads: ParkableFollowers<T>,
 ): Promise<Substitution<T> | undefined> {
   return transact(site, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;

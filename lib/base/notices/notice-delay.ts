@@ -1,6 +1,5 @@
 // NoticeDelay: how long this environment waits before it opens inotify(7) for notices of files. The
-// kernel takes 8 to 20 ms to close it with a watch: a process that becomes another program within
-// this time never opens it.
+// kernel takes 8 to 20 ms to close it with a watch.
 import { ENVIRONMENT } from '../registry.js';
 
 const newDelay = () => ({ ms: 0 });

@@ -183,26 +183,27 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
 
 const UNKNOWN: Meaning = ['kernel', 'the kernel refused', 'see the errno'];
 
-/** An ERR_CGROUP without a system call behind it. */
+/** An ERR_CGROUP without a system call behind it. The message gets what is `valid`. */
 export function cgroupRefusal(
   reason: CgroupReason,
   message: string,
   details: { path?: string; value: unknown; valid: string; [name: string]: unknown },
 ): NumalignError {
-  return new NumalignError('ERR_CGROUP', message, { reason, ...details });
+  return new NumalignError('ERR_CGROUP', `${message}; valid is ${details.valid}`, { reason, ...details });
 }
 
-/**
- * Turns a failed system call into ERR_CGROUP. `doing` completes "cannot …". Returns any other error
- * as it is.
- */
-export function cgroupError(
-  error: unknown,
-  action: CgroupAction,
-  doing: string,
-  path: string,
-  value: unknown,
-): unknown {
+/** A step on the file at `path`. */
+export interface CgroupStep {
+  readonly action: CgroupAction;
+  /** Completes "cannot …". */
+  readonly doing: string;
+  readonly path: string;
+  /** What is written, or asked about. */
+  readonly value: unknown;
+}
+
+/** Turns a failed system call into ERR_CGROUP. Returns any other error as it is. */
+export function cgroupError(error: unknown, { action, doing, path, value }: CgroupStep): unknown {
   const { errno, code, syscall } = error as NodeJS.ErrnoException;
   if (errno === undefined || code === undefined || error instanceof NumalignError) return error;
   // libuv has another name for errno 95 than the kernel.
@@ -210,35 +211,23 @@ export function cgroupError(
   const meanings = syscall === 'open' && action !== 'look' ? UNOPENED : { ...UNOPENED, ...MEANINGS[action] };
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
   const label = reason === 'no-access' ? 'it takes' : 'valid is';
-  return new NumalignError(
-    'ERR_CGROUP',
-    `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${label} ${valid}`,
-    {
-      reason,
-      errno: -errno,
-      syscall,
-      path,
-      value,
-      valid,
-      cause: error,
-    },
-  );
+  const message = `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${label} ${valid}`;
+  const details = { reason, errno: -errno, syscall, path, value, valid, cause: error };
+  return new NumalignError('ERR_CGROUP', message, details);
 }
 
-/** Runs `step`, and throws its failure as {@link cgroupError}. */
-export function attempt<T>(
-  action: CgroupAction,
-  doing: string,
-  path: string,
-  value: unknown,
-  step: () => T,
-): T {
+/** Runs `action`, and throws its failure as {@link cgroupError}. */
+export function attempt<T>(step: CgroupStep, action: () => T): T {
   try {
-    return step();
+    return action();
   } catch (error) {
-    throw cgroupError(error, action, doing, path, value);
+    throw cgroupError(error, step);
   }
 }
+
+/** Runs `action`, which only looks at the path; `doing`: by default it reads a file. */
+export const look = <T>(path: string, action: () => T, doing = `read ${path}`): T =>
+  attempt({ action: 'look', doing, path, value: undefined }, action);
 
 /** Runs a step about a process or thread. It is not an error if that has ended. */
 export function unlessEnded(step: () => void): void {

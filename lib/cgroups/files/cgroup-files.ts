@@ -18,17 +18,6 @@ import { join } from 'node:path';
 const CGROUP_V1 = 0x27e0eb;
 const CGROUP_V2 = 0x63677270;
 
-/**
- * The operations that change a hierarchy, one system call on a cgroup each. Everything else only
- * reads.
- */
-export interface CgroupFiles {
-  /** One write(2) of one line, which the kernel takes as a whole or refuses. */
-  write(path: string, text: string): void;
-  makeFolder(path: string): void;
-  removeFolder(path: string): void;
-}
-
 let changes = 0;
 
 /** How often this environment has tried to change a hierarchy of the kernel. */
@@ -36,8 +25,13 @@ export function countChanges(): number {
   return changes;
 }
 
-export const KERNEL_FILES: CgroupFiles = {
-  write(path, text) {
+/**
+ * The operations that change a hierarchy, one system call on a cgroup each. Everything else only
+ * reads.
+ */
+export const KERNEL_FILES = {
+  /** One write(2) of one line, which the kernel takes as a whole or refuses. */
+  write(path: string, text: string): void {
     changes++;
     // writeFileSync would create a missing file, and truncate. An empty line empties a set; zero
     // bytes would not reach the kernel.
@@ -48,15 +42,17 @@ export const KERNEL_FILES: CgroupFiles = {
       closeSync(fd);
     }
   },
-  makeFolder(path) {
+  makeFolder(path: string): void {
     changes++;
     mkdirSync(path);
   },
-  removeFolder(path) {
+  removeFolder(path: string): void {
     changes++;
     rmdirSync(path);
   },
 };
+
+export type CgroupFiles = typeof KERNEL_FILES;
 
 export function isCgroupFolder(path: string): boolean {
   const { type } = statfsSync(path);

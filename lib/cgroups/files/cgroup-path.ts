@@ -3,6 +3,7 @@
 import { lstatSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { display } from '../../base/check-options.js';
+import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import { cgroupRefusal } from './cgroup-error.js';
 
@@ -19,7 +20,7 @@ const CONTROL_FILES = ['tasks', 'notify_on_release', 'release_agent'];
 export function encodeName(name: string): string {
   const valid = `a text of 1 to ${MAX_BYTES} bytes when percent-encoded`;
   const refuse = (why: string) =>
-    cgroupRefusal('bad-name', `${display(name)} cannot be the name of a cgroup: ${why}; valid is ${valid}`, {
+    cgroupRefusal('bad-name', `${display(name)} cannot be the name of a cgroup: ${why}`, {
       value: name,
       valid,
     });
@@ -54,10 +55,8 @@ export function checkRootPath(path: string): void {
     'an absolute path inside the hierarchy, such as "/numalign", without "." and ".." and not "/"';
   const isPlain = (part: string) => !['', '.', '..'].includes(part) && !/\p{Cc}/u.test(part);
   if (typeof path === 'string' && path.startsWith('/') && path.split('/').slice(1).every(isPlain)) return;
-  throw cgroupRefusal('bad-path', `the cgroup root must be ${valid}, not ${display(path)}`, {
-    value: path,
-    valid,
-  });
+  const message = `the cgroup root must be ${valid}, not ${display(path)}`;
+  throw new NumalignError('ERR_CGROUP', message, { reason: 'bad-path', value: path, valid });
 }
 
 /**
@@ -79,7 +78,7 @@ export function checkFolder(point: string, folder: string): void {
       : found.isDirectory()
         ? 'another file system'
         : 'not a folder';
-    throw cgroupRefusal('bad-path', `${path} is ${what}; valid is ${valid}`, { path, value: folder, valid });
+    throw cgroupRefusal('bad-path', `${path} is ${what}`, { path, value: folder, valid });
   }
 }
 

@@ -1,6 +1,6 @@
 // Changes: records an operation's changes to a hierarchy, so that a failure undoes them.
 import { NumalignError } from '../../base/errors.js';
-import { attempt, type CgroupAction } from './cgroup-error.js';
+import { attempt, type CgroupStep } from './cgroup-error.js';
 import type { CgroupFiles } from './cgroup-files.js';
 
 export class Changes {
@@ -22,8 +22,9 @@ export class Changes {
   }
 
   /** `former`: the text that restores the value before. */
-  write(path: string, text: string, former: string, action: CgroupAction, doing: string): void {
-    attempt(action, doing, path, text, () => this.#files.write(path, text));
+  write(step: CgroupStep & { readonly value: string }, former: string): void {
+    const { path, value } = step;
+    attempt(step, () => this.#files.write(path, value));
     this.did(() => this.#files.write(path, former));
   }
 

@@ -1,5 +1,13 @@
 // CpuStat: what the file cpu.stat of a cgroup counts.
 
+/** How often and how long a quota stopped the threads of a cgroup. */
+export interface Throttling {
+  /** Periods in which the threads used up the quota (`nr_throttled` of cpu.stat). */
+  nrThrottled: number;
+  /** How long threads waited for the next period, in microseconds, summed over CPUs. */
+  throttledUs: number;
+}
+
 /**
  * v1 reports nanoseconds (`throttled_time`), v2 microseconds (`throttled_usec`). Undefined for a
  * group that does not count throttling.
@@ -18,4 +26,12 @@ export function parseCpuStat(
     nrThrottled,
     throttledNs: microseconds === undefined ? (value('throttled_time') ?? null) : microseconds * 1000,
   };
+}
+
+/** The throttling in a cpu.stat; null if it has none. */
+export function throttling(text: string | undefined): Throttling | null {
+  const found = parseCpuStat(text ?? '');
+  return found
+    ? { nrThrottled: found.nrThrottled, throttledUs: Math.round((found.throttledNs ?? 0) / 1000) }
+    : null;
 }

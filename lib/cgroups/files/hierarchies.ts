@@ -40,7 +40,7 @@ export function neededHierarchy(controller: string, value: unknown = controller)
   const hierarchy = findHierarchy(controller);
   if (hierarchy) return hierarchy;
   const valid = `a machine or container with /sys/fs/cgroup mounted and the ${controller} controller in it`;
-  const message = `no cgroup hierarchy with the ${controller} controller is mounted here; valid is ${valid}`;
+  const message = `no cgroup hierarchy with the ${controller} controller is mounted here`;
   throw cgroupRefusal('none', message, { value, valid });
 }
 

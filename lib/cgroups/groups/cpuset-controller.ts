@@ -1,9 +1,9 @@
 // Finds where the cpuset controller of cgroup v2 is enabled, and why it is not.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
+import { cgroupRefusal, look } from '../files/cgroup-error.js';
 import { readIfThere } from '../files/cgroup-files.js';
-import type { CpusetTree } from './cpuset-group.js';
+import type { CpusetTree } from './cpuset-tree.js';
 
 /** True for the root of the whole hierarchy, which has no type. A container's root has one. */
 export function isRealRoot(folder: string): boolean {
@@ -19,7 +19,7 @@ export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string
   for (let folder = path; folder !== mount; ) {
     folder = dirname(folder);
     const file = join(folder, 'cgroup.subtree_control');
-    const controllers = attempt('look', `read ${file}`, file, undefined, () => readIfThere(file));
+    const controllers = look(file, () => readIfThere(file));
     if (!controllers?.trim().split(' ').includes('cpuset')) found.unshift(folder);
   }
   return found;
@@ -28,7 +28,7 @@ export function withoutCpuset({ mount }: Pick<CpusetTree, 'mount'>, path: string
 /** Why a folder cannot enable the controller, as far as visible beforehand; undefined if it may. */
 export function whyNotEnabled(tree: Pick<CpusetTree, 'isOpen'>, folder: string): Error | undefined {
   const refuse = (reason: 'systemd-unit' | 'internal-processes', why: string, valid: string) =>
-    cgroupRefusal(reason, `cannot enable the cpuset controller below ${folder}: ${why}; valid is ${valid}`, {
+    cgroupRefusal(reason, `cannot enable the cpuset controller below ${folder}: ${why}`, {
       path: join(folder, 'cgroup.subtree_control'),
       value: '+cpuset',
       valid,

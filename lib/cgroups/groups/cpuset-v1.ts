@@ -1,12 +1,13 @@
 // A group of the cpuset hierarchy of cgroup v1. See cpusets(7).
 import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { cgroupRefusal, unlessEnded } from '../files/cgroup-error.js';
 import type { Changes } from '../files/changes.js';
-import { CommonGroup } from './common-group.js';
-import type { Partition } from './cpuset-group.js';
+import { CpusetGroup } from './cpuset-group.js';
+import type { Partition } from './cpuset-tree.js';
 
-export class CpusetGroupV1 extends CommonGroup {
+export class CpusetGroupV1 extends CpusetGroup {
   protected readonly threadsFile = 'tasks';
 
   protected at(path: string): CpusetGroupV1 {
@@ -17,35 +18,20 @@ export class CpusetGroupV1 extends CommonGroup {
     return `cpuset.effective_${name}`;
   }
 
-  protected prepareParent(): void {}
-
-  protected writeMigration(changes: Changes, migrates: boolean): void {
+  protected override writeMigration(changes: Changes, migrates: boolean): void {
     const [value, former] = migrates ? ['1', '0'] : ['0', '1'];
     if (this.text('cpuset.memory_migrate') === value) return;
     const doing = `make memory ${migrates ? 'migrate' : 'stay'} with the processes of ${this.path}`;
-    changes.write(`${this.path}/cpuset.memory_migrate`, value, former, 'set-migration', doing);
-  }
-
-  // Quotas are in another hierarchy, where numalign makes no cgroups.
-  protected liftQuota(): void {}
-
-  stats(): null {
-    return null;
-  }
-
-  // The write itself fails if a neighbour is exclusive.
-  protected checkNeighbours(): void {}
-
-  protected checkLeaf(): void {}
-
-  protected renewPartition(): void {}
-
-  partitions(): CommonGroup[] {
-    return [];
+    const path = join(this.path, 'cpuset.memory_migrate');
+    changes.write({ action: 'set-migration', doing, path, value }, former);
   }
 
   attachThread(tid: number): void {
-    this.writeNumber(this.path, 'tasks', tid, 'attach-thread', `move thread ${tid} into ${this.path}`);
+    this.#moveThread(tid, this.path, `move thread ${tid} into ${this.path}`);
+  }
+
+  #moveThread(tid: number, folder: string, doing: string): void {
+    this.writeNumber({ action: 'attach-thread', doing, path: join(folder, 'tasks'), value: tid });
   }
 
   setPartition(kind: string): never {
@@ -53,12 +39,11 @@ export class CpusetGroupV1 extends CommonGroup {
   }
 
   whyNoPartition(kind: string): Error {
-    const valid = 'cgroup v2';
-    return cgroupRefusal(
-      'version',
-      `${this.path} cannot become a partition (${kind}): cgroup v1 has none; valid is ${valid}`,
-      { path: this.path, value: kind, valid },
-    );
+    return cgroupRefusal('version', `${this.path} cannot become a partition (${kind}): cgroup v1 has none`, {
+      path: this.path,
+      value: kind,
+      valid: 'cgroup v2',
+    });
   }
 
   partition(): Partition {
@@ -73,12 +58,9 @@ export class CpusetGroupV1 extends CommonGroup {
     const inside = new Set(this.threads());
     const all = threadsOf(pid);
     const doing = `move process ${pid} out of ${this.path}`;
-    if (all.every((tid) => inside.has(tid))) {
-      unlessEnded(() => this.moveProcess(pid, to, doing));
-      return;
-    }
-    for (const tid of all.filter((tid) => inside.has(tid)))
-      unlessEnded(() => this.writeNumber(to, 'tasks', tid, 'attach-thread', doing));
+    const leaving = all.filter((tid) => inside.has(tid));
+    if (leaving.length === all.length) unlessEnded(() => this.moveProcess(pid, to, doing));
+    else for (const tid of leaving) unlessEnded(() => this.#moveThread(tid, to, doing));
   }
 }
 

@@ -8,18 +8,17 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import { attempt, cgroupRefusal, unlessEnded } from '../files/cgroup-error.js';
 import { childNames, readIfThere } from '../files/cgroup-files.js';
 import type { Changes } from '../files/changes.js';
-import { parseCpuStat } from '../files/cpu-stat.js';
 import { isAtOrBelow } from '../files/mounts.js';
-import { CommonGroup } from './common-group.js';
 import { isRealRoot, whyNotEnabled, withoutCpuset } from './cpuset-controller.js';
-import type { Partition, PartitionKind, Throttling } from './cpuset-group.js';
+import { CpusetGroup } from './cpuset-group.js';
+import type { Partition, PartitionKind } from './cpuset-tree.js';
 import { CPUS } from './group-files.js';
 
 const PARTITION = 'cpuset.cpus.partition';
 const EXCLUSIVE = 'cpuset.cpus.exclusive';
 const KINDS: readonly string[] = ['member', 'root', 'isolated'] satisfies PartitionKind[];
 
-export class CpusetGroupV2 extends CommonGroup {
+export class CpusetGroupV2 extends CpusetGroup {
   protected readonly threadsFile = 'cgroup.threads';
 
   protected at(path: string): CpusetGroupV2 {
@@ -30,92 +29,74 @@ export class CpusetGroupV2 extends CommonGroup {
     return `cpuset.${name}.effective`;
   }
 
-  protected prepareParent(changes: Changes): void {
+  protected override prepareParent(changes: Changes): void {
     if (existsSync(join(this.path, 'cpuset.cpus'))) return;
     for (const folder of withoutCpuset(this.tree, this.path)) {
       const refusal = whyNotEnabled(this.tree, folder);
       if (refusal) throw refusal;
       const path = join(folder, 'cgroup.subtree_control');
-      changes.write(
-        path,
-        '+cpuset',
-        '-cpuset',
-        'enable-controller',
-        `enable the cpuset controller below ${folder}`,
-      );
+      const doing = `enable the cpuset controller below ${folder}`;
+      changes.write({ action: 'enable-controller', doing, path, value: '+cpuset' }, '-cpuset');
     }
   }
 
-  // Memory always migrates since Linux 5.15.
-  protected writeMigration(): void {}
-
-  protected liftQuota(changes: Changes): void {
+  protected override liftQuota(changes: Changes): void {
     const former = this.textIfThere('cpu.max');
     if (former === undefined || former.startsWith('max')) return;
-    changes.write(
-      join(this.path, 'cpu.max'),
-      'max',
-      former,
-      'set-quota',
-      `lift the CPU quota of ${this.path}`,
-    );
+    const doing = `lift the CPU quota of ${this.path}`;
+    changes.write({ action: 'set-quota', doing, path: join(this.path, 'cpu.max'), value: 'max' }, former);
   }
 
   // An overlap silently makes the existing partition invalid, and it stays so after the overlap is
   // gone.
-  protected checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
+  protected override checkNeighbours(cpus: CpuSet, mustBeAlone = this.partition().valid): void {
     for (const neighbour of this.#neighbours()) {
       const overlap = neighbour.cpus().intersection(cpus);
       if (overlap.isEmpty || !(mustBeAlone || neighbour.partition().valid)) continue;
-      const valid = `CPUs other than ${overlap}`;
+      const { path } = neighbour;
       const [reason, why] = neighbour.partition().valid
-        ? (['foreign-partition', `they are in the partition ${neighbour.path}`] as const)
-        : ([
-            'partition-invalid',
-            `${neighbour.path} has them too, and a partition must have its CPUs alone`,
-          ] as const);
-      throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${overlap}: ${why}; valid is ${valid}`, {
-        path: neighbour.path,
+        ? (['foreign-partition', `they are in the partition ${path}`] as const)
+        : (['partition-invalid', `${path} has them too, and a partition must have its CPUs alone`] as const);
+      throw cgroupRefusal(reason, `${this.path} cannot have CPUs ${overlap}: ${why}`, {
+        path,
         value: cpus,
-        valid,
+        valid: `CPUs other than ${overlap}`,
       });
     }
   }
 
   // An empty cgroup that enables controllers would take a process and become a root of threads.
   // Cgroups below it could then hold no process.
-  protected checkLeaf(folder: string): void {
+  protected override checkLeaf(folder: string): void {
     if (isRealRoot(folder) || !readIfThere(join(folder, 'cgroup.subtree_control'))?.trim()) return;
+    const message = `${folder} cannot hold processes: it enables controllers for cgroups below it`;
     const valid = 'a cgroup with none below it';
-    throw cgroupRefusal(
-      'internal-processes',
-      `${folder} cannot hold processes: it enables controllers for cgroups below it; valid is ${valid}`,
-      { path: folder, value: folder, valid },
-    );
+    throw cgroupRefusal('internal-processes', message, { path: folder, value: folder, valid });
   }
 
-  protected renewPartition(kind: PartitionKind): void {
+  protected override renewPartition(kind: PartitionKind): void {
+    for (const each of ['member', kind]) this.#become(each, `renew the partition ${this.path}`);
+  }
+
+  // Without an undo.
+  #become(value: string, doing: string): void {
     const path = join(this.path, PARTITION);
-    for (const step of ['member', kind]) {
-      attempt('set-partition', `renew the partition ${this.path}`, path, step, () =>
-        this.tree.files.write(path, step),
-      );
-    }
+    const step = { action: 'set-partition', doing, path, value } as const;
+    attempt(step, () => this.tree.files.write(path, value));
   }
 
-  partitions(): CpusetGroupV2[] {
+  override partitions(): CpusetGroup[] {
     if (!this.exists()) return [];
-    const partitions = this.children().flatMap((group) => group.partitions() as CpusetGroupV2[]);
+    const partitions = this.children().flatMap((group) => group.partitions());
     return isValid(this.textIfThere(PARTITION)) ? [this, ...partitions] : partitions;
   }
 
   attachThread(tid: number): never {
-    const valid = 'a whole process, or cgroup v1';
     throw cgroupRefusal(
       'version',
       `thread ${tid} cannot move into ${this.path} alone: in cgroup v2 a process is in one cgroup with all its threads, except in threaded ` +
-        `subtrees, which numalign does not make; valid is ${valid}`,
-      { path: this.path, value: tid, valid },
+        `subtrees, which numalign does not make`,
+      { path: this.path, value: tid, valid: 'a whole process, or cgroup v1' },
     );
   }
 
@@ -140,12 +121,8 @@ export class CpusetGroupV2 extends CommonGroup {
     this.#checkPartition(kind, cpus);
     const nested = this.partitions().filter(({ path }) => path !== this.path);
     if (kind === 'member' && nested.length > 0) {
-      throw this.#refuse(
-        'nested-partition',
-        kind,
-        `${nested[0]!.path} below it is a partition`,
-        'to end that partition first',
-      );
+      const why = `${nested[0]!.path} below it is a partition`;
+      throw this.#refuse('nested-partition', kind, why, 'to end that partition first');
     }
     this.configure(
       kind === 'member' ? nested : this.partitions(),
@@ -174,14 +151,7 @@ export class CpusetGroupV2 extends CommonGroup {
     const { kind } = this.partition();
     if (kind === 'member' || kind === 'none' || childNames(this.path).length > 0 || this.isPopulated())
       return;
-    const path = join(this.path, PARTITION);
-    attempt('set-partition', `end the partition ${this.path}`, path, 'member', () =>
-      this.tree.files.write(path, 'member'),
-    );
-  }
-
-  stats(): Throttling | null {
-    return throttling(readIfThere(join(this.path, 'cpu.stat')));
+    this.#become('member', `end the partition ${this.path}`);
   }
 
   protected moveOut(pid: number, to: string): void {
@@ -202,23 +172,16 @@ export class CpusetGroupV2 extends CommonGroup {
     const parent = this.at(dirname(this.path));
     if (isRealRoot(parent.path) || parent.partition().valid) return undefined;
     if (isAtOrBelow(parent.path, this.tree.rootPath)) {
-      return this.#refuse(
-        'partition-invalid',
-        kind,
-        `${parent.path} above it is not a partition`,
-        'to make that a partition first',
-      );
+      const why = `${parent.path} above it is not a partition`;
+      return this.#refuse('partition-invalid', kind, why, 'to make that a partition first');
     }
-    return this.#refuse(
-      'not-delegated',
-      kind,
-      `${parent.path} above it is not a partition ("${parent.partition().text}"), and only the owner of the cgroup above that can make it one`,
-      'a cgroup root directly below that of the machine, as root, or below a partition',
-    );
+    const why = `${parent.path} above it is not a partition ("${parent.partition().text}"), and only the owner of the cgroup above that can make it one`;
+    const valid = 'a cgroup root directly below that of the machine, as root, or below a partition';
+    return this.#refuse('not-delegated', kind, why, valid);
   }
 
   #refuse(reason: Parameters<typeof cgroupRefusal>[0], kind: string, why: string, valid: string): Error {
-    return cgroupRefusal(reason, `${this.path} cannot become ${kind}: ${why}; valid is ${valid}`, {
+    return cgroupRefusal(reason, `${this.path} cannot become ${kind}: ${why}`, {
       path: this.path,
       value: kind,
       text: this.partition().text,
@@ -229,20 +192,20 @@ export class CpusetGroupV2 extends CommonGroup {
   // Since Linux 6.7 a partition has these CPUs if there are any, not those of cpuset.cpus.
   #clearExclusive(changes: Changes, former: string): void {
     const doing = `clear the exclusive CPUs of ${this.path}`;
-    changes.write(join(this.path, EXCLUSIVE), '', former, 'set-cpus', doing);
+    changes.write({ action: 'set-cpus', doing, path: join(this.path, EXCLUSIVE), value: '' }, former);
   }
 
   #write(changes: Changes, kind: PartitionKind): void {
     const doing =
       kind === 'member' ? `end the partition ${this.path}` : `make ${this.path} a partition (${kind})`;
-    changes.write(join(this.path, PARTITION), kind, this.partition().kind, 'set-partition', doing);
+    const path = join(this.path, PARTITION);
+    changes.write({ action: 'set-partition', doing, path, value: kind }, this.partition().kind);
   }
 
   // The groups beside this one with their own CPUs.
-  #neighbours(): CpusetGroupV2[] {
-    return (this.at(dirname(this.path)).children() as CpusetGroupV2[]).filter(
-      (group) => group.path !== this.path && existsSync(join(group.path, PARTITION)),
-    );
+  #neighbours(): CpusetGroup[] {
+    const beside = this.at(dirname(this.path)).children();
+    return beside.filter(({ path }) => path !== this.path && existsSync(join(path, PARTITION)));
   }
 }
 
@@ -266,12 +229,4 @@ function adviceOn(text: string): string {
     return 'fewer CPUs: one must stay for the processes that the cgroup above counts as its own';
   }
   return 'CPUs that the cgroup above has and may give away';
-}
-
-/** The throttling in a cpu.stat; null if it has none. */
-export function throttling(text: string | undefined): Throttling | null {
-  const found = parseCpuStat(text ?? '');
-  return found
-    ? { nrThrottled: found.nrThrottled, throttledUs: Math.round((found.throttledNs ?? 0) / 1000) }
-    : null;
 }

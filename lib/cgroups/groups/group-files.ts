@@ -1,12 +1,12 @@
 // GroupFiles: the folder of a cgroup, reads of its files, and writes of single numbers.
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { IdSet } from '../../machine/id-set.js';
-import { attempt, type CgroupAction, cgroupRefusal } from '../files/cgroup-error.js';
+import { attempt, type CgroupAction, type CgroupStep, cgroupRefusal, look } from '../files/cgroup-error.js';
 import { childNames, hasProcess, readIfThere } from '../files/cgroup-files.js';
 import { checkFolder } from '../files/cgroup-path.js';
-import type { CpusetTree } from './cpuset-group.js';
+import type { CpusetTree } from './cpuset-tree.js';
 
 /** The two kinds of sets in a cpuset. */
 export interface Ids<S extends IdSet<S>> {
@@ -29,6 +29,11 @@ export const MEMS: Ids<NodeSet> = {
   parse: (text) => NodeSet.parse(text),
 };
 
+/**
+ * The files of a cgroup at or below numalign's root, which perhaps does not exist. All operations of
+ * a group are synchronous; when one returns, it is either done or undone. They throw ERR_CGROUP if
+ * the kernel refuses, with `errno`, `syscall`, `path`, `reason`, `value` and `valid` in the details.
+ */
 export abstract class GroupFiles {
   readonly path: string;
   protected readonly tree: CpusetTree;
@@ -45,11 +50,13 @@ export abstract class GroupFiles {
     return existsSync(this.path);
   }
 
+  /** True if numalign made it, and so may remove it. */
   isMade(): boolean {
     const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
     return found !== undefined && this.tree.made.has(this.path, found.dev, found.ino);
   }
 
+  /** The CPUs that were set. On v2, empty means those of the cgroup above. */
   cpus(): CpuSet {
     return this.read(CPUS);
   }
@@ -74,13 +81,14 @@ export abstract class GroupFiles {
     return this.#numbers(this.threadsFile);
   }
 
+  /** True if a process is in it or below it. */
   isPopulated(): boolean {
-    return attempt('look', `look into ${this.path}`, this.path, undefined, () => hasProcess(this.path));
+    return look(this.path, () => hasProcess(this.path), `look into ${this.path}`);
   }
 
   /** The folders of the cgroups directly below. */
   protected childPaths(): string[] {
-    const names = attempt('look', `list ${this.path}`, this.path, undefined, () => childNames(this.path));
+    const names = look(this.path, () => childNames(this.path), `list ${this.path}`);
     return names.map((name) => join(this.path, name));
   }
 
@@ -94,12 +102,12 @@ export abstract class GroupFiles {
 
   protected text(file: string): string {
     const path = join(this.path, file);
-    return attempt('look', `read ${path}`, path, undefined, () => readFileSync(path, 'utf8').trim());
+    return look(path, () => readFileSync(path, 'utf8').trim());
   }
 
   protected textIfThere(file: string): string | undefined {
     const path = join(this.path, file);
-    return attempt('look', `read ${path}`, path, undefined, () => readIfThere(path)?.trim());
+    return look(path, () => readIfThere(path)?.trim());
   }
 
   #numbers(file: string): number[] {
@@ -109,25 +117,20 @@ export abstract class GroupFiles {
     return [...numbers].sort((a, b) => a - b);
   }
 
-  /** Moves a process or thread to the cgroup with this folder. */
-  protected writeNumber(folder: string, file: string, id: number, action: CgroupAction, doing: string): void {
-    checkNumber(id);
-    checkFolder(this.tree.mount, folder);
-    const path = join(folder, file);
-    attempt(action, doing, path, id, () => this.tree.files.write(path, String(id)));
+  /** Moves a process or thread to the cgroup of a file. `value`: its number. */
+  protected writeNumber(step: CgroupStep & { readonly value: number }): void {
+    const { path, value } = step;
+    checkNumber(value);
+    checkFolder(this.tree.mount, dirname(path));
+    attempt(step, () => this.tree.files.write(path, String(value)));
   }
 }
 
 // The number 0 would mean the caller.
 function checkNumber(id: number): void {
   if (Number.isInteger(id) && id > 0) return;
-  const valid = 'the number of a living process or thread';
-  throw cgroupRefusal(
-    'no-process',
-    `${String(id)} is not the number of a process or thread; valid is ${valid}`,
-    {
-      value: id,
-      valid,
-    },
-  );
+  throw cgroupRefusal('no-process', `${String(id)} is not the number of a process or thread`, {
+    value: id,
+    valid: 'the number of a living process or thread',
+  });
 }

@@ -1,11 +1,11 @@
 // GroupProcesses: moves processes into and out of a cgroup, and removes an empty one.
 import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { NumalignError } from '../../base/errors.js';
 import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
 import { childNames } from '../files/cgroup-files.js';
 import { checkFolder } from '../files/cgroup-path.js';
 import { isAtOrBelow } from '../files/mounts.js';
-import type { Home } from './cpuset-group.js';
 import { GroupFiles } from './group-files.js';
 
 // How long to follow processes that start while others are moved out.
@@ -14,47 +14,50 @@ const BORN_MS = 1000;
 // process of another pid namespace stays counted.
 const ENDED_MS = 100;
 
-const homeOf = (home: Home, pid: number) => (typeof home === 'string' ? home : home(pid));
-
 export abstract class GroupProcesses extends GroupFiles {
   protected abstract at(path: string): GroupProcesses;
-  /** @throws ERR_CGROUP if a process in this folder would break the cgroups below it */
-  protected abstract checkLeaf(folder: string): void;
   protected abstract moveOut(pid: number, to: string): void;
+  /** @throws ERR_CGROUP if a process in this folder would break the cgroups below it */
+  protected checkLeaf(_folder: string): void {}
   /** Called before the removal. */
   protected endPartition(): void {}
 
+  /** Moves a process with all its threads, even those that start meanwhile (`cgroup.procs`). */
   attach(pid: number): void {
     this.moveProcess(pid, this.path, `move process ${pid} into ${this.path}`);
   }
 
   protected moveProcess(pid: number, folder: string, doing: string): void {
     this.checkLeaf(folder);
-    this.writeNumber(folder, 'cgroup.procs', pid, 'attach', doing);
+    this.writeNumber({ action: 'attach', doing, path: join(folder, 'cgroup.procs'), value: pid });
   }
 
+  /**
+   * Moves a process's threads that are in it to the cgroup with this folder; moves the whole
+   * process if all its threads are in it.
+   */
   moveBack(pid: number, to: string): void {
     this.#checkPlace(to);
     this.moveOut(pid, to);
   }
 
-  evacuate(home: Home): void {
+  /** Moves all processes in it or below it to the cgroup with this folder. */
+  evacuate(home: string): void {
     for (const group of this.#descent()) group.#moveAllOut(home);
   }
 
-  remove(leftoversTo?: Home): void {
+  /**
+   * Removes it and the cgroups below it. A missing cgroup is not an error.
+   * @param leftoversTo the folder of the cgroup that processes inside move to first; a process
+   *   moves as a whole if all its threads are inside
+   * @throws ERR_CGROUP if numalign did not make all of them (`not-made`), or processes are inside
+   *   and have no place to go (`in-use`)
+   */
+  remove(leftoversTo?: string): void {
     if (!this.exists()) return;
     const groups = this.#descent();
     for (const group of groups) if (!group.isMade()) throw group.#notMade();
     for (const group of groups) group.#removeAlone(leftoversTo);
-  }
-
-  /** Removes the group if numalign made it and it is empty. Returns true if it did. */
-  removeIfEmpty(): boolean {
-    if (!this.exists() || !this.isMade() || childNames(this.path).length > 0 || this.isPopulated())
-      return false;
-    this.#removeAlone(undefined);
-    return true;
   }
 
   // The group and all below it, the lowest first.
@@ -62,22 +65,26 @@ export abstract class GroupProcesses extends GroupFiles {
     return [...this.childPaths().flatMap((path) => this.at(path).#descent()), this];
   }
 
-  #moveAllOut(home: Home): void {
-    for (const pid of this.processes()) this.moveBack(pid, homeOf(home, pid));
+  #moveAllOut(home: string): void {
+    for (const pid of this.processes()) this.moveBack(pid, home);
   }
 
-  #removeAlone(leftoversTo: Home | undefined): void {
+  #removeAlone(leftoversTo: string | undefined): void {
     const found = statSync(this.path, { bigint: true, throwIfNoEntry: false });
     if (!found) return;
     const end = performance.now() + BORN_MS;
+    const step = {
+      action: 'remove',
+      doing: `remove the cgroup ${this.path}`,
+      path: this.path,
+      value: this.path,
+    } as const;
     const mayBeBorn = () => leftoversTo !== undefined && performance.now() <= end;
     for (let attempts = 0; ; ) {
       if (leftoversTo !== undefined) this.#moveAllOut(leftoversTo);
       try {
         this.endPartition();
-        attempt('remove', `remove the cgroup ${this.path}`, this.path, this.path, () =>
-          this.tree.files.removeFolder(this.path),
-        );
+        attempt(step, () => this.tree.files.removeFolder(this.path));
         break;
       } catch (error) {
         if (!this.exists()) break;
@@ -116,7 +123,7 @@ export abstract class GroupProcesses extends GroupFiles {
       .every((part) => !['', '.', '..'].includes(part));
     if (!isPlain || !isAtOrBelow(to, this.tree.mount) || isAtOrBelow(to, this.path)) {
       const valid = `the folder of another cgroup below ${this.tree.mount}`;
-      throw cgroupRefusal('bad-path', `processes of ${this.path} cannot go to ${to}; valid is ${valid}`, {
+      throw cgroupRefusal('bad-path', `processes of ${this.path} cannot go to ${to}`, {
         path: this.path,
         value: to,
         valid,
@@ -127,7 +134,7 @@ export abstract class GroupProcesses extends GroupFiles {
 
   #notMade(): Error {
     const valid = 'a cgroup that numalign made, with none below it that it did not make';
-    return cgroupRefusal('not-made', `${this.path} stays: numalign did not make it; valid is ${valid}`, {
+    return cgroupRefusal('not-made', `${this.path} stays: numalign did not make it`, {
       path: this.path,
       value: this.path,
       valid,

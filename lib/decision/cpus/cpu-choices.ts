@@ -1,5 +1,5 @@
 // The numbers of exclusive CPUs that pods need, and the CPUs to choose them from. Pure.
-import type { CoreClaims } from '../../base/native-surface.js';
+import type { CoreClaims } from '../../base/native-hints.js';
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';

@@ -2,7 +2,7 @@
 // and static (v1.32 and v1.36). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { native } from '../../base/native.js';
-import type { CoreClaims } from '../../base/native-surface.js';
+import type { CoreClaims } from '../../base/native-hints.js';
 import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { ifEnough, nearFirst } from '../../machine/best-fit.js';

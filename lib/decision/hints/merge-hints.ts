@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { HintQuestion, JointCall } from '../../base/native-surface.js';
+import type { HintQuestion, JointCall } from '../../base/native-hints.js';
 import type { Words } from '../../base/words.js';
 import { parsePlacement } from '../../input/placement.js';
 import { PLACEMENT_OPTIONS, type TopologyManagerPolicyOptions } from '../../input/placement-options.js';

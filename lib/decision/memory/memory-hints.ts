@@ -1,7 +1,7 @@
 // The hints of the Memory Manager for memory and hugepages. Follows the kubelet's policies None and
 // Static (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
-import type { HintQuestion } from '../../base/native-surface.js';
+import type { HintQuestion } from '../../base/native-hints.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import type { MemoryGround } from './memory-draft.js';
 import { groupMasks, groupsOf } from './memory-groups.js';

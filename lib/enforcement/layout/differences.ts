@@ -2,13 +2,13 @@
 // reconciling both use this comparison. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
-import type { Partition } from '../../cgroups/groups/cpuset-group.js';
+import type { Partition } from '../../cgroups/groups/cpuset-tree.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { GrantFacts, GroupFacts, PartitionFacts, PoolFacts, RootFacts } from './facts.js';
 import { containerOf, isPartitioned, type Layout, type LayoutGroup } from './layout.js';
 import type { Step } from './steps.js';
 
-export interface Difference {
+export interface GroupDifference {
   /** `cgroup`: the group of a grant. `pool`: a group that has the shared pool. */
   readonly kind: 'cgroup' | 'memory' | 'partition' | 'pool' | 'leftover';
   /** The grant whose group it is. */
@@ -27,16 +27,29 @@ export interface Difference {
 }
 
 /** A difference in the memory nodes of a group. */
-export interface MemoryDifference extends Difference {
+export interface MemoryDifference extends GroupDifference {
   readonly kind: 'memory';
   readonly pod: PodAssignment;
   readonly container: string;
 }
 
+// A difference of no grant's group, which only another program can make.
+const drift = (kind: GroupDifference['kind'], path: string, what: string, step: Step): GroupDifference => ({
+  kind,
+  pod: null,
+  path,
+  what,
+  isDrift: true,
+  steps: [step],
+});
+
 const within = (online: CpuSet | undefined, cpus: CpuSet) => (online ? cpus.intersection(online) : cpus);
 
 /** Groups of grants that have other CPUs than the layout says. */
-export function groupDifferences(groups: readonly LayoutGroup[], facts: GrantFacts): readonly Difference[] {
+export function groupDifferences(
+  groups: readonly LayoutGroup[],
+  facts: GrantFacts,
+): readonly GroupDifference[] {
   return groups.flatMap(({ pod, name, cpus }) => {
     const found = facts.groups.get(name);
     const target = within(facts.online, cpus);
@@ -89,20 +102,19 @@ export function rootDifferences(
   { partition }: Layout,
   machine: Pick<RootFacts, 'cpus' | 'mems'>,
   root: RootFacts | undefined,
-): readonly Difference[] {
+): readonly GroupDifference[] {
   if (!root) return [];
   const { path, cpus, mems, above } = root;
-  const of = { pod: null, path, isDrift: true } as const;
-  const found: Difference[] = [];
+  const found: GroupDifference[] = [];
   const lostCpus = machine.cpus.intersection(above.cpus).difference(cpus);
   if (!root.isPartition && partition.isEmpty && !cpus.isEmpty && !lostCpus.isEmpty) {
     const what = `${path} has CPUs ${cpus} without ${lostCpus}`;
-    found.push({ ...of, kind: 'cgroup', what, steps: [{ kind: 'fit', path, cpus: cpus.union(lostCpus) }] });
+    found.push(drift('cgroup', path, what, { kind: 'fit', path, cpus: cpus.union(lostCpus) }));
   }
   const lostMems = machine.mems.intersection(above.mems).difference(mems);
   if (!mems.isEmpty && !lostMems.isEmpty) {
     const what = `${path} has memory nodes ${mems} without ${lostMems}`;
-    found.push({ ...of, kind: 'memory', what, steps: [{ kind: 'bind', path, nodes: mems.union(lostMems) }] });
+    found.push(drift('memory', path, what, { kind: 'bind', path, nodes: mems.union(lostMems) }));
   }
   return found;
 }
@@ -130,7 +142,7 @@ export function memoryDifferences(
 export function partitionDifferences(
   layout: Layout,
   facts: PartitionFacts | undefined,
-): readonly Difference[] {
+): readonly GroupDifference[] {
   if (!facts) return [];
   const { root, rootPath: path } = facts;
   const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isIsolated }) => isIsolated);
@@ -174,28 +186,19 @@ function shrinkings({ groups, partition }: Layout, facts: GrantFacts): Step[] {
 }
 
 /** Groups whose CPUs are not those of the shared pool. */
-export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly Difference[] {
+export function poolDifferences(pool: CpuSet, { online, groups }: PoolFacts): readonly GroupDifference[] {
   const target = within(online, pool);
   return groups
     .filter(({ cpus }) => !target.isEmpty && !cpus.equals(target))
-    .map(({ path, cpus }) => ({
-      kind: 'pool',
-      pod: null,
-      path,
-      what: `${path} has CPUs ${cpus} instead of the shared pool's ${pool}`,
-      isDrift: true,
-      steps: [{ kind: 'fit', path, cpus: target }],
-    }));
+    .map(({ path, cpus }) => {
+      const what = `${path} has CPUs ${cpus} instead of the shared pool's ${pool}`;
+      return drift('pool', path, what, { kind: 'fit', path, cpus: target });
+    });
 }
 
 /** Groups whose grants have ended, by their paths. */
-export function leftoverDifferences(paths: readonly string[], home: string): readonly Difference[] {
-  return paths.map((path) => ({
-    kind: 'leftover',
-    pod: null,
-    path,
-    what: `${path} remains of a grant that has ended`,
-    isDrift: true,
-    steps: [{ kind: 'remove', path, home }],
-  }));
+export function leftoverDifferences(paths: readonly string[], home: string): readonly GroupDifference[] {
+  return paths.map((path) =>
+    drift('leftover', path, `${path} remains of a grant that has ended`, { kind: 'remove', path, home }),
+  );
 }

@@ -1,7 +1,8 @@
 // Facts: what the groups below the cgroup root have now, read once. Synchronous; changes nothing.
 import { native } from '../../base/native.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
-import type { CpusetGroup, Partition } from '../../cgroups/groups/cpuset-group.js';
+import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
+import type { Partition } from '../../cgroups/groups/cpuset-tree.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { readOnlineCpus } from '../../machine/online-cpus.js';
 import type { LayoutGroup } from './layout.js';
@@ -40,16 +41,10 @@ export interface RootFacts {
 }
 
 /** Facts of a root that may be a partition. */
-export interface PartitionFacts extends GrantFacts {
-  readonly rootPath: string;
-  readonly root: Partition;
-}
+export type PartitionFacts = NonNullable<ReturnType<typeof readPartition>>;
 
 /** Facts of the groups that have the shared pool. */
-export interface PoolFacts {
-  readonly online: CpuSet | undefined;
-  readonly groups: readonly GroupFacts[];
-}
+export type PoolFacts = ReturnType<typeof readPools>;
 
 /** `isWhole`: also reads what only comparisons need. @throws ERR_CGROUP */
 export function readGrants(
@@ -73,7 +68,7 @@ export function readGrants(
 }
 
 /** Undefined with cgroup v1, which has no partitions. @throws ERR_CGROUP */
-export function readPartition(hierarchy: CpusetHierarchy, grants: GrantFacts): PartitionFacts | undefined {
+export function readPartition(hierarchy: CpusetHierarchy, grants: GrantFacts) {
   if (hierarchy.version === 1) return undefined;
   return { ...grants, rootPath: hierarchy.rootPath, root: hierarchy.partition() };
 }
@@ -89,7 +84,7 @@ export function readRoot(hierarchy: CpusetHierarchy): RootFacts | undefined {
 }
 
 /** Groups that do not exist are left out. @throws ERR_CGROUP */
-export function readPools(hierarchy: CpusetHierarchy, groups: readonly CpusetGroup[]): PoolFacts {
+export function readPools(hierarchy: CpusetHierarchy, groups: readonly CpusetGroup[]) {
   const found = groups.filter((group) => group.exists()).map((group) => readGroup(group, false, false));
   return { online: onlineFor(hierarchy), groups: found };
 }

@@ -83,8 +83,11 @@ export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
   return [...containers, all]
     .filter(({ cpus }) => !cpus.isEmpty)
     .map(({ name, ...group }) => ({
-      ...{ pod, name: groupName(pod.uid, name), ...group },
-      ...{ mems: memoryNodesOf(pod, name), isUnbound: false },
+      pod,
+      ...group,
+      name: groupName(pod.uid, name),
+      mems: memoryNodesOf(pod, name),
+      isUnbound: false,
     }));
 }
 

@@ -35,14 +35,8 @@ export function without(state: Assignments, endedPods: readonly PodAssignment[])
   return { ...state, pods: state.pods.filter((pod) => !endedPods.includes(pod)) };
 }
 
-/** A grant with groups that changes its CPUs or memory nodes. */
-export interface Refit {
-  readonly pod: PodAssignment;
-  /** The grant before the change. */
-  readonly earlier: PodAssignment;
-}
-
-export function refits(before: Assignments, next: Assignments): readonly Refit[] {
+/** Grants with groups that change their CPUs or memory nodes; `earlier`: the grant before. */
+export function refits(before: Assignments, next: Assignments) {
   const changes = podListChanges(before.pods, next.pods);
   const old = new Map(podsBefore(changes).map((pod) => [pod.uid, pod]));
   return podsAfter(changes).flatMap((pod) => {

@@ -1,7 +1,7 @@
 // Confinement: where shared members may run, and what became of them.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import type { ProcessIdentity } from '../../processes/process-identity.js';
+import { type ProcessIdentity, usersOf } from '../../processes/process-identity.js';
 import type { SharedMember } from './shared-member.js';
 
 /** A member that may still run on CPUs that it must leave. */
@@ -74,4 +74,17 @@ export interface StrayMember {
   /** The number of its threads that stray. */
   readonly threads: number;
   repair(): Outcome;
+}
+
+/** Why a member cannot be moved. */
+export const stuckText = ({ member, reason }: StuckMember) =>
+  member.kind === 'process'
+    ? `process ${member.pid} (${member.command}) cannot be moved: ${reason}${/\bEPERM$/.test(reason) ? ownerText(member.pid) : ''}`
+    : `a process in ${member.path} cannot be moved: ${reason}`;
+
+/** Whose process it is, if only its owner and root may move it; empty if that cannot be seen. */
+export function ownerText(pid: number): string {
+  const user = usersOf(pid)?.at(-1);
+  if (user === undefined) return '';
+  return user === 0 ? ` (it is root's)` : ` (it is user ${user}'s)`;
 }

@@ -24,10 +24,13 @@ export function isStartedBy({ pid: owner, uuid }: OwnerRecord, pid: number): boo
 
 /** The copy of an owner's lock that this process inherited. */
 export function inheritedLock({ uuid }: OwnerRecord): number | undefined {
-  const folder = '/proc/self/fd';
-  const fd = readdirSync(folder).find((name) => linkOf(`${folder}/${name}`).endsWith(`/owners/${uuid}`));
+  const fd = openAs('/proc/self/fd', `/owners/${uuid}`);
   return fd === undefined ? undefined : Number(fd);
 }
+
+// The descriptor of a file in a folder /proc/PID/fd. Throws if that is closed to this process.
+const openAs = (folder: string, file: string) =>
+  readdirSync(folder).find((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
 
 // Of the threads of a process, some of which end meanwhile. Some kernels have no file of children.
 const READINGS = 4;
@@ -77,7 +80,7 @@ export function hasOpen(pid: number, file: string): boolean | undefined {
   const last = links.get(key);
   if (last !== undefined && linkOf(last).endsWith(file)) return true;
   try {
-    const found = readdirSync(folder).find((fd) => linkOf(`${folder}/${fd}`).endsWith(file));
+    const found = openAs(folder, file);
     if (links.size === MOST_LINKS) links.clear();
     if (found === undefined) links.delete(key);
     else links.set(key, `${folder}/${found}`);

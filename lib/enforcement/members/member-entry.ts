@@ -1,10 +1,9 @@
 // The registration of a member, a process or a cgroup: its name and the text of its file.
-import { realpathSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
+import type { CgroupIdentity } from '../../account/pod-assignment.js';
 import { textOf } from '../../base/errors.js';
-import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
-import { namespaceOf } from '../../processes/cgroup-owner.js';
-import type { ProcessIdentity } from '../../processes/process-identity.js';
+import { cgroupAt, isCgroupHere, namespaceOf } from '../../processes/cgroup-owner.js';
+import { isProcessRunning, type ProcessIdentity } from '../../processes/process-identity.js';
 import { programName } from '../../processes/program-name.js';
 import { readableCommand } from '../../state/owners/owner-record.js';
 
@@ -19,14 +18,9 @@ export interface ProcessEntry extends ProcessIdentity {
   readonly pinned?: readonly string[];
 }
 
-/** A cgroup, identified by its folder: another one at the same path has another inode. */
-export interface CgroupEntry {
+/** A cgroup. `namespace`: {@link DAMAGED} if its file cannot be read. */
+export interface CgroupEntry extends CgroupIdentity {
   readonly kind: 'cgroup';
-  readonly path: string;
-  readonly device: string;
-  readonly inode: string;
-  /** The cgroup namespace that `path` belongs to; {@link DAMAGED} if the file cannot be read. */
-  readonly namespace: string;
 }
 
 export type Entry = ProcessEntry | CgroupEntry;
@@ -90,18 +84,10 @@ export function entryByName(name: string): Entry {
   return { kind: 'cgroup', path: name, device: device!, inode: inode!, namespace: DAMAGED };
 }
 
-export function identifyCgroup(path: string): CgroupEntry | undefined {
+export function entryOfCgroup(path: string): CgroupEntry | undefined {
   try {
-    const real = realpathSync(path);
-    if (!isCgroupFolder(real)) return undefined;
-    const { dev, ino } = statSync(real, { bigint: true });
-    return {
-      kind: 'cgroup',
-      path: real,
-      device: `${dev}`,
-      inode: `${ino}`,
-      namespace: namespaceOf('cgroup'),
-    };
+    const found = cgroupAt(path);
+    return found && { kind: 'cgroup', ...found };
   } catch {
     return undefined;
   }
@@ -110,3 +96,45 @@ export function identifyCgroup(path: string): CgroupEntry | undefined {
 /** The program that a process runs, without arguments; empty if that cannot be read. */
 export const commandOf = (pid: number): string =>
   readableCommand(programName((textOf(`/proc/${pid}/cmdline`) ?? '').split('\0')));
+
+// Joins two registrations of one process. A doubtful one adds nothing to a trusted one.
+export function joined(a: Registration, b: Registration): Registration {
+  if (a.doubt !== b.doubt && (a.doubt === undefined || b.doubt === undefined))
+    return a.doubt === undefined ? a : b;
+  if (a.entry.kind !== 'process' || b.entry.kind !== 'process') return a;
+  const attached = b.entry.grant === null ? a : b;
+  const pinned = [...(a.entry.pinned ?? []), ...(b.entry.pinned ?? [])];
+  return { ...attached, entry: { ...(attached.entry as ProcessEntry), pinned } };
+}
+
+// What one file says.
+export type Registration = Omit<Registered, 'names' | 'isSeen'>;
+
+/** A registered process or cgroup, with the names of its registrations. */
+export interface Registered<E extends Entry = Entry> {
+  readonly entry: E;
+  readonly names: readonly string[];
+  /** The user who registered it. */
+  readonly user: number;
+  /** Why nothing may be moved because of its registrations. */
+  readonly doubt: string | undefined;
+  /** Whether this process can look at it. A member that cannot be seen may still exist. */
+  readonly isSeen: boolean;
+}
+
+// Whether a cgroup can be seen from here.
+export function isHere(cgroup: CgroupEntry): boolean {
+  try {
+    return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
+  } catch {
+    return false;
+  }
+}
+
+export const isSelf = (entry: Entry) =>
+  entry.kind === 'process' && entry.pid === process.pid && isProcessRunning(entry) === true;
+
+export const doubtOf = (name: string, isWhole: boolean) =>
+  isWhole
+    ? `others may have written or renamed its registration members/${name}: remove it, and register it again`
+    : `its registration members/${name} is damaged: remove it, and register it again`;

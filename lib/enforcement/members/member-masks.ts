@@ -10,12 +10,6 @@ export type MemberChoices = ReadonlyMap<number, readonly NativeMemberChoice[]>;
 
 export const NO_CHOICES: MemberChoices = new Map();
 
-/** What is on record about a process's threads. */
-export interface Masks {
-  readonly text: string;
-  readonly threads: readonly NativeMemberThread[];
-}
-
 /** True if the record only says that the thread existed, so no later thread is its parent. */
 const isBare = ({ applied }: NativeMemberThread) => applied.length === 0;
 

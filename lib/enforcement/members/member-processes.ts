@@ -1,11 +1,11 @@
 // The processes of a member, and those that no cpuset confines.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { runningCpus } from '../../account/pod-holdings.js';
 import { throwIfExhausted } from '../../base/errors.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
-import { isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
+import { childNames, isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { listsAllProcesses, namespaceOf } from '../../processes/cgroup-owner.js';
 import {
@@ -15,11 +15,9 @@ import {
   type ProcessIdentity,
   pidNamespace,
 } from '../../processes/process-identity.js';
-import { DAMAGED, isExplicit, type ProcessEntry } from './member-entry.js';
+import { DAMAGED, isExplicit, type ProcessEntry, type Registered } from './member-entry.js';
 import { mayVouch } from './member-file.js';
-import type { Registered } from './registration.js';
-import type { SharedMember } from './shared-member.js';
-import { memberOf } from './shared-member.js';
+import { memberOf, type SharedMember } from './shared-member.js';
 
 const OTHER_NAMESPACES =
   'cgroup v1 does not list its processes of other pid namespaces: register its processes, or a cgroup below cgroupRoot';
@@ -110,8 +108,7 @@ export function processesIn(path: string): number[] {
     // Elsewhere anyone could list any process.
     if (!isCgroupFolder(path)) return [];
     const pids = readFileSync(join(path, 'cgroup.procs'), 'latin1').split('\n').filter(Boolean).map(Number);
-    const folders = readdirSync(path, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-    return [...pids, ...folders.flatMap(({ name }) => processesIn(join(path, name)))];
+    return [...pids, ...childNames(path).flatMap((name) => processesIn(join(path, name)))];
   } catch (error) {
     throwIfExhausted(error);
     // The cgroup was removed in the meantime.

@@ -11,35 +11,35 @@ import {
   identifySelf,
   isProcessRunning,
   isUnused,
+  type ProcessIdentity,
   pidNamespace,
 } from '../../processes/process-identity.js';
 import { processCommand } from '../../state/owners/owner-record.js';
+import { ownerText } from './confinement.js';
 import {
   cgroupName,
   commandOf,
   DAMAGED,
   decode,
+  doubtOf,
   type Entry,
   EXPLICIT,
   entryByName,
-  identifyCgroup,
+  entryOfCgroup,
   isExplicit,
+  isHere,
   isRegistration,
+  isSelf,
+  joined,
   MASKS,
   NO_GRANT,
   PROCESS_FILE,
   type ProcessEntry,
   processName,
+  type Registered,
+  type Registration,
 } from './member-entry.js';
 import { mayVouch, mayVouchForGroup, readMemberFile } from './member-file.js';
-import { ownerText, unknownMember } from './member-texts.js';
-import { doubtOf, isHere, isSelf, joined, type Registered, type Registration } from './registration.js';
-
-/** A registration, and whether it is new. */
-interface Added {
-  readonly name: string;
-  readonly isNew: boolean;
-}
 
 /** Every method but {@link look} and {@link leave} REQUIRES the state's lock. */
 export class MemberRegistry {
@@ -71,14 +71,8 @@ export class MemberRegistry {
    */
   join(): void {
     this.#openers++;
-    const entry: ProcessEntry = {
-      kind: 'process',
-      ...identifySelf(),
-      command: processCommand(),
-      ...NO_GRANT,
-    };
-    this.#register(this.#nameOfSelf(), entry);
-    this.#self = entry;
+    this.#self = { kind: 'process', ...identifySelf(), command: processCommand(), ...NO_GRANT };
+    this.#register(this.#nameOfSelf(), this.#self);
   }
 
   /**
@@ -100,35 +94,28 @@ export class MemberRegistry {
   }
 
   /**
+   * Returns the registration, and whether it is new.
    * @throws ERR_UNKNOWN_MEMBER if there is no such process, or /proc does not show it;
    *   ERR_MEMBER_UNMOVABLE if this user may not move it
    */
-  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT): Added {
+  addProcess(pid: number, attached: Pick<ProcessEntry, 'grant' | 'container'> = NO_GRANT) {
     const found = identifyProcess(pid);
-    if (!found) {
+    if (!found)
       throw unknownMember(
         pid,
         `the pid of a process that ${isUnused(pid) ? 'runs' : '/proc shows to this one'}`,
       );
-    }
-    const name = `${processName(found)}-${EXPLICIT}`;
+    const name = explicitName(found);
     const isKnown = this.#read(name) !== undefined;
     if (!native.mayMove(pid)) {
       // The registration of a user whose word counts must not be replaced by one whose word does
       // not.
       if (isKnown && attached === NO_GRANT) return { name, isNew: false };
       const message = `process ${pid} (${commandOf(pid)}) cannot be moved: EPERM${ownerText(pid)}`;
-      throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, {
-        value: pid,
-        valid: 'a process that this user may move',
-      });
+      const valid = 'a process that this user may move';
+      throw new NumalignError('ERR_MEMBER_UNMOVABLE', message, { value: pid, valid });
     }
-    this.#register(name, {
-      kind: 'process',
-      ...found,
-      command: commandOf(pid),
-      ...attached,
-    });
+    this.#register(name, { kind: 'process', ...found, command: commandOf(pid), ...attached });
     return { name, isNew: !isKnown };
   }
 
@@ -154,13 +141,12 @@ export class MemberRegistry {
   /** The registration of a process by {@link addProcess}. */
   findProcess(pid: number): ProcessEntry | undefined {
     const found = identifyProcess(pid);
-    const name = found && `${processName(found)}-${EXPLICIT}`;
-    return name === undefined ? undefined : (this.#read(name)?.entry as ProcessEntry | undefined);
+    return found && (this.#read(explicitName(found))?.entry as ProcessEntry | undefined);
   }
 
-  /** @throws ERR_UNKNOWN_MEMBER if it is not a cgroup */
-  addCgroup(path: string): Added {
-    const found = identifyCgroup(path);
+  /** Like {@link addProcess}. @throws ERR_UNKNOWN_MEMBER if it is not a cgroup */
+  addCgroup(path: string) {
+    const found = entryOfCgroup(path);
     if (!found) throw unknownMember(path, 'the absolute path of a cgroup');
     const name = cgroupName(found);
     const registration = this.#read(name);
@@ -174,7 +160,7 @@ export class MemberRegistry {
   /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
   removeProcess(pid: number): void {
     const found = identifyProcess(pid);
-    const name = found && `${processName(found)}-${EXPLICIT}`;
+    const name = found && explicitName(found);
     if (name === undefined || this.folder.version(name) === undefined)
       throw unknownMember(pid, 'a registered process');
     this.#unregister(name);
@@ -182,7 +168,7 @@ export class MemberRegistry {
 
   /** @throws ERR_UNKNOWN_MEMBER if it is not registered */
   removeCgroup(path: string): void {
-    const real = identifyCgroup(path)?.path ?? path;
+    const real = entryOfCgroup(path)?.path ?? path;
     const found = this.all().find(({ entry }) => entry.kind === 'cgroup' && entry.path === real);
     if (!found) throw unknownMember(path, 'a registered cgroup');
     for (const name of found.names) this.folder.remove(name);
@@ -195,8 +181,7 @@ export class MemberRegistry {
       lock.write(JSON.stringify(entry));
       return;
     }
-    lock?.close();
-    this.#locks.delete(name);
+    this.#unlock(name);
     // Replaces the file of another environment, or of an earlier process that has ended.
     this.#locks.set(name, this.folder.createOwner(name, JSON.stringify(entry)));
   }
@@ -207,9 +192,13 @@ export class MemberRegistry {
     this.#locks.clear();
   }
 
-  #unregister(name: string): void {
+  #unlock(name: string): void {
     this.#locks.get(name)?.close();
     this.#locks.delete(name);
+  }
+
+  #unregister(name: string): void {
+    this.#unlock(name);
     this.folder.remove(name);
   }
 
@@ -236,10 +225,8 @@ export class MemberRegistry {
       if (isSeen !== true && !this.#mayBeThere(name, one.entry, isSeen)) continue;
       const key = PROCESS_FILE.exec(name)?.[1] ?? name;
       const other = found.get(key);
-      const both = other
-        ? { ...joined(other, one), names: [...other.names, name] }
-        : { ...one, names: [name] };
-      found.set(key, { ...both, isSeen: isSeen === true });
+      const registration = other ? joined(other, one) : one;
+      found.set(key, { ...registration, names: [...(other?.names ?? []), name], isSeen: isSeen === true });
     }
     return [...found.values()];
   }
@@ -266,6 +253,12 @@ export class MemberRegistry {
     return { entry, user, doubt: isSelf(entry) ? undefined : doubt };
   }
 }
+
+const explicitName = (process: ProcessIdentity) => `${processName(process)}-${EXPLICIT}`;
+
+/** `valid`: what the value should be. */
+const unknownMember = (value: unknown, valid: string) =>
+  new NumalignError('ERR_UNKNOWN_MEMBER', `${value} is not ${valid}`, { value, valid });
 
 // Otherwise a user who may write the folder could make root move any process.
 function counts(entry: Entry, user: number): boolean {

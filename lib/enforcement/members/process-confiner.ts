@@ -13,12 +13,10 @@ import { isStartedBy } from './descent.js';
 import type { Holders } from './holders.js';
 import { MASKS, processName } from './member-entry.js';
 import { mayVouch, readMemberFile } from './member-file.js';
-import { decodeMasks, encodeMasks, type Masks, unpinnedOf, withUnpinned } from './member-masks.js';
+import { decodeMasks, encodeMasks, unpinnedOf, withUnpinned } from './member-masks.js';
 import { attachedCpus, isDone, type Process } from './member-processes.js';
 
 interface ConfineOptions {
-  /** The files in members/. */
-  readonly names: readonly string[];
   /** Only takes CPUs from masks. */
   readonly onlyNarrow?: boolean;
   /** What its threads have chosen, where that is known otherwise than from the record. */
@@ -44,7 +42,7 @@ export class ProcessConfiner {
    * The record about its threads, which decides where they go. Undefined unless it comes from a
    * trusted user.
    */
-  masks(process: ProcessIdentity): Masks | undefined {
+  masks(process: ProcessIdentity) {
     const name = processName(process);
     const file = readMemberFile(this.#folder, `${name}${MASKS}`);
     if (!file?.isSure || !mayVouch(file.user, process.pid)) return undefined;
@@ -64,11 +62,11 @@ export class ProcessConfiner {
   plan(
     process: Process,
     { all, pods, granted, rightfulCpus, unpinned, cpusetOf, taken: allTaken, pool: allPool }: Confinement,
-    { names, onlyNarrow = false, choices }: ConfineOptions,
+    { onlyNarrow = false, choices }: ConfineOptions = {},
   ) {
     const { pid } = process;
     const file = `${processName(process)}${MASKS}`;
-    const before = names.includes(file) ? this.masks(process) : undefined;
+    const before = this.masks(process);
     const attached = attachedCpus(process, pods);
     const [taken, pool] = attached ? [all.difference(attached), attached] : [allTaken, allPool];
     // All choices or none: a thread that is left out would pass for the child of another thread
@@ -80,15 +78,13 @@ export class ProcessConfiner {
     const movable = (threadChoices ?? unpinnedThreads).map(({ tid }) => tid);
     const limit = (threads.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
-      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)].map(
-        ({ words }) => words,
-      );
+      const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)];
       return native.confineMember({
         pid,
         known: threads,
         taken: taken.words,
         pool: pool.words,
-        grants,
+        grants: grants.map(({ words }) => words),
         unpinned: movable,
         onlyNarrow,
         dryRun,
@@ -122,7 +118,7 @@ export class ProcessConfiner {
   }
 
   /** Records what its threads have chosen, moves them, and reads back. */
-  confine(process: Process, confinement: Confinement, options: ConfineOptions): Outcome {
+  confine(process: Process, confinement: Confinement, options?: ConfineOptions): Outcome {
     const plan = this.plan(process, confinement, options);
     if (!plan) return NOTHING_DONE;
     const { file, before, known, planned, move } = plan;

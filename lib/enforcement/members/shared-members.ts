@@ -3,31 +3,29 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import type { NativeMemberThread } from '../../base/native-threads.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { identifyProcess, identifySelf, isProcOurs } from '../../processes/process-identity.js';
+import {
+  identifyProcess,
+  identifySelf,
+  isProcOurs,
+  type ProcessIdentity,
+} from '../../processes/process-identity.js';
 import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { Holders } from './holders.js';
+import type { Registered } from './member-entry.js';
 import { type MemberChoices, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
 import { processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
 import { ProcessConfiner } from './process-confiner.js';
-import type { Registered } from './registration.js';
 import { memberOf, type SharedMember } from './shared-member.js';
-
-/** The names in members/, and the members that they register. */
-export interface PresentMembers {
-  readonly names: readonly string[];
-  readonly registered: readonly Registered[];
-}
 
 /** The members of one state folder. Everything that changes something REQUIRES the state's lock. */
 export class SharedMembers implements StatePart {
   readonly registry: MemberRegistry;
   readonly #requests: MemberRequests;
-  readonly #folder: NativeFolder;
   readonly #holders = new Holders();
   readonly #confiner: ProcessConfiner;
 
@@ -44,10 +42,9 @@ export class SharedMembers implements StatePart {
    * where this process sees it.
    */
   constructor(folder: NativeFolder, path: string) {
-    this.#folder = folder;
-    this.registry = new MemberRegistry(this.#folder);
-    this.#requests = new MemberRequests(this.#folder, path);
-    this.#confiner = new ProcessConfiner(this.#folder, this.#holders);
+    this.registry = new MemberRegistry(folder);
+    this.#requests = new MemberRequests(folder, path);
+    this.#confiner = new ProcessConfiner(folder, this.#holders);
   }
 
   /**
@@ -94,10 +91,7 @@ export class SharedMembers implements StatePart {
       unpinned: [],
       cpusetOf: () => undefined,
     };
-    return (
-      this.#confiner.confine(self, confinement, { names: this.#folder.list(), onlyNarrow: true }).reason ===
-      undefined
-    );
+    return this.#confiner.confine(self, confinement, { onlyNarrow: true }).reason === undefined;
   }
 
   /** The living members, each once. Only looks, and needs no lock. */
@@ -109,9 +103,8 @@ export class SharedMembers implements StatePart {
    * The living members. Only the holder of the lock registers members, so this list stays valid
    * while it holds the lock. Removes what has ended.
    */
-  present(): PresentMembers {
-    const names = this.#folder.list();
-    return { names, registered: this.registry.all(names) };
+  present(): readonly Registered[] {
+    return this.registry.all();
   }
 
   /**
@@ -122,34 +115,27 @@ export class SharedMembers implements StatePart {
    * taken to have chosen `all`, the CPUs that are not isolated.
    */
   learnChoices(
-    { registered: members }: PresentMembers,
-    { pods, unpinned }: Pick<Confinement, 'pods' | 'unpinned'>,
-    cpusetOf: (pid: number) => CpuSet | undefined,
+    members: readonly Registered[],
+    { pods, unpinned, cpusetOf }: Pick<Confinement, 'pods' | 'unpinned' | 'cpusetOf'>,
     all: CpuSet,
   ): MemberChoices {
-    const found = new Map<number, readonly NativeMemberChoice[]>();
-    for (const registered of members) {
-      const processes = processesOf(registered);
-      if (typeof processes === 'string') continue;
-      for (const process of processes) {
-        const unpinnedThreads = unpinnedOf(process, unpinned);
-        const rows = this.#confiner.masks(process)?.threads ?? [];
-        // Of its own threads this process knows what cpusets have removed, even if their masks are
-        // unchanged.
-        const isOwn = process.pid === globalThis.process.pid;
-        const knownThreads = [...withUnpinned(rows, unpinnedThreads), ...(isOwn ? native.choices() : [])];
-        const threads = native.memberChoices({
-          pid: process.pid,
-          known: knownThreads,
-          unpinned: unpinnedThreads.map(({ tid }) => tid),
-          grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
-          limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
-          all: all.words,
-        });
-        found.set(process.pid, threads);
-      }
-    }
-    return found;
+    const processes = members.map(processesOf).flatMap((each) => (typeof each === 'string' ? [] : each));
+    const choicesOf = (process: ProcessIdentity) => {
+      const unpinnedThreads = unpinnedOf(process, unpinned);
+      const known = withUnpinned(this.#confiner.masks(process)?.threads ?? [], unpinnedThreads);
+      // Of its own threads this process knows what cpusets have removed, even if their masks are
+      // unchanged.
+      const isOwn = process.pid === globalThis.process.pid;
+      return native.memberChoices({
+        pid: process.pid,
+        known: isOwn ? [...known, ...native.choices()] : known,
+        unpinned: unpinnedThreads.map(({ tid }) => tid),
+        grants: this.#holders.grantsOf(pods, process).map((pod) => cpusOf(pod).words),
+        limit: (cpusetOf(process.pid) ?? CpuSet.EMPTY).words,
+        all: all.words,
+      });
+    };
+    return new Map(processes.map((process) => [process.pid, choicesOf(process)]));
   }
 
   /**
@@ -158,7 +144,7 @@ export class SharedMembers implements StatePart {
    * `isConfined`: true for members that a cpuset keeps off already.
    */
   confine(
-    { names, registered: all }: PresentMembers,
+    all: readonly Registered[],
     confinement: Confinement,
     isConfined: (member: SharedMember) => boolean,
     choices: MemberChoices = NO_CHOICES,
@@ -166,20 +152,20 @@ export class SharedMembers implements StatePart {
     const stuck: StuckMember[] = [];
     const refused: StuckMember[] = [];
     let byMask = 0;
-    for (const { member, names: registrations, process, reason } of unconfined(all, isConfined)) {
+    for (const { member, names, process, reason } of unconfined(all, isConfined)) {
       byMask++;
       const result: Outcome = process
-        ? this.#confiner.confine(process, confinement, { names, choices: choices.get(process.pid) })
+        ? this.#confiner.confine(process, confinement, { choices: choices.get(process.pid) })
         : { moved: 0, reason };
-      if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names: registrations });
-      else if (result.isRefused) refused.push({ member, reason: 'EPERM', names: registrations });
+      if (result.reason !== undefined) stuck.push({ member, reason: result.reason, names });
+      else if (result.isRefused) refused.push({ member, reason: 'EPERM', names });
     }
     if (choices.size === 0) return { stuck, refused, byMask };
     // A cpuset keeps these off, but its change may have reset their masks.
     for (const { process } of unconfined(all, (member) => !isConfined(member))) {
       const threads = process && choices.get(process.pid);
       if (!threads?.some(({ isFree }) => !isFree)) continue;
-      this.#confiner.confine(process!, confinement, { names, choices: threads });
+      this.#confiner.confine(process!, confinement, { choices: threads });
     }
     return { stuck, refused, byMask };
   }
@@ -190,17 +176,16 @@ export class SharedMembers implements StatePart {
    * `byMask`: how many processes no cpuset keeps off.
    */
   strays(confinement: Confinement, isConfined: (member: SharedMember) => boolean) {
-    const names = this.#folder.list();
     const found: StrayMember[] = [];
     let [count, byMask] = [0, 0];
-    for (const { member, process } of unconfined(this.registry.look(names), isConfined)) {
+    for (const { member, process } of unconfined(this.registry.look(), isConfined)) {
       byMask++;
-      const plan = process && this.#confiner.plan(process, confinement, { names })?.planned;
+      const plan = process && this.#confiner.plan(process, confinement)?.planned;
       if (!process || plan?.isRefused) continue;
       count++;
       const threads = plan?.moved ?? 0;
       if (threads === 0) continue;
-      const repair = () => this.#confiner.confine(process, confinement, { names });
+      const repair = () => this.#confiner.confine(process, confinement);
       found.push({ member, process, threads, repair });
     }
     return { checked: count, byMask, found };

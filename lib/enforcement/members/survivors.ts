@@ -1,7 +1,6 @@
 // Survivors: processes that keep a grant after its owner has ended.
-import { readdirSync } from 'node:fs';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { innerPid } from '../../processes/process-identity.js';
+import { innerPid, visiblePids } from '../../processes/process-identity.js';
 import { hasOpen } from './descent.js';
 import { commandOf } from './member-entry.js';
 
@@ -24,9 +23,9 @@ export function survivorsOf(owners: readonly OwnerRecord[]): ReadonlyMap<string,
   const endedOwners = owners.filter(hasEnded);
   const found = new Map<string, readonly Survivor[]>();
   if (endedOwners.length === 0) return found;
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const pids = visiblePids();
   for (const { uuid, pid: owner } of endedOwners) {
-    const holders = pids.map(Number).filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
+    const holders = pids.filter((pid) => hasOpen(pid, `/owners/${uuid}`) === true);
     // The owner itself may have another pid here than in its own namespace.
     if (holders.length === 0 || holders.some((pid) => innerPid(pid) === owner)) continue;
     found.set(

@@ -4,7 +4,7 @@ import type { KubeletPod, KubeletRecord } from '../../account/kubelet-record.js'
 import type { Site } from '../../admission/site.js';
 import { transact } from '../../admission/transact.js';
 import { NumalignError } from '../../base/errors.js';
-import type { OwnerRegistry } from '../../state/owners/owner-registry.js';
+import type { OwnerRegistry } from '../../state/owners/owners.js';
 
 /** The options of {@link Manager.recordKubelet}. */
 export interface RecordKubeletOptions {

@@ -11,7 +11,6 @@ export const IN_ATTRIB = 0x4;
 export const IN_CLOSE_WRITE = 0x8;
 export const IN_MOVED_FROM = 0x40;
 export const IN_MOVED_TO = 0x80;
-export const IN_MOVED = IN_MOVED_FROM | IN_MOVED_TO;
 export const IN_CREATE = 0x100;
 export const IN_DELETE = 0x200;
 export const IN_DELETE_SELF = 0x400;
@@ -31,7 +30,7 @@ const ALWAYS_REPORTED = IN_Q_OVERFLOW | IN_IGNORED;
  */
 export type FolderListener = (mask: number, name: string) => void;
 
-interface Listening {
+interface Subscription {
   readonly path: string;
   readonly mask: number;
   readonly listener: FolderListener;
@@ -45,12 +44,12 @@ interface DelayedWatch {
   end?: () => void;
 }
 
-const masksOf = (all: Iterable<Listening>) => [...all].reduce((mask, each) => mask | each.mask, 0);
+const masksOf = (all: Iterable<Subscription>) => [...all].reduce((mask, each) => mask | each.mask, 0);
 
 class FolderEvents {
   #inotify: NativeInotify | undefined;
   // A folder under two paths has one kernel watch.
-  readonly #listeners = new Map<number, Set<Listening>>();
+  readonly #listeners = new Map<number, Set<Subscription>>();
   readonly #delayedWatches = new Set<DelayedWatch>();
   #delay: 'before' | 'during' | 'over' = 'before';
 
@@ -94,9 +93,9 @@ class FolderEvents {
     this.#inotify ??= new native.Inotify((...event) => this.#tell(...event));
     try {
       const watch = this.#inotify.add(path, mask | how | IN_MASK_ADD);
-      const listening = { path, mask, listener };
-      this.#listeners.set(watch, (this.#listeners.get(watch) ?? new Set()).add(listening));
-      return () => this.#end(watch, listening);
+      const subscription = { path, mask, listener };
+      this.#listeners.set(watch, (this.#listeners.get(watch) ?? new Set()).add(subscription));
+      return () => this.#end(watch, subscription);
     } catch (error) {
       this.#closeUnused();
       throw error;
@@ -107,10 +106,10 @@ class FolderEvents {
     return this.#delayedWatches.size > 0 || (this.#inotify?.hasPending() ?? false);
   }
 
-  #end(watch: number, listening: Listening): void {
+  #end(watch: number, subscription: Subscription): void {
     const all = this.#listeners.get(watch);
-    if (!all?.delete(listening)) return;
-    if (all.size > 0) this.#narrow(watch, listening, masksOf(all));
+    if (!all?.delete(subscription)) return;
+    if (all.size > 0) this.#narrow(watch, subscription, masksOf(all));
     else {
       this.#listeners.delete(watch);
       this.#inotify?.remove(watch);
@@ -119,7 +118,7 @@ class FolderEvents {
   }
 
   // Drops events that no listener wants any more, so that they do not wake the process.
-  #narrow(watch: number, { path, mask }: Listening, events: number): void {
+  #narrow(watch: number, { path, mask }: Subscription, events: number): void {
     if ((mask & ~events) === 0) return;
     try {
       const now = this.#inotify!.add(path, events | IN_DONT_FOLLOW);

@@ -12,8 +12,8 @@ import {
   type FoundState,
   type GoodState,
   highestOf,
-  judgementSteps,
   judgeState,
+  judgeStateSteps,
   STATE_FILE,
   sizeOf,
   whyUnreadable,
@@ -106,7 +106,7 @@ export class JournalFollower {
     const forgotten = this.#forgotten;
     let found: FoundState | undefined;
     try {
-      found = await inSlices(judgementSteps(journal.read(0).subarray(0, sizeOf(version)), highest));
+      found = await inSlices(judgeStateSteps(journal.read(0).subarray(0, sizeOf(version)), highest));
     } catch (error) {
       if (!(error instanceof NumalignError)) throw error;
     } finally {

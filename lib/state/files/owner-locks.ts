@@ -24,12 +24,7 @@ const markOf = (text: string) => BigInt(crc32(text) >>> (32 - MARK_BITS));
  * of the folder above and the name, which stay while the folder is removed and made again. `self`:
  * of the folder itself, which stays under any other path.
  */
-interface Marks {
-  readonly place: bigint;
-  readonly self: bigint;
-}
-
-function marksOf(path: string): Marks {
+function marksOf(path: string) {
   const options = { bigint: true, throwIfNoEntry: false } as const;
   const above = statSync(dirname(path), options);
   const folder = statSync(path, options);
@@ -69,13 +64,6 @@ function readLocks(): string {
     throwIfExhausted(error);
     return '';
   }
-}
-
-/** An owner whose file was removed. */
-export interface RemovedOwner {
-  /** The beginning of its uuid. */
-  readonly uuid: string;
-  readonly since: number;
 }
 
 /** The owners' locks of one state folder, as the kernel lists them now. */
@@ -130,8 +118,8 @@ export class OwnerLocks {
     return Math.max(0, ...(this.#inodes.get(start) ?? []).map((inode) => this.#since.get(inode) ?? 0));
   }
 
-  /** The other owners that hold locks: their files were removed. */
-  beside(uuids: readonly string[]): RemovedOwner[] {
+  /** The other owners that hold locks, by the beginnings of their uuids: their files were removed. */
+  beside(uuids: readonly string[]) {
     const excluded = new Set(uuids.map(startOf));
     const others = [...this.#inodes.keys()].filter((start) => !excluded.has(start));
     return others.map((start) => {

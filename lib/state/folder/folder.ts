@@ -5,13 +5,13 @@ import { thrownText } from '../../base/check-options.js';
 import { kernelText } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { checkWritable } from '../../base/writable.js';
 import { overlayOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { partOf, using } from '../files/parts.js';
 import { COPY_FILE, STATE_FILE } from '../files/state-files.js';
 import { explaining, folderError, whyNoFolder } from './folder-error.js';
 import { closedPart, giveToGroup, groupId, MACHINE_MODE, whyClosed } from './machine-group.js';
+import { checkWritable } from './writable.js';
 
 // A private folder is for its owner only.
 const PRIVATE_MODE = 0o700;
@@ -129,14 +129,8 @@ export function checkUsable(stateDir: string): void {
   });
 }
 
-export interface OpenFolder {
-  readonly folder: NativeFolder;
-  readonly owners: NativeFolder;
-  readonly waiting: NativeFolder;
-}
-
 /** Opens the folder, or makes it. @throws ERR_STATE_FOLDER */
-export function openFolder(path: string, scope: 'machine' | 'private'): OpenFolder {
+export function openFolder(path: string, scope: 'machine' | 'private') {
   return explaining(path, () => {
     const isMachines = scope === 'machine';
     const group = isMachines ? groupId() : -1;
@@ -146,12 +140,12 @@ export function openFolder(path: string, scope: 'machine' | 'private'): OpenFold
     try {
       checkOwner(path, folder);
       if (isMachines) giveToGroup(path, group);
-      const [owners, waiting] = ['owners', 'waiting'].map((name) => {
+      const open = (name: string) => {
         const part = partOf(folder, name);
         opened.push(part);
         return part;
-      });
-      return { folder, owners: owners!, waiting: waiting! };
+      };
+      return { folder, owners: open('owners'), waiting: open('waiting') };
     } catch (error) {
       for (const each of opened) each.close();
       throw error;

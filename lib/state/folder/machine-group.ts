@@ -23,17 +23,14 @@ const LOCK = 'lock';
 const PARTS = [LOCK, 'state.json', 'owners', 'members', 'waiting'];
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-interface Group {
-  readonly id: number;
-  readonly members: readonly string[];
-}
+// The lines of /etc/passwd or /etc/group, split.
+const rowsOf = (file: string) =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .map((line) => line.split(':'));
 
-function readGroup(): Group | undefined {
-  const [, , id, members = ''] =
-    readFileSync('/etc/group', 'utf8')
-      .split('\n')
-      .find((line) => line.startsWith(`${GROUP}:`))
-      ?.split(':') ?? [];
+function readGroup() {
+  const [, , id, members = ''] = rowsOf('/etc/group').find(([name]) => name === GROUP) ?? [];
   return id === undefined ? undefined : { id: Number(id), members: members.split(',') };
 }
 
@@ -91,10 +88,7 @@ export function whyClosed(folder: string): string {
 
 function userNow(): [user: string, name: string | undefined] {
   const id = process.geteuid?.() ?? 0;
-  const name = readFileSync('/etc/passwd', 'utf8')
-    .split('\n')
-    .map((line) => line.split(':'))
-    .find(([, , user]) => Number(user) === id)?.[0];
+  const name = rowsOf('/etc/passwd').find(([, , user]) => Number(user) === id)?.[0];
   return [name ?? String(id), name];
 }
 
@@ -144,16 +138,16 @@ function give(path: string, group: number, depth: number): void {
     if (!found.isDirectory() || depth === 0) return;
     const inside = `/proc/self/fd/${fd}`;
     const names = readdirSync(inside).sort((a, b) => Number(a === LOCK) - Number(b === LOCK));
-    for (const name of names) giveUnlessRemoved(join(inside, name), group, depth - 1);
+    for (const name of names) unlessRemoved(() => give(join(inside, name), group, depth - 1));
   } finally {
     closeSync(fd);
   }
 }
 
 // Other processes may change the folder meanwhile, and links are skipped.
-function giveUnlessRemoved(path: string, group: number, depth: number): void {
+function unlessRemoved(action: () => void): void {
   try {
-    give(path, group, depth);
+    action();
   } catch (error) {
     if (!['ENOENT', 'ELOOP', 'ENXIO'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }

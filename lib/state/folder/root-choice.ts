@@ -15,12 +15,6 @@ const ACL = 'system.posix_acl_access';
 /** The bytes of the longest name, less those of `.new` while the file is written. */
 const MOST_BYTES = 251;
 
-/** Why root must not use a cgroup root, and what root can do. */
-export interface RootRefusal {
-  readonly why: string;
-  readonly advice: string;
-}
-
 export class RootChoice {
   readonly #path: string;
   readonly #scope: 'machine' | 'private';
@@ -38,8 +32,11 @@ export class RootChoice {
     return process.geteuid?.() === 0 && !isRootsAlone(this.#path, this.#folder);
   }
 
-  /** Why this process must not use a cgroup root on record; `given`: its own option. */
-  refusal(cgroupRoot: string, given: string | null | undefined): RootRefusal | undefined {
+  /**
+   * Why this process must not use a cgroup root on record, and what root can do; `given`: its own
+   * option.
+   */
+  refusal(cgroupRoot: string, given: string | null | undefined) {
     if (!this.counts) return undefined;
     const chosen = given !== undefined ? given : this.#read();
     if (chosen === cgroupRoot) return undefined;
@@ -96,8 +93,7 @@ function inChoices<T>(create: boolean, action: (folder: NativeFolder) => T): T |
       return action(folder);
     });
   } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-    if (error.code !== 'ERR_SYSCALL') throw error;
+    if (!(error instanceof NumalignError) || error.code !== 'ERR_SYSCALL') throw error;
     if (['ELOOP', 'ENOTDIR'].includes(error.errnoName ?? '')) throw notRoots('it is a link or not a folder');
     return undefined;
   }
@@ -125,3 +121,5 @@ function isRootsAlone(path: string, folder: NativeFolder): boolean {
   const isRoots = user === 0 && (mode & 0o002) === 0 && (group === 0 || (mode & 0o020) === 0);
   return isRoots && unlessRefused(() => native.extendedAttribute(path, ACL), '') === undefined;
 }
+
+export type RootRefusal = NonNullable<ReturnType<RootChoice['refusal']>>;

@@ -30,23 +30,17 @@ export function* holdingsSteps(assignments: Pick<Assignments, 'pods' | 'memory'>
   checkHoldings(assignments);
 }
 
-/** Something that two pods hold. numalign never writes such a state. */
-export interface Clash {
-  /** For example `CPU 3`. */
-  readonly what: string;
-  readonly pods: readonly [PodAssignment, PodAssignment];
-}
-
+// Something that two pods hold. numalign never writes such a state. `what`: for example `CPU 3`.
 function clashIn<T>(
   pods: readonly PodAssignment[],
   heldBy: (pod: PodAssignment) => Iterable<T>,
   nameOf: (item: T) => string,
-): Clash | undefined {
+) {
   const holder = new Map<T, PodAssignment>();
   for (const pod of pods) {
     for (const item of heldBy(pod)) {
       const other = holder.get(item);
-      if (other) return { what: nameOf(item), pods: [other, pod] };
+      if (other) return { what: nameOf(item), pods: [other, pod] as const };
       holder.set(item, pod);
     }
   }
@@ -54,7 +48,7 @@ function clashIn<T>(
 }
 
 /** The first CPU or device that two pods hold. Searches for it only if there is one. */
-export function clashOf(pods: readonly PodAssignment[]): Clash | undefined {
+export function clashOf(pods: readonly PodAssignment[]) {
   return (
     (heldCpus(pods).isDisjoint ? undefined : clashIn(pods, cpusOf, (cpu) => `CPU ${cpu}`)) ??
     (devicesOfPods(pods).isDisjoint ? undefined : clashIn(pods, deviceKeysOf, (key) => `device ${key}`))

@@ -2,18 +2,17 @@
 // commit. docs/state-format.md describes it. Pure.
 import type { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
-import { inOneGo, type Steps } from '../../base/steps.js';
+import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, isPlain } from './checkpoint.js';
 import { Replay } from './replay.js';
 import {
+  checkVersion,
   corrupt,
   damageIn,
   type FileFormat,
   headOf,
-  isNewer,
   linesOf,
-  membersOfVersion1,
-  newerVersion,
+  readVersion1,
   type SealedLine,
   type SealedText,
   sealLine,
@@ -75,16 +74,8 @@ export function encodeJournal(
   return { bytes, place };
 }
 
-/** The decoded head of a journal. */
-export interface JournalHead {
-  readonly generation: number;
-  readonly follows: string | null;
-  /** The length of the head and the whole state, in bytes. */
-  readonly snapshot: number;
-}
-
 /** Decodes the head of a journal that has at least its first line; undefined if it is damaged. */
-export function headIn(bytes: Buffer): JournalHead | undefined {
+export function headIn(bytes: Buffer): ReturnType<typeof decodeHead> | undefined {
   const version = versionOf(STATE_FORMAT, bytes);
   if (version !== STATE_FORMAT.version && version !== STATE_FORMAT.plain) return undefined;
   const first = linesOf(bytes).next().value;
@@ -95,7 +86,8 @@ export function headIn(bytes: Buffer): JournalHead | undefined {
   }
 }
 
-function decodeHead(fields: Fields, length: number): JournalHead {
+// `snapshot`: the length of the head and the whole state, in bytes.
+function decodeHead(fields: Fields, length: number) {
   return {
     generation: generation(fields.generation),
     follows: fields.follows === null ? null : text(fields.follows, 'follows'),
@@ -108,16 +100,14 @@ function decodeHead(fields: Fields, length: number): JournalHead {
  * `refusal`.
  * @throws ERR_STATE_CORRUPT, ERR_STATE_VERSION if nothing of a newer file can be read
  */
-export const readJournal = (bytes: Buffer): Journal => inOneGo(journalSteps(bytes));
+export const readJournal = (bytes: Buffer): Journal => finish(journalSteps(bytes));
 
 /** Like {@link readJournal}, in steps for a long file. @throws the same codes */
 export function* journalSteps(bytes: Buffer): Steps<Journal> {
   try {
-    const version = versionOf(STATE_FORMAT, bytes);
-    if (version === undefined || version < 1) return corrupt('it does not begin like the state file');
-    const newer = isNewer(STATE_FORMAT, bytes) ? newerVersion(STATE_FORMAT, version) : undefined;
+    const { version, newer } = checkVersion(STATE_FORMAT, bytes);
     if (newer) return yield* readNewer(bytes, newer);
-    return yield* version === 1 ? readVersion1(bytes) : readLines(bytes);
+    return yield* version === 1 ? readWhole(bytes) : readLines(bytes);
   } catch (error) {
     throw damageIn(STATE_FORMAT, error);
   }
@@ -132,15 +122,11 @@ function* readNewer(bytes: Buffer, newer: NumalignError): Steps<Journal> {
   }
 }
 
-// The next commit writes a new journal over it.
-function* readVersion1(bytes: Buffer): Steps<Journal> {
-  const members = membersOfVersion1(bytes.toString('utf8'));
-  if (!members) return corrupt('the checksum does not match its bytes');
+// A file of version 1. The next commit writes a new journal over it.
+function* readWhole(bytes: Buffer): Steps<Journal> {
   const end = bytes.length;
-  return {
-    checkpoint: yield* checkpointSteps(members),
-    place: { end, seal: '', snapshot: end, hasTail: false },
-  };
+  const checkpoint = yield* checkpointSteps(readVersion1(bytes));
+  return { checkpoint, place: { end, seal: '', snapshot: end, hasTail: false } };
 }
 
 function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
@@ -161,7 +147,7 @@ function* readLines(bytes: Buffer, isSealed = true): Steps<Journal> {
 export function withLines<Known extends Journal>(journal: Known, bytes: Buffer): Known {
   const { checkpoint, place } = journal;
   const replay = new Replay({ before: checkpoint });
-  return { ...journal, ...inOneGo(readChanges(replay, place, linesOf(bytes))) };
+  return { ...journal, ...finish(readChanges(replay, place, linesOf(bytes))) };
 }
 
 function* readChanges(replay: Replay, place: JournalPlace, lines: Iterable<SealedLine>): Steps<Journal> {
@@ -191,7 +177,7 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
         if (members && members.format === undefined) replay.take(members);
       }
     }
-    return replay.isEmpty ? undefined : inOneGo(replay.checkpoint());
+    return replay.isEmpty ? undefined : finish(replay.checkpoint());
   } catch {
     // The checksums are right, but the contents are wrong.
     return undefined;

@@ -1,27 +1,21 @@
 // The part of the state files that records what the kubelet has given out. Pure.
 import type { KubeletContainer, KubeletPod, KubeletRecord } from '../../account/kubelet-record.js';
-import { decodeOwner, memoryBlock } from './pod-record.js';
-import { cpuSet, list, listOf, object, orNull, record, text, unknownOf } from './shapes.js';
+import { decodeOwner, memoryBlocks } from './pod-record.js';
+import { cpuSet, listOf, members, nullable, object, record, text, unknownOf } from './shapes.js';
 
-function decodeContainer(value: unknown, where: string): KubeletContainer {
-  const { name, cpus, memory, devices } = object(value, where);
-  return {
-    name: text(name, 'name'),
-    cpus: cpuSet(cpus, 'cpus'),
-    memory: listOf(memory, 'memory', memoryBlock),
-    devices: record(devices, 'devices', (ids, at) => listOf(list(ids, at), at, text)),
-  };
-}
+const decodeContainer = members<KubeletContainer>({
+  name: text,
+  cpus: cpuSet,
+  memory: memoryBlocks,
+  devices: (value, where) => record(value, where, (ids, at) => listOf(ids, at, text)),
+});
 
-function decodePod(value: unknown, where: string): KubeletPod {
-  const { uid, namespace, name, containers } = object(value, where);
-  return {
-    uid: orNull(uid, 'uid', text),
-    namespace: text(namespace, 'namespace'),
-    name: text(name, 'name'),
-    containers: listOf(containers, 'containers', decodeContainer),
-  };
-}
+const decodePod = members<KubeletPod>({
+  uid: nullable(text),
+  namespace: text,
+  name: text,
+  containers: (value, where) => listOf(value, where, decodeContainer),
+});
 
 /** null if the section is missing. @throws ERR_STATE_CORRUPT */
 export function decodeKubelet(value: unknown, where: string): KubeletRecord | null {

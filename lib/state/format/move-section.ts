@@ -2,18 +2,13 @@
 import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
 import { presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
-import { NodeSet } from '../../machine/cpu-set.js';
 import { corrupt } from './sealed-json.js';
-import { cpuSet, nodeIds, object, orNull, text, uuid, whole } from './shapes.js';
+import { cpuSet, members, nodeSet, nullable, object, text, uuid, whole } from './shapes.js';
 
-export function decodeConsent(value: unknown, where: string): MoveConsent {
-  const { maxPerHour, noticeMs, exclude } = object(value, where);
-  return {
-    maxPerHour: orNull(maxPerHour, 'movable.maxPerHour', whole),
-    noticeMs: whole(noticeMs, 'movable.noticeMs'),
-    exclude: NodeSet.from(nodeIds(exclude, 'movable.exclude')),
-  };
-}
+export const decodeConsent = members<MoveConsent>(
+  { maxPerHour: nullable(whole), noticeMs: whole, exclude: nodeSet },
+  'movable.',
+);
 
 export const encodeConsent = ({ exclude, ...consent }: MoveConsent) => ({
   ...consent,
@@ -30,19 +25,15 @@ export function decodeUpcoming(value: unknown, where: string, target: Shape<Targ
     cpus: cpuSet(cpus, 'upcoming.cpus'),
     held: cpuSet(held, 'upcoming.held'),
     by: uuid(by, 'upcoming.by'),
-    ...(move !== undefined && { move: decodeMove(move, 'upcoming.move', target) }),
+    ...(move !== undefined && { move: moveShape(target)(move, 'upcoming.move') }),
   };
 }
 
-function decodeMove(value: unknown, where: string, targetShape: Shape<Target>): Move {
-  const { for: request, deadline, target, refusal } = object(value, where);
-  return {
-    for: text(request, 'upcoming.move.for'),
-    deadline: text(deadline, 'upcoming.move.deadline'),
-    target: orNull(target, 'upcoming.move.target', targetShape),
-    refusal: orNull(refusal, 'upcoming.move.refusal', text),
-  };
-}
+const moveShape = (target: Shape<Target>) =>
+  members<Move>(
+    { for: text, deadline: text, target: nullable(target), refusal: nullable(text) },
+    'upcoming.move.',
+  );
 
 const shapeOf = ({ booking, containers }: Target) =>
   JSON.stringify([booking !== null, containers.map(({ name }) => name)]);

@@ -10,17 +10,15 @@ import { decodeKubelet } from './kubelet-section.js';
 import { cgroupIdentity, decodePod, OWNER_KINDS } from './pod-record.js';
 import { encodeSettings, kubeletText, podText } from './pod-text.js';
 import {
+  checkVersion,
   corrupt,
   type FileFormat,
   headOf,
-  isNewer,
   linesOf,
-  membersOfVersion1,
-  newerVersion,
   reading,
+  readVersion1,
   sealLine,
   textOfMembers,
-  versionOf,
 } from './sealed-json.js';
 import { generation, listOf, object, oneOf, orNull, text, uuid, whole } from './shapes.js';
 
@@ -95,10 +93,9 @@ export const END_LENGTH = endLine(0).length;
 /** @throws ERR_STATE_CORRUPT, and ERR_STATE_VERSION if a newer numalign wrote the file */
 export function decodeOwnerFile(bytes: Buffer): OwnerFile {
   return reading(OWNER_FORMAT, () => {
-    const version = versionOf(OWNER_FORMAT, bytes);
-    if (version === undefined || version < 1) return corrupt(`it does not begin like ${OWNER_FORMAT.what}`);
-    if (isNewer(OWNER_FORMAT, bytes)) throw newerVersion(OWNER_FORMAT, version);
-    const file = version === 1 ? readVersion1(bytes) : readLines(bytes);
+    const { version, newer } = checkVersion(OWNER_FORMAT, bytes);
+    if (newer) throw newer;
+    const file = version === 1 ? readWhole(bytes) : readLines(bytes);
     const stranger = file.pods.find((pod) => !isHeldBy(pod, file.uuid));
     if (stranger) corrupt(`grant ${stranger.uid} in it belongs to another owner`, stranger.owner.uuid);
     if (file.kind === 'cgroup' && file.cgroup === null) corrupt('it names no cgroup');
@@ -115,9 +112,9 @@ export function generationIn(bytes: Buffer): number | undefined {
   return typeof found === 'number' ? found : undefined;
 }
 
-function readVersion1(bytes: Buffer): OwnerFile {
-  const members = membersOfVersion1(bytes.toString('utf8'));
-  if (!members) return corrupt('the checksum does not match its bytes');
+// A file of version 1.
+function readWhole(bytes: Buffer): OwnerFile {
+  const members = readVersion1(bytes);
   return decodeHead(members, listOf(members.pods, 'pods', decodePod));
 }
 

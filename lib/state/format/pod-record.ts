@@ -14,7 +14,8 @@ import {
   type Reusable,
   type UpcomingCpus,
 } from '../../account/pod-assignment.js';
-import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import type { Shape } from '../../base/shapes.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import { checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
@@ -23,7 +24,10 @@ import {
   cpuSet,
   flag,
   listOf,
+  members,
   nodeIds,
+  nodeSet,
+  nullable,
   object,
   oneOf,
   orNull,
@@ -35,34 +39,24 @@ import {
   whole,
 } from './shapes.js';
 
-export function memoryBlock(value: unknown, where: string): MemoryBlock {
-  const { nodes, type, bytes } = object(value, where);
-  return { nodes: nodeIds(nodes, 'nodes'), type: text(type, 'type'), bytes: whole(bytes, 'bytes') };
-}
+const memoryBlock = members<MemoryBlock>({ nodes: nodeIds, type: text, bytes: whole });
 
-function device(value: unknown, where: string): DeviceAssignment {
-  const { id, nodes } = object(value, where);
-  return { id: text(id, 'id'), nodes: orNull(nodes, 'nodes', nodeIds) };
-}
+export const memoryBlocks: Shape<MemoryBlock[]> = (value, where) => listOf(value, where, memoryBlock);
 
-const deviceList = (value: unknown, where: string) => listOf(value, where, device);
+const device = members<DeviceAssignment>({ id: text, nodes: nullable(nodeIds) });
 
-function decodeHint(value: unknown, where: string): TopologyHint {
-  const { nodes, preferred } = object(value, where);
-  return {
-    nodes: nodes === null ? null : NodeSet.from(nodeIds(nodes, 'hint.nodes')),
-    preferred: flag(preferred, 'hint.preferred'),
-  };
-}
+const deviceList: Shape<DeviceAssignment[]> = (value, where) => listOf(value, where, device);
+const deviceLists: Shape<Record<string, DeviceAssignment[]>> = (value, where) =>
+  record(value, where, deviceList);
 
-function decodeReusable(value: unknown, where: string): Reusable {
-  const { cpus, memory, devices } = object(value, where);
-  return {
-    cpus: cpuSet(cpus, 'reusable.cpus'),
-    memory: listOf(memory, 'reusable.memory', memoryBlock),
-    devices: record(devices, 'reusable.devices', deviceList),
-  };
-}
+const amounts: Shape<Record<string, number>> = (value, where) => recordOf(value, where, whole);
+
+const decodeHint = members<TopologyHint>({ nodes: nullable(nodeSet), preferred: flag }, 'hint.');
+
+const decodeReusable = members<Reusable>(
+  { cpus: cpuSet, memory: memoryBlocks, devices: deviceLists },
+  'reusable.',
+);
 
 const CONTAINER_KINDS = ['init', 'sidecar', 'app'] as const;
 
@@ -78,27 +72,22 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
     name: text(fields.name, 'name'),
     kind: oneOf(fields.kind, 'kind', CONTAINER_KINDS),
     started: flag(fields.started, 'started'),
-    request: recordOf(fields.request, 'request', whole),
+    request: amounts(fields.request, 'request'),
     isolation: oneOf(isolation, 'isolation', ISOLATIONS),
     cpus,
     held: cpuSet(fields.held, 'held'),
     hint: decodeHint(fields.hint, 'hint'),
-    memory: listOf(fields.memory, 'memory', memoryBlock),
-    devices: record(fields.devices, 'devices', deviceList),
+    memory: memoryBlocks(fields.memory, 'memory'),
+    devices: deviceLists(fields.devices, 'devices'),
     reusable: decodeReusable(fields.reusable, 'reusable'),
     unknown: unknownOf(fields, CONTAINER_MEMBERS),
   };
 }
 
-export function cgroupIdentity(value: unknown, where: string): CgroupIdentity {
-  const { path, device, inode, namespace } = object(value, where);
-  return {
-    path: text(path, 'cgroup.path'),
-    device: text(device, 'cgroup.device'),
-    inode: text(inode, 'cgroup.inode'),
-    namespace: text(namespace, 'cgroup.namespace'),
-  };
-}
+export const cgroupIdentity = members<CgroupIdentity>(
+  { path: text, device: text, inode: text, namespace: text },
+  'cgroup.',
+);
 
 export const OWNER_KINDS = ['process', 'cgroup', 'persistent'] as const;
 
@@ -136,16 +125,14 @@ const POD_MEMBERS =
 
 type Booked = Pick<PodAssignment, 'booking' | 'containers'>;
 
+const decodeBooking = members<PodBooking>({ cpus: cpuSet, held: cpuSet, memory: memoryBlocks }, 'booking.');
+
 // Moves the booking's memory back to the containers; encodePod moved it for older versions.
 function decodeBooked(value: unknown, containers: readonly ContainerAssignment[]): Booked {
   if (value === undefined || value === null) return { booking: null, containers };
   const fields = object(value, 'booking');
-  const shares = listOf(fields.shares, 'booking.shares', (share, at) => listOf(share, at, memoryBlock));
-  const booking: PodBooking = {
-    cpus: cpuSet(fields.cpus, 'booking.cpus'),
-    held: cpuSet(fields.held, 'booking.held'),
-    memory: listOf(fields.memory, 'booking.memory', memoryBlock),
-  };
+  const shares = listOf(fields.shares, 'booking.shares', memoryBlocks);
+  const booking = decodeBooking(fields, 'booking');
   return {
     booking,
     containers: containers.map((container, i) => {
@@ -165,22 +152,9 @@ function upcomingOf(value: unknown, where: string): UpcomingCpus {
   });
 }
 
-function elasticity(value: unknown, where: string): Elasticity {
-  const { min, max, weight } = object(value, where);
-  return {
-    min: whole(min, 'elastic.min'),
-    max: whole(max, 'elastic.max'),
-    weight: whole(weight, 'elastic.weight'),
-  };
-}
+const elasticity = members<Elasticity>({ min: whole, max: whole, weight: whole }, 'elastic.');
 
-function podAmounts(value: unknown, where: string): PodAmounts {
-  const { requests, limits } = object(value, where);
-  return {
-    requests: recordOf(requests, 'resources.requests', whole),
-    limits: recordOf(limits, 'resources.limits', whole),
-  };
-}
+const podAmounts = members<PodAmounts>({ requests: amounts, limits: amounts }, 'resources.');
 
 export function decodePod(value: unknown, where: string): PodAssignment {
   const fields = object(value, where);

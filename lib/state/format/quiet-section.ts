@@ -2,7 +2,19 @@
 // numalign changed for them. Pure.
 import type { QuietRecord, QuietSetting } from '../../account/quiet/quiet-record.js';
 import { type CacheShare, QUIET_PARTS, type QuietRequest } from '../../account/quiet/quiet-request.js';
-import { flag, list, listOf, object, oneOf, orNull, text, unknownOf, whole } from './shapes.js';
+import {
+  flag,
+  list,
+  listOf,
+  members,
+  nullable,
+  object,
+  oneOf,
+  orNull,
+  text,
+  unknownOf,
+  whole,
+} from './shapes.js';
 
 function cacheShare(value: unknown, where: string): CacheShare {
   const { ways, percent } = object(value, where);
@@ -12,19 +24,17 @@ function cacheShare(value: unknown, where: string): CacheShare {
 }
 
 /** @throws ERR_STATE_CORRUPT */
-export function decodeQuietRequest(value: unknown, where: string): QuietRequest {
-  const { interrupts, workqueues, packets, idle, frequency, cache } = object(value, where);
-  return {
-    interrupts: flag(interrupts, `${where}.interrupts`),
-    workqueues: flag(workqueues, `${where}.workqueues`),
-    packets: flag(packets, `${where}.packets`),
-    idle: orNull(idle, `${where}.idle`, (fields, at) => ({
-      maxLatency: whole(object(fields, at).maxLatency, `${at}.maxLatency`),
-    })),
-    frequency: flag(frequency, `${where}.frequency`),
-    cache: orNull(cache, `${where}.cache`, cacheShare),
-  };
-}
+export const decodeQuietRequest = members<QuietRequest>(
+  {
+    interrupts: flag,
+    workqueues: flag,
+    packets: flag,
+    idle: nullable(members({ maxLatency: whole }, 'quiet.idle.')),
+    frequency: flag,
+    cache: nullable(cacheShare),
+  },
+  'quiet.',
+);
 
 function decodeSetting(value: unknown, where: string): QuietSetting {
   const { part, path, identity, original, written, refusal, isLeftover = false } = object(value, where);

@@ -170,13 +170,9 @@ export function damageIn({ what }: FileFormat, error: unknown): unknown {
   });
 }
 
-/** The error for a file of a newer numalign. */
-export function newerVersion({ what, version }: FileFormat, found: number): NumalignError {
-  return new NumalignError(
-    'ERR_STATE_VERSION',
-    `${what} has format version ${found}, this numalign knows up to ${version}: use the newer package`,
-    { value: found, valid: `up to ${version}` },
-  );
+function newerVersion({ what, version }: FileFormat, found: number): NumalignError {
+  const message = `${what} has format version ${found}, this numalign knows up to ${version}: use the newer package`;
+  return new NumalignError('ERR_STATE_VERSION', message, { value: found, valid: `up to ${version}` });
 }
 
 /**
@@ -185,6 +181,16 @@ export function newerVersion({ what, version }: FileFormat, found: number): Numa
 export function versionOf({ name }: FileFormat, bytes: Buffer): number | undefined {
   const head = HEAD.exec(bytes.subarray(0, HEAD_LENGTH).toString('latin1'));
   return head?.[1] === name ? Number(head[2]) : undefined;
+}
+
+/**
+ * The version of a file, and the error for a newer one that only a newer numalign can read.
+ * @throws ERR_STATE_CORRUPT if the file has another format
+ */
+export function checkVersion(format: FileFormat, bytes: Buffer) {
+  const version = versionOf(format, bytes);
+  if (version === undefined || version < 1) return corrupt(`it does not begin like ${format.what}`);
+  return { version, newer: isNewer(format, bytes) ? newerVersion(format, version) : undefined };
 }
 
 /**
@@ -212,6 +218,10 @@ function isDamagedVersion(format: FileFormat, bytes: Buffer): boolean {
 
 // In version 1 of the formats a file was one line with this checksum.
 const SEAL_1 = /,"checksum":"sha256:([0-9a-f]{64})"\}\n$/;
+
+/** The members of a file of version 1. @throws ERR_STATE_CORRUPT */
+export const readVersion1 = (bytes: Buffer): Fields =>
+  membersOfVersion1(bytes.toString('utf8')) ?? corrupt('the checksum does not match its bytes');
 
 /** The members of a file of version 1; undefined if it is damaged. */
 export function membersOfVersion1(file: string): Fields | undefined {

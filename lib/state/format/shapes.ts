@@ -48,15 +48,8 @@ export function* listSteps<T>(value: unknown, where: string, shape: Shape<T>): S
 
 /** Checks each value of an object with a shape that changes no value. Returns the object itself. */
 export function recordOf<T>(value: unknown, where: string, shape: Shape<T>): Record<string, T> {
-  const fields = object(value, where);
-  for (const key of Object.keys(fields)) {
-    try {
-      shape(fields[key], 'it');
-    } catch (error) {
-      throw ofPart(`${where}.${key}`, error);
-    }
-  }
-  return fields as Record<string, T>;
+  record(value, where, shape);
+  return value as Record<string, T>;
 }
 
 /** Decodes each value of an object. */
@@ -72,6 +65,28 @@ export function record<T>(value: unknown, where: string, shape: Shape<T>): Recor
   }
   return Object.fromEntries(found);
 }
+
+/** An object with these members, in this order. `prefix`: what errors put in front of their names. */
+export function members<T extends object>(
+  shapeOf: { readonly [Name in keyof T]-?: Shape<T[Name]> },
+  prefix = '',
+): Shape<T> {
+  const entries = Object.entries<Shape<unknown>>(shapeOf).map(
+    ([name, shape]) => [name, shape, `${prefix}${name}`] as const,
+  );
+  return (value, where) => {
+    const fields = object(value, where);
+    const found: Fields = {};
+    for (const [name, shape, at] of entries) found[name] = shape(fields[name], at);
+    return found as T;
+  };
+}
+
+/** A shape of values that may be null. */
+export const nullable =
+  <T>(shape: Shape<T>): Shape<T | null> =>
+  (value, where) =>
+    value === null ? null : shape(value, where);
 
 /** An upper limit: commits add one each and never come this far. */
 export const GENERATIONS = 2 ** 52;
@@ -97,6 +112,8 @@ export function nodeIds(value: unknown, where: string): number[] {
   for (const id of ids) whole(id, where, NodeSet.MAX_ID);
   return ids as number[];
 }
+
+export const nodeSet: Shape<NodeSet> = (value, where) => NodeSet.from(nodeIds(value, where));
 
 // JSON.stringify recurses and throws a RangeError at some thousand levels.
 const MAX_DEPTH = 100;

@@ -4,17 +4,6 @@ import { ENVIRONMENT } from '../../base/registry.js';
 import { identifySelf, isSameStart, pidNamespace, statOf } from '../../processes/process-identity.js';
 import { processCommand } from './owner-record.js';
 
-export interface LockHolder {
-  /** The process for messages. */
-  readonly holder: string;
-  readonly pid: number | null;
-  /**
-   * True if a signal like SIGSTOP or a debugger has stopped it. False if this process cannot see
-   * that.
-   */
-  readonly isStopped: boolean;
-}
-
 const writeNote = () =>
   `${process.pid} ${processCommand()}\nstarted ${identifySelf().start} in ${pidNamespace()}\n`;
 
@@ -23,16 +12,17 @@ const writeNote = () =>
  */
 export const lockNote = () => ENVIRONMENT.of(writeNote);
 
-export function lockHolder(note: string): LockHolder {
+/**
+ * `holder`: the process for messages. `isStopped`: a signal like SIGSTOP or a debugger has stopped it;
+ * false if this process cannot see that.
+ */
+export function lockHolder(note: string) {
   const [holder = '', found = ''] = note.split('\n');
   const pid = /^(\d+) /.exec(holder)?.[1];
   if (pid === undefined) return { holder: holder || 'an unknown process', pid: null, isStopped: false };
   const [, start, namespace] = /^started (\d+) in (\S+)$/.exec(found) ?? [];
-  return {
-    holder,
-    pid: Number(pid),
-    isStopped: namespace === pidNamespace() && isStopped(Number(pid), start!),
-  };
+  const isSeen = namespace === pidNamespace();
+  return { holder, pid: Number(pid), isStopped: isSeen && isStopped(Number(pid), start!) };
 }
 
 function isStopped(pid: number, start: string): boolean {

@@ -23,6 +23,12 @@ import { fileOf, type Header, newOwner } from './owner-record.js';
 const MOST_GROWTH = 2;
 const LEAST_TO_REWRITE = 1 << 14;
 
+interface Change {
+  readonly header: Header;
+  readonly newClaims: readonly PodAssignment[];
+  readonly droppedUids: readonly string[];
+}
+
 export class OwnOwner {
   readonly record: OwnerRecord;
   /** The first generation of the state that has all that the file claims, or a later one. */
@@ -139,29 +145,25 @@ export class OwnOwner {
       ...droppedUids.map((uid) => releaseLine(generation, uid)),
     ];
     const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_GROWTH * this.#wholeBytes);
+    const change = { header, newClaims, droppedUids };
     if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
-      this.#writeWhole(header, newClaims, droppedUids);
-    else this.#appendOrShorten(lines, header, newClaims, droppedUids);
+      this.#writeWhole(change);
+    else this.#appendOrShorten(lines, change);
   }
 
-  #appendOrShorten(
-    lines: readonly string[],
-    header: Header,
-    newClaims: readonly PodAssignment[],
-    droppedUids: readonly string[],
-  ): void {
+  #appendOrShorten(lines: readonly string[], change: Change): void {
     try {
       this.#append(lines);
     } catch (error) {
-      if (newClaims.length > 0) throw error;
+      if (change.newClaims.length > 0) throw error;
       // A file with fewer claims fits on a full disk.
-      this.#writeWhole(header, newClaims, droppedUids);
+      this.#writeWhole(change);
       return;
     }
-    this.#note(header, newClaims, droppedUids);
+    this.#note(change);
   }
 
-  #note(header: Header, newClaims: readonly PodAssignment[], droppedUids: readonly string[]): void {
+  #note({ header, newClaims, droppedUids }: Change): void {
     this.#header = header;
     for (const uid of droppedUids) this.#pods.delete(uid);
     for (const pod of newClaims) this.#pods.set(pod.uid, pod);
@@ -187,14 +189,9 @@ export class OwnOwner {
     this.#seal();
   }
 
-  #writeWhole(
-    header: Header,
-    newClaims: readonly PodAssignment[],
-    droppedUids: readonly string[],
-    kubelet = this.#kubelet,
-  ): void {
+  #writeWhole(change: Change, kubelet = this.#kubelet): void {
     const before = { header: this.#header, pods: new Map(this.#pods), kubelet: this.#kubelet };
-    this.#note(header, newClaims, droppedUids);
+    this.#note(change);
     this.#kubelet = kubelet;
     try {
       this.#rewrite();
@@ -222,25 +219,25 @@ export class OwnOwner {
     const before = this.#kubelet;
     const isWritten =
       before === kubelet || (before && kubelet && kubeletText(before) === kubeletText(kubelet));
-    if (!isWritten) this.#writeWhole(header, [], [], kubelet);
+    if (!isWritten) this.#writeWhole({ header, newClaims: [], droppedUids: [] }, kubelet);
     // Keep the same object: it compares faster the next time.
     this.#kubelet = kubelet;
   }
 
   /** Rewrites a file that may be damaged. @throws ERR_SYSCALL */
   writeAll(header: Header, pods: readonly PodAssignment[]): void {
-    const endedUids = [...this.#pods.keys()].filter((uid) => !pods.some((pod) => pod.uid === uid));
-    this.#writeWhole(header, pods, endedUids);
+    this.#writeWhole({ header, newClaims: pods, droppedUids: this.#uidsWithout(pods) });
   }
 
   /** Claims exactly these grants, as they are. @throws ERR_SYSCALL */
   agree(header: Header, pods: readonly PodAssignment[]): void {
+    this.write(header, pods, this.#uidsWithout(pods));
+  }
+
+  // The claimed pods that are not among these.
+  #uidsWithout(pods: readonly PodAssignment[]): string[] {
     const uids = new Set(pods.map(({ uid }) => uid));
-    this.write(
-      header,
-      pods,
-      [...this.#pods.keys()].filter((uid) => !uids.has(uid)),
-    );
+    return [...this.#pods.keys()].filter((uid) => !uids.has(uid));
   }
 
   /**

@@ -1,12 +1,12 @@
 // OwnerFiles: the files of owners other than processes, and the files that dead processes left.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
-import { NumalignError } from '../../base/errors.js';
+import { unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/owner-claims.js';
 import { locksOf } from '../files/owner-locks.js';
-import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/state-files.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
-import { byFile, podsOfOwner, union, uuidsOf } from './owner-pods.js';
+import { byFile, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
 
 type Pods = readonly PodAssignment[];
@@ -18,17 +18,8 @@ interface ChangedOwner {
   readonly after: Pods;
 }
 
-const FEW_OWNERS = 4;
 // So many take a fraction of a second to put aside.
 const MOST_STRAYS = 1000;
-
-export function harmlessly(action: () => unknown): void {
-  try {
-    action();
-  } catch (error) {
-    if (!(error instanceof NumalignError)) throw error;
-  }
-}
 
 /** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
@@ -44,19 +35,9 @@ export class OwnerFiles {
   /** The owners whose files change from one list of pods to another. */
   changed(before: Pods, after: Pods, changes: PodListChanges): ChangedOwner[] {
     const uuids = uuidsOf([...podsBefore(changes), ...podsAfter(changes)]);
-    // Maps of all pods pay off only for several owners.
-    if (uuids.length < FEW_OWNERS)
-      return uuids.map((uuid) => ({
-        uuid,
-        before: podsOfOwner(before, uuid),
-        after: podsOfOwner(after, uuid),
-      }));
-    const [filesBefore, filesAfter] = [byFile(before), byFile(after)];
-    return uuids.map((uuid) => ({
-      uuid,
-      before: filesBefore.get(uuid) ?? [],
-      after: filesAfter.get(uuid) ?? [],
-    }));
+    if (uuids.length === 0) return [];
+    const [former, present] = [byFile(before), byFile(after)];
+    return uuids.map((uuid) => ({ uuid, before: former.get(uuid) ?? [], after: present.get(uuid) ?? [] }));
   }
 
   /** Writes files that claim both the old and the new pods. @throws ERR_SYSCALL */
@@ -68,9 +49,9 @@ export class OwnerFiles {
   settle(owners: readonly ChangedOwner[], header: Header, isCommitted: boolean): void {
     for (const { uuid, before, after } of owners) {
       const pods = isCommitted ? after : before;
-      if (pods.length === 0) harmlessly(() => this.#folder.remove(uuid));
+      if (pods.length === 0) unlessRefused(() => this.#folder.remove(uuid));
       // The file already claims the pods that this commit added.
-      else if (!isCommitted || before.length > 1) harmlessly(() => this.#write(pods, header));
+      else if (!isCommitted || before.length > 1) unlessRefused(() => this.#write(pods, header));
     }
   }
 
@@ -88,7 +69,7 @@ export class OwnerFiles {
     const locks = locksOf(this.#folder, this.#path);
     for (const uuid of new Set(processes)) {
       if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
-      harmlessly(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
+      unlessRefused(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
     }
   }
 

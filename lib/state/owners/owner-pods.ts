@@ -4,11 +4,8 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 /** The uuids of the pods' owners that have no lock, each once. */
 export function uuidsOf(pods: readonly PodAssignment[]): string[] {
   const uuids = pods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [] : [uuid]));
-  return uuids.length > 1 ? [...new Set(uuids)] : uuids;
+  return [...new Set(uuids)];
 }
-
-export const podsOfOwner = (pods: readonly PodAssignment[], uuid: string): PodAssignment[] =>
-  pods.filter(({ owner }) => owner.uuid === uuid);
 
 /** The pods of owners that have no lock, by the owner's uuid. */
 export function byFile(pods: readonly PodAssignment[]): Map<string, PodAssignment[]> {

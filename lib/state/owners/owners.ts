@@ -5,22 +5,19 @@ import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../../account/assignments.js';
 import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
-import { NumalignError } from '../../base/errors.js';
+import { podListChanges, podsBefore } from '../../account/pod-list-changes.js';
+import { unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import type { OwnerChoice } from '../../input/owner.js';
+import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
-import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
-import { explaining } from '../folder/folder-error.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { decodeOwnerFile } from '../format/owner-file.js';
 import { LivingOwners, type OwnerNotices } from './living-owners.js';
-import { OwnOwner } from './own-owner.js';
-import { harmlessly, OwnerFiles } from './owner-files.js';
-import { union } from './owner-pods.js';
+import { OwnClaims } from './own-claims.js';
+import { OwnerFiles } from './owner-files.js';
 import { type Header, newOwner } from './owner-record.js';
-import type { OwnerRegistry } from './owner-registry.js';
 
 const NONE: readonly PodAssignment[] = [];
 
@@ -31,22 +28,17 @@ const SWEEP_PERIOD_S = 1;
  * The owners of one state folder, with this environment. Every member outside {@link OwnerLookup}
  * REQUIRES the state's lock.
  */
-export class Owners implements OwnerRegistry {
+export class Owners {
+  /** This environment as an owner. */
+  readonly own: OwnClaims;
   readonly #folder: NativeFolder;
   readonly #path: string;
   readonly #others: OwnerFiles;
   #living: LivingOwners | undefined;
   #bootId: string;
-  // This environment, if it owns something.
-  #ownOwner: OwnOwner | undefined;
   #header: Header | undefined;
-  // The pods on record that this environment's file matches.
-  #followed: readonly PodAssignment[] | undefined;
   // True if the outcome of a commit is unknown: its claim may be of no state.
   #isUnsettled = false;
-  // What the file claimed when other programs removed or changed it, until the next transaction.
-  #atStake: readonly PodAssignment[] = NONE;
-  #lost: readonly PodAssignment[] = NONE;
   #nextSweep = 0;
   // Counts this environment's transactions.
   #turn = 0;
@@ -56,6 +48,7 @@ export class Owners implements OwnerRegistry {
     this.#folder = folder;
     this.#path = path;
     this.#bootId = bootId;
+    this.own = new OwnClaims(folder, path);
     this.#others = new OwnerFiles(folder, path);
   }
 
@@ -80,103 +73,48 @@ export class Owners implements OwnerRegistry {
     this.#bootId = bootId;
   }
 
-  recordFor(owner: OwnerChoice): OwnerRecord {
-    if (owner !== 'process') return newOwner(owner, randomUUID());
-    if (!this.#ownOwner) {
-      const make = () => new OwnOwner(this.#folder, this.#path, this.#header!);
-      this.#ownOwner = explaining(this.#path, make);
-      this.#followed = undefined;
-    }
-    return this.#ownOwner.record;
-  }
-
-  /** True if this environment has a grant. */
-  get holdsGrant(): boolean {
-    return this.#ownOwner?.holdsGrant ?? false;
-  }
-
   /**
-   * True if other processes must see that this one lives: it has a grant or keeps the kubelet's
-   * record.
+   * The record of an owner: this environment's record, or a new one.
+   * @throws ERR_INVALID_OPTION for a cgroup that does not exist or is empty, ERR_SYSCALL if the
+   *   owner's file cannot be made
    */
-  get isNeeded(): boolean {
-    return this.holdsGrant || (this.#ownOwner?.keepsKubelet ?? false);
+  recordFor(owner: OwnerChoice): OwnerRecord {
+    return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, randomUUID());
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
   hasEnded(uuid: string, locks = this.#locks): boolean {
-    if (!OWNER_NAME.test(uuid)) return false;
-    try {
-      return !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-      return false;
-    }
+    const hasEnded = () => !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
+    return OWNER_NAME.test(uuid) && unlessRefused(hasEnded, false);
   }
 
   /**
    * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
    */
   hasLeftGrants(uuid: string, locks = this.#locks): boolean {
-    if (!this.hasEnded(uuid, locks)) return false;
-    try {
+    const hasGrants = () => {
       const bytes = this.#folder.read(uuid);
-      if (bytes === undefined) return false;
-      const { kind, pods } = decodeOwnerFile(bytes);
-      return kind === 'process' && pods.length > 0;
-    } catch (error) {
-      // The next transaction reports the damage.
-      if (!(error instanceof NumalignError)) throw error;
-      return false;
-    }
+      const file = bytes && decodeOwnerFile(bytes);
+      return file?.kind === 'process' && file.pods.length > 0;
+    };
+    // The next transaction reports damage.
+    return this.hasEnded(uuid, locks) && unlessRefused(hasGrants, false);
   }
 
   /** The owners for which {@link hasLeftGrants} is true. */
   withLeftGrants(): string[] {
-    let names: string[] = [];
-    harmlessly(() => {
-      names = this.#folder.list();
-    });
+    const names: string[] = unlessRefused(() => this.#folder.list(), []);
     const locks = this.#locks;
     return names.filter((uuid) => this.hasLeftGrants(uuid, locks));
   }
 
-  /**
-   * Writes this environment's file again if it was removed, replaced or overwritten. Returns true
-   * if it was. If no process needs the file, releases its lock instead, so that no process waits for it.
-   * REQUIRES: no transaction of this environment.
-   */
-  reassert(): boolean {
-    const self = this.#ownOwner;
-    if (!self) return false;
-    if (!this.isNeeded) {
-      if (!self.isCurrent) this.close();
-      return false;
-    }
-    const isRewritten = self.reassert();
-    if (isRewritten) {
-      this.#atStake = self.file.pods;
-      this.#followed = undefined;
-    }
-    return isRewritten;
-  }
-
-  /** The grants that the last {@link reassert} put at stake, and that are not on record. */
-  get lost(): readonly PodAssignment[] {
-    return this.#lost;
-  }
-
-  /** The generation of the last commit that this environment's claims came with; else 0. */
-  get since(): number {
-    return this.#ownOwner?.since ?? 0;
-  }
-
   isOwn(owner: OwnerRecord): boolean {
-    return owner.kind === 'process' && this.#ownOwner?.record.uuid === owner.uuid;
+    return this.own.isOwn(owner);
   }
 
+  /** The descriptor of a lock, for a child that keeps the grants alive. */
   ownFd(): number | undefined {
-    return this.#ownOwner?.fd;
+    return this.own.owner?.fd;
   }
 
   /**
@@ -187,19 +125,16 @@ export class Owners implements OwnerRegistry {
   follow({ generation, assignments }: Checkpoint): readonly string[] {
     const { pods, settings, kubelet } = assignments;
     this.#turn++;
-    if (this.#isUnsettled) this.#followed = undefined;
+    if (this.#isUnsettled) this.own.doubt();
     this.#isUnsettled = false;
-    this.#header = { bootId: this.#bootId, generation, settings };
-    if (this.#ownOwner) this.#ownOwner.since = generation;
-    harmlessly(() => this.#followOwn(pods, kubelet));
+    const header = { bootId: this.#bootId, generation, settings };
+    this.#header = header;
+    this.own.since = generation;
+    unlessRefused(() => this.own.follow(header, { pods, kubelet }));
     const now = process.uptime();
-    let strays: readonly string[] = [];
-    if (now < this.#nextSweep) return strays;
+    if (now < this.#nextSweep) return [];
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    harmlessly(() => {
-      strays = this.#others.sweep(pods, this.#header!, this.#ownOwner?.record.uuid);
-    });
-    return strays;
+    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid), []);
   }
 
   /**
@@ -226,18 +161,19 @@ export class Owners implements OwnerRegistry {
       this.#isUnsettled = false;
       // No state is in force, so the claims are all that is known.
       if (!isCommitted && before === undefined) return;
-      // The file may claim pods of the failed commit.
-      if (!isCommitted) this.#followed = undefined;
-      // Its generation is of no state.
-      if (!isCommitted && this.#ownOwner) this.#ownOwner.since = generation;
-      const { pods, kubelet } = isCommitted || before === undefined ? next : before;
-      harmlessly(() => this.#followOwn(pods, kubelet));
+      if (!isCommitted) {
+        // The file may claim pods of the failed commit, whose generation is of no state.
+        this.own.doubt();
+        this.own.since = generation;
+      }
+      const inForce = isCommitted || before === undefined ? next : before;
+      unlessRefused(() => this.own.follow(header, inForce));
       this.#others.settle(files, header, isCommitted);
       // Lets others see at a glance that the grants were taken back.
-      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.#ownOwner?.record.uuid);
+      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.own.uuid);
     };
     try {
-      this.#claimOwn(before, next, podsAfter(changes));
+      this.own.claim(header, before, next);
       this.#others.claim(files, header);
     } catch (error) {
       settle(false);
@@ -246,75 +182,13 @@ export class Owners implements OwnerRegistry {
     return settle;
   }
 
-  #claimOwn(before: Assignments | undefined, next: Assignments, newPods: readonly PodAssignment[]): void {
-    const self = this.#ownOwner;
-    if (!self) return;
-    self.since = this.#header!.generation + 1;
-    if (before === undefined) {
-      // The file may be damaged too after a recovery.
-      this.#followed = undefined;
-      self.writeAll(
-        this.#header!,
-        union(
-          self.file.pods,
-          next.pods.filter((pod) => self.holds(pod)),
-        ),
-      );
-    } else {
-      self.write(
-        this.#header!,
-        newPods.filter((pod) => self.holds(pod)),
-        [],
-      );
-    }
-    const { kubelet } = next;
-    if (kubelet && this.isOwn(kubelet.keeper)) self.keep(this.#header!, kubelet);
-  }
-
-  #followOwn(pods: readonly PodAssignment[], kubelet: Assignments['kubelet']): void {
-    const self = this.#ownOwner;
-    if (!self) return;
-    self.keep(this.#header!, kubelet && this.isOwn(kubelet.keeper) ? kubelet : null);
-    if (this.#followed === pods) return;
-    const last = this.#followed;
-    this.#followed = undefined;
-    if (last) {
-      const changes = podListChanges(last, pods);
-      const ownPods = podsAfter(changes).filter((pod) => self.holds(pod));
-      const uids = new Set(ownPods.map(({ uid }) => uid));
-      const endedUids = podsBefore(changes).flatMap(({ uid }) => (uids.has(uid) ? [] : [uid]));
-      self.write(this.#header!, ownPods, endedUids);
-    } else {
-      const ownPods = pods.filter((pod) => self.holds(pod));
-      this.#lost = this.#atStake.filter(({ uid }) => !ownPods.some((pod) => pod.uid === uid));
-      this.#atStake = NONE;
-      self.agree(this.#header!, ownPods);
-    }
-    this.#followed = pods;
-  }
-
+  /**
+   * Gives up this environment's share of its only grant. Returns true if a child still holds it.
+   * @throws ERR_OWNER_SHARED
+   */
   handOver(uid: string): boolean {
-    const self = this.#ownOwner;
-    const pods = self?.file.pods ?? [];
-    if (!self || !pods.some((pod) => pod.uid === uid)) return false;
-    const { keepsKubelet } = self;
-    if (pods.length > 1 || keepsKubelet) {
-      const others = keepsKubelet ? 'a grant and the record of the kubelet' : `${pods.length} grants`;
-      throw new NumalignError(
-        'ERR_OWNER_SHARED',
-        `this process holds ${others} by one lock: only a sole grant can be handed over`,
-        { value: uid, valid: pods.map((pod) => pod.uid) },
-      );
-    }
-    this.close();
-    return isLocked(this.#folder, self.record.uuid, this.#locks);
-  }
-
-  /** This environment owns nothing from now on. */
-  close(): void {
-    this.#ownOwner?.close();
-    this.#ownOwner = undefined;
-    this.#followed = undefined;
+    const uuid = this.own.handOver(uid);
+    return uuid !== undefined && isLocked(this.#folder, uuid, this.#locks);
   }
 
   /** Grants of ended Workers of this process, whose threads are still on the CPUs. */
@@ -332,8 +206,9 @@ export class Owners implements OwnerRegistry {
     return this.isOwnProcess(uuid) || isLocked(this.#folder, uuid, locks);
   }
 
+  /** True if the uuid is this environment's. */
   isOwnProcess(uuid: string): boolean {
-    return this.#ownOwner?.record.uuid === uuid;
+    return this.own.uuid === uuid;
   }
 
   /**
@@ -360,9 +235,16 @@ export class Owners implements OwnerRegistry {
       owners: new Set(checkpoint.assignments.pods.map(({ owner }) => owner.uuid)),
     };
     // Texts of pods that were read compare, those of pods in memory may have another order.
-    const ownFile = record ? undefined : this.#ownOwner?.file;
-    const found = findOwners(this.#folder, this.#bootId, ownFile, this.#path, record);
+    const ownFile = record ? undefined : this.own.owner?.file;
+    const found = findOwners(this.#folder, this.#bootId, { ownFile, path: this.#path, record });
     if (!record || !this.#isUnsettled) return found;
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }
 }
+
+/** Questions about owners. They change nothing. */
+export type OwnerLookup = Pick<Owners, 'isOwn' | 'isProcessAlive' | 'deadPods'>;
+
+/** The owners of grants on record, and whether they live. */
+export type OwnerRegistry = OwnerLookup &
+  Pick<Owners, 'recordFor' | 'ownFd' | 'handOver' | 'orphans' | 'isAlive' | 'isOwnProcess'>;

@@ -12,7 +12,8 @@ import { bookingFlaw } from '../../account/memory-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, withoutPods } from '../../account/pod-changes.js';
 import { NumalignError } from '../../base/errors.js';
-import type { FoundOwners, FoundState } from '../files/state-files.js';
+import type { FoundOwners } from '../files/owner-claims.js';
+import type { FoundState } from '../files/state-files.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { clashOf } from '../format/holdings-check.js';
 import { remainsOf } from '../format/journal.js';
@@ -109,11 +110,12 @@ export function generationAfter({ found, previous, base, owners, highest }: Clue
  *   something
  */
 export function rebuild(
-  { base, owners }: Clues,
+  { base, owners }: Pick<Clues, 'base' | 'owners'>,
   bootId: string,
   totalOn: TotalOn,
 ): Omit<Checkpoint, 'generation' | 'writtenAt'> | undefined {
   const { latest } = owners;
+  const generation = base?.generation ?? 0;
   const isLater = latest !== undefined && latest.generation > (base?.generation ?? -1);
   const settings = isLater ? latest.settings : base?.assignments.settings;
   const [unknown] = owners.unknown;
@@ -128,15 +130,14 @@ export function rebuild(
   }
   const previous = base?.assignments ?? emptyAssignments(settings);
   const assignments = isVoid ? withoutPods(previous) : previous;
-  const before = { ...assignments, settings, kubelet: kubeletOf(assignments, base?.generation ?? 0, owners) };
-  const { pods, rivals } = choosePods(before.pods, base?.generation ?? 0, owners);
+  const before = { ...assignments, settings, kubelet: kubeletOf(assignments, generation, owners) };
+  const { pods, rivals } = choosePods(before.pods, generation, owners);
   const memory = bookAgain(before, pods, totalOn);
   const refusal = base?.refusal ?? unknown?.error ?? refusalOf(pods, rivals, memory);
   // A grant that ends leaves its last CPUs on record by name.
-  const droppedUids = before.pods
-    .filter((pod) => !pods.some(({ uid }) => uid === pod.uid))
-    .map(({ uid }) => uid);
-  const { lastCpus } = removePods(before, new Set(droppedUids));
+  const uids = new Set(before.pods.map(({ uid }) => uid));
+  for (const { uid } of pods) uids.delete(uid);
+  const { lastCpus } = removePods(before, uids);
   return { bootId, assignments: { ...before, pods, memory, lastCpus }, ...(refusal && { refusal }) };
 }
 
@@ -220,12 +221,9 @@ function refusalOf(
   return flaw === undefined ? undefined : refuse(flaw, memory);
 }
 
-function refuse(message: string, value: unknown): NumalignError {
-  return new NumalignError(
-    'ERR_STATE_CORRUPT',
-    `the state is damaged and cannot be recovered: ${message}; numalign grants nothing until one of them ends`,
-    { value },
-  );
+function refuse(flaw: string, value: unknown): NumalignError {
+  const message = `the state is damaged and cannot be recovered: ${flaw}; numalign grants nothing until one of them ends`;
+  return new NumalignError('ERR_STATE_CORRUPT', message, { value });
 }
 
 /**

@@ -84,7 +84,7 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
    */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `
-      import { openCpusetHierarchy } from './dist/cgroups/open-hierarchy.js';
+      import { openCpusetHierarchy } from './dist/cgroups/cpuset-hierarchy.js';
       import { MadeGroupsInMemory } from './dist/cgroups/files/made-groups.js';
       import { CpuSet, NodeSet } from './dist/index.js';
       const refusal = (action) => { try { action(); } catch (e) { return [e.code, e.details?.reason, e.errnoName]; } };
@@ -105,11 +105,11 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       ['-m'],
       `echo $$ > ${box.path}/cgroup.procs; mount --bind ${box.path} ${mount()}`,
       '/numalign',
-      '(() => { const tree = open(); tree.ensureRoot(CpuSet.of(0), NodeSet.of(0)); tree.group().attach(process.pid); const inner = tree.groupOf(process.pid); tree.group().remove(tree.mount); return { inner, outer: tree.groupOf(process.pid), other: refusal(() => tree.groupOf(process.ppid)) }; })()',
+      '(() => { const tree = open(); tree.ensureRoot(CpuSet.of(0), NodeSet.of(0)); tree.group().attach(process.pid); const inner = tree.folderOf(process.pid); tree.group().remove(tree.mount); return { inner, outer: tree.folderOf(process.pid), other: refusal(() => tree.folderOf(process.ppid)) }; })()',
     );
     expect(said).toEqual({
-      inner: { path: join(mount(), 'numalign'), isBelowRoot: true, isHierarchyRoot: false },
-      outer: { path: mount(), isBelowRoot: false, isHierarchyRoot: true },
+      inner: join(mount(), 'numalign'),
+      outer: mount(),
       other: ['ERR_CGROUP', 'missing', null],
     });
     expect(box.exists()).toBe(true);
@@ -123,11 +123,11 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       ['-m'],
       `echo $$ > ${box.path}/cgroup.procs; exec unshare -C sh -ec 'umount ${mount()}; mount -t cgroup -o cpuset cgroup ${mount()}; exec "$0" "$@"' "$0" "$@"`,
       '/numalign',
-      '(() => { const tree = open(); tree.ensureRoot(CpuSet.of(0), NodeSet.of(0)); tree.group().attach(process.pid); const inner = tree.groupOf(process.pid); tree.group().remove(tree.mount); return { inner, outer: tree.groupOf(process.pid) }; })()',
+      '(() => { const tree = open(); tree.ensureRoot(CpuSet.of(0), NodeSet.of(0)); tree.group().attach(process.pid); const inner = tree.folderOf(process.pid); tree.group().remove(tree.mount); return { inner, outer: tree.folderOf(process.pid) }; })()',
     );
     expect(said).toEqual({
-      inner: { path: join(mount(), 'numalign'), isBelowRoot: true, isHierarchyRoot: false },
-      outer: { path: mount(), isBelowRoot: false, isHierarchyRoot: true },
+      inner: join(mount(), 'numalign'),
+      outer: mount(),
     });
   });
 
@@ -153,7 +153,7 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       ['-m'],
       `mount -o remount,bind,ro ${mount()}`,
       ROOT,
-      '{ canWrite: open().canWrite(), why: refusal(() => open().checkWritable()), made: refusal(() => open().ensureRoot(CpuSet.of(0), NodeSet.of(0))), here: open().groupOf(process.pid).path }',
+      '{ canWrite: open().canWrite(), why: refusal(() => open().checkWritable()), made: refusal(() => open().ensureRoot(CpuSet.of(0), NodeSet.of(0))), here: open().folderOf(process.pid) }',
     );
     expect(said).toEqual({
       canWrite: false,
@@ -177,7 +177,7 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
       ['-m'],
       'set -- --reuid=65534 --regid=65534 --clear-groups "$0" "$@"; set -- setpriv "$@"; exec "$@"',
       ROOT,
-      '{ canWrite: open().canWrite(), why: refusal(() => open().checkWritable()), made: refusal(() => open().ensureRoot(CpuSet.of(0), NodeSet.of(0))), here: open().groupOf(process.pid).path }',
+      '{ canWrite: open().canWrite(), why: refusal(() => open().checkWritable()), made: refusal(() => open().ensureRoot(CpuSet.of(0), NodeSet.of(0))), here: open().folderOf(process.pid) }',
     );
     expect(said).toEqual({
       canWrite: false,

@@ -4,10 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openCpusetHierarchy } from '../../../lib/cgroups/cpuset-hierarchy.js';
 import { findHierarchy } from '../../../lib/cgroups/files/hierarchies.js';
 import { MadeGroupsInMemory } from '../../../lib/cgroups/files/made-groups.js';
-import { cgroupFolder, ownLimits } from '../../../lib/cgroups/limits.js';
-import { openCpusetHierarchy } from '../../../lib/cgroups/open-hierarchy.js';
+import { cgroupFolder, limitsOfProcess, ownLimits } from '../../../lib/cgroups/limits.js';
 import { CpuSet, NodeSet } from '../../../lib/index.js';
 import { thrownBy } from '../../support/error-of.js';
 import {
@@ -40,7 +40,6 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(tree.list()).toEqual([]);
       expect(tree.group('a').exists()).toBe(false);
       expect(tree.partition()).toMatchObject({ kind: 'none', valid: false });
-      expect(tree.limits()).toHaveProperty('cpuMax');
       expect(files.log).toEqual([]);
     });
 
@@ -52,23 +51,20 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(files.log).toHaveLength(3);
       tree.ensureRoot(cpus('0-1'), NODE0);
       expect(files.log).toHaveLength(3);
-      expect(tree.removeRoot()).toBe(true);
+      tree.group().remove();
       expect(tree.group().exists()).toBe(false);
-      expect(tree.removeRoot()).toBe(false);
     });
 
-    it('is not removed while something is in it, or when another made it', () => {
+    it('is not removed while a process is in it, or when another made it', () => {
       const { tree } = madeRoot();
-      tree.group('a').create(cpus('0'), NODE0);
-      expect(tree.removeRoot()).toBe(false);
-      tree.group('a').remove();
+      const reason = (root: typeof tree) => thrownBy(() => root.group().remove())?.details.reason;
       const pid = idler();
       tree.group().attach(pid);
-      expect(tree.removeRoot()).toBe(false);
+      expect(reason(tree)).toBe('in-use');
       writeFileSync(join(tree.mount, 'cgroup.procs'), String(pid));
-      const stranger = openCpusetHierarchy(ROOT, new MadeGroupsInMemory());
-      expect(stranger.removeRoot()).toBe(false);
-      expect(tree.removeRoot()).toBe(true);
+      expect(reason(openCpusetHierarchy(ROOT, new MadeGroupsInMemory()))).toBe('not-made');
+      tree.group().remove();
+      expect(tree.group().exists()).toBe(false);
     });
 
     it('has no more CPUs than the cgroup above it, such as a container’s', () => {
@@ -175,8 +171,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
 
     it('of CPU time and memory are reported, the tightest above a process', () => {
       const { pid, folders } = limitedProcess();
-      const { tree } = ownRoot();
-      expect(tree.limits(pid)).toEqual({
+      expect(limitsOfProcess(pid)).toEqual({
         cpuMax: {
           path: folders[0],
           cpus: 0.5,
@@ -186,7 +181,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
         },
         memoryMax: { path: folders[2], bytes: 64 << 20 },
       });
-      expect(thrownBy(() => tree.limits(2 ** 22 + 1))).toMatchObject({
+      expect(thrownBy(() => limitsOfProcess(2 ** 22 + 1))).toMatchObject({
         code: 'ERR_CGROUP',
         details: { reason: 'no-process' },
       });
@@ -251,10 +246,10 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
     it('are written only as far as they differ', () => {
       const { tree, files } = madeRoot();
       const group = tree.group('pod', 'a');
-      group.create(cpus('0'), NODE0, { migrateMemory: true });
+      group.create(cpus('0'), NODE0);
+      group.setMigration(true);
       expect(read(group.path, 'cpuset.memory_migrate')).toBe('1');
       files.log.length = 0;
-      group.create(cpus('0'), NODE0, { migrateMemory: true });
       group.create(cpus('0'), NODE0);
       group.setCpus(cpus('0'));
       group.setMems(NODE0, { migrate: true });
@@ -308,7 +303,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       expect(allowedOf(pid)).toBe('1');
       expect(group.isPopulated()).toBe(true);
       expect(tree.group().isPopulated()).toBe(true);
-      expect(tree.groupOf(pid)).toEqual({ path: group.path, isBelowRoot: true, isHierarchyRoot: false });
+      expect(tree.folderOf(pid)).toBe(group.path);
     });
 
     it('hold single threads', async () => {
@@ -319,8 +314,8 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
       const tid = threads().find((id) => id !== pid)!;
       group.attachThread(tid);
       expect(group.threads()).toEqual([tid]);
-      expect(tree.groupOf(pid, tid).path).toBe(group.path);
-      expect(tree.groupOf(pid).isBelowRoot).toBe(false);
+      expect(tree.folderOf(pid, tid)).toBe(group.path);
+      expect(tree.folderOf(pid)).not.toContain(tree.rootPath);
       // What stays elsewhere is not moved with it.
       group.remove(tree.rootPath);
       expect(tree.group().threads()).toEqual([tid]);
@@ -440,15 +435,14 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
         details: { reason: 'in-use' },
       });
       expect(b.exists()).toBe(true);
-      pod.remove((pid) => (pid === first ? tree.rootPath : tree.mount));
+      pod.remove(tree.mount);
       expect(pod.exists()).toBe(false);
       expect(files.log.filter((line) => line.startsWith('rmdir'))).toEqual([
         `rmdir ${a.path}`,
         `rmdir ${b.path}`,
         `rmdir ${pod.path}`,
       ]);
-      expect(tree.group().processes()).toEqual([first]);
-      expect(tree.groupOf(second)).toEqual({ path: tree.mount, isBelowRoot: false, isHierarchyRoot: true });
+      for (const pid of [first, second]) expect(tree.folderOf(pid)).toBe(tree.mount);
       pod.remove();
     });
 
@@ -524,7 +518,7 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
         errno: 'ESRCH',
         reason: 'no-process',
       });
-      expect(refusal(() => tree.groupOf(2 ** 22 + 1))).toMatchObject({ code, reason: 'no-process' });
+      expect(refusal(() => tree.folderOf(2 ** 22 + 1))).toMatchObject({ code, reason: 'no-process' });
       expect(refusal(() => group.attach(0))).toMatchObject({ code, reason: 'no-process' });
       expect(refusal(() => group.attach(-1))).toMatchObject({ code, reason: 'no-process' });
       expect(refusal(() => tree.group('none').attach(pid))).toEqual({

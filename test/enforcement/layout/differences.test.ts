@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../../lib/account/assignments.js';
 import type { EnforcementLevel } from '../../../lib/account/levels.js';
 import type { PodAssignment } from '../../../lib/account/pod-assignment.js';
-import type { Partition } from '../../../lib/cgroups/groups/cpuset-group.js';
+import type { Partition } from '../../../lib/cgroups/groups/cpuset-tree.js';
 import {
   groupDifferences,
   leftoverDifferences,

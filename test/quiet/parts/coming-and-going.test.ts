@@ -54,7 +54,7 @@ class Run {
   }
 
   async drifts(): Promise<readonly string[]> {
-    return (await this.#quieter.compare(this.#state)).found.map(({ what }) => what);
+    return (await this.#quieter.compare(this.#state)).drifts.map(({ what }) => what);
   }
 
   /** With other settings. */

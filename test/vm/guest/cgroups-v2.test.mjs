@@ -16,9 +16,10 @@ import {
 import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { openCpusetHierarchy } from '../../../dist/cgroups/cpuset-hierarchy.js';
 import { KERNEL_FILES } from '../../../dist/cgroups/files/cgroup-files.js';
 import { MadeGroupsInMemory } from '../../../dist/cgroups/files/made-groups.js';
-import { openCpusetHierarchy } from '../../../dist/cgroups/open-hierarchy.js';
+import { limitsOfProcess } from '../../../dist/cgroups/limits.js';
 import { CpuSet, NodeSet } from '../../../dist/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 
@@ -101,7 +102,6 @@ describe('plain groups', () => {
     assert.ok(tree.canWrite());
     assert.deepEqual(tree.list(), []);
     assert.equal(tree.partition().kind, 'none');
-    assert.deepEqual(tree.limits(), { cpuMax: null, memoryMax: null });
     assert.deepEqual(log, []);
   });
 
@@ -126,13 +126,14 @@ describe('plain groups', () => {
     assert.equal(String(group.effectiveMems()), '1');
     log.length = 0;
     tree.ensureRoot(cpus('0-15'), NONE);
-    group.create(cpus('4-5'), NodeSet.of(1), { migrateMemory: true });
+    group.create(cpus('4-5'), NodeSet.of(1));
     group.setCpus(cpus('4-5'));
     group.setMems(NodeSet.of(1), { migrate: true });
     assert.deepEqual(log, []);
     group.remove();
     tree.group('pod').remove();
-    assert.equal(tree.removeRoot(), true);
+    tree.group().remove();
+    assert.ok(!tree.group().exists());
   });
 
   it('enable the controller at the top if it is off', () => {
@@ -152,9 +153,9 @@ describe('plain groups', () => {
     const group = tree.group('a');
     group.create(cpus('4-5'), NONE);
     const pid = idler();
-    assert.deepEqual(tree.groupOf(pid), { path: MOUNT, isBelowRoot: false, isHierarchyRoot: true });
+    assert.equal(tree.folderOf(pid), MOUNT);
     group.attach(pid);
-    assert.deepEqual(tree.groupOf(pid, pid), { path: group.path, isBelowRoot: true, isHierarchyRoot: false });
+    assert.equal(tree.folderOf(pid, pid), group.path);
     assert.deepEqual([group.processes(), group.threads(), group.isPopulated()], [[pid], [pid], true]);
     assert.ok(tree.group().isPopulated());
     assert.equal(allowedOf(pid), '4-5');
@@ -162,7 +163,7 @@ describe('plain groups', () => {
     assertRefused(() => group.attachThread(pid), 'version');
     group.remove(MOUNT);
     assert.ok(!group.exists());
-    assert.equal(tree.groupOf(pid).path, MOUNT);
+    assert.equal(tree.folderOf(pid), MOUNT);
     assert.equal(allowedOf(pid), '0-15');
   });
 
@@ -217,7 +218,7 @@ describe('plain groups', () => {
     assertRefused(() => tree.group().attach(pid), 'internal-processes');
     assertRefused(() => group.attach(2 ** 22 + 1), 'no-process', 'ESRCH');
     assertRefused(() => group.attach(0), 'no-process');
-    assertRefused(() => tree.groupOf(2 ** 22 + 1), 'no-process');
+    assertRefused(() => tree.folderOf(2 ** 22 + 1), 'no-process');
     assertRefused(() => tree.group('none').attach(pid), 'missing', 'ENOENT');
     assertRefused(() => group.setCpus(CpuSet.of(60_000)), 'invalid-ids', 'ERANGE');
     assertRefused(() => group.setMems(NodeSet.of(9)), 'invalid-ids', 'EINVAL');
@@ -276,12 +277,11 @@ describe('plain groups', () => {
     assert.equal(read(tree.rootPath, 'cpu.max'), '400000 100000');
     const group = tree.group('a');
     group.create(cpus('4'), NONE);
-    assert.equal(group.stats(), null);
     put(tree.rootPath, 'cgroup.subtree_control', '+cpu +memory');
     put(group.path, 'cpu.max', '50000 100000');
     const pid = idler();
     group.attach(pid);
-    const limits = tree.limits(pid);
+    const limits = limitsOfProcess(pid);
     assert.deepEqual(
       { ...limits.cpuMax, throttled: undefined },
       { path: group.path, cpus: 0.5, quotaUs: 50_000, periodUs: 100_000, throttled: undefined },
@@ -291,9 +291,7 @@ describe('plain groups', () => {
     log.length = 0;
     group.create(cpus('4'), NONE);
     assert.deepEqual(log, [`${ROOT}/a/cpu.max=max`]);
-    assert.deepEqual(tree.limits(pid).cpuMax.cpus, 4);
-    assert.deepEqual(tree.limits().cpuMax.path, tree.rootPath);
-    assert.deepEqual(Object.keys(group.stats()), ['nrThrottled', 'throttledUs']);
+    assert.deepEqual(limitsOfProcess(pid).cpuMax.cpus, 4);
   });
 });
 
@@ -634,7 +632,7 @@ describe('a subtree that is delegated to a user', () => {
   /** Runs a script as that user, from inside the subtree or not. `report` gets the output. */
   function asUser(script, { inside }) {
     const prelude = `
-      import { openCpusetHierarchy } from '${library}/dist/cgroups/open-hierarchy.js';
+      import { openCpusetHierarchy } from '${library}/dist/cgroups/cpuset-hierarchy.js';
       import { MadeGroupsInMemory } from '${library}/dist/cgroups/files/made-groups.js';
       import { CpuSet, NodeSet } from '${library}/dist/index.js';
       import { spawn } from 'node:child_process';
@@ -668,12 +666,13 @@ describe('a subtree that is delegated to a user', () => {
       tree.ensureRoot(cpus('0-7'), NONE);
       const group = tree.group('pod', 'a');
       group.create(cpus('2-3'), NONE);
-      const before = tree.groupOf(process.pid).path;
+      const before = tree.folderOf(process.pid);
       group.attach(process.pid);
       said.effective = String(group.effectiveCpus());
       said.allowed = /^Cpus_allowed_list:\\s*(\\S+)$/m.exec((await import('node:fs')).readFileSync('/proc/self/status', 'utf8'))[1];
       tree.group('pod').remove(before);
-      said.removed = tree.removeRoot();`,
+      tree.group().remove();
+      said.removed = !tree.group().exists();`,
       { inside: true },
     );
     assert.deepEqual(said, { canWrite: true, effective: '2-3', allowed: '2-3', removed: true });
@@ -718,7 +717,8 @@ describe('a subtree that is delegated to a user', () => {
       tree.group('a').create(cpus('6'), NONE);
       tree.group('a').remove();
       tree.setPartition('member', CpuSet.EMPTY);
-      said.removed = tree.removeRoot();`,
+      tree.group().remove();
+      said.removed = !tree.group().exists();`,
       { inside: true },
     );
     assert.deepEqual(said, { text: 'isolated', removed: true });

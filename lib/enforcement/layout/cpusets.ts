@@ -1,16 +1,20 @@
-// Cpusets: the groups below the cgroup root, and the processes that they keep in the shared pool.
+// Cpusets: the groups below the cgroup root, the processes that they keep in the shared pool, and the
+// CPUs that they leave processes. In a container, a group may be outside of the mounted hierarchy:
+// then nothing is known of it.
 import { dirname, join } from 'node:path';
+import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { NumalignError, textOf } from '../../base/errors.js';
+import { NumalignError, textOf, unlessRefused } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { childNames } from '../../cgroups/files/cgroup-files.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
-import type { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet } from '../../machine/cpu-set.js';
 import { isUnused } from '../../processes/process-identity.js';
 import { childrenOf } from '../members/descent.js';
 import type { SharedMember } from '../members/shared-member.js';
 import { GrantGroups } from './grant-groups.js';
+import { podsInPartition } from './layout.js';
 import { type PoolCpuset, SharedGroup } from './shared-group.js';
 
 const PARTITION_FILES = ['cpuset.cpus', 'cpuset.cpus.exclusive', 'cpuset.cpus.partition'];
@@ -45,7 +49,7 @@ export class Cpusets {
   /** The cgroup of a process; undefined if it has ended. @throws ERR_CGROUP */
   pathOf(pid: number): string | undefined {
     try {
-      return this.hierarchy.groupOf(pid).path;
+      return this.hierarchy.folderOf(pid);
     } catch (error) {
       if (error instanceof NumalignError && error.details.reason === 'no-process') return undefined;
       throw error;
@@ -57,9 +61,46 @@ export class Cpusets {
     return path !== this.hierarchy.rootPath && isAtOrBelow(path, this.hierarchy.rootPath);
   }
 
-  /** Whether a cgroup is the group of a grant or of the shared pool, or below one. */
-  isOfPools(path: string): boolean {
-    return this.shared.contains(path) || this.grants.contain(path);
+  // Whether a process of this cgroup is on a grant, and not in the shared group.
+  #isOfGrant(path: string): boolean {
+    return !this.shared.contains(path) && this.grants.contain(path);
+  }
+
+  /** The CPUs that threads of a process may use; undefined if it has ended. */
+  cpusOf(pid: number): CpuSet | undefined {
+    const { hierarchy } = this;
+    return unlessRefused(() => hierarchy.effectiveCpusOf(hierarchy.folderOf(pid)));
+  }
+
+  /** The CPUs that threads on no grant may use; undefined if that cannot be seen. */
+  cpusOutsideGrants(pid: number): CpuSet | undefined {
+    const path = this.pathOf(pid);
+    if (path === undefined) return undefined;
+    return unlessRefused(() => this.hierarchy.effectiveCpusOf(this.#isOfGrant(path) ? this.home : path));
+  }
+
+  /**
+   * The CPUs that a process could use if only numalign's groups changed: those of its cpuset, and
+   * those that only the group of a grant, the shared group or the partition of these grants keeps
+   * from it.
+   */
+  cpusWithinReach(pid: number, pods: readonly PodAssignment[]): CpuSet {
+    const { hierarchy } = this;
+    const cpus = this.cpusOf(pid);
+    if (!cpus) return CpuSet.EMPTY;
+    const inPartition = this.isPartition ? cpusOfSome(podsInPartition(pods)) : CpuSet.EMPTY;
+    const path = hierarchy.folderOf(pid);
+    if (this.shared.contains(path) || this.grants.contain(path))
+      return cpus.union(hierarchy.effectiveCpusOf(dirname(hierarchy.rootPath))).union(inPartition);
+    return cpus.equals(hierarchy.effectiveCpusOf(hierarchy.mount)) ? cpus.union(inPartition) : cpus;
+  }
+
+  /**
+   * Whether a cpuset below the root, and not a partition, keeps a process in the shared pool while
+   * it is on no grant.
+   */
+  holdsInPool(pid: number): boolean {
+    return this.isPlain || (!this.isPartition && this.isOurs(this.pathOf(pid) ?? ''));
   }
 
   /** The groups that have the shared pool: the shared one, and registered ones below the root. */
@@ -89,7 +130,7 @@ export class Cpusets {
   ): boolean {
     if (member.kind === 'cgroup') return this.isWithin(member.path, pool);
     try {
-      const { path } = this.hierarchy.groupOf(member.pid);
+      const path = this.hierarchy.folderOf(member.pid);
       if (!this.isOurs(path)) return false;
       const registered = members.flatMap((each) =>
         each.kind === 'cgroup' && this.isWithin(each.path, pool) ? [each.path] : [],
@@ -112,7 +153,7 @@ export class Cpusets {
    */
   leaveGrants(pid: number, cpuset: PoolCpuset): void {
     const path = this.pathOf(pid);
-    if (path === undefined || this.shared.contains(path) || !this.grants.contain(path)) return;
+    if (path === undefined || !this.#isOfGrant(path)) return;
     if (this.hierarchy.version === 1) this.shared.make(cpuset);
     this.hierarchy.at(path).moveBack(pid, this.home);
     for (const child of childrenOf(pid)) this.leaveGrants(child, cpuset);

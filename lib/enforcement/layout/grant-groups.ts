@@ -5,19 +5,7 @@ import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import {
-  ALL_CONTAINERS,
-  groupName,
-  groupsOf,
-  isPartitioned,
-  memoryNodesOf,
-  uidOf,
-} from '../layout/layout.js';
-
-export interface GrantProcesses {
-  readonly group: CpusetGroup;
-  readonly pids: readonly number[];
-}
+import { ALL_CONTAINERS, groupName, groupsOf, isPartitioned, memoryNodesOf, uidOf } from './layout.js';
 
 /** Everything that writes REQUIRES the state's lock. */
 export class GrantGroups {
@@ -112,7 +100,8 @@ export class GrantGroups {
     return this.#present(pod).some((group) => group.isPopulated());
   }
 
-  processesOf(pod: PodAssignment): readonly GrantProcesses[] {
+  /** The pids in each group of a grant. */
+  processesOf(pod: PodAssignment) {
     return this.#present(pod).map((group) => ({ group, pids: group.processes() }));
   }
 }

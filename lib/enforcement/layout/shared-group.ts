@@ -1,10 +1,10 @@
 // SharedGroup: the cgroup of the shared pool below the cgroup root, and the processes that numalign
 // moves into it. With cgroup v2 a group is more than a cpuset, so processes stay where they are.
-import { NumalignError, unlessRefused } from '../../base/errors.js';
+import { unlessRefused } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import { SHARED } from '../layout/layout.js';
+import { SHARED } from './layout.js';
 
 /** What the group is made from: the shared pool, and all CPUs and memory nodes of the machine. */
 export interface PoolCpuset {
@@ -45,19 +45,17 @@ export class SharedGroup {
    */
   join(pid: number, cpuset: PoolCpuset): void {
     if (!this.couldJoin(pid)) return;
-    try {
+    unlessRefused(() => {
       this.make(cpuset);
       this.#hierarchy.group(SHARED).attach(pid);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-    }
+    });
   }
 
   /** Whether {@link join} would move a process. */
   couldJoin(pid: number): boolean {
     if (this.#hierarchy.version !== 1) return false;
     return unlessRefused(
-      () => this.#hierarchy.groupOf(pid).isHierarchyRoot && this.#hierarchy.canWrite(),
+      () => this.#hierarchy.folderOf(pid) === this.#hierarchy.mount && this.#hierarchy.canWrite(),
       false,
     );
   }

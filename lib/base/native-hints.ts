@@ -1,0 +1,112 @@
+// The addon's questions about CPUs, hints and their merge.
+import type { TopologyHandle, Words } from './words.js';
+
+/** Asks for the best fit of `count` CPUs. */
+export interface BestFitCall {
+  readonly topology: TopologyHandle;
+  readonly available: Words;
+  /** Narrows `available` to these CPUs; undefined: no limit. */
+  readonly within?: Words | undefined;
+  readonly count: number;
+  readonly spread: boolean;
+  readonly alignByL3: boolean;
+  readonly distributeAcrossNuma: boolean;
+  readonly cpuGroupSize: number;
+  readonly wholeCores: boolean;
+  /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
+  readonly anyRestInL3: boolean;
+  /** With `wholeCores`: what later containers of the pod want of the rest. */
+  readonly later: CoreClaims;
+}
+
+/**
+ * The exclusive CPUs of each container in turn, as count << 1, with 1 added for an init container,
+ * which leaves its CPUs to later ones.
+ */
+export type CoreClaims = readonly number[];
+
+/** Asks for hints for `count` CPUs. */
+export interface CpuHintsCall {
+  readonly topology: TopologyHandle;
+  readonly available: Words;
+  readonly reusable: Words;
+  readonly count: number;
+  readonly alignBySocket: boolean;
+  /** Counts the cores that add up to `count`: true only where sizes of cores differ. */
+  readonly wholeCores: boolean;
+  /** With `wholeCores`: all of `reusable` are among the `count`. */
+  readonly keepsReusable: boolean;
+  /** With `wholeCores`: the containers that need the `count`; empty: one. */
+  readonly claims: CoreClaims;
+}
+
+/** Asks for hints for all types of memory of one request. */
+export interface MemoryHintsCall {
+  /** The number of NUMA nodes. */
+  readonly nodes: number;
+  /** The number of memory types. */
+  readonly types: number;
+  /** For each type [request, free by node..., allocatable by node...]. */
+  readonly amounts: readonly number[];
+  /** For each node the mask of the nodes that share its allocations, [low, high]. */
+  readonly groups: readonly number[];
+  /** Rows of [low, high, bytes by type...]. */
+  readonly reusable: readonly number[];
+  /** The nodes that every hint includes, [low, high]. */
+  readonly must: readonly number[];
+}
+
+/** Asks for a part of the hints of a family. */
+export interface ListHintsCall {
+  readonly family: Words;
+  /** The part starts after this mask, [low, high]; at the first hint if the mask is empty. */
+  readonly after: readonly number[];
+  readonly limit: number;
+  /** True if fewer hints are enough when finding the next one takes some milliseconds. */
+  readonly isBounded: boolean;
+}
+
+/** Asks for hints for devices of one resource. */
+export interface DeviceHintsCall {
+  /** The number of NUMA nodes. */
+  readonly nodes: number;
+  readonly request: number;
+  /** Only sets of NUMA nodes that have devices, like the kubelet v1.36 and newer. */
+  readonly onlyNearDevices: boolean;
+  /** All registered devices, in rows of [low, high, available | reusable << 1]. */
+  readonly devices: readonly number[];
+}
+
+/** Hints that the core makes while it merges them, so that they need not come back in between. */
+export type HintQuestion =
+  | { readonly kind: 'cpus'; readonly call: CpuHintsCall }
+  /** Makes one family for each type of memory. */
+  | { readonly kind: 'memory'; readonly call: MemoryHintsCall }
+  | { readonly kind: 'devices'; readonly call: DeviceHintsCall };
+
+/** The words of a family of hints. */
+export interface PackedHints {
+  readonly words: Words;
+}
+
+/** Asks for a merge of the hints of some resources. */
+export interface MergeHintsCall {
+  /** Families of hints, or the questions that make them; at most one question for CPUs. */
+  readonly hints: readonly (PackedHints | HintQuestion)[];
+  /** The number of NUMA nodes. */
+  readonly nodes: number;
+  /** An index of TOPOLOGY_MANAGER_POLICIES. */
+  readonly policy: number;
+  /** The distances of nodes, row by row; undefined if they do not count. */
+  readonly distances: Words | undefined;
+  /** Asks for the core's joint choice; undefined: for the kubelet's merge. */
+  readonly joint?: JointCall | undefined;
+}
+
+/** The inputs of a joint choice besides the hints. */
+export interface JointCall {
+  /** The only nodes that it may choose, [low, high]. */
+  readonly within: readonly number[];
+  /** The free share of each resource by node, as a fraction of the machine. */
+  readonly rooms: readonly number[];
+}
