@@ -1,7 +1,7 @@
 // The holdings of a pod on record, over all of its containers. Pure.
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { MemoryBlock } from './booked-memory.js';
-import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
+import type { DeviceAssignment, Move, PodAssignment, UpcomingCpus } from './pod-assignment.js';
 
 /** What is kept from others for one pod. */
 export interface Holding {
@@ -54,6 +54,26 @@ export function presentCpus({ booking, containers }: Booked): CpuSet {
     cpus = cpus.union(running).union(held).union(reusable.cpus);
   return cpus;
 }
+
+/**
+ * A pod whose move is announced or has begun. It holds two places. Announced: its containers are at
+ * the old place, and `upcoming` is the new one. Begun: they are at the new place, and `upcoming` is
+ * the old one. If the move ends early, the pod keeps the place of its containers.
+ */
+export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
+
+export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
+
+/** From its beginning to its end, a move has the pod on record where it goes. */
+const hasBegun = (pod: PodAssignment): boolean => isMoving(pod) && pod.upcoming.move.target === null;
+
+/** The CPUs that a pod is about to have; null: it keeps those that it has. */
+export const upcomingCpus = (pod: PodAssignment): CpuSet | null =>
+  hasBegun(pod) ? runningCpus(pod) : (pod.upcoming?.cpus ?? null);
+
+/** The CPUs that a pod is about to leave in a move that has begun; else null. */
+export const formerCpus = (pod: PodAssignment): CpuSet | null =>
+  hasBegun(pod) ? pod.upcoming!.cpus.union(pod.upcoming!.held) : null;
 
 /** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
 export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): CpuSet {

@@ -4,21 +4,15 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import {
-  callOffMove,
-  finishMove,
-  isMoving,
-  type MoveTime,
-  type MovingPod,
-} from '../account/moves/move-steps.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
-import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
+import { isMoving, type MovingPod, memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { callOffMove, finishMove, type MoveTime } from '../decision/changes/move-steps.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
 import { type MoveSite, recall, tenantPids } from '../enforcement/relocation.js';

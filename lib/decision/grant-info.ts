@@ -1,9 +1,16 @@
 // GrantInfo: the public facts of a grant on record.
 
 import { type EnforcementLevel, LEVELS } from '../account/levels.js';
-import { formerCpus, upcomingCpus } from '../account/moves/move-steps.js';
 import type { Elasticity, MoveConsent, PodAssignment, PodBooking } from '../account/pod-assignment.js';
-import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
+import {
+  devicesOf,
+  formerCpus,
+  type Holding,
+  memoryOf,
+  poolOf,
+  presentCpus,
+  upcomingCpus,
+} from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

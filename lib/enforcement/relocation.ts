@@ -3,11 +3,11 @@
 // the cgroup that owns it. Processes in groups of numalign move with the group, others by their
 // masks.
 import type { Assignments } from '../account/assignments.js';
-import type { MovingPod, Place } from '../account/moves/move-steps.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
+import { type MovingPod, presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
+import type { Place } from '../decision/changes/move-steps.js';
 import { moveProcess } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { type NumalignError, unlessRefused } from '../base/errors.js';
 import { obstacleOf } from '../base/refusal.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
+import type { GrantEvents } from '../changes/move-event.js';
 import type { ChildVariables } from '../children/child-variables.js';
 import {
   type Arguments,
@@ -20,7 +21,6 @@ import { parseConfig } from '../input/config.js';
 import { type AcquireOptions, type AdmissionRequest, parseAcquire } from '../input/request.js';
 import type { Quantity } from '../input/values/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { GrantEvents } from '../moves/move-event.js';
 import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from '../pools/pool-options.js';
 import {
   checkPlaceWorkers,

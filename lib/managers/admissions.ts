@@ -10,6 +10,7 @@ import type { Room } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { adopt } from '../adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from '../adoption/adoption-request.js';
+import { requestRoom } from '../changes/request-room.js';
 import type { Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
 import {
@@ -21,7 +22,6 @@ import {
   parseAcquire,
   parseAdmit,
 } from '../input/request.js';
-import { requestRoom } from '../repacking/request-room.js';
 import type { ManagerParts } from './manager-parts.js';
 import { OwnGrants } from './own-grants.js';
 

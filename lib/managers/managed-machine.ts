@@ -5,8 +5,11 @@ import { cpusNow } from '../account/cpus-now.js';
 import { publishError } from '../admission/diagnostics.js';
 import { startShared } from '../admission/grants/shared-child.js';
 import type { SharedGroup } from '../admission/grants/shared-group.js';
-import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
-import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
+import {
+  addSharedMember,
+  removeSharedMember,
+  type SharedMemberTarget,
+} from '../admission/grants/shared-membership.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
@@ -15,10 +18,10 @@ import { unlessRefused } from '../base/errors.js';
 import { retry } from '../base/notices/backoff.js';
 import { callListeners } from '../base/notices/listeners.js';
 import { turnIfDue } from '../base/steps.js';
+import { followCpus } from '../changes/adjuster.js';
 import { checkPreferredAllocation, type PreferredAllocation } from '../decision/devices/device-resources.js';
 import type { HintProvider } from '../decision/hints/hint-provider.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
-import { followCpus } from '../elastic/adjuster.js';
 import type { ReconcileReport } from '../enforcement/drift.js';
 import { type DeviceSelection, parseDevices } from '../input/devices.js';
 import type { MachineOptions } from '../input/machine-options.js';

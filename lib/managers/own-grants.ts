@@ -3,9 +3,9 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import { followGrowth } from '../elastic/adjuster.js';
+import { followGrowth } from '../changes/adjuster.js';
+import { answerMoves } from '../changes/mover.js';
 import { release } from '../grants/release.js';
-import { answerMoves } from '../moves/mover.js';
 
 // At this number it forgets grants that this process no longer owns.
 const FIRST_LIMIT = 64;

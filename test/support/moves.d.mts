@@ -1,8 +1,8 @@
-import type { Place } from '../../lib/account/moves/move-steps.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import type { Site } from '../../lib/admission/site.js';
+import type { MoveRequest } from '../../lib/changes/move-grant.js';
+import type { Place } from '../../lib/decision/changes/move-steps.js';
 import type { Manager } from '../../lib/index.js';
-import type { MoveRequest } from '../../lib/moves/move-grant.js';
 
 export function siteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
 export function podOf(site: Site, uid: string): PodAssignment;

@@ -17,10 +17,9 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
   if (typeof Manager.prototype.defragment !== 'function') return undefined;
   const { HintProviders } = await load('decision/hints/hint-providers');
   const { NO_ENFORCER } = await load('enforcement/enforcer');
-  const { moveGrant } = await load('moves/move-grant');
+  const { giveBackRoom, moveGrant } = await load('changes/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
-  const { giveBackRoom } = await load('moves/kept-room');
-  const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
+  const { announceMove, beginMove, placeOf } = await load('decision/changes/move-steps');
   const { changesUnderWay } = await load('admission/changes-under-way');
   const { moveTime, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
