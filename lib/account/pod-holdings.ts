@@ -1,7 +1,7 @@
 // The holdings of a pod on record, over all of its containers. Pure.
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { MemoryBlock } from './booked-memory.js';
-import type { DeviceAssignment, Move, PodAssignment, UpcomingCpus } from './pod-assignment.js';
+import type { DeviceAssignment, Move, PlaceCpus, PodAssignment, UpcomingCpus } from './pod-assignment.js';
 
 /** What is kept from others for one pod. */
 export interface Holding {
@@ -55,35 +55,37 @@ export function presentCpus({ booking, containers }: Booked): CpuSet {
   return cpus;
 }
 
-/**
- * A pod whose move is announced or has begun. It holds two places. Announced: its containers are at
- * the old place, and `upcoming` is the new one. Begun: they are at the new place, and `upcoming` is
- * the old one. If the move ends early, the pod keeps the place of its containers.
- */
+/** A pod whose move is announced, or has begun. Until it is done, the pod holds two places. */
 export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
 
-/** From its beginning to its end, a move has the pod on record where it goes. */
-const hasBegun = (pod: PodAssignment): boolean => isMoving(pod) && pod.upcoming.move.target === null;
+/** True if no change of a pod is under way. */
+export const isSettled = ({ upcoming, transfer, formerOwner }: PodAssignment): boolean =>
+  upcoming === null && transfer === null && formerOwner === null;
 
-/** The CPUs that a pod is about to have; null: it keeps those that it has. */
-export const upcomingCpus = (pod: PodAssignment): CpuSet | null =>
-  hasBegun(pod) ? runningCpus(pod) : (pod.upcoming?.cpus ?? null);
+/** The CPUs that a pod has beside those of its containers, while a change is under way. */
+export const secondPlace = ({ upcoming, former }: Pick<PodAssignment, 'upcoming' | 'former'>): PlaceCpus =>
+  former ?? upcoming ?? NO_CPUS;
 
-/** The CPUs that a pod is about to leave in a move that has begun; else null. */
-export const formerCpus = (pod: PodAssignment): CpuSet | null =>
-  hasBegun(pod) ? pod.upcoming!.cpus.union(pod.upcoming!.held) : null;
+const NO_CPUS: PlaceCpus = { cpus: CpuSet.EMPTY, held: CpuSet.EMPTY };
 
-/** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
-export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): CpuSet {
-  const { upcoming } = pod;
-  const present = presentCpus(pod);
-  return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
+/** The CPUs of the containers of a pod, as of a place. */
+export function placeCpus(pod: Booked): PlaceCpus {
+  const cpus = runningCpus(pod);
+  return { cpus, held: presentCpus(pod).difference(cpus) };
+}
+
+/** All CPUs of a place. */
+export const allCpus = ({ cpus, held }: PlaceCpus): CpuSet => cpus.union(held);
+
+/** All CPUs that a pod keeps from others: also those that a change under way brings or leaves. */
+export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming' | 'former'>): CpuSet {
+  return presentCpus(pod).union(allCpus(secondPlace(pod)));
 }
 
 /** Everything that a pod keeps from others. */
-export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): Holding {
+export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming' | 'former'>): Holding {
   return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
 }
 

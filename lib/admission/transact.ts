@@ -7,7 +7,14 @@ import type { EnforcementRequest } from '../account/levels.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
-import { isMoving, type MovingPod, memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
+import {
+  allCpus,
+  isMoving,
+  type MovingPod,
+  memoryOf,
+  nodesOf,
+  runningCpus,
+} from '../account/pod-holdings.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
@@ -265,10 +272,10 @@ export function moveTime(now = new Date()): MoveTime {
 // Moves the pages that an interrupted move left behind. Otherwise they would be on nodes that soon
 // belong to another grant.
 function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, pod: MovingPod): void {
-  const { cpus, held, move } = pod.upcoming;
-  if (topology.isSimulated || move.target) return;
-  const keeper = pods.find(({ uid }) => uid === move.for);
-  const left = topology.nodesOf(cpus.union(held)).union(nodesOf(keeper ? memoryOf(keeper) : []));
+  const { upcoming, former } = pod;
+  if (topology.isSimulated || !former) return;
+  const keeper = pods.find(({ uid }) => uid === upcoming.move.for);
+  const left = topology.nodesOf(allCpus(former)).union(nodesOf(keeper ? memoryOf(keeper) : []));
   const booked = nodesOf(memoryOf(pod));
   const to = booked.isEmpty ? topology.nodesOf(runningCpus(pod)) : booked;
   // Pages that the kernel cannot move stay, though the memory is booked at the target.
@@ -279,5 +286,5 @@ const podsToChange = podsThat(({ upcoming }) => upcoming !== null);
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   if (!isMoving(pod)) return replacePod(state, { ...pod, upcoming: null });
-  return pod.upcoming.move.target ? callOffMove(state, pod) : finishMove(state, pod, moveTime());
+  return pod.former ? finishMove(state, pod, moveTime()) : callOffMove(state, pod);
 }

@@ -3,7 +3,7 @@
 // waits a moment before each attempt: CPUs that are free only briefly should go to requests.
 import { randomUUID } from 'node:crypto';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { poolOf } from '../account/pod-holdings.js';
+import { isSettled, poolOf } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
@@ -14,7 +14,6 @@ import {
   elasticPods,
   elasticSize,
   elasticView,
-  isSettled,
 } from '../decision/changes/elastic-grants.js';
 import { elasticTargets } from '../decision/changes/elastic-targets.js';
 import { growthOf, growthRequest } from '../decision/changes/growth.js';

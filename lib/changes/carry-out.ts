@@ -122,7 +122,7 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
     return await transact(site, undefined, async (state, commit) => {
       const pod = findPod(state, begun.uid);
       const isSameMove = pod && isMoving(pod) && pod.upcoming.by === begun.upcoming.by;
-      if (!isSameMove || pod.upcoming.move.target) return pod ?? begun;
+      if (!isSameMove || !pod.former) return pod ?? begun;
       const next = finishMove(state, pod, moveTime());
       await commit(next, true);
       return findPod(next, pod.uid)!;

@@ -74,7 +74,7 @@ function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): 
   return (
     pod !== undefined &&
     isMoving(pod) &&
-    pod.upcoming.move.target === null &&
+    pod.former !== undefined &&
     ledger.owners.isOwnProcess(pod.upcoming.by)
   );
 }

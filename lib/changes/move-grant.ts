@@ -134,7 +134,7 @@ async function outcome(
     if (!notice.aborted && !signal?.aborted) throw error;
     const hasBegun = await transact(site, undefined, async (state, commit) => {
       const pod = findGrant(state, announced);
-      const isStill = pod && isMoving(pod) && pod.upcoming.move.target !== null;
+      const isStill = pod && isMoving(pod) && !pod.former;
       if (isStill) await commit(callOffMove(state, pod), true);
       return !isStill;
     });

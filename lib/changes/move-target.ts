@@ -6,7 +6,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import { mixedOfPods } from '../account/cpus-of-pods.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import type { Elasticity, PodAssignment } from '../account/pod-assignment.js';
-import { nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
+import { isSettled, nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
 import { type CpuSnapshot, freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
@@ -40,7 +40,7 @@ export function withAnnouncement(
   after: Place,
   asker: MoveAsker,
 ): Assignments {
-  if (pod.upcoming || pod.transfer !== null || pod.formerOwner !== null) throw busyMove(pod.uid);
+  if (!isSettled(pod)) throw busyMove(pod.uid);
   const isResize = pod.elastic !== undefined && runningCpus(after).size !== runningCpus(pod).size;
   if (isResize) checkRange(pod, pod.elastic, after);
   else checkShape(pod, after);

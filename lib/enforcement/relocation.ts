@@ -4,7 +4,7 @@
 // masks.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { type MovingPod, presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
+import { cpusOf, type MovingPod, presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { Place } from '../decision/changes/move-steps.js';
@@ -98,9 +98,8 @@ export function recall(site: MoveSite, state: Assignments, pod: MovingPod): void
   if (site.topology.isSimulated) return;
   for (const { part, cpus } of threadShares(pod)) native.followGrant(pod.uid, part, cpus.words);
   site.enforcer.apply(state);
-  const { cpus, held } = pod.upcoming;
   // The next round of reconciling reports what cannot leave.
-  unlessRefused(() => relocate(site, pod, { from: cpus.union(held), to: pod }));
+  unlessRefused(() => relocate(site, pod, { from: cpusOf(pod), to: pod }));
 }
 
 /** The pids of the other processes on a grant. */

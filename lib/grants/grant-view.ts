@@ -4,7 +4,7 @@ import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementLevel } from '../account/levels.js';
 import type { DeviceAssignment, Elasticity, MoveConsent } from '../account/pod-assignment.js';
-import { devicesOf, memoryOf, threadShares, upcomingCpus } from '../account/pod-holdings.js';
+import { devicesOf, memoryOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { flagsNow } from '../admission/on-record.js';
 import { quotaWarnings, type Warning } from '../admission/warnings.js';
@@ -114,7 +114,7 @@ export class GrantView {
    * has begun has them in `cpus` too.
    */
   get upcoming(): CpuSet | null {
-    return upcomingCpus(this.#record.look());
+    return this.#record.look().upcoming?.cpus ?? null;
   }
 
   /**

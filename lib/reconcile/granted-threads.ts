@@ -2,7 +2,7 @@
 // grants' cgroups.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { type ThreadShare, threadShares } from '../account/pod-holdings.js';
+import { secondPlace, type ThreadShare, threadShares } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -26,10 +26,10 @@ export function compareThreads(
   return together(comparisons);
 }
 
-// During a resize, threads may be on the CPUs of both sizes. A grant with parts cannot be resized.
+// During a change, threads may be on the CPUs of both places. A grant with parts cannot be resized.
 function sharesNow(pod: PodAssignment): readonly ThreadShare[] {
   const [rest, ...parts] = threadShares(pod);
-  return [pod.upcoming ? { ...rest, cpus: rest.cpus.union(pod.upcoming.cpus) } : rest, ...parts];
+  return [{ ...rest, cpus: rest.cpus.union(secondPlace(pod).cpus) }, ...parts];
 }
 
 function threadsOfShare(

@@ -189,7 +189,7 @@ export const BUGS = [
   {
     name: 'a move gives up its old CPUs before its pages have followed',
     file: 'lib/decision/changes/move-steps.ts',
-    before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming });'],
+    before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming, former: placeCpus(pod) });'],
     after: 'const next = replacePod(state, { ...pod, ...move.target, upcoming: null });',
     find: 'torture.mjs',
     options: ['--moves'],

@@ -5,7 +5,7 @@ import { cpusNow } from '../../account/cpus-now.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, replacePod } from '../../account/pod-changes.js';
-import { cpusOf, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-holdings.js';
+import { cpusOf, isSettled, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
@@ -88,7 +88,7 @@ export async function substituteLostCpus<T>(
 /** The grant on record, unless it is about to change. */
 function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment | undefined {
   const pod = findGrant(state, grant);
-  return pod && pod.upcoming === null && pod.transfer === null && pod.formerOwner === null ? pod : undefined;
+  return pod && isSettled(pod) ? pod : undefined;
 }
 
 // There is no substitute for the lost CPUs, if any are lost.

@@ -135,6 +135,7 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
       transfer: null,
       formerOwner: isOwn ? null : offered.owner.uuid,
       upcoming: null,
+      former: undefined,
     };
     // Noted before the commit, when others can see the change.
     if (isOwn) ledger.registry.of(presentedTokens).add(token);

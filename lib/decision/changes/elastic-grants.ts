@@ -28,10 +28,6 @@ const allElastic = podsThat(isElastic);
 export const elasticPods = ({ pods }: Pick<Assignments, 'pods'>): readonly ElasticPod[] =>
   allElastic(pods) as readonly ElasticPod[];
 
-/** True if no change of the grant is under way. */
-export const isSettled = ({ upcoming, transfer, formerOwner }: PodAssignment): boolean =>
-  upcoming === null && transfer === null && formerOwner === null;
-
 /** The grant's bounds and size; while it moves or resizes, the size that it will have. */
 export function elasticGrant(pod: ElasticPod): ElasticGrant {
   const target = isMoving(pod) ? pod.upcoming.move.target : null;

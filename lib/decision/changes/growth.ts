@@ -1,16 +1,9 @@
 // Growth: how an elastic grant grows, into free CPUs or into CPUs that others have above their
 // share. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { poolOf } from '../../account/pod-holdings.js';
+import { isSettled, poolOf } from '../../account/pod-holdings.js';
 import type { ResizeGround } from '../resized-pod.js';
-import {
-  type ElasticPod,
-  elasticGrant,
-  elasticPods,
-  elasticSize,
-  elasticView,
-  isSettled,
-} from './elastic-grants.js';
+import { type ElasticPod, elasticGrant, elasticPods, elasticSize, elasticView } from './elastic-grants.js';
 import { type ElasticGrant, elasticTargets, type Shares } from './elastic-targets.js';
 import { shrinksFor } from './shrinks.js';
 

@@ -11,7 +11,15 @@ import {
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
 import { addPod, removePods, replacePod } from '../../account/pod-changes.js';
-import { type MovingPod, poolOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
+import {
+  cpusOf,
+  type MovingPod,
+  placeCpus,
+  poolOf,
+  presentCpus,
+  runningCpus,
+  secondPlace,
+} from '../../account/pod-holdings.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import {
   isEmpty,
@@ -30,7 +38,7 @@ import {
 export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
 
 /** True if the pod grows or shrinks in place, instead of moving elsewhere. Holds in both steps. */
-export const changesSize = (pod: MovingPod): boolean => pod.upcoming.cpus.size !== runningCpus(pod).size;
+export const changesSize = (pod: MovingPod): boolean => secondPlace(pod).cpus.size !== runningCpus(pod).size;
 
 /** Wall-clock times in ISO 8601 and UTC, which sort like texts. */
 export interface MoveTime {
@@ -83,11 +91,6 @@ export function blocksLeft(place: Place, other: Place): readonly MemoryBlock[] {
   });
 }
 
-const upcomingOf = (pod: Place, by: string, move: Move): UpcomingCpus => {
-  const cpus = runningCpus(pod);
-  return { container: pod.containers[0]!.name, cpus, held: presentCpus(pod).difference(cpus), by, move };
-};
-
 const released = (memory: BookedMemory, blocks: readonly MemoryBlock[]) =>
   blocks.reduce(releaseMemory, memory);
 
@@ -104,7 +107,12 @@ export function announceMove(
     (all: BookedMemory, block) => bookHeldMemory(all, block, allocatableOn),
     state.memory,
   );
-  const upcoming = upcomingOf(target, owner.uuid, { for: request, deadline, target, refusal: null });
+  const upcoming: UpcomingCpus = {
+    container: pod.containers[0]!.name,
+    ...placeCpus(target),
+    by: owner.uuid,
+    move: { for: request, deadline, target, refusal: null },
+  };
   const next = replacePod(state, { ...pod, upcoming }, memory);
   if (request === pod.uid) return next;
   const recorded = findPod(state, request);
@@ -153,9 +161,9 @@ export function refuseMove(state: Assignments, pod: MovingPod, refusal: string):
 /** Begins an announced move. `by`: the process that moves the grant. */
 export function beginMove(state: Assignments, pod: MovingPod, by: string): Assignments {
   const { move } = pod.upcoming;
-  const upcoming = upcomingOf(pod, by, { ...move, target: null });
+  const upcoming = { ...pod.upcoming, by, move: { ...move, target: null } };
   const keeper = keeperOf(state, move);
-  const next = replacePod(state, { ...pod, ...move.target, upcoming });
+  const next = replacePod(state, { ...pod, ...move.target, upcoming, former: placeCpus(pod) });
   return keeper ? replacePod(next, withTarget(keeper, blocksLeft(pod, move.target!))) : next;
 }
 
@@ -169,11 +177,11 @@ export function undoMove(state: Assignments, before: MovingPod, refusal: string)
 
 /** Finishes a move. Drops the times of moves that were more than an hour ago. */
 export function finishMove(state: Assignments, pod: MovingPod, time: MoveTime): Assignments {
-  const { cpus, held, move } = pod.upcoming;
+  const { move } = pod.upcoming;
   const moves = changesSize(pod) ? {} : { moves: [...recentMoves(pod, time), time.now] };
-  const next = replacePod(state, { ...pod, upcoming: null, ...moves });
+  const next = replacePod(state, { ...pod, upcoming: null, former: undefined, ...moves });
   const keeper = keeperOf(state, move);
-  const left = cpus.union(held).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
+  const left = cpusOf(pod).difference(presentCpus(pod)).difference(kubeletCpus(state.kubelet));
   return keeper ? replacePod(next, withRoom(keeper, left)) : next;
 }
 

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { type CpuPool, memoryOf, presentCpus } from '../../account/pod-holdings.js';
+import { type CpuPool, isSettled, memoryOf, presentCpus } from '../../account/pod-holdings.js';
 import { podsThat } from '../../account/pod-list-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import { native } from '../../base/native.js';
@@ -232,10 +232,8 @@ const consenting = podsThat(({ movable }) => movable !== undefined);
 /** The movable pods of a list. */
 export function movablePods(pods: readonly PodAssignment[], time: MoveTime): readonly PodAssignment[] {
   return consenting(pods).filter((pod) => {
-    const { upcoming, transfer, formerOwner } = pod;
     const { maxPerHour } = pod.movable!;
-    const isBusy = upcoming !== null || transfer !== null || formerOwner !== null;
-    return !isBusy && (maxPerHour === null || recentMoves(pod, time).length < maxPerHour);
+    return isSettled(pod) && (maxPerHour === null || recentMoves(pod, time).length < maxPerHour);
   });
 }
 

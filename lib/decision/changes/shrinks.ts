@@ -3,14 +3,14 @@
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
-import { poolOf, runningCpus } from '../../account/pod-holdings.js';
+import { isSettled, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { freeCpus } from '../../account/pools.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { podExclusiveCount } from '../cpus/cpu-choices.js';
 import { decideWhether, POOLS } from '../decision.js';
 import type { Question } from '../question.js';
 import type { ResizeGround } from '../resized-pod.js';
-import { type ElasticPod, elasticGrant, elasticPods, elasticSize, isSettled } from './elastic-grants.js';
+import { type ElasticPod, elasticGrant, elasticPods, elasticSize } from './elastic-grants.js';
 import { elasticTargets } from './elastic-targets.js';
 import type { Move } from './move.js';
 

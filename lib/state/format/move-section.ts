@@ -1,6 +1,12 @@
 // The part of a pod's record about moves: consent, and a move that is under way. Pure.
-import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
-import { presentCpus } from '../../account/pod-holdings.js';
+import type {
+  Move,
+  MoveConsent,
+  PlaceCpus,
+  PodAssignment,
+  UpcomingCpus,
+} from '../../account/pod-assignment.js';
+import { placeCpus, presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { corrupt } from './sealed-json.js';
@@ -63,9 +69,26 @@ export function checkTarget(pod: Target & Pick<PodAssignment, 'uid' | 'upcoming'
     corrupt(`${uid} is about to move to CPUs ${cpus}, and holds ${upcomingCpus} for that`, target);
 }
 
+/**
+ * The change of a pod that is under way. On record, a move that has begun has in the place of its
+ * target what it leaves behind.
+ */
+export function changeUnderWay(
+  recorded: UpcomingCpus | null,
+  pod: Target,
+): Pick<PodAssignment, 'upcoming' | 'former'> {
+  if (!recorded?.move || recorded.move.target) return { upcoming: recorded };
+  const { cpus, held } = recorded;
+  return { upcoming: { ...recorded, ...placeCpus(pod) }, former: { cpus, held } };
+}
+
 /** `encode`: how what a pod has is written. */
-export function encodeUpcoming(upcoming: UpcomingCpus, encode: (target: Target) => object) {
+export function encodeUpcoming(
+  upcoming: UpcomingCpus,
+  former: PlaceCpus | undefined,
+  encode: (target: Target) => object,
+) {
   const { move } = upcoming;
   if (!move) return upcoming;
-  return { ...upcoming, move: { ...move, target: move.target && encode(move.target) } };
+  return { ...upcoming, ...former, move: { ...move, target: move.target && encode(move.target) } };
 }

@@ -31,7 +31,7 @@ function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignm
 }
 
 /** The plain object of a pod in files; toJSON turns CpuSets into lists. */
-export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
+export function encodePod({ unknown, booking, former, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
   const { movable, upcoming } = pod;
   return {
@@ -40,7 +40,7 @@ export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
     ...encodeHeld({ booking, containers: pod.containers }),
     owner: { ...unknownOwner, ...owner },
     ...(movable && { movable: encodeConsent(movable) }),
-    ...(upcoming && { upcoming: encodeUpcoming(upcoming, encodeHeld) }),
+    ...(upcoming && { upcoming: encodeUpcoming(upcoming, former, encodeHeld) }),
   };
 }
 
