@@ -25,7 +25,7 @@ export const HOUSES = {
       on('64-cpus', 'cpu-holes', 'isolated'),
     ),
     room('account/quiet', 30, 'what is on record of quiet CPUs', on('quiet')),
-    room('account', 1060, 'what pods hold: the account that decisions are made on'),
+    room('account', 1090, 'what pods hold: the account that decisions are made on'),
     room('input/values', 180, 'quantities, durations and flags, checked'),
     room('input/pods', 760, 'pods and workloads, checked'),
     room('input', 1530, 'options and requests, checked'),

@@ -71,10 +71,10 @@ export const secondPlace = ({ upcoming, former }: Pick<PodAssignment, 'upcoming'
 const NO_CPUS: PlaceCpus = { cpus: CpuSet.EMPTY, held: CpuSet.EMPTY };
 
 /** The CPUs of the containers of a pod, as of a place. */
-export function placeCpus(pod: Booked): PlaceCpus {
-  const cpus = runningCpus(pod);
-  return { cpus, held: presentCpus(pod).difference(cpus) };
-}
+export const placeCpus = (pod: Booked): PlaceCpus => ({
+  cpus: runningCpus(pod),
+  held: presentCpus(pod).difference(runningCpus(pod)),
+});
 
 /** All CPUs of a place. */
 export const allCpus = ({ cpus, held }: PlaceCpus): CpuSet => cpus.union(held);

@@ -1,11 +1,5 @@
 // The part of a pod's record about moves: consent, and a move that is under way. Pure.
-import type {
-  Move,
-  MoveConsent,
-  PlaceCpus,
-  PodAssignment,
-  UpcomingCpus,
-} from '../../account/pod-assignment.js';
+import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
 import { placeCpus, presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
 import { NodeSet } from '../../machine/cpu-set.js';
@@ -27,6 +21,7 @@ export const encodeConsent = ({ exclude, ...consent }: MoveConsent) => ({
 });
 
 type Target = Pick<PodAssignment, 'booking' | 'containers'>;
+type Change = Pick<PodAssignment, 'upcoming' | 'former'>;
 
 /** `target`: decodes the holdings of a pod. */
 export function decodeUpcoming(value: unknown, where: string, target: Shape<Target>): UpcomingCpus {
@@ -73,22 +68,15 @@ export function checkTarget(pod: Target & Pick<PodAssignment, 'uid' | 'upcoming'
  * The change of a pod that is under way. On record, a move that has begun has in the place of its
  * target what it leaves behind.
  */
-export function changeUnderWay(
-  recorded: UpcomingCpus | null,
-  pod: Target,
-): Pick<PodAssignment, 'upcoming' | 'former'> {
+export function changeUnderWay(recorded: UpcomingCpus | null, pod: Target): Change {
   if (!recorded?.move || recorded.move.target) return { upcoming: recorded };
   const { cpus, held } = recorded;
   return { upcoming: { ...recorded, ...placeCpus(pod) }, former: { cpus, held } };
 }
 
 /** `encode`: how what a pod has is written. */
-export function encodeUpcoming(
-  upcoming: UpcomingCpus,
-  former: PlaceCpus | undefined,
-  encode: (target: Target) => object,
-) {
-  const { move } = upcoming;
+export function encodeChange({ upcoming, former }: Change, encode: (target: Target) => object) {
+  const move = upcoming?.move;
   if (!move) return upcoming;
   return { ...upcoming, ...former, move: { ...move, target: move.target && encode(move.target) } };
 }
