@@ -1,5 +1,6 @@
 // The holdings of a pod on record, over all of its containers. Pure.
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import type { MemoryBlock } from './booked-memory.js';
 import type { DeviceAssignment, Move, PlaceCpus, PodAssignment, UpcomingCpus } from './pod-assignment.js';
 
@@ -103,6 +104,12 @@ export function memoryOf({ booking, containers }: Booked): readonly MemoryBlock[
 /** The NUMA nodes of booked memory. */
 export function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
   return NodeSet.from(blocks.flatMap(({ nodes, bytes }) => (bytes > 0 ? nodes : [])));
+}
+
+/** The NUMA nodes of the booked memory of a place; without booked memory, those of its CPUs. */
+export function memoryNodesAt(topology: Topology, place: Booked): NodeSet {
+  const booked = nodesOf(memoryOf(place));
+  return booked.isEmpty ? topology.nodesOf(runningCpus(place)) : booked;
 }
 
 /**

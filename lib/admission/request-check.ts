@@ -4,7 +4,7 @@ import { invalidOption } from '../base/check-options.js';
 import { checkPlacement } from '../input/placement.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { NodeSet } from '../machine/cpu-set.js';
-import { assignmentsOf } from './on-record.js';
+import { recordedState } from './on-record.js';
 import type { ReadOnlySite } from './site.js';
 
 /** Checks that the machine allows the placement, and has the excluded nodes. @throws ERR_INVALID_OPTION */
@@ -18,8 +18,7 @@ function checkExcluded(site: ReadOnlySite, { movable, pod }: AdmissionRequest): 
   const { numaNodes } = site.topology;
   const [unknown] = movable?.exclude.difference(NodeSet.from(numaNodes)) ?? [];
   if (unknown === undefined) return;
-  const isOnRecord =
-    pod.uid !== undefined && findPod(assignmentsOf(site, site.ledger.read()), pod.uid) !== undefined;
+  const isOnRecord = pod.uid !== undefined && findPod(recordedState(site), pod.uid) !== undefined;
   if (!isOnRecord)
     invalidOption('movable.exclude', unknown, `NUMA nodes of the machine, which are ${numaNodes.join(', ')}`);
 }

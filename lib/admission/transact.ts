@@ -11,9 +11,9 @@ import {
   allCpus,
   isMoving,
   type MovingPod,
+  memoryNodesAt,
   memoryOf,
   nodesOf,
-  runningCpus,
 } from '../account/pod-holdings.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
@@ -276,8 +276,7 @@ function recallPages({ topology, enforcer }: MoveSite, { pods }: Assignments, po
   if (topology.isSimulated || !former) return;
   const keeper = pods.find(({ uid }) => uid === upcoming.move.for);
   const left = topology.nodesOf(allCpus(former)).union(nodesOf(keeper ? memoryOf(keeper) : []));
-  const booked = nodesOf(memoryOf(pod));
-  const to = booked.isEmpty ? topology.nodesOf(runningCpus(pod)) : booked;
+  const to = memoryNodesAt(topology, pod);
   // Pages that the kernel cannot move stay, though the memory is booked at the target.
   for (const pid of tenantPids({ enforcer }, pod, [])) migrate(left.difference(to), to, pid);
 }

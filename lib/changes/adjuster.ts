@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, poolOf } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
+import { livingState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { Backoff } from '../base/notices/backoff.js';
@@ -23,7 +24,7 @@ import { onlineCpus } from '../machine/online-cpus.js';
 import type { Store } from '../state/store.js';
 import { GrowthWaits } from './growth-waits.js';
 import { giveBackRoom, moveGrant } from './move-grant.js';
-import { groundOf, livingState, shrinkGrants } from './shrink-grants.js';
+import { resizeInput, shrinkGrants } from './shrink-grants.js';
 
 const GROWTH_DELAY_MS = 200;
 const LONGEST_PAUSE_MS = 60_000;
@@ -113,7 +114,7 @@ class Adjuster {
 
   // Compares only numbers of CPUs, to see if an attempt is worthwhile.
   #mayGrow(ownGrants: readonly ElasticPod[]): boolean {
-    const { state, present } = groundOf(this.#site!, livingState(this.#site!));
+    const { state, present } = resizeInput(this.#site!, livingState(this.#site!));
     return ownGrants.some((pod) => {
       if (!isSettled(pod) || elasticGrant(pod).cpus === pod.elastic.max) return false;
       const { grants, spare } = elasticView(state, present, poolOf(pod));
@@ -156,17 +157,18 @@ class Adjuster {
     const state = livingState(site);
     const pod = find(state);
     if (!pod) return undefined;
-    const ground = groundOf(site, state);
-    const grown = growthOf(ground, pod, (each) => this.#waits.isAwaited(each));
+    const input = resizeInput(site, state);
+    const grown = growthOf(input, pod, (each) => this.#waits.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
-    const growth = growthRequest(ground, pod, (each) => this.#waits.mayAsk(each));
+    const growth = growthRequest(input, pod, (each) => this.#waits.mayAsk(each));
     if (!growth) return undefined;
     const request = randomUUID();
     try {
       this.#waits.addRefusals(await shrinkGrants(site, growth.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(site), request);
       const now = find(open);
-      const larger = now && isSettled(now) ? elasticSize(groundOf(site, open), now, growth.cpus) : undefined;
+      const larger =
+        now && isSettled(now) ? elasticSize(resizeInput(site, open), now, growth.cpus) : undefined;
       return larger ? await this.#resize(larger.pod, uid, request) : 'failed';
     } finally {
       await giveBackRoom(site, request);

@@ -1,17 +1,10 @@
 // Answer: the listeners of a grant allow a move, or refuse it.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { type MovingPod, memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
+import { type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
-import type { Place } from '../decision/changes/move-steps.js';
 import { MOVABLE } from '../input/movable.js';
 import type { Topology } from '../machine/topology.js';
 import type { GrantEmitter, MoveEvent } from './move-event.js';
-
-/** The NUMA nodes of the booked memory of a place; without booked memory, those of its CPUs. */
-export function memoryNodesAt(topology: Topology, place: Place) {
-  const booked = nodesOf(memoryOf(place));
-  return booked.isEmpty ? topology.nodesOf(runningCpus(place)) : booked;
-}
 
 /** The time that the owner of a grant has to answer, in milliseconds. */
 export const noticeMsOf = ({ movable = MOVABLE }: Pick<PodAssignment, 'movable'>): number => movable.noticeMs;
@@ -76,8 +69,13 @@ export async function askListeners(
   };
   const cpus = runningCpus(target);
   const event: MoveEvent = {
-    ...{ uid, before: runningCpus(pod), cpus, nodes: topology.nodesOf(cpus) },
-    ...{ memoryNodes: memoryNodesAt(topology, target), for: upcoming.move.for, signal },
+    uid,
+    before: runningCpus(pod),
+    cpus,
+    nodes: topology.nodesOf(cpus),
+    memoryNodes: memoryNodesAt(topology, target),
+    for: upcoming.move.for,
+    signal,
     deadline: new Date(upcoming.move.deadline),
     waitUntil: waitFor,
   };

@@ -20,7 +20,7 @@ export class AskedGrants {
   readonly #passing = new Map<string, number>();
 
   /** True if the grant may be asked. */
-  isOpen({ uid }: PodAssignment): boolean {
+  mayAsk({ uid }: PodAssignment): boolean {
     return (
       this.#unmoved.size < MOST_UNMOVED &&
       !this.#moved.has(uid) &&

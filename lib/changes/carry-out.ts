@@ -1,24 +1,35 @@
 // Carries out a move, in two transactions. The first gives the grant its new place, and moves its
 // threads before it releases the lock. Pages take longer: the second gives up the old place once
 // they have moved.
+
 import { type Assignments, findPod } from '../account/assignments.js';
 import { kubeletCpus } from '../account/kubelet-record.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { isMoving, type MovingPod, presentCpus } from '../account/pod-holdings.js';
+import {
+  type Booked,
+  isMoving,
+  type MovingPod,
+  memoryNodesAt,
+  presentCpus,
+  threadShares,
+} from '../account/pod-holdings.js';
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
+import { groupOf } from '../admission/grants/grant-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
 import { retry } from '../base/notices/backoff.js';
 import { beginMove, finishMove, undoMove } from '../decision/changes/move-steps.js';
-import { checkThreads, relocate } from '../enforcement/relocation.js';
+import { checkThreads, relocate, tenantPids } from '../enforcement/relocation.js';
 import type { PinResult } from '../machine/affinity.js';
+import { moveBuffers } from '../threads/buffers.js';
 import { childrenOn } from '../threads/children.js';
-import type { MemoryMigration } from '../threads/memory.js';
+import { followMemory, type MemoryMigration, migrate } from '../threads/memory.js';
 import { moveThreads } from '../threads/thread-move.js';
 import { notMoved, offRecord } from './answer.js';
-import { movePages } from './pages.js';
 
 /** A grant that has moved. */
 export interface MovedGrant {
@@ -71,7 +82,11 @@ async function begin(site: Site, state: Assignments, pod: MovingPod, commit: Enf
   try {
     return { pod: moved, threads: leave(site, next, pod, moved) };
   } catch (error) {
-    await comeBack(site, undoMove(next, pod, codeOf(error)), moved, pod, commit);
+    const undone = undoMove(next, pod, codeOf(error));
+    // Threads that cannot come back stay: both places belong to the grant until the move has ended.
+    unlessRefused(() => leave(site, undone, moved, pod));
+    await commit(undone);
+    if (!site.topology.isSimulated) site.enforcer.apply(undone);
     throw error;
   }
 }
@@ -103,19 +118,6 @@ function leave(site: Site, state: Assignments, from: PodAssignment, to: PodAssig
   return result;
 }
 
-async function comeBack(
-  site: Site,
-  undone: Assignments,
-  moved: MovingPod,
-  before: MovingPod,
-  commit: EnforcedCommit,
-): Promise<void> {
-  // Threads that cannot come back stay: both places belong to the grant until the move has ended.
-  unlessRefused(() => leave(site, undone, moved, before));
-  await commit(undone);
-  if (!site.topology.isSimulated) site.enforcer.apply(undone);
-}
-
 /** Gives up the old place. If that fails, a later transaction does it. */
 async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
   try {
@@ -141,4 +143,43 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
 export function conclude(site: Site, uid: string): void {
   site.ledger.registry.of(changesUnderWay).drop(uid);
   void retry(() => reclaim(site), { onError: (error) => publishError(site, 'apply', error) });
+}
+
+/**
+ * Moves pages from the nodes of `before` to those of `pod`. Reports pages that the kernel cannot
+ * move, but does not fail: the memory is booked on the new nodes already. Pages belong to a
+ * process, not to a grant, so pages of this process stay on nodes of its other grants. Null if
+ * there is nothing to move.
+ */
+export function movePages(site: Site, pod: MovingPod, before: Booked): MemoryMigration | null {
+  const { topology, ledger } = site;
+  const [from, to] = [memoryNodesAt(topology, before), memoryNodesAt(topology, pod)];
+  if (topology.isSimulated || from.equals(to)) return null;
+  const { uid } = pod;
+  followMemory(uid, to);
+  const group = groupOf(site, pod);
+  if (group?.memory.isStrict) group.memory.restrict(to);
+  const refusal = moveBuffers(uid, to);
+  const migrations = tenantPids(site, pod, childrenOn(ledger, uid)).map((pid) =>
+    migrate(from.difference(to), to, pid),
+  );
+  if (threadShares(pod).some(({ part }) => native.grantThreads(uid, part).length > 0)) {
+    const { pods } = recordedState(site);
+    const kept = pods
+      .filter((each) => each.uid !== uid && ledger.owners.isOwn(each.owner))
+      .reduce((nodes, each) => nodes.union(memoryNodesAt(topology, each)), to);
+    migrations.push(migrate(from.difference(kept), to));
+  }
+  return together(migrations, refusal);
+}
+
+// Ignores processes that have ended (ESRCH).
+function together(all: readonly MemoryMigration[], refusal: string | null): MemoryMigration | null {
+  const left = all.filter(({ reason }) => reason !== 'ESRCH');
+  if (left.length === 0 && refusal === null) return null;
+  const done = left.flatMap(({ notMoved }) => notMoved ?? []);
+  return {
+    notMoved: done.length === 0 ? null : done.reduce((sum, pages) => sum + pages, 0),
+    reason: left.find(({ reason }) => reason !== null)?.reason ?? refusal,
+  };
 }

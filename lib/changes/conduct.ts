@@ -1,16 +1,16 @@
 // Conduct: a process asks the listeners of a grant, moves the grant, and emits the outcome. If the
 // grant does not move, it records why.
 import { type Assignments, findPod } from '../account/assignments.js';
-import { isMoving, type MovingPod, runningCpus } from '../account/pod-holdings.js';
+import { isMoving, type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { callListeners } from '../base/notices/listeners.js';
 import { changesSize, refuseMove } from '../decision/changes/move-steps.js';
-import { askListeners, memoryNodesAt, offRecord } from './answer.js';
+import { askListeners, offRecord } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
 import { emitterIfAny, type GrantEmitter, type MoveEnd, type ResizeEvent } from './move-event.js';
 
@@ -28,7 +28,7 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const off = new AbortController();
   const look = () => {
     // An unreadable record calls nothing off.
-    const isOff = () => announcedPod(assignmentsOf(site, ledger.read()), pod) === undefined;
+    const isOff = () => announcedPod(recordedState(site), pod) === undefined;
     if (unlessRefused(isOff, false)) off.abort(offRecord(pod));
   };
   const stop = ledger.watch(look, { isQuiet: true });
@@ -98,7 +98,11 @@ function resizeEvent(
 ): ResizeEvent {
   const [before, cpus] = [runningCpus(pod), runningCpus(outcome.pod)];
   return Object.freeze({
-    ...{ uid, before, cpus, nodes: topology.nodesOf(cpus), threads: outcome.threads },
+    uid,
+    before,
+    cpus,
+    nodes: topology.nodesOf(cpus),
+    threads: outcome.threads,
     for: cpus.size < before.size ? upcoming.move.for : null,
   });
 }
@@ -108,7 +112,10 @@ function moveEnd({ topology }: Site, before: MovingPod, outcome: MovedGrant | Er
   const pod = isMoved ? outcome.pod : before;
   const cpus = runningCpus(pod);
   return Object.freeze({
-    ...{ uid: pod.uid, isMoved, cpus, nodes: topology.nodesOf(cpus) },
+    uid: pod.uid,
+    isMoved,
+    cpus,
+    nodes: topology.nodesOf(cpus),
     memoryNodes: memoryNodesAt(topology, pod),
     threads: isMoved ? outcome.threads : null,
     memory: isMoved ? outcome.memory : null,

@@ -78,10 +78,13 @@ export function parseDefragment(options: DefragmentOptions): Defragmenting {
 const MOST_ROUNDS = 32;
 
 /** Has the moves made, or only notes them. */
-interface Mover extends Pick<Defragmentation, 'dryRun' | 'unmoved'> {
+interface MoveMaker extends Pick<Defragmentation, 'dryRun' | 'unmoved'> {
   isCandidate(pod: PodAssignment): boolean;
   /** The moves that were made, and the state after them. */
-  make(found: Repacking): Promise<{ readonly moves: readonly ProposedMove[]; readonly state: Assignments }>;
+  make(repacking: Repacking): Promise<{
+    readonly moves: readonly ProposedMove[];
+    readonly state: Assignments;
+  }>;
 }
 
 /** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
@@ -92,16 +95,16 @@ export async function defragment(
 ): Promise<Defragmentation> {
   const asked = new AskedGrants();
   const request = `defragment/${randomUUID()}`;
-  const mover: Mover = {
+  const maker: MoveMaker = {
     dryRun: false,
     get unmoved() {
       return asked.unmoved;
     },
-    isCandidate: (pod) => asked.isOpen(pod),
-    make: async (found) => {
+    isCandidate: (pod) => asked.mayAsk(pod),
+    make: async (repacking) => {
       const moves: ProposedMove[] = [];
       try {
-        for (const move of found.moves) {
+        for (const move of repacking.moves) {
           if (!(await asked.ask(site, move, { for: request, signal }))) break;
           moves.push(proposedMove(site.topology, move));
         }
@@ -111,7 +114,7 @@ export async function defragment(
       return { moves, state: planningGround(site).state };
     },
   };
-  return inRounds(site, placement, signal, mover);
+  return inRounds(site, placement, signal, maker);
 }
 
 /** What {@link defragment} would do. It only reads. @throws ERR_STATE_*; the signal's reason */
@@ -121,26 +124,26 @@ export async function planDefragmentation(
   signal: AbortSignal | undefined,
 ): Promise<Defragmentation> {
   const moved = new Set<string>();
-  const mover: Mover = {
+  const maker: MoveMaker = {
     dryRun: true,
     unmoved: [],
     isCandidate: ({ uid }) => !moved.has(uid),
-    make: async (found) => {
-      for (const { uid } of found.moves) moved.add(uid);
+    make: async (repacking) => {
+      for (const { uid } of repacking.moves) moved.add(uid);
       return {
-        moves: found.moves.map((move) => proposedMove(site.topology, move)),
-        state: afterMoves(found),
+        moves: repacking.moves.map((move) => proposedMove(site.topology, move)),
+        state: afterMoves(repacking),
       };
     },
   };
-  return inRounds(site, placement, signal, mover);
+  return inRounds(site, placement, signal, maker);
 }
 
 async function inRounds(
   site: ReadOnlySite,
   placement: Placement,
   signal: AbortSignal | undefined,
-  mover: Mover,
+  maker: MoveMaker,
 ): Promise<Defragmentation> {
   const moves: ProposedMove[] = [];
   let isBounded = false;
@@ -151,19 +154,19 @@ async function inRounds(
     const askFor = askerIn(site, placement, state);
     const largest = Math.max(0, ...(await inSlices(largestByNode(askFor))).values());
     const search = largerBy(askFor, largest, (question) => {
-      const answer = searchMoves(question, moveTime(), (pod) => mover.isCandidate(pod));
+      const answer = searchMoves(question, moveTime(), (pod) => maker.isCandidate(pod));
       isBounded ||= answer.isBounded;
       return answer.isFound ? answer : undefined;
     });
     const better = await inSlices(search);
     if (!better) break;
-    const made = await mover.make(better);
+    const made = await maker.make(better);
     moves.push(...made.moves);
     state = made.state;
   }
   const after = await inSlices(largestByNode(askerIn(site, placement, state)));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
-  return { dryRun: mover.dryRun, nodes, moves, unmoved: mover.unmoved, isBounded };
+  return { dryRun: maker.dryRun, nodes, moves, unmoved: maker.unmoved, isBounded };
 }
 
 function askerIn(
@@ -173,8 +176,16 @@ function askerIn(
 ): AskFor {
   const uid = randomUUID();
   const base: Omit<Question, 'request'> = {
-    ...{ topology, present: cpusNow(topology, state.pods), state, resources, providers: providers.list },
-    ...{ owner: PERSISTENT_OWNER, uid, trialUid: uid, now: NEVER, dryRun: true },
+    topology,
+    present: cpusNow(topology, state.pods),
+    state,
+    resources,
+    providers: providers.list,
+    owner: PERSISTENT_OWNER,
+    uid,
+    trialUid: uid,
+    now: NEVER,
+    dryRun: true,
   };
   return (cpus) => ({ ...base, request: alignedRequest(placement, cpus) });
 }

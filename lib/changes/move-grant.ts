@@ -3,11 +3,11 @@
 // A placeholder keeps what the grant leaves for the request.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { isMoving, type MovingPod } from '../account/pod-holdings.js';
+import { type Booked, isMoving, type MovingPod } from '../account/pod-holdings.js';
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { moveTime, transact } from '../admission/transact.js';
 import { retry } from '../base/notices/backoff.js';
@@ -15,7 +15,6 @@ import {
   callOffMove,
   isAt,
   isAwaited,
-  type Place,
   withoutAim,
   withoutPlaceholder,
 } from '../decision/changes/move-steps.js';
@@ -47,7 +46,7 @@ export interface MoveRequest {
 export async function moveGrant(
   site: Site,
   uid: string,
-  after: Place,
+  after: Booked,
   request: MoveRequest,
 ): Promise<PodAssignment> {
   const { ledger } = site;
@@ -95,7 +94,7 @@ function callOff(site: Site, request: string): Promise<void> {
 function announce(
   site: Site,
   uid: string,
-  after: Place,
+  after: Booked,
   { for: request, room, signal }: MoveRequest,
 ): Promise<MovingPod> {
   return transact(site, signal, async (before, commit) => {
@@ -105,7 +104,8 @@ function announce(
     if (!pod) throw unknownGrant(uid, state, site.ledger.path);
     const now = new Date();
     const { next } = await commit(
-      withAnnouncement(site, state, pod, after, {
+      withAnnouncement(site, state, pod, {
+        target: after,
         request,
         owner: site.ledger.owners.recordFor('process'),
         ...moveTime(now),
@@ -126,7 +126,7 @@ async function outcome(
   signal: AbortSignal | undefined,
 ): Promise<PodAssignment> {
   const { ledger } = site;
-  const look = () => movedPod(assignmentsOf(site, ledger.read()), announced);
+  const look = () => movedPod(recordedState(site), announced);
   const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
     return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
@@ -175,7 +175,7 @@ export function releaseRoom(site: Site, request: string): Promise<boolean> {
  */
 export function giveBackRoom(site: Site, request: string): Promise<void> {
   const release = async () => {
-    const state = assignmentsOf(site, site.ledger.read());
+    const state = recordedState(site);
     return withoutPlaceholder(state, request) === state || releaseRoom(site, request);
   };
   return retry(release, { onError: (error) => publishError(site, 'apply', error) });

@@ -6,16 +6,22 @@ import { cpusNow } from '../account/cpus-now.js';
 import { mixedOfPods } from '../account/cpus-of-pods.js';
 import { bookingFlaw } from '../account/memory-of-pods.js';
 import type { Elasticity, PodAssignment } from '../account/pod-assignment.js';
-import { isSettled, nodesOf, poolOf, presentCpus, runningCpus } from '../account/pod-holdings.js';
+import {
+  type Booked,
+  isSettled,
+  nodesOf,
+  poolOf,
+  presentCpus,
+  runningCpus,
+} from '../account/pod-holdings.js';
 import { type CpuSnapshot, freeCpus, sharedPool } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import {
   announceMove,
   blocksLeft,
-  type MoveAsker,
+  type MoveOrder,
   type MoveTime,
-  type Place,
   placeOf,
   recentMoves,
   shareRoom,
@@ -37,9 +43,9 @@ export function withAnnouncement(
   { topology, ledger }: Site,
   state: Assignments,
   pod: PodAssignment,
-  after: Place,
-  asker: MoveAsker,
+  order: MoveOrder,
 ): Assignments {
+  const { target: after, request } = order;
   if (!isSettled(pod)) throw busyMove(pod.uid);
   const isResize = pod.elastic !== undefined && runningCpus(after).size !== runningCpus(pod).size;
   if (isResize) checkRange(pod, pod.elastic, after);
@@ -47,27 +53,26 @@ export function withAnnouncement(
   const target = placeOf(pod, after);
   const addedMemory = blocksLeft(target, pod);
   const addedCpus = presentCpus(target).difference(presentCpus(pod));
-  if (!isResize) checkConsent(pod, asker, topology.nodesOf(addedCpus).union(nodesOf(addedMemory)).toArray());
-  const keeper = asker.request === pod.uid ? undefined : findPod(state, asker.request);
+  if (!isResize) checkConsent(pod, order, topology.nodesOf(addedCpus).union(nodesOf(addedMemory)).toArray());
+  const keeper = request === pod.uid ? undefined : findPod(state, request);
   if (keeper && !(isPlaceholder(keeper) && ledger.owners.isOwn(keeper.owner))) {
-    const { request } = asker;
     const message = `room cannot be kept for ${request}: a pod with this uid is on record`;
     throw new NumalignError('ERR_POD_CONFLICT', message, { value: request });
   }
   const noRoom = (what: string) => notMoved(pod.uid, 'no-room', `${what} is not free`);
   const now = cpusNow(topology, state.pods);
-  const free = freeCpus(withoutPlaceholder(state, asker.request), now, poolOf(pod));
+  const free = freeCpus(withoutPlaceholder(state, request), now, poolOf(pod));
   const missing = addedCpus.difference(free);
   if (!missing.isEmpty) throw noRoom(`CPU ${missing}`);
   const tables = memoryTables(state, topology);
   const shortages = shortagesOf(addedMemory, tables);
-  const shared = shareRoom(state, asker.request, addedCpus, lackOfShared(state, now, addedCpus));
-  const withRoom = yieldRoom(shared, asker.request, shortages);
+  const shared = shareRoom(state, request, addedCpus, lackOfShared(state, now, addedCpus));
+  const withRoom = yieldRoom(shared, request, shortages);
   const [short] = withRoom === state ? shortages : shortagesOf(addedMemory, memoryTables(withRoom, topology));
   if (short) throw noRoom(`enough ${short.type} on NUMA nodes ${short.nodes}`);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;
-  const next = announceMove(withRoom, pod, target, asker, allocatableOn);
+  const next = announceMove(withRoom, pod, { ...order, target }, allocatableOn);
   // Memory that is allocated together on several nodes is not allocated on one of them alone.
   if (bookingFlaw(next.memory, next.pods) !== undefined) throw noRoom('the memory of these NUMA nodes');
   if (sharedPool(next, now).isEmpty && !sharedPool(state, now).isEmpty)
@@ -105,7 +110,7 @@ export function busyMove(uid: string): NumalignError {
 }
 
 /** The amounts of a place as text. A move must not change them. */
-const amountsOf = ({ booking, containers }: Place) =>
+const amountsOf = ({ booking, containers }: Booked) =>
   JSON.stringify([
     booking?.cpus.size,
     containers.map(({ name, cpus }) => [name, cpus.size]),
@@ -114,7 +119,7 @@ const amountsOf = ({ booking, containers }: Place) =>
       .sort(),
   ]);
 
-function checkShape(pod: PodAssignment, after: Place): void {
+function checkShape(pod: PodAssignment, after: Booked): void {
   const [now, then] = [amountsOf(pod), amountsOf(after)];
   if (now === then && !runningCpus(pod).isEmpty) return;
   throw new NumalignError('ERR_INVALID_ARGUMENT', `a move cannot change the amounts of grant ${pod.uid}`, {
@@ -124,7 +129,7 @@ function checkShape(pod: PodAssignment, after: Place): void {
 }
 
 // A resize keeps the memory. It adds CPUs or removes some, but does not replace any.
-function checkRange(pod: PodAssignment, { min, max }: Elasticity, after: Place): void {
+function checkRange(pod: PodAssignment, { min, max }: Elasticity, after: Booked): void {
   const [now, then] = [runningCpus(pod), runningCpus(after)];
   const isPart = now.isSubsetOf(then) || then.isSubsetOf(now);
   const isSame = blocksLeft(pod, after).length + blocksLeft(after, pod).length === 0;

@@ -4,11 +4,10 @@ import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isMoving } from '../account/pod-holdings.js';
 import { findGrant } from '../admission/grants/held-grant.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { RoomSource } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
-import type { Move } from '../decision/changes/move.js';
 import { isPlaceholder } from '../decision/changes/placeholder.js';
 import { type NoRepacking, searchMoves } from '../decision/changes/repacking.js';
 import { reportOf, withReport } from '../decision/changes/repacking-report.js';
@@ -42,23 +41,19 @@ export class MovedRoom implements RoomSource {
   async make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined> {
     if (this.#none?.state === shortage.state) return this.#none.rejection;
     const { topology } = this.#site;
-    const recorded = this.#recorded();
+    const recorded = recordedState(this.#site);
     const mayBeAsked = (pod: PodAssignment) =>
-      findGrant(recorded, pod) !== undefined && this.#askedGrants.isOpen(pod);
+      findGrant(recorded, pod) !== undefined && this.#askedGrants.mayAsk(pod);
     const answer = searchMoves(shortage, moveTime(), mayBeAsked);
     if (answer.isFound) {
-      for (const move of answer.moves) if (!(await this.#move(move))) break;
+      const request = { for: this.#uid, signal: this.#signal };
+      for (const move of answer.moves) if (!(await this.#askedGrants.ask(this.#site, move, request))) break;
       return undefined;
     }
     if (PASSING.includes(answer.reason) && (await this.#othersAreDone(shortage.state))) return undefined;
     const rejected = withReport(rejection, reportOf(topology, answer, this.#askedGrants.unmoved));
     this.#none = { state: shortage.state, rejection: rejected };
     return rejected;
-  }
-
-  // True if the grant has moved.
-  #move(move: Move): Promise<boolean> {
-    return this.#askedGrants.ask(this.#site, move, { for: this.#uid, signal: this.#signal });
   }
 
   /**
@@ -72,7 +67,7 @@ export class MovedRoom implements RoomSource {
     const isOthers = (pod: PodAssignment) =>
       (isMoving(pod) && pod.upcoming.move.for !== this.#uid && owners.isProcessAlive(pod.upcoming.by)) ||
       (isPlaceholder(pod) && pod.uid !== this.#uid && owners.isAlive(pod.owner));
-    const look = () => (this.#recorded().pods.some(isOthers) ? undefined : true);
+    const look = () => (recordedState(this.#site).pods.some(isOthers) ? undefined : true);
     if (!pods.some(isOthers)) return false;
     await giveBackRoom(this.#site, this.#uid);
     const limit = AbortSignal.timeout(OTHERS_MS);
@@ -83,9 +78,5 @@ export class MovedRoom implements RoomSource {
       if (!limit.aborted) throw error;
       return false;
     }
-  }
-
-  #recorded(): Assignments {
-    return assignmentsOf(this.#site, this.#site.ledger.read());
   }
 }

@@ -3,9 +3,8 @@
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { removePods } from '../account/pod-changes.js';
 import { isSettled, runningCpus } from '../account/pod-holdings.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { livingState } from '../admission/on-record.js';
 import type { RoomSource } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
@@ -13,20 +12,16 @@ import { type ElasticPod, elasticGrant, elasticPods } from '../decision/changes/
 import { roomByShrinking } from '../decision/changes/shrinks.js';
 import type { Question } from '../decision/question.js';
 import type { Rejection } from '../decision/rejection.js';
-import type { ResizeGround } from '../decision/resized-pod.js';
+import type { ResizeInput } from '../decision/resized-pod.js';
 import { until } from '../state/until.js';
 import { noticeMsOf } from './answer.js';
 import { type MoveRequest, moveGrant } from './move-grant.js';
 
-/** The recorded state without the grants of dead owners. */
-export function livingState(site: Site): Assignments {
-  const { ledger } = site;
-  const recorded = assignmentsOf(site, ledger.read());
-  return removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
-}
-
-export const groundOf = ({ topology, resources }: Site, state: Assignments): ResizeGround => ({
-  ...{ topology, resources, state },
+/** What a decision about an elastic grant is made on. */
+export const resizeInput = ({ topology, resources }: Site, state: Assignments): ResizeInput => ({
+  topology,
+  resources,
+  state,
   present: cpusNow(topology, state.pods),
 });
 

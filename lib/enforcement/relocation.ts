@@ -4,10 +4,16 @@
 // masks.
 import type { Assignments } from '../account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { cpusOf, type MovingPod, presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
+import {
+  type Booked,
+  cpusOf,
+  type MovingPod,
+  presentCpus,
+  runningCpus,
+  threadShares,
+} from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import type { Place } from '../decision/changes/move-steps.js';
 import { moveProcess } from '../machine/affinity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -26,12 +32,12 @@ export interface MoveSite {
 interface Tenant {
   readonly pid: number;
   /** The CPUs of a place that it may run on. */
-  readonly cpusIn: (place: Place) => CpuSet;
+  readonly cpusIn: (place: Booked) => CpuSet;
 }
 
-const ofAll = (place: Place) => threadShares(place)[0].cpus;
+const ofAll = (place: Booked) => threadShares(place)[0].cpus;
 
-const ofContainer = (container: string | null | undefined) => (place: Place) =>
+const ofContainer = (container: string | null | undefined) => (place: Booked) =>
   place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
 
 // Another cgroup may have the path now.
@@ -64,7 +70,7 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly nu
 
 interface Relocation {
   readonly from: CpuSet;
-  readonly to: Place;
+  readonly to: Booked;
   /** The pids that this process has started. */
   readonly children?: readonly number[];
 }
@@ -110,7 +116,7 @@ export const tenantPids = (
 ): readonly number[] => tenantsOf(enforcer, pod, children).map(({ pid }) => pid);
 
 /** @throws ERR_SYSCALL if a thread of this process is not on its share of a place */
-export function checkThreads(uid: string, place: Place): void {
+export function checkThreads(uid: string, place: Booked): void {
   for (const { part, cpus } of threadShares(place)) {
     const [stray] = native.strayThreads(uid, part, cpus.words);
     if (!stray) continue;

@@ -6,7 +6,7 @@ import type { ContainerAssignment, PodAssignment, PodBooking } from '../account/
 import { removePods } from '../account/pod-changes.js';
 import { allCpus, secondPlace } from '../account/pod-holdings.js';
 import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { Placement } from '../input/placement.js';
@@ -162,7 +162,7 @@ export function exportKubelet(
   site: ReadOnlySite,
   { cpuPolicy, memoryPolicy }: Placement,
 ): KubeletFiles & Record<keyof KubeletFiles, string> {
-  const state = assignmentsOf(site, site.ledger.read());
+  const state = recordedState(site);
   const dead = site.ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
   const policies = {
     cpuPolicy: cpuPolicy === 'none' ? cpuPolicy : ('static' as const),

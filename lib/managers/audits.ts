@@ -3,7 +3,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { checkRealMachine } from '../admission/grants/grant-record.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
 import type { ManagerWatch } from '../admission/manager-watch.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/audit-options.js';
@@ -51,7 +51,7 @@ export class Audits {
 
 /** The grants of living owners on record. */
 export function livingPods(site: ReadOnlySite): readonly PodAssignment[] {
-  const { pods } = assignmentsOf(site, site.ledger.read());
+  const { pods } = recordedState(site);
   const dead = new Set(site.ledger.owners.deadPods(pods));
   return pods.filter((pod) => !dead.has(pod));
 }

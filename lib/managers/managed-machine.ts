@@ -10,7 +10,7 @@ import {
   removeSharedMember,
   type SharedMemberTarget,
 } from '../admission/grants/shared-membership.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
@@ -103,7 +103,7 @@ export class ManagedMachine {
    */
   async configure(options: MachineOptions): Promise<Settings> {
     await configure(this.#site, this.#parts.config, options);
-    const { settings, pods } = assignmentsOf(this.#site, this.#site.ledger.read());
+    const { settings, pods } = recordedState(this.#site);
     return settingsNow(settings, cpusNow(this.#site.topology, pods));
   }
 

@@ -5,7 +5,7 @@ import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import { assignmentsOf, grantInfos, knownAssignments } from '../admission/on-record.js';
+import { grantInfos, knownAssignments, recordedState } from '../admission/on-record.js';
 import type { PlanOnRecord } from '../admission/planning/plan.js';
 import type { Planner } from '../admission/planning/planner.js';
 import type { PreparedPod } from '../admission/planning/prepared-pod.js';
@@ -88,7 +88,7 @@ export class ManagerView
   }
 
   #state(): Assignments {
-    return assignmentsOf(this.#site, this.#site.ledger.read());
+    return recordedState(this.#site);
   }
 
   #now() {

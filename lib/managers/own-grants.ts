@@ -1,7 +1,7 @@
 // OwnGrants: the grants that a manager made for this process.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { findGrant } from '../admission/grants/held-grant.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { followGrowth } from '../changes/adjuster.js';
 import { answerMoves } from '../changes/mover.js';
@@ -60,7 +60,7 @@ export class OwnGrants {
   // The other grants were released or handed to another process, or outlive this one.
   #held(): PodAssignment[] {
     const { ledger } = this.#site;
-    const state = assignmentsOf(this.#site, ledger.read());
+    const state = recordedState(this.#site);
     return this.#pods.flatMap((pod) => {
       const now = findGrant(state, pod);
       return now && ledger.owners.isOwn(now.owner) ? [now] : [];

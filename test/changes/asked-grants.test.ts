@@ -24,7 +24,7 @@ const ask = (asked: AskedGrants) =>
 describe('a grant that one request has asked to move', () => {
   it('is not asked once more after it has moved', async () => {
     const asked = new AskedGrants();
-    expect([asked.isOpen(pod), await ask(asked), asked.isOpen(pod)]).toEqual([true, true, false]);
+    expect([asked.mayAsk(pod), await ask(asked), asked.mayAsk(pod)]).toEqual([true, true, false]);
   });
 
   it('is not asked once more where it refuses', async () => {
@@ -32,7 +32,7 @@ describe('a grant that one request has asked to move', () => {
       throw new Error('never');
     });
     const asked = new AskedGrants();
-    expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, false]);
+    expect([await ask(asked), asked.mayAsk(pod)]).toEqual([false, false]);
     expect(asked.unmoved).toMatchObject([{ uid: pod.uid, name: 'mover', reason: 'refused' }]);
   });
 
@@ -45,8 +45,8 @@ describe('a grant that one request has asked to move', () => {
       await act();
       const asked = new AskedGrants();
       for (let times = 1; times < MOST_PASSING; times++)
-        expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, true]);
-      expect([await ask(asked), asked.isOpen(pod)]).toEqual([false, false]);
+        expect([await ask(asked), asked.mayAsk(pod)]).toEqual([false, true]);
+      expect([await ask(asked), asked.mayAsk(pod)]).toEqual([false, false]);
     });
 
     it('does not count as one that stays', async () => {

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { replacePod } from '../../lib/account/pod-changes.js';
 import { runningCpus } from '../../lib/account/pod-holdings.js';
-import { groundOf, livingState } from '../../lib/changes/shrink-grants.js';
+import { livingState } from '../../lib/admission/on-record.js';
+import { resizeInput } from '../../lib/changes/shrink-grants.js';
 import { type ElasticPod, elasticPods, elasticSize } from '../../lib/decision/changes/elastic-grants.js';
 import { growthRequest } from '../../lib/decision/changes/growth.js';
 import { CpuSet, type Manager } from '../../lib/index.js';
@@ -19,7 +20,7 @@ function lookAt(manager: Manager) {
   const site = siteOf(manager);
   const state = livingState(site);
   const grants = Object.fromEntries(elasticPods(state).map((each) => [each.name, each]));
-  return { state, grants, ground: (now = state) => groundOf(site, now) };
+  return { state, grants, ground: (now = state) => resizeInput(site, now) };
 }
 
 describe('the CPUs that a grant of a range gives up near others', () => {

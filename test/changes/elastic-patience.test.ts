@@ -3,8 +3,9 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { livingState } from '../../lib/admission/on-record.js';
 import { notMoved } from '../../lib/changes/answer.js';
-import { livingState, settledGrants, shrinkGrants } from '../../lib/changes/shrink-grants.js';
+import { settledGrants, shrinkGrants } from '../../lib/changes/shrink-grants.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, NumalignError, openManager } from '../../lib/index.js';

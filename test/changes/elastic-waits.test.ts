@@ -2,8 +2,9 @@
 // How long elastic grants leave others alone, and leave CPUs to others.
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runningCpus } from '../../lib/account/pod-holdings.js';
+import { livingState } from '../../lib/admission/on-record.js';
 import { Refusals, SlowGrants } from '../../lib/changes/growth-waits.js';
-import { groundOf, livingState } from '../../lib/changes/shrink-grants.js';
+import { resizeInput } from '../../lib/changes/shrink-grants.js';
 import { elasticPods } from '../../lib/decision/changes/elastic-grants.js';
 import { growthOf } from '../../lib/decision/changes/growth.js';
 import { discover } from '../../lib/entries/topology.js';
@@ -89,6 +90,6 @@ describe('a grant that does not take its share', () => {
     const site = siteOf(manager);
     const state = livingState(site);
     const pod = elasticPods(state).find((each) => each.uid === uid)!;
-    expect(runningCpus(growthOf(groundOf(site, state), pod)!).size).toBe(3);
+    expect(runningCpus(growthOf(resizeInput(site, state), pod)!).size).toBe(3);
   });
 });

@@ -3,7 +3,7 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { MovingPod } from '../../lib/account/pod-holdings.js';
 import { native } from '../../lib/base/native.js';
-import { movePages } from '../../lib/changes/pages.js';
+import { movePages } from '../../lib/changes/carry-out.js';
 import { NodeSet } from '../../lib/index.js';
 import { Topology } from '../../lib/machine/topology.js';
 import { GI, machineOf } from '../support/memory-machine.js';

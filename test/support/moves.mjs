@@ -78,7 +78,7 @@ const announced = (state, uid, cpus, owner) => {
   const place = placeOf(pod, placeAt(pod, cpus, pod.containers[0].hint.nodes?.first ?? 0));
   const time = moveTime();
   const asker = { request: 'asker', owner, ...time, deadline: time.now };
-  return announceMove(state, pod, place, asker, () => 0);
+  return announceMove(state, pod, { ...asker, target: place }, () => 0);
 };
 
 /** The listeners of a grant learn that a move was called off meanwhile. */

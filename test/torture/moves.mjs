@@ -55,7 +55,7 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
       const owner = site.ledger.owners.recordFor('process');
       const asker = { request: randomUUID(), owner, ...moveTime(), deadline: moveTime().now };
       const target = placeOf(podIn(state), placeFor(podIn(state), manager.sharedPool()));
-      const next = announceMove(state, podIn(state), target, asker, () => 0);
+      const next = announceMove(state, podIn(state), { ...asker, target }, () => 0);
       await commit(step(next, podIn(next), owner.uuid));
     });
   }

@@ -6,7 +6,7 @@ import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { survivorsOf } from '../../enforcement/members/survivors.js';
 import { hasEnded } from '../../processes/process-identity.js';
-import { assignmentsOf } from '../on-record.js';
+import { recordedState } from '../on-record.js';
 import type { ReadOnlySite, Site } from '../site.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 
@@ -74,7 +74,7 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
 
 /** A grant on record by its uid. @throws ERR_UNKNOWN_GRANT; ERR_INVALID_ARGUMENT for no string */
 export function findOnRecord(site: ReadOnlySite, uid: string): PodAssignment {
-  const state = assignmentsOf(site, site.ledger.read());
+  const state = recordedState(site);
   const pod = findPod(state, uid);
   if (!pod) throw unknownGrant(uid, state, site.ledger.path);
   return pod;

@@ -4,7 +4,7 @@ import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
-import { removePods, replacePod } from '../../account/pod-changes.js';
+import { replacePod } from '../../account/pod-changes.js';
 import { cpusOf, isSettled, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
@@ -24,7 +24,7 @@ import { MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
 import type { GrantThreads } from '../../threads/followers.js';
-import { assignmentsOf } from '../on-record.js';
+import { livingState } from '../on-record.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
@@ -72,9 +72,7 @@ export async function substituteLostCpus<T>(
   threads: GrantThreads<T>,
 ): Promise<Substitution<T> | undefined> {
   // It looks without the lock: a grant without room looks often.
-  const { ledger } = site;
-  const recorded = assignmentsOf(site, ledger.read());
-  const state = removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
+  const state = livingState(site);
   const pod = settledGrant(state, grant);
   if (!pod) {
     if (!findGrant(state, grant)) site.ledger.registry.of(revocations).delete(grant.uid);

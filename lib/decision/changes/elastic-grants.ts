@@ -14,7 +14,7 @@ import type { CpuSet } from '../../machine/cpu-set.js';
 import { siblings } from '../cpus/cpu-choices.js';
 import { takeOf } from '../cpus/cpu-manager.js';
 import { decideWhether } from '../decision.js';
-import { type Resized, type ResizeGround, resizedPod, resizeQuestion } from '../resized-pod.js';
+import { type Resized, type ResizeInput, resizedPod, resizeQuestion } from '../resized-pod.js';
 import { type ElasticGrant, spareCpus } from './elastic-targets.js';
 
 /** A grant that grows and shrinks by itself. */
@@ -55,13 +55,13 @@ export function elasticView(state: Assignments, present: CpuSnapshot, pool: CpuP
  * `near`: the only CPUs that it may give up.
  */
 export function elasticSize(
-  ground: ResizeGround,
+  input: ResizeInput,
   pod: ElasticPod,
   cpu: number,
   near?: CpuSet,
 ): Resized | undefined {
-  const before = near ? withKept(ground, pod, cpu, near) : pod;
-  const question = before && resizeQuestion(ground, before, { cpu }, DEFAULT_PLACEMENT);
+  const before = near ? withKept(input, pod, cpu, near) : pod;
+  const question = before && resizeQuestion(input, before, { cpu }, DEFAULT_PLACEMENT);
   const decision = question && decideWhether(question);
   if (!decision) return undefined;
   const resized = resizedPod(question, decision);
@@ -73,7 +73,7 @@ const isSameMemory = (a: PodAssignment, b: PodAssignment) =>
 
 // The grant with the CPUs that it keeps as announced ones: a decision does not choose these again.
 function withKept(
-  { topology, state }: ResizeGround,
+  { topology, state }: ResizeInput,
   pod: ElasticPod,
   cpu: number,
   near: CpuSet,

@@ -2,16 +2,16 @@
 // share. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { isSettled, poolOf } from '../../account/pod-holdings.js';
-import type { ResizeGround } from '../resized-pod.js';
+import type { ResizeInput } from '../resized-pod.js';
 import { type ElasticPod, elasticGrant, elasticPods, elasticSize, elasticView } from './elastic-grants.js';
 import { type ElasticGrant, elasticTargets, type Shares } from './elastic-targets.js';
 import { shrinksFor } from './shrinks.js';
 
 /** The grant with as many CPUs as it can have now, at most `most`; undefined if it cannot grow. */
-function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssignment | undefined {
+function largest(input: ResizeInput, pod: ElasticPod, most: number): PodAssignment | undefined {
   const { cpus } = elasticGrant(pod);
   for (let count = most; count > cpus; count--) {
-    const resized = elasticSize(ground, pod, count);
+    const resized = elasticSize(input, pod, count);
     if (resized) return resized.pod;
   }
   return undefined;
@@ -23,11 +23,11 @@ function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssign
  * of grants that are no longer awaited.
  */
 export function growthOf(
-  ground: ResizeGround,
+  input: ResizeInput,
   pod: ElasticPod,
   isAwaited: (pod: ElasticPod) => boolean = () => true,
 ): PodAssignment | undefined {
-  const { state, present } = ground;
+  const { state, present } = input;
   const { grants, spare } = elasticView(state, present, poolOf(pod));
   if (spare === 0 || !isSettled(pod)) return undefined;
   const pods = new Map(elasticPods(state).map((each) => [each.uid, each]));
@@ -36,14 +36,14 @@ export function growthOf(
     if (!targets) return undefined;
     const growing = open.filter(({ uid, cpus }) => targets.get(uid)! > cpus);
     if (growing.some(({ uid }) => uid === pod.uid)) {
-      const grown = largest(ground, pod, targets.get(pod.uid)!);
+      const grown = largest(input, pod, targets.get(pod.uid)!);
       if (grown) return grown;
     }
     const stuck = new Set(
       growing
         .filter(({ uid }) => {
           const each = pods.get(uid)!;
-          const isRefused = () => isSettled(each) && !largest(ground, each, targets.get(uid)!);
+          const isRefused = () => isSettled(each) && !largest(input, each, targets.get(uid)!);
           return uid === pod.uid || isRefused() || !isAwaited(each);
         })
         .map(({ uid }) => uid),
@@ -66,21 +66,21 @@ export interface GrowthRequest {
  * `mayAsk`: true if the owner of a grant may be asked.
  */
 export function growthRequest(
-  ground: ResizeGround,
+  input: ResizeInput,
   pod: ElasticPod,
   mayAsk: (pod: ElasticPod) => boolean,
 ): GrowthRequest | undefined {
-  const { state, present } = ground;
+  const { state, present } = input;
   const { grants, spare } = elasticView(state, present, poolOf(pod));
   const targets = elasticTargets(grants, { spare });
   if (!targets || !isSettled(pod)) return undefined;
   const givers = giversAbove(state, grants, targets, mayAsk);
   const { cpus: now } = elasticGrant(pod);
   for (let cpus = targets.get(pod.uid)!; givers.length > 0 && cpus > now; cpus--) {
-    const shrinks = shrinksFor(ground, {
+    const shrinks = shrinksFor(input, {
       givers,
       missing: cpus - now - spare,
-      isMet: (next) => elasticSize({ ...ground, state: next }, pod, cpus) !== undefined,
+      isMet: (next) => elasticSize({ ...input, state: next }, pod, cpus) !== undefined,
     });
     if (shrinks) return { cpus, shrinks };
   }
@@ -88,7 +88,7 @@ export function growthRequest(
 }
 
 function giversAbove(
-  state: ResizeGround['state'],
+  state: ResizeInput['state'],
   grants: readonly ElasticGrant[],
   targets: Shares,
   mayAsk: (pod: ElasticPod) => boolean,

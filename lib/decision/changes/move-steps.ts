@@ -12,6 +12,7 @@ import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
 import { addPod, removePods, replacePod } from '../../account/pod-changes.js';
 import {
+  type Booked,
   cpusOf,
   type MovingPod,
   placeCpus,
@@ -34,9 +35,6 @@ import {
   withTarget,
 } from './placeholder.js';
 
-/** The parts of a pod that move: all but its devices. */
-export type Place = Pick<PodAssignment, 'booking' | 'containers'>;
-
 /** True if the pod grows or shrinks in place, instead of moving elsewhere. Holds in both steps. */
 export const changesSize = (pod: MovingPod): boolean => secondPlace(pod).cpus.size !== runningCpus(pod).size;
 
@@ -47,16 +45,20 @@ export interface MoveTime {
   readonly inAnHour: string;
 }
 
-/** The process that asks for a move, and the time by which the move must begin. */
-export interface MoveAsker extends MoveTime {
+/** A move as it is asked for. */
+export interface MoveOrder extends MoveTime {
+  /** What the grant will have; a result of {@link placeOf} once it is announced. */
+  readonly target: Booked;
   /** The uid of the request that gets the room. If it is the grant's uid, no room is kept. */
   readonly request: string;
+  /** The process that asks. */
   readonly owner: OwnerRecord;
+  /** The time by which the move must begin. */
   readonly deadline: string;
 }
 
 /** The place of `after` for the pod on record, whose devices and other members stay. */
-export function placeOf(pod: PodAssignment, after: Place): Place {
+export function placeOf(pod: PodAssignment, after: Booked): Booked {
   return {
     booking: after.booking,
     containers: pod.containers.map((now, i) => {
@@ -75,14 +77,14 @@ export function placeOf(pod: PodAssignment, after: Place): Place {
 }
 
 /** True if a pod is at a place. */
-export const isAt = (pod: Place, place: Place): boolean =>
+export const isAt = (pod: Booked, place: Booked): boolean =>
   runningCpus(pod).equals(runningCpus(place)) && blocksLeft(place, pod).length === 0;
 
 const isSame = (a: MemoryBlock, b: MemoryBlock) =>
   a.type === b.type && a.bytes === b.bytes && String(a.nodes) === String(b.nodes);
 
 /** The blocks of the first place that the second does not have. */
-export function blocksLeft(place: Place, other: Place): readonly MemoryBlock[] {
+export function blocksLeft(place: Booked, other: Booked): readonly MemoryBlock[] {
   const others = memoryBlocks([other]);
   return memoryBlocks([place]).filter((block) => {
     const at = others.findIndex((each) => isSame(each, block));
@@ -94,12 +96,10 @@ export function blocksLeft(place: Place, other: Place): readonly MemoryBlock[] {
 const released = (memory: BookedMemory, blocks: readonly MemoryBlock[]) =>
   blocks.reduce(releaseMemory, memory);
 
-/** Announces a move. `target`: a result of {@link placeOf}. */
 export function announceMove(
   state: Assignments,
   pod: PodAssignment,
-  target: Place,
-  { request, owner, now, deadline }: MoveAsker,
+  { target, request, owner, now, deadline }: MoveOrder,
   allocatableOn: TotalOn,
 ): Assignments {
   const addedMemory = blocksLeft(target, pod);

@@ -51,7 +51,12 @@ export const isPlaceholder = ({ containers }: Pick<PodAssignment, 'containers'>)
 
 function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[]): ContainerAssignment {
   return {
-    ...{ name, kind: 'app', started: false, request: {}, cpus, memory },
+    name,
+    kind: 'app',
+    started: false,
+    request: {},
+    cpus,
+    memory,
     isolation: cpus.isEmpty ? 'host' : 'container',
     held: CpuSet.EMPTY,
     hint: { nodes: null, preferred: false },
@@ -64,7 +69,13 @@ function containerOf(name: string, cpus: CpuSet, memory: readonly MemoryBlock[])
 /** An empty placeholder. `pool`: the pool of the CPUs that it will keep. */
 export function placeholder(uid: string, owner: OwnerRecord, pool: CpuPool, now: string): PodAssignment {
   return {
-    ...{ uid, name: uid, owner, admittedAt: now, booking: null, policy: 'none', scope: 'container' },
+    uid,
+    name: uid,
+    owner,
+    admittedAt: now,
+    booking: null,
+    policy: 'none',
+    scope: 'container',
     containers: [containerOf(ROOM, CpuSet.EMPTY, [])],
     options: pool === 'isolated' ? { [ISOLATED_OPTION]: true } : {},
     ...JUST_PLACED,

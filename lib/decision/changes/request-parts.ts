@@ -24,7 +24,7 @@ import { nodeChoices } from './node-choices.js';
 type Mask = readonly [low: number, high: number];
 
 /** The nodes of a part's CPUs, and those of its memory. */
-export interface Place {
+export interface PartNodes {
   readonly cpus: Mask;
   readonly memory: Mask;
 }
@@ -33,9 +33,17 @@ export interface Place {
 export interface RequestPart {
   readonly count: number;
   readonly memory: readonly MemoryRequest[];
-  readonly places: readonly Place[];
+  readonly places: readonly PartNodes[];
   /** False for an init container: later containers may reuse what it had. */
   readonly stays: boolean;
+}
+
+/** What a part asks for. */
+interface Demand {
+  readonly container: ContainerRequest | undefined;
+  readonly count: number;
+  readonly memory: readonly MemoryRequest[];
+  readonly devices: readonly DeviceRequest[];
 }
 
 // The most hints to look at, the narrowest first.
@@ -69,18 +77,13 @@ function partOf(draft: Draft, container: ContainerRequest | undefined): RequestP
   const { pod, placement } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   const { devices, memory } = requestsFor(draft, container);
-  const places = isStrict(placement)
-    ? strictPlaces(draft, container, count, memory, devices)
-    : freePlaces(draft, memory, devices);
+  const demand = { container, count, memory, devices };
+  const places = isStrict(placement) ? strictPlaces(draft, demand) : freePlaces(draft, demand);
   return { count, memory, places, stays: container?.kind !== 'init' };
 }
 
 // The places under a policy that accepts any nodes. Devices do not move, so enough must be free.
-function freePlaces(
-  draft: Draft,
-  memory: readonly MemoryRequest[],
-  devices: readonly DeviceRequest[],
-): readonly Place[] {
+function freePlaces(draft: Draft, { memory, devices }: Demand): readonly PartNodes[] {
   const { topology } = draft;
   if (devices.some(({ resource, count }) => availableDevices(draft, resource).length < count)) return [];
   const all = maskOf(topology.numaNodes, topology.numaNodes);
@@ -89,20 +92,15 @@ function freePlaces(
 }
 
 // The places under a strict policy: all providers must prefer the same nodes.
-function strictPlaces(
-  draft: Draft,
-  container: ContainerRequest | undefined,
-  count: number,
-  memory: readonly MemoryRequest[],
-  devices: readonly DeviceRequest[],
-): readonly Place[] {
+function strictPlaces(draft: Draft, demand: Demand): readonly PartNodes[] {
   const { topology, placement } = draft;
+  const { container, count, memory, devices } = demand;
   const families = [
     ...devices.map((request) => familyOf(draft, deviceHints(draft, request))),
     ...(count > 0 ? [cpuFamily(draft, container, count)] : []),
     ...(memory.length > 0 ? [memoryFamily(draft, memory)] : []),
   ].filter(({ isAny }) => !isAny);
-  if (families.length === 0) return freePlaces(draft, memory, devices);
+  if (families.length === 0) return freePlaces(draft, demand);
   const isFitting = ({ size }: NodeSet) => placement.topologyPolicy === 'restricted' || size === 1;
   const sets = families.map((family) => preferredSets(family, isFitting));
   const [first, ...others] = sets as [Map<string, NodeSet>, ...Map<string, NodeSet>[]];

@@ -9,7 +9,7 @@ import type { CpuSet } from '../../machine/cpu-set.js';
 import { podExclusiveCount } from '../cpus/cpu-choices.js';
 import { decideWhether, POOLS } from '../decision.js';
 import type { Question } from '../question.js';
-import type { ResizeGround } from '../resized-pod.js';
+import type { ResizeInput } from '../resized-pod.js';
 import { type ElasticPod, elasticGrant, elasticPods, elasticSize } from './elastic-grants.js';
 import { elasticTargets } from './elastic-targets.js';
 import type { Move } from './move.js';
@@ -38,19 +38,19 @@ const MOST_TRIALS = 512;
  * room.
  */
 export function shrinksFor(
-  ground: ResizeGround,
+  input: ResizeInput,
   { givers, missing, isMet }: ShrinkRequest,
 ): readonly PodAssignment[] | undefined {
   // The room is not enough even without these grants.
-  if (!isMet(removePods(ground.state, new Set(givers.map(({ pod }) => pod.uid))))) return undefined;
+  if (!isMet(removePods(input.state, new Set(givers.map(({ pod }) => pod.uid))))) return undefined;
   const most = givers.reduce((sum, { pod, least }) => sum + runningCpus(pod).size - least, 0);
-  const { nodes } = ground.topology;
+  const { nodes } = input.topology;
   const places = [undefined, ...(nodes.length > 1 ? nodes.map(({ cpus }) => cpus) : [])];
   let trials = 0;
   for (let count = Math.max(missing, 1); count <= most; count++) {
     for (const near of places) {
       if (++trials > MOST_TRIALS) return undefined;
-      const shrunk = shrunkBy(ground, givers, count, near);
+      const shrunk = shrunkBy(input, givers, count, near);
       if (shrunk && isMet(shrunk.state)) return shrunk.pods;
     }
   }
@@ -64,7 +64,7 @@ interface Shrunk {
 
 // The state after the grants have given up `count` CPUs. `near`: the only CPUs to give up.
 function shrunkBy(
-  ground: ResizeGround,
+  input: ResizeInput,
   givers: readonly Giver[],
   count: number,
   near: CpuSet | undefined,
@@ -77,12 +77,12 @@ function shrunkBy(
   // Infinite slack, so that no grant grows at the expense of another.
   const targets = elasticTargets(grants, { spare: 0, demand: count }, Number.POSITIVE_INFINITY);
   if (!targets) return undefined;
-  let { state } = ground;
+  let { state } = input;
   const pods: PodAssignment[] = [];
   for (const [i, { pod }] of givers.entries()) {
     const cpus = targets.get(pod.uid)!;
     if (cpus >= grants[i]!.cpus) continue;
-    const resized = elasticSize({ ...ground, state }, pod, cpus, near);
+    const resized = elasticSize({ ...input, state }, pod, cpus, near);
     if (!resized) return undefined;
     state = resized.next;
     pods.push(resized.pod);

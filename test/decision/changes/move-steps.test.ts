@@ -19,7 +19,7 @@ import {
   callOffMove,
   finishMove,
   isAt,
-  type MoveAsker,
+  type MoveOrder,
   placeOf,
   recentMoves,
   undoMove,
@@ -40,7 +40,7 @@ const owner = (uuid: string): OwnerRecord => ({
 
 const TIME = moveTime(new Date('2024-05-01T10:00:00.000Z'));
 
-const ASKER: MoveAsker = { request: 'room', owner: owner('a5'), deadline: TIME.now, ...TIME };
+const ASKER: Omit<MoveOrder, 'target'> = { request: 'room', owner: owner('a5'), deadline: TIME.now, ...TIME };
 
 const block = fc.record({
   nodes: fc.constantFrom([0], [1], [2, 3]),
@@ -112,7 +112,7 @@ const announced = ({
   state: Assignments;
   pod: PodAssignment;
   place: ReturnType<typeof placeOf>;
-}) => checked(announceMove(state, pod, place, ASKER, () => ROOMY));
+}) => checked(announceMove(state, pod, { ...ASKER, target: place }, () => ROOMY));
 
 describe('the steps of a move', () => {
   it('hold both places until it is done, and then the new one and the room', () => {

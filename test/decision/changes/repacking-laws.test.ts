@@ -273,7 +273,7 @@ function carryOut({ state, topology, uid }: Question, { moves }: Repacking): Ass
   const site = { topology, ledger: { owners: { isOwn: () => true } } } as unknown as Site;
   const moved = moves.reduce((now, { uid: grant, after }) => {
     const podIn = (all: Assignments) => findPod(all, grant)!;
-    const announced = withAnnouncement(site, now, podIn(now), after, asker);
+    const announced = withAnnouncement(site, now, podIn(now), { ...asker, target: after });
     const begun = beginMove(announced, podIn(announced) as MovingPod, OWNER.uuid);
     return finishMove(begun, podIn(begun) as MovingPod, time);
   }, state);
