@@ -4,7 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
-import { planningGround } from '../admission/planning/planning-ground.js';
+import { planningState } from '../admission/plan.js';
 import type { ReadOnlySite, Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
@@ -111,7 +111,7 @@ export async function defragment(
       } finally {
         await giveBackRoom(site, request);
       }
-      return { moves, state: planningGround(site).state };
+      return { moves, state: planningState(site).state };
     },
   };
   return inRounds(site, placement, signal, maker);
@@ -147,7 +147,7 @@ async function inRounds(
 ): Promise<Defragmentation> {
   const moves: ProposedMove[] = [];
   let isBounded = false;
-  let { state } = planningGround(site);
+  let { state } = planningState(site);
   const before = await inSlices(largestByNode(askerIn(site, placement, state)));
   for (let left = MOST_ROUNDS; left > 0; left--) {
     signal?.throwIfAborted();

@@ -20,8 +20,7 @@ export {
   type ReleaseMessage,
   type WaitMessage,
 } from '../admission/diagnostics.js';
-export type { Planner, PlannerOptions, PodPlan } from '../admission/planning/planner.js';
-export type { PreparedPod } from '../admission/planning/prepared-pod.js';
+export type { Planner, PlannerOptions, PodPlan, PreparedPod } from '../admission/planner.js';
 export type {
   CpuQuota,
   EnforcementShortfall,

@@ -158,13 +158,13 @@ export class Grant
     if (request.cpu !== undefined && before.elastic)
       invalidOption('cpu', options.cpu, 'left out for a grant that grows and shrinks by itself');
     return tracedApply(this.#record, 'resize', async () => {
-      const { pod, followed } = await resize(
+      const { pod, followed } = await resize({
         site,
-        before,
+        grant: before,
         request,
-        this.#placement,
-        threadsOf(site.ledger, this.uid, before),
-      );
+        defaults: this.#placement,
+        followers: threadsOf(site.ledger, this.uid, before),
+      });
       this.#record.pod = pod;
       followMemory(this.uid, this.memoryNodes);
       const memory = this.#record.group?.memory;

@@ -2,7 +2,6 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { checkRealMachine } from '../admission/grants/grant-record.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import type { ManagerWatch } from '../admission/manager-watch.js';
 import { recordedState } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
@@ -11,6 +10,7 @@ import { auditGrant } from '../audit/grant-audits.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { turnIfDue } from '../base/steps.js';
 import { refreshSite } from '../machine/topology-refresh.js';
+import type { ManagerWatch } from './manager-watch.js';
 
 /** Audits grants of every process: see {@link ManagerView}. */
 export class Audits {

@@ -4,10 +4,10 @@ import type { ChildProcess } from 'node:child_process';
 import { cpusNow } from '../account/cpus-now.js';
 import { publishError } from '../admission/diagnostics.js';
 import { startShared } from '../admission/grants/shared-child.js';
-import type { SharedGroup } from '../admission/grants/shared-group.js';
 import {
   addSharedMember,
   removeSharedMember,
+  type SharedGroup,
   type SharedMemberTarget,
 } from '../admission/grants/shared-membership.js';
 import { recordedState } from '../admission/on-record.js';
@@ -30,7 +30,7 @@ import { type KubeletPodHoldings, parseHoldings } from '../kubelet/record/kubele
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/record-kubelet.js';
 import { configure } from '../opening/configure.js';
-import { leavePool } from '../opening/pool-membership.js';
+import { leavePool } from '../opening/prepare.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
 import type { ManagerEmitter } from './manager-events.js';
 import type { ManagerParts } from './manager-parts.js';

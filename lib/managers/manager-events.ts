@@ -1,9 +1,9 @@
 // The events of managers.
 import type { EventEmitter } from 'node:events';
-import type { StateChange, WatchListener } from '../admission/manager-watch.js';
 import { callListeners } from '../base/notices/listeners.js';
 import type { Drift, Hotplug } from '../enforcement/drift.js';
 import type { ViewParts } from './manager-parts.js';
+import type { StateChange, WatchListener } from './manager-watch.js';
 
 /**
  * The events of a {@link Manager}. A {@link ManagerView} has only `change` and `error`. What a

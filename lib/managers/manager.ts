@@ -2,8 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import type { SharedGroup } from '../admission/grants/shared-group.js';
-import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
+import type { SharedGroup, SharedMemberTarget } from '../admission/grants/shared-membership.js';
 import type { Site } from '../admission/site.js';
 import type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';

@@ -1,7 +1,6 @@
 // Planning: what a manager would decide, without a lock or a change.
-import { type PlanOnRecord, planFor } from '../admission/planning/plan.js';
-import { Planner, reasonsToShare, requestFor } from '../admission/planning/planner.js';
-import { PreparedPod } from '../admission/planning/prepared-pod.js';
+import { type PlanOnRecord, planFor } from '../admission/plan.js';
+import { Planner, PreparedPod, reasonsToShare, requestFor } from '../admission/planner.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';

@@ -1,5 +1,7 @@
 // Configure: changes the settings for all users of a machine.
+import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
+import { universe } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import {
@@ -11,7 +13,9 @@ import {
 } from '../decision/machine-settings.js';
 import type { Config } from '../input/config.js';
 import { type MachineOptions, parseMachineOptions } from '../input/machine-options.js';
-import { refuseBesideKubelet } from './beside-kubelet.js';
+import { checkBesideKubelet } from '../kubelet/kubelet-conflict.js';
+import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
+import { kubeletStatus } from '../kubelet/record/kubelet-status.js';
 
 /** @throws like {@link Manager.configure} */
 export async function configure(site: Site, config: Config, options: MachineOptions): Promise<void> {
@@ -30,4 +34,15 @@ export async function configure(site: Site, config: Config, options: MachineOpti
     if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.record(changes.cgroupRoot);
     site.enforcer.apply(next);
   });
+}
+
+export function refuseBesideKubelet(
+  { ledger, topology }: Site,
+  { besideKubelet }: Config,
+  { settings, kubelet }: Pick<Assignments, 'settings' | 'kubelet'>,
+): void {
+  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
+  const record = kubeletStatus(kubelet, (uuid) => ledger.owners.isProcessAlive(uuid));
+  const managed = universe(settings, { online: topology.cpus });
+  checkBesideKubelet(readKubeletFacts(), managed, topology.cpus, record);
 }

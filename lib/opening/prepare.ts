@@ -4,7 +4,7 @@ import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { withoutPods } from '../account/pod-changes.js';
 import type { Site } from '../admission/site.js';
-import { commitEnforced, withoutDead } from '../admission/transact.js';
+import { commitEnforced, transact, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
 import { checkRecorded, firstState } from '../decision/machine-settings.js';
@@ -14,8 +14,7 @@ import { allowing } from '../machine/topology-refresh.js';
 import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
-import { refuseBesideKubelet } from './beside-kubelet.js';
-import { joinPool } from './pool-membership.js';
+import { refuseBesideKubelet } from './configure.js';
 
 const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
@@ -69,4 +68,29 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
 function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
   if (settings.cgroupRoot !== undefined) return state;
   return { ...state, settings: { ...state.settings, cgroupRoot: defaultCgroupRoot(scope) } };
+}
+
+const joined = () => new Set<Site>();
+
+// Makes this process a member, and moves it off exclusive CPUs at once. This also repairs what a
+// crash has left behind.
+export function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
+  const { enforcer, ledger } = site;
+  const members = ledger.registry.of(joined);
+  const onReopen = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
+  if (sharedMember) {
+    enforcer.join(state, onReopen);
+    members.add(site);
+  }
+  try {
+    enforcer.apply(state);
+  } catch (error) {
+    if (members.delete(site)) enforcer.leave();
+    throw error;
+  }
+}
+
+/** The process stays a member while another of its managers uses the site. */
+export function leavePool(site: Site): void {
+  if (site.ledger.registry.of(joined).delete(site)) site.enforcer.leave();
 }

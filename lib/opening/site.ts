@@ -38,18 +38,12 @@ export function siteOf(
   const enforcer = topology.isSimulated
     ? NO_ENFORCER
     : enforcerOf(() => site.topology, ledger, config.settings.cgroupRoot);
-  const quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => site.topology);
-  const site: Site = {
-    managerId: newManagerId(),
-    topology,
+  const site: Site = Object.assign(readOnlySiteOf(topology, ledger, resources), {
     ledger,
     enforcer,
-    quieter,
     enforcement,
-    resources,
-    providers: new HintProviders(),
     lockTimeoutMs,
-  };
+  });
   return site;
 }
 
@@ -61,7 +55,11 @@ export function readOnlySiteOf(
 ): ReadOnlySite {
   const quieter: Quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => site.topology);
   const site: ReadOnlySite = {
-    ...{ managerId: newManagerId(), topology, ledger, resources, quieter },
+    managerId: newManagerId(),
+    topology,
+    ledger,
+    resources,
+    quieter,
     providers: new HintProviders(),
   };
   return site;

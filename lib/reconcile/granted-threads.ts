@@ -20,9 +20,10 @@ export function compareThreads(
   const { owners } = site.ledger;
   const isOurs = ({ owner, formerOwner }: PodAssignment) =>
     formerOwner === null && (owner.kind !== 'process' || owners.isOwn(owner));
-  const comparisons = state.pods
-    .filter(isOurs)
-    .flatMap((pod) => sharesNow(pod).map((share) => threadsOfShare(site, state, pod, share, isGivenUp)));
+  const comparisons = state.pods.filter(isOurs).flatMap((pod) => {
+    const groupOf = () => GrantGroup.of(site, state.settings, pod);
+    return sharesNow(pod).map((share) => threadsOfShare(pod, share, groupOf, isGivenUp));
+  });
   return together(comparisons);
 }
 
@@ -33,18 +34,17 @@ function sharesNow(pod: PodAssignment): readonly ThreadShare[] {
 }
 
 function threadsOfShare(
-  site: Site,
-  { settings }: Assignments,
   pod: PodAssignment,
   share: ThreadShare,
+  groupOf: () => GrantGroup | undefined,
   isGivenUp: (key: string) => boolean,
 ): Comparison {
   const { part, cpus } = share;
   const { uid } = pod;
   const tids = native.grantThreads(uid, part);
   if (tids.length === 0) return { checked: 0, found: [] };
+  const group = groupOf();
   const found: Found[] = [];
-  const group = GrantGroup.of(site, settings, pod);
   const missing = group?.wasEntered ? group.missing(tids) : [];
   const groupKey = `${grantKey(pod)} ${cpus} threads`;
   if (group && missing.length > 0) {

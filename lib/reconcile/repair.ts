@@ -117,8 +117,11 @@ function driftOf(
   remaining: ReadonlySet<string>,
 ): Drift {
   return Object.freeze({
-    ...{ kind, uid, what: error ? `${what}: ${error.message}` : what },
-    ...{ repaired: !remaining.has(key), contested: isLost },
+    kind,
+    uid,
+    what: error ? `${what}: ${error.message}` : what,
+    repaired: !remaining.has(key),
+    contested: isLost,
   });
 }
 

@@ -26,8 +26,8 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
   const { workqueues } = await module('quiet/parts/workqueues');
   const { idle } = await module('quiet/parts/idle');
   const { Manager } = await module('managers/manager');
-  const { ManagerWatch } = await module('admission/manager-watch');
-  const { Lifetime } = await module('managers/lifetime');
+  const { ManagerWatch } = await module('managers/manager-watch');
+  const { Lifetime } = await module('managers/manager-parts');
   const config = parseConfig(options);
   const topology = config.topology ?? (await discover());
   const resources = deviceResources(config, topology);

@@ -213,7 +213,12 @@ function allocationFor(
   const near = cpusOfNodes(topology, nodes, placement.alignBySocket);
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
   const first = firstDraft({
-    ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
+    topology,
+    present,
+    state,
+    placement,
+    resources,
+    pool: poolOf(pod),
     pod: guaranteedPod(pod, request),
     allowed: mustStay ? usable.intersection(near) : usable,
   });

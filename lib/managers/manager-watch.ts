@@ -2,6 +2,9 @@
 // of ended cgroups. The cost of a look depends only on what changed.
 import { cpusNow } from '../account/cpus-now.js';
 import { sharedPool } from '../account/pools.js';
+import { publishError } from '../admission/diagnostics.js';
+import { flagGroundNow, grantInfos, knownAssignments } from '../admission/on-record.js';
+import type { ReadOnlySite } from '../admission/site.js';
 import { type FlagGround, isSameGround } from '../decision/flags/flags.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
@@ -10,9 +13,6 @@ import { type Difference, difference } from '../state/difference.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import { CgroupWatch } from '../state/owners/cgroup-watch.js';
 import type { StateRecovered } from '../state/store.js';
-import { publishError } from './diagnostics.js';
-import { flagGroundNow, grantInfos, knownAssignments } from './on-record.js';
-import type { ReadOnlySite } from './site.js';
 
 /** What has changed between two looks at the state, perhaps in several steps. */
 export interface StateChange {

@@ -1,22 +1,84 @@
-// Plan: a decision that is not carried out.
-import type { Assignments } from '../../account/assignments.js';
-import type { PodAssignment } from '../../account/pod-assignment.js';
-import type { ErrorCode } from '../../base/errors.js';
-import type { AdmissionReason } from '../../base/refusal.js';
-import { searchMoves } from '../../decision/changes/repacking.js';
-import { type RepackingReport, reportOf, withReport } from '../../decision/changes/repacking-report.js';
-import { roomByShrinking } from '../../decision/changes/shrinks.js';
-import { decide } from '../../decision/decision.js';
-import type { Explanation } from '../../decision/explanation.js';
-import type { Offer } from '../../decision/progress.js';
-import { type Question, undo } from '../../decision/question.js';
-import type { AdmissionRequest } from '../../input/request.js';
-import { placedPod } from '../placed-pod.js';
-import { type PodContainer, podContainer } from '../pod-container.js';
-import type { ReadOnlySite } from '../site.js';
-import { moveTime } from '../transact.js';
-import { type Warning, warningsOf } from '../warnings.js';
-import { type PlanningGround, planningGround, planningQuestion } from './planning-ground.js';
+// Plan: a decision that is not carried out, and the state that it is made on.
+import { randomUUID } from 'node:crypto';
+import type { Assignments } from '../account/assignments.js';
+import { cpusNow } from '../account/cpus-now.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { removePods } from '../account/pod-changes.js';
+import type { CpuSnapshot } from '../account/pools.js';
+import type { ErrorCode } from '../base/errors.js';
+import type { AdmissionReason } from '../base/refusal.js';
+import { searchMoves } from '../decision/changes/repacking.js';
+import { type RepackingReport, reportOf, withReport } from '../decision/changes/repacking-report.js';
+import { roomByShrinking } from '../decision/changes/shrinks.js';
+import { decide } from '../decision/decision.js';
+import type { Explanation } from '../decision/explanation.js';
+import type { Offer } from '../decision/progress.js';
+import { NEVER, type Question, undo } from '../decision/question.js';
+import type { AdmissionRequest } from '../input/request.js';
+import { freeForStrict } from './free-hugepages.js';
+import { knownCheckpoint } from './on-record.js';
+import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
+import { type PodContainer, podContainer } from './pod-container.js';
+import type { ReadOnlySite } from './site.js';
+import { moveTime } from './transact.js';
+import { type Warning, warningsOf } from './warnings.js';
+
+/** What pods are planned on: the state on record, without the grants of dead owners. */
+export interface PlanningState {
+  readonly generation: number;
+  readonly state: Assignments;
+  readonly present: CpuSnapshot;
+}
+
+/** @throws ERR_STATE_CORRUPT if a living owner may hold more than is known */
+export function planningState(site: ReadOnlySite): PlanningState {
+  const { generation, assignments } = knownCheckpoint(site);
+  const dead = site.ledger.owners.deadPods(assignments.pods);
+  const state = dead.length === 0 ? assignments : withoutDead(assignments, dead);
+  return { generation, state, present: cpusNow(site.topology, assignments.pods) };
+}
+
+interface Remainder {
+  readonly dead: readonly PodAssignment[];
+  readonly state: Assignments;
+}
+
+const remainders = new WeakMap<Assignments, Remainder>();
+
+// Returns the same object while the same owners are dead, so that derived values stay cached.
+function withoutDead(assignments: Assignments, dead: readonly PodAssignment[]): Assignments {
+  const last = remainders.get(assignments);
+  if (last?.dead.length === dead.length && dead.every((pod, i) => pod === last.dead[i])) return last.state;
+  const state = removePods(assignments, new Set(dead.map(({ uid }) => uid)));
+  remainders.set(assignments, { dead, state });
+  return state;
+}
+
+/** `uid` identifies the planned pod; custom providers get a random one instead. */
+export function planningQuestion(
+  { topology, resources, providers }: ReadOnlySite,
+  { state, present }: PlanningState,
+  request: AdmissionRequest,
+  uid: string,
+): Question {
+  // Providers may hold something for a pod of this uid that is just being admitted: that must stay.
+  const planUid = providers.isEmpty ? uid : randomUUID();
+  // Lists the members: a spread object with some more takes many times as long.
+  return {
+    topology,
+    present,
+    state,
+    request,
+    resources,
+    providers: providers.list,
+    owner: PERSISTENT_OWNER,
+    uid: planUid,
+    trialUid: planUid,
+    now: NEVER,
+    dryRun: true,
+    hugepages: freeForStrict(request, topology),
+  };
+}
 
 /** The answer of a plan. */
 export interface Plan {
@@ -121,14 +183,14 @@ function repackingFor(question: Question): RepackingReport | null {
  * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*
  */
 export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
-  const ground = planningGround(site);
-  return onRecord(planOn(site, ground, request), ground.generation);
+  const current = planningState(site);
+  return onRecord(planOn(site, current, request), current.generation);
 }
 
 /** @throws as {@link planFor} */
-export function planOn(site: ReadOnlySite, ground: PlanningGround, request: AdmissionRequest): Plan {
-  const placed = placedPod(ground.state, request.pod);
-  return placed ? planOfPlaced(placed) : plan(planningQuestion(site, ground, request, '')).plan;
+export function planOn(site: ReadOnlySite, current: PlanningState, request: AdmissionRequest): Plan {
+  const placed = placedPod(current.state, request.pod);
+  return placed ? planOfPlaced(placed) : plan(planningQuestion(site, current, request, '')).plan;
 }
 
 /**
