@@ -15,6 +15,7 @@ import { isIsolated, mixedCpus } from '../decision/grant-info.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
+import { FACTS, factsOf } from './facts.js';
 
 /** What {@link Grant} is on record. */
 export class GrantView {
@@ -192,13 +193,7 @@ export class GrantView {
 
   /** All facts as a plain object. */
   toJSON() {
-    const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { elastic, movable, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
-    return {
-      ...{ uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes },
-      ...{ devices, movable, isIsolated, enforcement, memoryEnforcement, quiet },
-      ...{ flags: this.flags(), warnings },
-    };
+    return { ...factsOf(this as GrantView, FACTS), flags: this.flags(), warnings: this.warnings };
   }
 
   /** What console.log shows. */

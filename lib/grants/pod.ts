@@ -16,7 +16,20 @@ import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import { type LastingOwner, parseLastingOwner } from '../input/owner.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
+import { factsOf } from './facts.js';
 import { release } from './release.js';
+
+const FACTS = [
+  'uid',
+  'name',
+  'policy',
+  'scope',
+  'alreadyAdmitted',
+  'containers',
+  'booking',
+  'memoryEnforcement',
+  'quiet',
+] as const;
 
 /**
  * An admitted pod; {@link Manager.admit} and {@link Manager.pod} make it. `await using` releases
@@ -150,11 +163,7 @@ export class Pod {
 
   /** All facts as a plain object. */
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, booking, quiet } = this;
-    return {
-      ...{ uid, name, policy, scope, alreadyAdmitted, containers, booking },
-      ...{ memoryEnforcement: this.memoryEnforcement, quiet, flags: this.flags(), warnings: this.warnings },
-    };
+    return { ...factsOf(this as Pod, FACTS), flags: this.flags(), warnings: this.warnings };
   }
 
   /** What console.log shows. */
