@@ -78,29 +78,21 @@ export function parseDefragment(options: DefragmentOptions): Defragmenting {
 const MOST_ROUNDS = 32;
 
 /** Has the moves made, or only notes them. */
-interface MoveMaker extends Pick<Defragmentation, 'dryRun' | 'unmoved'> {
-  isCandidate(pod: PodAssignment): boolean;
+interface MoveMaker {
+  readonly unmoved: readonly UnmovedGrant[];
+  mayMove(pod: PodAssignment): boolean;
   /** The moves that were made, and the state after them. */
-  make(repacking: Repacking): Promise<{
-    readonly moves: readonly ProposedMove[];
-    readonly state: Assignments;
-  }>;
+  make(repacking: Repacking): Promise<readonly [moves: readonly ProposedMove[], state: Assignments]>;
 }
 
-/** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
-export async function defragment(
-  site: Site,
-  placement: Placement,
-  signal: AbortSignal | undefined,
-): Promise<Defragmentation> {
+function movesReally(site: Site, signal: AbortSignal | undefined): MoveMaker {
   const asked = new AskedGrants();
   const request = `defragment/${randomUUID()}`;
-  const maker: MoveMaker = {
-    dryRun: false,
+  return {
     get unmoved() {
       return asked.unmoved;
     },
-    isCandidate: (pod) => asked.mayAsk(pod),
+    mayMove: (pod) => asked.mayAsk(pod),
     make: async (repacking) => {
       const moves: ProposedMove[] = [];
       try {
@@ -111,38 +103,35 @@ export async function defragment(
       } finally {
         await giveBackRoom(site, request);
       }
-      return { moves, state: planningState(site).state };
+      return [moves, planningState(site).state];
     },
   };
-  return inRounds(site, placement, signal, maker);
 }
 
-/** What {@link defragment} would do. It only reads. @throws ERR_STATE_*; the signal's reason */
-export async function planDefragmentation(
-  site: ReadOnlySite,
-  placement: Placement,
-  signal: AbortSignal | undefined,
-): Promise<Defragmentation> {
+function onlyNotes({ topology }: ReadOnlySite): MoveMaker {
   const moved = new Set<string>();
-  const maker: MoveMaker = {
-    dryRun: true,
+  return {
     unmoved: [],
-    isCandidate: ({ uid }) => !moved.has(uid),
+    mayMove: ({ uid }) => !moved.has(uid),
     make: async (repacking) => {
       for (const { uid } of repacking.moves) moved.add(uid);
-      return {
-        moves: repacking.moves.map((move) => proposedMove(site.topology, move)),
-        state: afterMoves(repacking),
-      };
+      return [repacking.moves.map((move) => proposedMove(topology, move)), afterMoves(repacking)];
     },
   };
-  return inRounds(site, placement, signal, maker);
 }
+
+/** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
+export const defragment = (site: Site, placement: Placement, signal?: AbortSignal) =>
+  inRounds(site, placement, { dryRun: false, signal }, movesReally(site, signal));
+
+/** What {@link defragment} would do. It only reads. @throws ERR_STATE_*; the signal's reason */
+export const planDefragmentation = (site: ReadOnlySite, placement: Placement, signal?: AbortSignal) =>
+  inRounds(site, placement, { dryRun: true, signal }, onlyNotes(site));
 
 async function inRounds(
   site: ReadOnlySite,
   placement: Placement,
-  signal: AbortSignal | undefined,
+  { dryRun, signal }: Defragmenting,
   maker: MoveMaker,
 ): Promise<Defragmentation> {
   const moves: ProposedMove[] = [];
@@ -154,19 +143,19 @@ async function inRounds(
     const askFor = askerIn(site, placement, state);
     const largest = Math.max(0, ...(await inSlices(largestByNode(askFor))).values());
     const search = largerBy(askFor, largest, (question) => {
-      const answer = searchMoves(question, moveTime(), (pod) => maker.isCandidate(pod));
+      const answer = searchMoves(question, moveTime(), (pod) => maker.mayMove(pod));
       isBounded ||= answer.isBounded;
       return answer.isFound ? answer : undefined;
     });
     const better = await inSlices(search);
     if (!better) break;
-    const made = await maker.make(better);
-    moves.push(...made.moves);
-    state = made.state;
+    const [made, after] = await maker.make(better);
+    moves.push(...made);
+    state = after;
   }
   const after = await inSlices(largestByNode(askerIn(site, placement, state)));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
-  return { dryRun: maker.dryRun, nodes, moves, unmoved: maker.unmoved, isBounded };
+  return { dryRun, nodes, moves, unmoved: maker.unmoved, isBounded };
 }
 
 function askerIn(

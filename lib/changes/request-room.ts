@@ -1,10 +1,10 @@
 // RequestRoom: all ways to make room for one request, the cheapest first.
 import { randomUUID } from 'node:crypto';
-import type { Room, RoomSource } from '../admission/room.js';
+import type { MakeRoom, Room } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { giveBackRoom } from './move-grant.js';
-import { MovedRoom } from './moved-room.js';
-import { ShrunkRoom } from './shrink-grants.js';
+import { roomByMovedGrants } from './moved-room.js';
+import { roomByShrunkGrants } from './shrink-grants.js';
 
 // How long answers count. A waiting request asks again afterwards: a stopped process may continue.
 const MEMORY_MS = 60_000;
@@ -20,20 +20,21 @@ export interface RoomOptions {
 
 /** Elastic grants come first, because shrinking moves no memory. */
 export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
-  let sources: readonly RoomSource[] = [];
+  let ways: readonly MakeRoom[] = [];
   let end = 0;
   return {
     uid,
     async make(shortage, rejection) {
       const now = performance.now();
       if (now >= end) {
-        const shrunk = new ShrunkRoom(site, uid, signal());
-        sources = isDynamic ? [shrunk, new MovedRoom(site, uid, signal())] : [shrunk];
+        const request = { for: uid, signal: signal() };
+        const shrunk = roomByShrunkGrants(site, request);
+        ways = isDynamic ? [shrunk, roomByMovedGrants(site, request)] : [shrunk];
         end = now + MEMORY_MS;
       }
       let last = rejection;
-      for (const source of sources) {
-        const answer = await source.make(shortage, last);
+      for (const make of ways) {
+        const answer = await make(shortage, last);
         if (!answer) return undefined;
         last = answer;
       }

@@ -5,13 +5,11 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, runningCpus } from '../account/pod-holdings.js';
 import { livingState } from '../admission/on-record.js';
-import type { RoomSource } from '../admission/room.js';
+import type { MakeRoom } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { type ElasticPod, elasticGrant, elasticPods } from '../decision/changes/elastic-grants.js';
 import { roomByShrinking } from '../decision/changes/shrinks.js';
-import type { Question } from '../decision/question.js';
-import type { Rejection } from '../decision/rejection.js';
 import type { ResizeInput } from '../decision/resized-pod.js';
 import { until } from '../state/until.js';
 import { noticeMsOf } from './answer.js';
@@ -80,27 +78,17 @@ export async function settledGrants(
   }
 }
 
-export class ShrunkRoom implements RoomSource {
-  readonly #uid: string;
-  readonly #site: Site;
-  readonly #signal: AbortSignal | undefined;
+/** Makes room for a rejected request by shrinking elastic grants. */
+export function roomByShrunkGrants(site: Site, request: MoveRequest): MakeRoom {
   // Grants whose owners have refused, or have not answered.
-  readonly #refusals = new Set<string>();
-
-  constructor(site: Site, uid: string, signal: AbortSignal | undefined) {
-    this.#site = site;
-    this.#uid = uid;
-    this.#signal = signal;
-  }
-
-  async make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined> {
-    if (elasticPods(shortage.state).length === 0) return rejection;
-    const shrinks = roomByShrinking(shortage, ({ uid }) => !this.#refusals.has(uid));
-    if (!shrinks)
-      return (await settledGrants(this.#site, shortage.state, this.#signal)) ? undefined : rejection;
+  const refusals = new Set<string>();
+  return async (shortage, rejection) => {
+    const { state } = shortage;
+    if (elasticPods(state).length === 0) return rejection;
+    const shrinks = roomByShrinking(shortage, ({ uid }) => !refusals.has(uid));
+    if (!shrinks) return (await settledGrants(site, state, request.signal)) ? undefined : rejection;
     const pods = shrinks.map(({ after }) => after);
-    const request = { for: this.#uid, signal: this.#signal };
-    for (const uid of await shrinkGrants(this.#site, pods, request)) this.#refusals.add(uid);
+    for (const uid of await shrinkGrants(site, pods, request)) refusals.add(uid);
     return undefined;
-  }
+  };
 }
