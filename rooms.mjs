@@ -77,7 +77,7 @@ export const HOUSES = {
     room('reconcile', 630, 'finds and repairs drift', on('newer-kernel', 'quiet')),
     room('status', 380, 'the state as others see it'),
     room('opening', 210, 'a manager opens'),
-    room('grants', 1110, 'the parts of a Grant'),
+    room('grants', 1140, 'the parts of a Grant'),
     room('managers', 1220, 'the parts of a Manager', { because: 'the watch of the state is in this room' }),
     room('.', 170, 'the entry numalign'),
     room('cluster', 650, 'workers of a cluster, each on its CPUs'),

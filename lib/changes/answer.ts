@@ -9,6 +9,12 @@ import type { GrantEmitter, MoveEvent } from './move-event.js';
 /** The time that the owner of a grant has to answer, in milliseconds. */
 export const noticeMsOf = ({ movable = MOVABLE }: Pick<PodAssignment, 'movable'>): number => movable.noticeMs;
 
+// Another request was faster, or the grant has ended.
+const PASSING = ['no-room', 'called-off', 'ended'];
+
+/** True if an ERR_NOT_MOVED says nothing about the grant's consent: it may be asked again. */
+export const isPassing = ({ details }: NumalignError): boolean => PASSING.includes(String(details.reason));
+
 /** ERR_NOT_MOVED: why a grant stays where it is. */
 export function notMoved(uid: string, reason: string, why: string, cause?: unknown): NumalignError {
   return new NumalignError('ERR_NOT_MOVED', `grant ${uid} has not moved: ${why}`, {

@@ -5,11 +5,10 @@ import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import type { Move } from '../decision/changes/move.js';
 import type { UnmovedGrant } from '../decision/changes/repacking-report.js';
+import { isPassing } from './answer.js';
 import { type MoveRequest, moveGrant } from './move-grant.js';
 
-// Reasons that do not concern the grant's consent: another request was faster. The grant may be
-// asked again.
-const PASSING = ['no-room', 'called-off', 'ended'];
+// How often a grant is asked whose move fails for a reason that may pass.
 const MOST_PASSING = 3;
 // Each of them may take its whole notice to answer.
 const MOST_UNMOVED = 8;
@@ -45,11 +44,10 @@ export class AskedGrants {
       return true;
     } catch (error) {
       request.signal?.throwIfAborted();
-      const answer = answerOf(error);
-      if (!answer) throw error;
-      const { code, reason } = answer;
-      if (code === 'ERR_NOT_MOVED' && !PASSING.includes(reason!))
-        this.#unmoved.set(uid, { uid, name: before.name, code, reason });
+      if (!(error instanceof NumalignError) || !ANSWERS.includes(error.code)) throw error;
+      const { code, details } = error;
+      if (code === 'ERR_NOT_MOVED' && !isPassing(error))
+        this.#unmoved.set(uid, { uid, name: before.name, code, reason: String(details.reason) });
       else this.#passing.set(uid, (this.#passing.get(uid) ?? 0) + 1);
       return false;
     }
@@ -63,9 +61,3 @@ const ANSWERS = [
   'ERR_UNKNOWN_GRANT',
   'ERR_INVALID_ARGUMENT',
 ];
-
-function answerOf(error: unknown): Pick<UnmovedGrant, 'code' | 'reason'> | undefined {
-  if (!(error instanceof NumalignError) || !ANSWERS.includes(error.code)) return undefined;
-  const { code, details } = error;
-  return { code, reason: typeof details.reason === 'string' ? details.reason : null };
-}

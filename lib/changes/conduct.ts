@@ -1,7 +1,7 @@
 // Conduct: a process asks the listeners of a grant, moves the grant, and emits the outcome. If the
 // grant does not move, it records why.
 import { type Assignments, findPod } from '../account/assignments.js';
-import { isMoving, type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
+import { type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { recordedState } from '../admission/on-record.js';
@@ -71,12 +71,7 @@ async function refuse(site: Site, pod: MovingPod, error: Error): Promise<void> {
 // A commit that failed may be on record nevertheless.
 function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): boolean {
   const pod = findPod(state, uid);
-  return (
-    pod !== undefined &&
-    isMoving(pod) &&
-    pod.former !== undefined &&
-    ledger.owners.isOwnProcess(pod.upcoming.by)
-  );
+  return pod?.former !== undefined && ledger.owners.isOwnProcess(pod.upcoming!.by);
 }
 
 function tell(

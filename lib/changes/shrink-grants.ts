@@ -12,7 +12,7 @@ import { type ElasticPod, elasticGrant, elasticPods } from '../decision/changes/
 import { roomByShrinking } from '../decision/changes/shrinks.js';
 import type { ResizeInput } from '../decision/resized-pod.js';
 import { until } from '../state/until.js';
-import { noticeMsOf } from './answer.js';
+import { isPassing, noticeMsOf } from './answer.js';
 import { type MoveRequest, moveGrant } from './move-grant.js';
 
 /** What a decision about an elastic grant is made on. */
@@ -24,10 +24,8 @@ export const resizeInput = ({ topology, resources }: Site, state: Assignments): 
 });
 
 const LATER = ['ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT'];
-const LATER_REASONS = ['no-room', 'ended', 'called-off'];
 
-const isLater = ({ code, details }: NumalignError) =>
-  LATER.includes(code) || LATER_REASONS.includes(String(details.reason));
+const isLater = (error: NumalignError) => LATER.includes(error.code) || isPassing(error);
 
 /**
  * Resolves once each grant has shrunk, or has failed to. Returns the uids of the grants whose
