@@ -102,11 +102,11 @@ export interface UpcomingCpus extends PlaceCpus {
   /** The uuid of the process that makes the change. If it dies, the change is off. */
   readonly by: string;
   /** Set if the grant moves, grows or shrinks; undefined if its owner resizes it. */
-  readonly move?: Move | undefined;
+  readonly move?: RecordedMove | undefined;
 }
 
 /** The change of a grant that makes room for another, or grows and shrinks by itself. */
-export interface Move {
+export interface RecordedMove {
   /** The uid of the request that needs the room. What the grant leaves is kept for that request. */
   readonly for: string;
   /** Wall-clock time in ISO 8601: without the owner's answer by then, the grant does not move. */

@@ -2,7 +2,13 @@
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { MemoryBlock } from './booked-memory.js';
-import type { DeviceAssignment, Move, PlaceCpus, PodAssignment, UpcomingCpus } from './pod-assignment.js';
+import type {
+  DeviceAssignment,
+  PlaceCpus,
+  PodAssignment,
+  RecordedMove,
+  UpcomingCpus,
+} from './pod-assignment.js';
 
 /** What is kept from others for one pod. */
 export interface Holding {
@@ -57,7 +63,7 @@ export function presentCpus({ booking, containers }: Booked): CpuSet {
 }
 
 /** A pod whose move is announced, or has begun. Until it is done, the pod holds two places. */
-export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: Move } };
+export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: RecordedMove } };
 
 export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
 

@@ -41,7 +41,7 @@ interface Attempt {
 }
 
 /** A step on the state, see {@link transact}. */
-interface Step {
+interface Transaction {
   readonly latest: Assignments;
   readonly commit: EnforcedCommit;
   readonly recorded: Assignments;
@@ -97,7 +97,7 @@ function admitInTurn(
   });
 }
 
-async function tryAdmit(site: Site, attempt: Attempt, step: Step): Promise<Admission | Rejected> {
+async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promise<Admission | Rejected> {
   const { request, room } = attempt;
   const { latest, commit, recorded } = step;
   const { ledger, providers } = site;

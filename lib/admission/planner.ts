@@ -12,7 +12,7 @@ import { type DeviceEntry, deviceTable } from '../decision/devices/device-tables
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
-import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS, parseAdmit } from '../input/request.js';
+import { type AdmissionRequest, type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import { option } from '../input/values/option-values.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -30,7 +30,7 @@ import {
   planOfPlaced,
   planOn,
 } from './plan.js';
-import { checkRequest } from './request-check.js';
+import { requestFor } from './request-check.js';
 import type { ReadOnlySite } from './site.js';
 
 const NOTHING: Holding = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
@@ -147,18 +147,6 @@ function without(current: PlanningState, pod: PodAssignment | undefined): Planni
   return pod ? { ...current, state: removePods(current.state, new Set([pod.uid])) } : current;
 }
 
-/** The checked request for a pod. @throws as {@link Manager.plan} */
-export function requestFor(
-  site: ReadOnlySite,
-  placement: Placement,
-  pod: PodSpec,
-  options: AdmitOptions,
-): AdmissionRequest {
-  const request = parseAdmit(pod, options, placement);
-  checkRequest(site, request);
-  return request;
-}
-
 /** Why containers get no exclusive CPUs, whatever is free; null for one that gets some. */
 export function reasonsToShare(site: ReadOnlySite, request: AdmissionRequest): (string | null)[] {
   const pod = managedPod(site, request.pod);
@@ -166,7 +154,7 @@ export function reasonsToShare(site: ReadOnlySite, request: AdmissionRequest): (
 }
 
 /** A plan, and everything besides the request that it follows from. */
-interface Answer {
+interface LastPlan {
   readonly plan: Plan;
   readonly topology: Topology;
   readonly current: PlanningState;
@@ -185,7 +173,7 @@ export class PreparedPod {
   readonly #site: () => ReadOnlySite;
   readonly #request: AdmissionRequest;
   readonly #names: readonly string[];
-  #last: Answer | undefined;
+  #last: LastPlan | undefined;
 
   /** Use {@link Manager.prepare}. `site` throws if the manager is closed. */
   constructor(site: () => ReadOnlySite, request: AdmissionRequest) {
@@ -215,7 +203,7 @@ export class PreparedPod {
     return onRecord(plan, current.generation);
   }
 
-  #holds({ topology, current, resources }: Answer, site: ReadOnlySite, now: PlanningState): boolean {
+  #holds({ topology, current, resources }: LastPlan, site: ReadOnlySite, now: PlanningState): boolean {
     if (topology !== site.topology || current.state !== now.state || current.present !== now.present)
       return false;
     if (!site.providers.isEmpty) return false;
@@ -229,7 +217,7 @@ export class PreparedPod {
   // that moved within the hour may move again later.
   #followsFrom(
     { topology, providers }: ReadOnlySite,
-    resources: Answer['resources'],
+    resources: LastPlan['resources'],
     { repacking }: Plan,
   ): boolean {
     if (repacking) return false;

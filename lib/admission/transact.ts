@@ -116,7 +116,7 @@ async function reopen(site: Site): Promise<void> {
 }
 
 /** What changes, and what writes it. */
-export interface Change {
+export interface WantedChange {
   readonly before: Assignments;
   readonly wanted: Assignments;
   readonly commit: Commit;
@@ -134,7 +134,7 @@ interface FinalCommit {
  */
 export async function commitEnforced(
   site: Site,
-  change: Change,
+  change: WantedChange,
   options: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
   const { before, wanted, commit } = change;
@@ -145,7 +145,7 @@ export async function commitEnforced(
 // Holds the lock until the kernel has what is on record, and the record what the kernel refused.
 async function commitQuiet(
   site: Site,
-  change: Change,
+  change: WantedChange,
   { next, foreign, write, undo }: QuietStep,
   options: CommitOptions,
 ): Promise<Enforced> {
@@ -172,7 +172,7 @@ async function commitQuiet(
 
 async function commitCleared(
   site: Site,
-  { before, wanted, commit }: Change,
+  { before, wanted, commit }: WantedChange,
   {
     isLast = false,
     reopenLater,

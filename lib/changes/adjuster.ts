@@ -33,7 +33,7 @@ const LONGEST_PAUSE_MS = 60_000;
 const LATER = ['ERR_GRANT_BUSY', 'ERR_UNKNOWN_GRANT', 'ERR_NOT_MOVED', 'ERR_INVALID_ARGUMENT'];
 
 /** The outcome of an attempt; undefined: there was nothing to take. */
-type Attempt = 'grown' | 'failed' | undefined;
+type Outcome = 'grown' | 'failed' | undefined;
 
 class Adjuster {
   readonly #store: Store;
@@ -127,7 +127,7 @@ class Adjuster {
     this.#waits.beginRound();
     this.#isAtWork = true;
     const end = this.#store.use();
-    const attempts: Attempt[] = [];
+    const attempts: Outcome[] = [];
     for (const { uid } of this.#ownGrants() ?? []) attempts.push(await this.#attempt(uid));
     this.#isAtWork = false;
     end();
@@ -141,7 +141,7 @@ class Adjuster {
   }
 
   // An error of one grant must not keep the others from growing.
-  async #attempt(uid: string): Promise<Attempt> {
+  async #attempt(uid: string): Promise<Outcome> {
     try {
       return await this.#grow(uid);
     } catch (error) {
@@ -150,7 +150,7 @@ class Adjuster {
     }
   }
 
-  async #grow(uid: string): Promise<Attempt> {
+  async #grow(uid: string): Promise<Outcome> {
     const site = this.#site!;
     const find = (state: ReturnType<typeof livingState>) =>
       elasticPods(state).find((each) => each.uid === uid);
@@ -175,7 +175,7 @@ class Adjuster {
     }
   }
 
-  async #resize(grown: PodAssignment, uid: string, room?: string): Promise<Attempt> {
+  async #resize(grown: PodAssignment, uid: string, room?: string): Promise<Outcome> {
     try {
       await moveGrant(this.#site!, uid, grown, { for: uid, room });
       return 'grown';

@@ -9,7 +9,7 @@ const SLOW_GRANT_MS = 5_000;
  * Grants whose owners refused to give up CPUs, or did not answer. They are not asked again for a
  * while, but not forever: a stopped process may continue.
  */
-export class Refusals {
+export class RefusingGrants {
   // The end of each refusal by the grant's uid, the earliest first.
   readonly #ends = new Map<string, number>();
 
@@ -76,7 +76,7 @@ export class SlowGrants {
  * counts as one that is still to end.
  */
 export class GrowthWaits {
-  readonly #refusals = new Refusals();
+  readonly #refusingGrants = new RefusingGrants();
   readonly #slowGrants = new SlowGrants();
   // When the round began.
   #now = 0;
@@ -87,7 +87,7 @@ export class GrowthWaits {
 
   /** Whether the grant may be asked for CPUs. */
   mayAsk({ uid }: ElasticPod): boolean {
-    return !this.#refusals.has(uid, this.#now);
+    return !this.#refusingGrants.has(uid, this.#now);
   }
 
   /** Whether free CPUs are left to the grant. */
@@ -97,12 +97,12 @@ export class GrowthWaits {
 
   /** These grants have been asked in vain. */
   addRefusals(uids: readonly string[]): void {
-    this.#refusals.add(uids, performance.now());
+    this.#refusingGrants.add(uids, performance.now());
   }
 
   /** Returns when the next wait ends that was seen in the round; undefined: there is none. */
   endRound(): number | undefined {
-    const waits = [this.#refusals.next(this.#now), this.#slowGrants.next(this.#now)];
+    const waits = [this.#refusingGrants.next(this.#now), this.#slowGrants.next(this.#now)];
     const ends = waits.filter((end) => end !== undefined);
     return ends.length > 0 ? Math.min(...ends) : undefined;
   }

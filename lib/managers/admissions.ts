@@ -6,7 +6,7 @@ import { findGrant } from '../admission/grants/held-grant.js';
 import { tracedAdmission } from '../admission/grants/traced.js';
 import { takeOver } from '../admission/grants/transfer.js';
 import { recordedState } from '../admission/on-record.js';
-import { checkRequest } from '../admission/request-check.js';
+import { checkRequest, requestFor } from '../admission/request-check.js';
 import type { Room } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { adopt } from '../adoption/adopt.js';
@@ -24,7 +24,6 @@ import {
   checkAcquirable,
   checkParts,
   parseAcquire,
-  parseAdmit,
 } from '../input/request.js';
 import type { ManagerParts } from './manager-parts.js';
 
@@ -59,10 +58,7 @@ export class Admissions {
 
   /** @throws as {@link Manager.admit} */
   async admit(pod: PodSpec, options: AdmitOptions): Promise<Admission> {
-    const site = this.#site;
-    const request = parseAdmit(pod, options, this.#placement);
-    checkRequest(site, request);
-    return this.#admit(request, options.signal);
+    return this.#admit(requestFor(this.#site, this.#placement, pod, options), options.signal);
   }
 
   #admit(request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {

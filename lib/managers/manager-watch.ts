@@ -63,7 +63,7 @@ interface Judgement {
 }
 
 /** From one look to the next. */
-interface Step {
+interface Look {
   readonly before: Checkpoint;
   readonly now: Checkpoint;
   readonly changes: Difference;
@@ -174,7 +174,7 @@ export class ManagerWatch {
 
   // `infos` has at least the added and the changed grants.
   #change(
-    { before, now, changes }: Step,
+    { before, now, changes }: Look,
     infos: readonly GrantInfo[],
     flagged: readonly GrantInfo[],
   ): StateChange {

@@ -1,6 +1,7 @@
 // Planning: what a manager would decide, without a lock or a change.
 import { type PlanOnRecord, planFor } from '../admission/plan.js';
-import { Planner, PreparedPod, reasonsToShare, requestFor } from '../admission/planner.js';
+import { Planner, PreparedPod, reasonsToShare } from '../admission/planner.js';
+import { requestFor } from '../admission/request-check.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';

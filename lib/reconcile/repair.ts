@@ -33,7 +33,7 @@ export interface Repair {
   readonly isPostponed?: boolean;
 }
 
-interface Attempt {
+interface RepairAttempt {
   readonly found: Found;
   readonly error: NumalignError | undefined;
   readonly isLost: boolean;
@@ -77,7 +77,7 @@ export function repair(
 async function repairQuiet(
   state: Assignments,
   fights: Fights,
-  attempts: readonly Attempt[],
+  attempts: readonly RepairAttempt[],
   commit: EnforcedCommit,
 ): Promise<Assignments> {
   if (!attempts.some(({ found, isLost }) => found.kind === 'quiet' && !isLost)) return state;
@@ -88,7 +88,7 @@ async function repairQuiet(
 
 // Attempts each repair once. `masks`: the number of thread masks that were changed.
 async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>) {
-  const attempts = new Map<string, Attempt>();
+  const attempts = new Map<string, RepairAttempt>();
   let masks = 0;
   let different: readonly Found[] = [];
   for (let pass = 0; pass <= PASSES; pass++) {
@@ -113,7 +113,7 @@ async function attemptAll(fights: Fights, find: () => Promise<readonly Found[]>)
 }
 
 function driftOf(
-  { found: { key, kind, uid, what }, error, isLost }: Attempt,
+  { found: { key, kind, uid, what }, error, isLost }: RepairAttempt,
   remaining: ReadonlySet<string>,
 ): Drift {
   return Object.freeze({
@@ -128,7 +128,7 @@ function driftOf(
 // Records why the kernel refuses memory nodes, if the record does not say it yet.
 async function recordRefusals(
   state: Assignments,
-  attempts: readonly Attempt[],
+  attempts: readonly RepairAttempt[],
   remaining: ReadonlySet<string>,
   commit: EnforcedCommit,
 ): Promise<Assignments> {

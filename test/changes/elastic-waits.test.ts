@@ -3,7 +3,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { runningCpus } from '../../lib/account/pod-holdings.js';
 import { livingState } from '../../lib/admission/on-record.js';
-import { Refusals, SlowGrants } from '../../lib/changes/growth-waits.js';
+import { RefusingGrants, SlowGrants } from '../../lib/changes/growth-waits.js';
 import { resizeInput } from '../../lib/changes/shrink-grants.js';
 import { elasticPods } from '../../lib/decision/changes/elastic-grants.js';
 import { growthOf } from '../../lib/decision/changes/growth.js';
@@ -16,7 +16,7 @@ const MINUTE = 60_000;
 
 describe('a refusal', () => {
   it('holds for a minute', () => {
-    const refusals = new Refusals();
+    const refusals = new RefusingGrants();
     refusals.add(['a'], 0);
     expect([refusals.has('a', MINUTE - 1), refusals.has('a', MINUTE), refusals.has('b', 0)]).toEqual([
       true,
@@ -26,7 +26,7 @@ describe('a refusal', () => {
   });
 
   it('begins again with each', () => {
-    const refusals = new Refusals();
+    const refusals = new RefusingGrants();
     refusals.add(['a', 'b'], 0);
     refusals.add(['a'], 1000);
     expect(refusals.has('a', MINUTE)).toBe(true);

@@ -80,7 +80,7 @@ function about<T>(index: number, action: () => T): T {
 }
 
 /** The decision for one pod. */
-interface Step {
+interface PodDecision {
   /** The state with the pod. */
   readonly next: Assignments;
   /** The pod, if it is on record already. */
@@ -140,7 +140,7 @@ function tryAdmitAll(
   });
 }
 
-interface Ground {
+interface BatchContext {
   readonly site: Site;
   readonly batch: Batch;
   readonly commit: EnforcedCommit;
@@ -148,11 +148,11 @@ interface Ground {
   readonly base: ReturnType<typeof questionOf>;
 }
 
-function decideAll(ground: Ground, state: Assignments): Step[] | Rejected {
-  const steps: Step[] = [];
+function decideAll(context: BatchContext, state: Assignments): PodDecision[] | Rejected {
+  const steps: PodDecision[] = [];
   try {
-    for (const [index, request] of ground.batch.requests.entries()) {
-      const step = about(index, () => decideNext(ground, request, steps.at(-1)?.next ?? state));
+    for (const [index, request] of context.batch.requests.entries()) {
+      const step = about(index, () => decideNext(context, request, steps.at(-1)?.next ?? state));
       if (isRejected(step)) return rejectedAt(index, step, steps);
       steps.push(step);
     }
@@ -165,7 +165,11 @@ function decideAll(ground: Ground, state: Assignments): Step[] | Rejected {
   }
 }
 
-function rejectedAt(index: number, { rejection, shortage }: Rejected, before: readonly Step[]): Rejected {
+function rejectedAt(
+  index: number,
+  { rejection, shortage }: Rejected,
+  before: readonly PodDecision[],
+): Rejected {
   const failure = undoAll(before.flatMap(({ question }) => question ?? []));
   const rejected = { ...rejection, facts: { ...rejection.facts, index } };
   if (failure !== undefined) throw withRollback(new AdmissionError(rejected), failure);
@@ -173,10 +177,10 @@ function rejectedAt(index: number, { rejection, shortage }: Rejected, before: re
 }
 
 function decideNext(
-  { site, batch, commit, base }: Ground,
+  { site, batch, commit, base }: BatchContext,
   request: AdmissionRequest,
   state: Assignments,
-): Step | Rejected {
+): PodDecision | Rejected {
   const { ledger, topology } = site;
   const { uid } = request.pod;
   const { placed, old } = placedOrOld(state, request.pod, batch.replace);
@@ -242,7 +246,7 @@ const withUndone = (error: unknown, questions: readonly Question[]): unknown =>
 
 function admissionOf(
   { providers }: Site,
-  { placed, question, old, explanation = null }: Step,
+  { placed, question, old, explanation = null }: PodDecision,
   state: Assignments,
   shortfalls: readonly string[],
 ): Admission {

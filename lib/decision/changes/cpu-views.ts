@@ -18,7 +18,7 @@ export interface CpuView {
   readonly free: CpuSet;
 }
 
-interface Places {
+interface CpuPositions {
   /** The positions of a CPU's node and core. */
   readonly node: ReadonlyMap<number, number>;
   readonly core: ReadonlyMap<number, number>;
@@ -28,17 +28,17 @@ interface Places {
   readonly smallestCore: number;
 }
 
-const placesOf = new WeakMap<Topology, Places>();
+const positionsOf = new WeakMap<Topology, CpuPositions>();
 
-export function cpuPlaces(topology: Topology): Places {
-  let places = placesOf.get(topology);
+export function cpuPositions(topology: Topology): CpuPositions {
+  let places = positionsOf.get(topology);
   if (!places) {
     const node = new Map(topology.nodes.flatMap(({ cpus }, i) => [...cpus].map((cpu) => [cpu, i] as const)));
     const core = new Map(topology.cores.flatMap(({ cpus }, i) => [...cpus].map((cpu) => [cpu, i] as const)));
     const nodeOfCore = topology.cores.map(({ cpus }) => node.get(cpus.first!)!);
     const smallestCore = topology.cores.reduce((least, { cpus }) => Math.min(least, cpus.size), Infinity);
     places = { node, core, nodeOfCore, smallestCore };
-    placesOf.set(topology, places);
+    positionsOf.set(topology, places);
   }
   return places;
 }
@@ -70,7 +70,7 @@ export class CpuViews {
   rows(): number[] {
     const { topology } = this.#question;
     return this.list.flatMap(({ counts, free }) => [
-      counts === 'cores' ? cpuPlaces(topology).smallestCore : 1,
+      counts === 'cores' ? cpuPositions(topology).smallestCore : 1,
       ...topology.nodes.map(({ cpus }) => sizeOfBoth(cpus, free)),
     ]);
   }
@@ -78,7 +78,7 @@ export class CpuViews {
   /** A row per core: [view, node, CPUs, free CPUs, units], in views that count whole cores only. */
   coreRows(): number[] {
     const { topology } = this.#question;
-    const { nodeOfCore } = cpuPlaces(topology);
+    const { nodeOfCore } = cpuPositions(topology);
     return this.list.flatMap(({ counts, free }, view) =>
       counts === 'cpus'
         ? []
@@ -92,7 +92,7 @@ export class CpuViews {
   /** By view: the least number of its CPUs that are taken by `units` units of the view at `of`. */
   cpusFor(of: number, units: number): number[] {
     const taker = this.list[of]!;
-    const { smallestCore } = cpuPlaces(this.#question.topology);
+    const { smallestCore } = cpuPositions(this.#question.topology);
     const cpus = units > 0 && taker.counts === 'cores' ? units * smallestCore : units;
     // If the units may be CPUs outside a view, they perhaps take none of its CPUs.
     return this.list.map(({ universe }) => (taker.universe.isSubsetOf(universe) ? cpus : 0));

@@ -17,7 +17,7 @@ import type { AdmissionRequest } from '../../input/request.js';
 import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Question } from '../question.js';
-import { type NodeChoice, nodeChoices } from './node-choices.js';
+import { type NodesToTry, nodesToTry } from './nodes-to-try.js';
 
 export interface MovableGrant {
   readonly pod: PodAssignment;
@@ -33,12 +33,12 @@ export interface MovableGrant {
   readonly request: AdmissionRequest;
   /** The same request without memory. */
   readonly requestOfCpus: AdmissionRequest;
-  readonly targets: readonly Target[];
+  readonly targets: readonly MoveTarget[];
 }
 
 /** NUMA nodes that a grant may move to. */
-export interface Target {
-  readonly choice: NodeChoice;
+export interface MoveTarget {
+  readonly to: NodesToTry;
   /** True if the grant's memory is on these nodes already, and stays. */
   readonly keepsMemory: boolean;
 }
@@ -92,17 +92,17 @@ function targetsOf(
   pod: PodAssignment,
   { size }: NodeSet,
   memoryNodes: NodeSet,
-): readonly Target[] {
+): readonly MoveTarget[] {
   const exclude = pod.movable?.exclude ?? NodeSet.EMPTY;
   const devices = Object.values(devicesOf(pod))
     .flat()
     .flatMap((device) => (device.nodes === null ? [] : [NodeSet.from(device.nodes)]));
-  const targets: Target[] = [];
-  for (const choice of nodeChoices(topology).list) {
-    const { nodes } = choice;
+  const targets: MoveTarget[] = [];
+  for (const to of nodesToTry(topology).list) {
+    const { nodes } = to;
     if (nodes.size > size) break;
     if (nodes.intersects(exclude) || !devices.every((near) => near.intersects(nodes))) continue;
-    targets.push({ choice, keepsMemory: memoryNodes.isSubsetOf(nodes) });
+    targets.push({ to, keepsMemory: memoryNodes.isSubsetOf(nodes) });
   }
   return targets;
 }

@@ -9,7 +9,7 @@ import {
   type TotalOn,
 } from '../../account/booked-memory.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
-import type { Move, OwnerRecord, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
+import type { OwnerRecord, PodAssignment, RecordedMove, UpcomingCpus } from '../../account/pod-assignment.js';
 import { addPod, removePods, replacePod } from '../../account/pod-changes.js';
 import {
   type Booked,
@@ -208,7 +208,7 @@ export function withoutAim(state: Assignments, request: string): Assignments {
   return dropped.length === 0 ? state : replacePod(state, left, released(state.memory, dropped));
 }
 
-const keeperOf = (state: Assignments, move: Pick<Move, 'for'>): PodAssignment | undefined => {
+const keeperOf = (state: Assignments, move: Pick<RecordedMove, 'for'>): PodAssignment | undefined => {
   const pod = findPod(state, move.for);
   return pod && isPlaceholder(pod) ? pod : undefined;
 };

@@ -11,8 +11,8 @@ import { decideWhether } from '../decision.js';
 import type { DeviceResources } from '../devices/device-resources.js';
 import type { HintProvider } from '../hints/hint-provider.js';
 import type { Question } from '../question.js';
-import type { MovableGrant, Target } from './movable-grant.js';
-import type { NodeChoice } from './node-choices.js';
+import type { MovableGrant, MoveTarget } from './movable-grant.js';
+import type { NodesToTry } from './nodes-to-try.js';
 
 export interface Move {
   readonly uid: string;
@@ -36,7 +36,7 @@ export function moveOf(
   question: Question,
   state: Assignments,
   grant: MovableGrant,
-  { choice, keepsMemory }: Target,
+  { to, keepsMemory }: MoveTarget,
 ): StateAfterMove | undefined {
   const { topology, present, hugepages } = question;
   const { pod, request, requestOfCpus, memory } = grant;
@@ -46,19 +46,19 @@ export function moveOf(
     state,
     request: keepsMemory ? requestOfCpus : request,
     resources: NO_DEVICES,
-    providers: [providerNear(pod, topology, choice, keepsMemory)],
+    providers: [providerNear(pod, topology, to, keepsMemory)],
     owner: pod.owner,
     uid: pod.uid,
     trialUid: pod.uid,
     now: pod.admittedAt,
     dryRun: true,
     hugepages,
-    within: choice.cpus,
+    within: to.cpus,
   });
   if (!decision) return undefined;
   const after = podAfter(pod, decision.pod, keepsMemory);
   const nodes = topology.nodesOf(presentCpus(after)).union(nodesOf(memoryOf(after)));
-  if (!nodes.equals(choice.nodes) || isWorse(pod, after)) return undefined;
+  if (!nodes.equals(to.nodes) || isWorse(pod, after)) return undefined;
   const booked = keepsMemory ? state.memory : memory.reduce(releaseMemory, decision.next().memory);
   return { move: { uid: pod.uid, before: pod, after }, state: replacePod(state, after, booked) };
 }
@@ -100,7 +100,7 @@ function podAfter(pod: PodAssignment, placed: PodAssignment, keepsMemory: boolea
 function providerNear(
   pod: PodAssignment,
   { numaNodes }: Topology,
-  { hints }: NodeChoice,
+  { hints }: NodesToTry,
   keepsMemory: boolean,
 ): HintProvider {
   const near = (container: string | null): HintFamily => {

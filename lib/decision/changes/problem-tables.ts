@@ -7,7 +7,7 @@ import { exclusiveCount } from '../cpus/cpu-choices.js';
 import type { Draft } from '../cpus/draft.js';
 import { allocatableOn, takenByKubelet } from '../memory/memory-tables.js';
 import type { Question } from '../question.js';
-import { CpuViews, cpuPlaces } from './cpu-views.js';
+import { CpuViews, cpuPositions } from './cpu-views.js';
 import { type MovableGrant, usableCpus } from './movable-grant.js';
 import type { RequestPart } from './request-parts.js';
 
@@ -56,7 +56,7 @@ export function problemTables(
     costs: Float64Array.from(grants.flatMap(({ bytes, cpus }) => [bytes, cpus.size])),
     targets: Float64Array.from(
       grants.flatMap(({ targets }, i) =>
-        targets.flatMap(({ choice, keepsMemory }) => [i, ...choice.mask, keepsMemory ? 1 : 0]),
+        targets.flatMap(({ to, keepsMemory }) => [i, ...to.mask, keepsMemory ? 1 : 0]),
       ),
     ),
     ...holdingTables(question, views, grants, types),
@@ -106,7 +106,7 @@ function holdingTables(
   types: readonly string[],
 ): Pick<RepackingTables, 'cpus' | 'shares' | 'blocks'> {
   const { length } = topology.nodes;
-  const places = cpuPlaces(topology);
+  const places = cpuPositions(topology);
   const byNode = new Float64Array(grants.length * views.length * length);
   const shares: number[] = [];
   for (let i = 0; i < grants.length; i++) {

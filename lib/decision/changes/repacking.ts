@@ -14,7 +14,7 @@ import { type Question, underSettings } from '../question.js';
 import { type MovableGrant, movableGrant } from './movable-grant.js';
 import { type Move, moveOf, type StateAfterMove } from './move.js';
 import { type MoveTime, recentMoves } from './move-steps.js';
-import { nodeChoices } from './node-choices.js';
+import { nodesToTry } from './nodes-to-try.js';
 import { problemTables } from './problem-tables.js';
 import { countOf, requestParts } from './request-parts.js';
 
@@ -163,7 +163,7 @@ class Search {
     this.#problems = problems;
     this.#limits = limits;
     this.#budget = limits.budget;
-    this.#isBounded = !nodeChoices(question.topology).isComplete;
+    this.#isBounded = !nodesToTry(question.topology).isComplete;
   }
 
   run(): Repacking | NoRepacking {

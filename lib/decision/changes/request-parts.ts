@@ -19,7 +19,7 @@ import { candidates } from '../memory/memory-hints.js';
 import type { MemoryRequest } from '../memory/memory-requests.js';
 import { memoryRow } from '../memory/memory-tables.js';
 import { isBookedWhole } from '../pod-level/pod-level.js';
-import { nodeChoices } from './node-choices.js';
+import { nodesToTry } from './nodes-to-try.js';
 
 type Mask = readonly [low: number, high: number];
 
@@ -88,7 +88,7 @@ function freePlaces(draft: Draft, { memory, devices }: Demand): readonly PartNod
   if (devices.some(({ resource, count }) => availableDevices(draft, resource).length < count)) return [];
   const all = maskOf(topology.numaNodes, topology.numaNodes);
   if (memory.length === 0) return [{ cpus: all, memory: all }];
-  return nodeChoices(topology).list.map(({ mask }) => ({ cpus: all, memory: mask }));
+  return nodesToTry(topology).list.map(({ mask }) => ({ cpus: all, memory: mask }));
 }
 
 // The places under a strict policy: all providers must prefer the same nodes.

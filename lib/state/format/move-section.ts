@@ -1,5 +1,5 @@
 // The part of a pod's record about moves: consent, and a move that is under way. Pure.
-import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
+import type { MoveConsent, PodAssignment, RecordedMove, UpcomingCpus } from '../../account/pod-assignment.js';
 import { placeCpus, presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
 import { NodeSet } from '../../machine/cpu-set.js';
@@ -35,7 +35,7 @@ export function decodeUpcoming(value: unknown, where: string, target: Shape<Targ
   };
 }
 
-function decodeMove(value: unknown, where: string, targetShape: Shape<Target>): Move {
+function decodeMove(value: unknown, where: string, targetShape: Shape<Target>): RecordedMove {
   const { for: request, deadline, target, refusal } = object(value, where);
   return {
     for: text(request, 'upcoming.move.for'),

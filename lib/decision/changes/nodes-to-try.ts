@@ -1,11 +1,11 @@
-// NodeChoices: the sets of a machine's NUMA nodes that grants can move to. Pure.
+// NodesToTry: the sets of a machine's NUMA nodes that grants can move to. Pure.
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
 import type { Topology } from '../../machine/topology.js';
 
 /** A set of NUMA nodes, in the forms that a search needs. */
-export interface NodeChoice {
+export interface NodesToTry {
   readonly nodes: NodeSet;
   /** [low, high] */
   readonly mask: readonly [low: number, high: number];
@@ -15,43 +15,40 @@ export interface NodeChoice {
 }
 
 // The most sets to search, the narrowest first.
-const MOST_CHOICES = 1024;
+const MOST_SETS = 1024;
 // Larger sets have too many subsets.
 const MOST_SUBSETS_OF = 8;
 
-interface Choices {
+interface NodeLists {
   /** The sets, the narrowest first. */
-  readonly list: readonly NodeChoice[];
+  readonly list: readonly NodesToTry[];
   /** True if the list has all sets. */
   readonly isComplete: boolean;
 }
 
-const choicesOf = new WeakMap<Topology, Choices>();
+const listsOf = new WeakMap<Topology, NodeLists>();
 
 /** The sets of a machine's NUMA nodes, the narrowest first, then by node ids. */
-export function nodeChoices(topology: Topology): Choices {
-  let choices = choicesOf.get(topology);
-  if (!choices) {
-    choices = findChoices(topology);
-    choicesOf.set(topology, choices);
+export function nodesToTry(topology: Topology): NodeLists {
+  let lists = listsOf.get(topology);
+  if (!lists) {
+    lists = findLists(topology);
+    listsOf.set(topology, lists);
   }
-  return choices;
+  return lists;
 }
 
-function findChoices(topology: Topology): Choices {
-  const { numaNodes } = topology;
+function findLists(topology: Topology): NodeLists {
   const lists: (readonly number[])[] = [];
-  for (let size = 1; size <= numaNodes.length; size++) {
-    for (const list of combinations(numaNodes, size)) {
-      if (lists.length === MOST_CHOICES)
-        return { list: lists.map((each) => choiceOf(topology, each)), isComplete: false };
-      lists.push(list);
-    }
+  for (const list of sublists(topology.numaNodes)) {
+    lists.push(list);
+    if (lists.length > MOST_SETS) break;
   }
-  return { list: lists.map((each) => choiceOf(topology, each)), isComplete: true };
+  const list = lists.slice(0, MOST_SETS).map((each) => entryOf(topology, each));
+  return { list, isComplete: lists.length <= MOST_SETS };
 }
 
-function choiceOf(topology: Topology, list: readonly number[]): NodeChoice {
+function entryOf(topology: Topology, list: readonly number[]): NodesToTry {
   const { numaNodes } = topology;
   const nodes = NodeSet.from(list);
   const cpus = topology.nodes.reduce(
@@ -64,7 +61,12 @@ function choiceOf(topology: Topology, list: readonly number[]): NodeChoice {
 
 function subsetsOf(list: readonly number[]): readonly (readonly number[])[] {
   if (list.length > MOST_SUBSETS_OF) return [...list.map((node) => [node]), list];
-  return list.flatMap((_, i) => [...combinations(list, i + 1)]);
+  return [...sublists(list)];
+}
+
+/** All sublists with members, the shortest first. */
+function* sublists(list: readonly number[]): Generator<readonly number[]> {
+  for (let size = 1; size <= list.length; size++) yield* combinations(list, size);
 }
 
 /** All sublists of `size` members, in the order of the list. */
