@@ -16,7 +16,7 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty|release$).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|manager-watch|pin-to).*)$/,
+    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty|release$).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|manager-watch|pin-to|prepare|site).*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
   tools: /^(entries\/tools|input\/(devices|pods\/workload))$/,

@@ -42,7 +42,7 @@ export { CpuSet, NodeSet } from './machine/cpu-set.js';
 export type { EmptyManager } from './managers/empty-manager.js';
 export type { DeviceOptions } from './managers/managed-machine.js';
 export { Manager } from './managers/manager.js';
-export type { ManagerEvents } from './managers/manager-events.js';
+export type { ManagerEvents } from './managers/manager-parts.js';
 export { ManagerView } from './managers/manager-view.js';
 export type { StateChange } from './managers/manager-watch.js';
 export { openManager, type ViewOptions } from './managers/open-manager.js';

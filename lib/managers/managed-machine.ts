@@ -29,11 +29,9 @@ import { checkSignal } from '../input/request.js';
 import { type KubeletPodHoldings, parseHoldings } from '../kubelet/record/kubelet-holdings.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/record-kubelet.js';
-import { configure } from '../opening/configure.js';
-import { leavePool } from '../opening/prepare.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
-import type { ManagerEmitter } from './manager-events.js';
-import type { ManagerParts } from './manager-parts.js';
+import type { ManagerEmitter, ManagerParts } from './manager-parts.js';
+import { configure, leavePool } from './prepare.js';
 
 /** The options of {@link Manager.registerDevices}. */
 export interface DeviceOptions {

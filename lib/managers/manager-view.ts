@@ -31,8 +31,7 @@ import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
 import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
 import { Audits } from './audits.js';
-import { type ListenerEvents, type ManagerEvents, watchWhileHeard } from './manager-events.js';
-import type { ViewParts } from './manager-parts.js';
+import { type ListenerEvents, type ManagerEvents, type ViewParts, watchWhileHeard } from './manager-parts.js';
 import { Planning } from './planning.js';
 
 // The site of each view; it throws once the view is closed.

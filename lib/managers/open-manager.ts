@@ -13,8 +13,6 @@ import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from
 import { checkPlacement } from '../input/placement.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
-import { prepare } from '../opening/prepare.js';
-import { deviceResources, openStore, readOnlySiteOf, siteOf } from '../opening/site.js';
 import { hasState } from '../state/folder/folder.js';
 import { ReadOnlyStore } from '../state/read-only-store.js';
 import { EmptyManager } from './empty-manager.js';
@@ -22,6 +20,8 @@ import { Manager } from './manager.js';
 import { Lifetime } from './manager-parts.js';
 import { ManagerView } from './manager-view.js';
 import { BLIND_MS, ManagerWatch } from './manager-watch.js';
+import { prepare } from './prepare.js';
+import { deviceResources, openStore, readOnlySiteOf, siteOf } from './site.js';
 
 /**
  * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,

@@ -14,7 +14,7 @@ const DECISIONS = [
   ...tests('decision/changes', 'repacking'),
   ...tests('machine', 'hint-families'),
   ...tests('admission', 'changed-machine'),
-  ...tests('opening', 'kubelet-conflict'),
+  ...tests('managers', 'kubelet-conflict'),
   ...tests('decision', 'partition'),
 ];
 

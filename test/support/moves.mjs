@@ -8,7 +8,7 @@ import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist/index.js';
 import { parseConfig } from '../../dist/input/config.js';
-import { siteOf as realSite } from '../../dist/opening/site.js';
+import { siteOf as realSite } from '../../dist/managers/site.js';
 import { NO_QUIETER } from '../../dist/quiet/quieter.js';
 import { Ledger } from '../../dist/state/ledger.js';
 

@@ -18,8 +18,8 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
   const module = (path) => import(pathToFileURL(`${folder}/dist/${path}.js`));
   const { parseConfig } = await module('input/config');
   const { discover } = await module('entries/topology');
-  const { deviceResources, openStore, siteOf } = await module('opening/site');
-  const { prepare } = await module('opening/prepare');
+  const { deviceResources, openStore, siteOf } = await module('managers/site');
+  const { prepare } = await module('managers/prepare');
   const { MachineQuieter } = await module('quiet/machine-quieter');
   const { kernelFiles } = await module('quiet/kernel/kernel-files');
   const { interrupts } = await module('quiet/parts/interrupts');

@@ -132,7 +132,16 @@ function tryAdmitAll(
       const { next, shortfalls } = await commit(steps.at(-1)!.next, providers.isEmpty && !required, {
         request: aimOf(site, first),
       });
-      await checkQuiet(site, batch, { before: state, next, questions, commit });
+      // Only a commit shows whether required quiet settings hold. If one does not, all pods are undone.
+      for (const { uid, request } of questions) {
+        const shortfall = quietShortfallOf(site, request, next, uid);
+        if (!shortfall) continue;
+        const { pods, memory, lastCpus } = state;
+        await commit({ ...next, pods, memory, lastCpus });
+        about(batch.requests.indexOf(request), () => {
+          throw shortfall;
+        });
+      }
       return steps.map((step) => admissionOf(site, step, next, shortfalls));
     } catch (error) {
       throw withUndone(error, questions);
@@ -215,26 +224,6 @@ function checkReplaceable(site: Site, old: PodAssignment): void {
   checkReleasable(site, old);
   // Providers know pods by their uid: releasing the old one would release the new one too.
   if (!site.providers.isEmpty) invalidOption('replace', true, 'left out if there are custom hint providers');
-}
-
-interface Committed {
-  readonly before: Assignments;
-  readonly next: Assignments;
-  readonly questions: readonly Question[];
-  readonly commit: EnforcedCommit;
-}
-
-// Only a commit shows whether required quiet settings hold. If one does not, it undoes all pods.
-async function checkQuiet(site: Site, batch: Batch, { before, next, questions, commit }: Committed) {
-  for (const { uid, request } of questions) {
-    const shortfall = quietShortfallOf(site, request, next, uid);
-    if (!shortfall) continue;
-    const { pods, memory, lastCpus } = before;
-    await commit({ ...next, pods, memory, lastCpus });
-    about(batch.requests.indexOf(request), () => {
-      throw shortfall;
-    });
-  }
 }
 
 // Returns the first error.

@@ -52,6 +52,11 @@ export interface Substitution<T> {
 // Lost CPUs without substitutes by the grant's uid, as last reported: each loss is reported once.
 const revocations = () => new Map<string, CpuSet>();
 
+function noteRevoked({ ledger }: Site, uid: string, revoked: CpuSet): void {
+  if (revoked.isEmpty) ledger.registry.of(revocations).delete(uid);
+  else ledger.registry.of(revocations).set(uid, revoked);
+}
+
 /**
  * Replaces CPUs of a grant that went offline, or that the kubelet took if the grant then moves
  * (`onTaken`). It chooses substitutes from the same pool, by the options of the grant, near its
@@ -75,7 +80,7 @@ export async function substituteLostCpus<T>(
   const state = livingState(site);
   const pod = settledGrant(state, grant);
   if (!pod) {
-    if (!findGrant(state, grant)) site.ledger.registry.of(revocations).delete(grant.uid);
+    if (!findGrant(state, grant)) noteRevoked(site, grant.uid, CpuSet.EMPTY);
     return undefined;
   }
   const outlook = substituted(site, state, pod, defaults);
@@ -99,8 +104,7 @@ function revoke<T>(
   const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
   const taken = cpusToLeave(pod, state);
   if (lost.equals(before)) return undefined;
-  if (lost.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
-  else site.ledger.registry.of(revocations).set(pod.uid, lost);
+  noteRevoked(site, pod.uid, lost);
   const cpus = runningCpus(pod);
   const isParked = cpus.isSubsetOf(lost);
   const followed = isParked
@@ -147,8 +151,7 @@ function carryOut<T>(
       throw failure;
     }
     const revoked = after.intersection(lost);
-    if (revoked.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
-    else site.ledger.registry.of(revocations).set(pod.uid, revoked);
+    noteRevoked(site, pod.uid, revoked);
     const isParked = after.isSubsetOf(lost);
     const followed = isParked
       ? threads.park(sharedPool(next, present))

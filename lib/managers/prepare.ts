@@ -1,20 +1,32 @@
-// Prepare: what every opener does with the state first.
+// Prepare: what every opener does with the state first. Configure: how its settings change later.
 import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { withoutPods } from '../account/pod-changes.js';
+import { universe } from '../account/pools.js';
 import type { Site } from '../admission/site.js';
 import { commitEnforced, transact, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
-import { checkRecorded, firstState } from '../decision/machine-settings.js';
+import {
+  applySettings,
+  checkCgroupRoot,
+  checkKnown,
+  checkLeavesPool,
+  checkRecorded,
+  chosenSettings,
+  firstState,
+} from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { Config } from '../input/config.js';
+import { type MachineOptions, parseMachineOptions } from '../input/machine-options.js';
+import { checkBesideKubelet } from '../kubelet/kubelet-conflict.js';
+import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
+import { kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { allowing } from '../machine/topology-refresh.js';
 import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
-import { refuseBesideKubelet } from './configure.js';
 
 const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
@@ -93,4 +105,34 @@ export function joinPool(site: Site, { sharedMember }: Config, state: Assignment
 /** The process stays a member while another of its managers uses the site. */
 export function leavePool(site: Site): void {
   if (site.ledger.registry.of(joined).delete(site)) site.enforcer.leave();
+}
+
+/** @throws like {@link Manager.configure} */
+export async function configure(site: Site, config: Config, options: MachineOptions): Promise<void> {
+  const changes = parseMachineOptions(options);
+  await transact(site, undefined, async (state, commit) => {
+    checkKnown(changes, site.topology, state.settings);
+    const now = cpusNow(site.topology, state.pods);
+    const required = chosenSettings(changes, config.placement, site.topology, now, state.settings);
+    const settings = applySettings(state.settings, required);
+    const next = { ...state, settings };
+    checkLeavesPool(next, now);
+    checkCgroupRoot(state, settings);
+    refuseBesideKubelet(site, config, next);
+    if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.checkPlace();
+    await commit(next);
+    if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.record(changes.cgroupRoot);
+    site.enforcer.apply(next);
+  });
+}
+
+export function refuseBesideKubelet(
+  { ledger, topology }: Site,
+  { besideKubelet }: Config,
+  { settings, kubelet }: Pick<Assignments, 'settings' | 'kubelet'>,
+): void {
+  if (ledger.scope !== 'machine' || topology.isSimulated || besideKubelet) return;
+  const record = kubeletStatus(kubelet, (uuid) => ledger.owners.isProcessAlive(uuid));
+  const managed = universe(settings, { online: topology.cpus });
+  checkBesideKubelet(readKubeletFacts(), managed, topology.cpus, record);
 }
