@@ -68,7 +68,7 @@ export const HOUSES = {
       ...on('8-nodes'),
       because: 'plans are in this room',
     }),
-    room('admission/grants', 1310, 'grants on record: release, resize, transfer, sharing', on('8-nodes')),
+    room('admission/grants', 1290, 'grants on record: release, resize, transfer, sharing', on('8-nodes')),
     room('changes', 1350, 'grants that move, grow and shrink', on('8-nodes')),
     room('adoption', 420, 'grants that were made elsewhere'),
     room('kubelet', 1390, 'checkpoints of the kubelet, read and written'),
