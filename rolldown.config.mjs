@@ -16,7 +16,7 @@ const FILES = {
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
   library:
-    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty|release$).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|pin-to).*)$/,
+    /^(index|supported|admission\/admission-error|children\/thread-counts|grants\/(?!empty|release$).*|input\/config|machine\/(affinity|cpu-set|id-set)|managers\/(?!empty|manager-watch|pin-to|prepare|site).*)$/,
   // A worker loads nothing else.
   cluster: /^(cluster\/|entries\/cluster)/,
   tools: /^(entries\/tools|input\/(devices|pods\/workload))$/,
@@ -24,7 +24,7 @@ const FILES = {
   pools: /^pools\//,
   // Grants that move, grow and shrink.
   moves:
-    /^(moves\/(?!move-event|mover).*|elastic\/.*|decision\/(elastic|elastic-grants\/(?!largest-question).*|repacking)(\/.*)?|repacking\/(?!request-room).*|threads\/thread-move)$/,
+    /^(changes\/(?!move-event|mover$|request-room).*|decision\/changes\/(?!move-steps|placeholder).*|threads\/thread-move)$/,
   // Of grants that ask for it.
   quiet: /^quiet\/(?!quieter|kernel\/demands)/,
   doctor: /^(doctor|entries\/diagnostics)/,
@@ -34,7 +34,7 @@ const FILES = {
   rare: /^(grants\/empty|managers\/empty|status\/|admission\/pod-container|enforcement\/(comparison|drift|group-memory|grant-group|layout\/(differences|facts|steps)|members\/survivors)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(fallen-levels|granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
+    /^(changes\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!changes\/|flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

@@ -87,30 +87,31 @@ export interface OwnerRecord {
 /** Names of the kernel's errors by container; undefined instead of an empty object. */
 export type MemoryRefusals = Readonly<Record<string, string>>;
 
-/**
- * CPUs that a container is about to have instead of its own. Both are held until the change is
- * done.
- */
-export interface UpcomingCpus {
-  readonly container: string;
+/** The CPUs of a place: those that run a pod's threads, and those held idle beside them. */
+export interface PlaceCpus {
   readonly cpus: CpuSet;
   readonly held: CpuSet;
+}
+
+/**
+ * CPUs that a container gets instead of its own. Both are held until the change is done. A move has
+ * them throughout: once it has begun, the containers are on record with them.
+ */
+export interface UpcomingCpus extends PlaceCpus {
+  readonly container: string;
   /** The uuid of the process that makes the change. If it dies, the change is off. */
   readonly by: string;
   /** Set if the grant moves, grows or shrinks; undefined if its owner resizes it. */
-  readonly move?: Move | undefined;
+  readonly move?: RecordedMove | undefined;
 }
 
 /** The change of a grant that makes room for another, or grows and shrinks by itself. */
-export interface Move {
+export interface RecordedMove {
   /** The uid of the request that needs the room. What the grant leaves is kept for that request. */
   readonly for: string;
   /** Wall-clock time in ISO 8601: without the owner's answer by then, the grant does not move. */
   readonly deadline: string;
-  /**
-   * What the grant will have. null: it has that already, and `cpus` and `held` are what it leaves
-   * after its pages have moved too.
-   */
+  /** What the grant will have. null: the move has begun, and the grant has that already. */
   readonly target: Pick<PodAssignment, 'booking' | 'containers'> | null;
   /** Why the owner does not move it: an error code. */
   readonly refusal: string | null;
@@ -197,6 +198,11 @@ export interface PodAssignment {
   };
   /** Announced before a resize or a move is carried out. */
   readonly upcoming: UpcomingCpus | null;
+  /**
+   * What a move that has begun leaves behind, once pages and threads have followed; undefined: no
+   * move has begun.
+   */
+  readonly former?: PlaceCpus | undefined;
   /** The process that presents this token becomes the owner. */
   readonly transfer: string | null;
   /** The uuid of the former owner, while its threads may still be on the CPUs. */

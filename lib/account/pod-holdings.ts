@@ -1,7 +1,14 @@
 // The holdings of a pod on record, over all of its containers. Pure.
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import type { MemoryBlock } from './booked-memory.js';
-import type { DeviceAssignment, PodAssignment } from './pod-assignment.js';
+import type {
+  DeviceAssignment,
+  PlaceCpus,
+  PodAssignment,
+  RecordedMove,
+  UpcomingCpus,
+} from './pod-assignment.js';
 
 /** What is kept from others for one pod. */
 export interface Holding {
@@ -55,15 +62,37 @@ export function presentCpus({ booking, containers }: Booked): CpuSet {
   return cpus;
 }
 
-/** All CPUs that a pod keeps from others: those that it has and those that it is about to have. */
-export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): CpuSet {
-  const { upcoming } = pod;
-  const present = presentCpus(pod);
-  return upcoming === null ? present : present.union(upcoming.cpus).union(upcoming.held);
+/** A pod whose move is announced, or has begun. Until it is done, the pod holds two places. */
+export type MovingPod = PodAssignment & { readonly upcoming: UpcomingCpus & { readonly move: RecordedMove } };
+
+export const isMoving = (pod: PodAssignment): pod is MovingPod => pod.upcoming?.move !== undefined;
+
+/** True if no change of a pod is under way. */
+export const isSettled = ({ upcoming, transfer, formerOwner }: PodAssignment): boolean =>
+  upcoming === null && transfer === null && formerOwner === null;
+
+/** The CPUs that a pod has beside those of its containers, while a change is under way. */
+export const secondPlace = ({ upcoming, former }: Pick<PodAssignment, 'upcoming' | 'former'>): PlaceCpus =>
+  former ?? upcoming ?? NO_CPUS;
+
+const NO_CPUS: PlaceCpus = { cpus: CpuSet.EMPTY, held: CpuSet.EMPTY };
+
+/** The CPUs of the containers of a pod, as of a place. */
+export const placeCpus = (pod: Booked): PlaceCpus => ({
+  cpus: runningCpus(pod),
+  held: presentCpus(pod).difference(runningCpus(pod)),
+});
+
+/** All CPUs of a place. */
+export const allCpus = ({ cpus, held }: PlaceCpus): CpuSet => cpus.union(held);
+
+/** All CPUs that a pod keeps from others: also those that a change under way brings or leaves. */
+export function cpusOf(pod: Booked & Pick<PodAssignment, 'upcoming' | 'former'>): CpuSet {
+  return presentCpus(pod).union(allCpus(secondPlace(pod)));
 }
 
 /** Everything that a pod keeps from others. */
-export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming'>): Holding {
+export function holdingOf(pod: Booked & Pick<PodAssignment, 'upcoming' | 'former'>): Holding {
   return { cpus: cpusOf(pod), memory: memoryOf(pod), devices: devicesOf(pod) };
 }
 
@@ -81,6 +110,12 @@ export function memoryOf({ booking, containers }: Booked): readonly MemoryBlock[
 /** The NUMA nodes of booked memory. */
 export function nodesOf(blocks: readonly MemoryBlock[]): NodeSet {
   return NodeSet.from(blocks.flatMap(({ nodes, bytes }) => (bytes > 0 ? nodes : [])));
+}
+
+/** The NUMA nodes of the booked memory of a place; without booked memory, those of its CPUs. */
+export function memoryNodesAt(topology: Topology, place: Booked): NodeSet {
+  const booked = nodesOf(memoryOf(place));
+  return booked.isEmpty ? topology.nodesOf(runningCpus(place)) : booked;
 }
 
 /**

@@ -22,7 +22,11 @@ export class AdmissionError extends NumalignError {
     const { code, message, facts, reason, reserved, holders, explanation, cause, rollback } = rejection;
     super(code, message, {
       ...facts,
-      ...{ reason, reserved, holders, explanation, cause },
+      reason,
+      reserved,
+      holders,
+      explanation,
+      cause,
       ...(rollback !== undefined && { rollback }),
     });
     // Not enumerable: a printed error would repeat its details.

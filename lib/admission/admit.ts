@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import { withoutPlaceholder } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
+import { withoutPlaceholder } from '../decision/changes/move-steps.js';
 import { type Decision, decide, decideIn } from '../decision/decision.js';
-import { largestQuestion } from '../decision/elastic-grants/largest-question.js';
+import { largestQuestion } from '../decision/largest-question.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/request.js';
@@ -41,7 +41,7 @@ interface Attempt {
 }
 
 /** A step on the state, see {@link transact}. */
-interface Step {
+interface Transaction {
   readonly latest: Assignments;
   readonly commit: EnforcedCommit;
   readonly recorded: Assignments;
@@ -97,7 +97,7 @@ function admitInTurn(
   });
 }
 
-async function tryAdmit(site: Site, attempt: Attempt, step: Step): Promise<Admission | Rejected> {
+async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promise<Admission | Rejected> {
   const { request, room } = attempt;
   const { latest, commit, recorded } = step;
   const { ledger, providers } = site;

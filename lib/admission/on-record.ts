@@ -2,6 +2,7 @@
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import { removePods } from '../account/pod-changes.js';
 import { NumalignError } from '../base/errors.js';
 import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
@@ -13,8 +14,8 @@ import type { ReadOnlySite } from './site.js';
 
 /** The present flags of a pod; none if it is off the record. */
 export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment): readonly Flag[] {
-  const { ledger, topology, resources } = site;
-  const state = assignmentsOf(site, ledger.read());
+  const { topology, resources } = site;
+  const state = recordedState(site);
   const pod = findPod(state, uid);
   if (pod?.admittedAt !== admittedAt) return [];
   return flagsOf(pod, state, topology, resources, cpusNow(topology), freeOfBooked(state, topology));
@@ -39,6 +40,15 @@ export function currentCheckpoint(site: ReadOnlySite): Checkpoint {
   return presentCheckpoint(site, site.ledger.read());
 }
 
+/** What is on record now, also if it is damaged. @throws ERR_STATE_CORRUPT if it was removed */
+export const recordedState = (site: ReadOnlySite): Assignments => currentCheckpoint(site).assignments;
+
+/** What is on record now, without the grants of dead owners. @throws as {@link recordedState} */
+export function livingState(site: ReadOnlySite): Assignments {
+  const state = recordedState(site);
+  return removePods(state, new Set(site.ledger.owners.deadPods(state.pods).map(({ uid }) => uid)));
+}
+
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT if there is none */
 export function assignmentsOf(site: ReadOnlySite, checkpoint: Checkpoint | undefined): Assignments {
   return presentCheckpoint(site, checkpoint).assignments;
@@ -54,7 +64,7 @@ function presentCheckpoint({ ledger }: ReadOnlySite, checkpoint: Checkpoint | un
 
 /** A pod as the kubelet of the settings takes it. @throws ERR_INVALID_POD, ERR_STATE_CORRUPT */
 export function managedPod(site: ReadOnlySite, pod: PodRequest): PodRequest {
-  return pod.resources ? podUnder(assignmentsOf(site, site.ledger.read()).settings, pod) : pod;
+  return pod.resources ? podUnder(recordedState(site).settings, pod) : pod;
 }
 
 /** What the flags of the state's grants are judged on now. */

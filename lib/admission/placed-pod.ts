@@ -24,10 +24,7 @@ export function placedPod(state: Assignments, pod: PodRequest): PodAssignment | 
   throw new NumalignError(
     'ERR_POD_CONFLICT',
     `pod ${pod.uid} is admitted already, with other containers or amounts: release it first, or have it replaced`,
-    {
-      value: now,
-      valid: before,
-    },
+    { value: now, valid: before },
   );
 }
 

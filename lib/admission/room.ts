@@ -9,18 +9,16 @@ export interface Rejected {
   readonly shortage?: Question | undefined;
 }
 
-/** A way to make room. */
-export interface RoomSource {
-  /**
-   * Resolves with undefined if another attempt is worthwhile; otherwise with the rejection, which
-   * says why there is no more room.
-   * @throws the signal's reason, the ledger's errors
-   */
-  make(shortage: Question, rejection: Rejection): Promise<Rejection | undefined>;
-}
+/**
+ * A way to make room. Resolves with undefined if another attempt is worthwhile; otherwise with the
+ * rejection, which says why there is no more room.
+ * @throws the signal's reason, the ledger's errors
+ */
+export type MakeRoom = (shortage: Question, rejection: Rejection) => Promise<Rejection | undefined>;
 
 /** Makes room for one request. */
-export interface Room extends RoomSource {
+export interface Room {
+  readonly make: MakeRoom;
   /** The uid of the placeholder that keeps the room for the request. */
   readonly uid: string;
   /** Gives back what is kept for the request, if anything is. Never throws. */

@@ -4,21 +4,22 @@ import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
-import {
-  callOffMove,
-  finishMove,
-  isMoving,
-  type MoveTime,
-  type MovingPod,
-} from '../account/moves/move-steps.js';
 import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, replacePod } from '../account/pod-changes.js';
-import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
+import {
+  allCpus,
+  isMoving,
+  type MovingPod,
+  memoryNodesAt,
+  memoryOf,
+  nodesOf,
+} from '../account/pod-holdings.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { callOffMove, finishMove, type MoveTime } from '../decision/changes/move-steps.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { Machine } from '../enforcement/enforcer.js';
 import type { UnpinnedThread } from '../enforcement/members/confinement.js';
@@ -116,7 +117,7 @@ async function reopen(site: Site): Promise<void> {
 }
 
 /** What changes, and what writes it. */
-export interface Change {
+export interface WantedChange {
   readonly before: Assignments;
   readonly wanted: Assignments;
   readonly commit: Commit;
@@ -134,7 +135,7 @@ interface FinalCommit {
  */
 export async function commitEnforced(
   site: Site,
-  change: Change,
+  change: WantedChange,
   options: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
   const { before, wanted, commit } = change;
@@ -145,7 +146,7 @@ export async function commitEnforced(
 // Holds the lock until the kernel has what is on record, and the record what the kernel refused.
 async function commitQuiet(
   site: Site,
-  change: Change,
+  change: WantedChange,
   { next, foreign, write, undo }: QuietStep,
   options: CommitOptions,
 ): Promise<Enforced> {
@@ -172,7 +173,7 @@ async function commitQuiet(
 
 async function commitCleared(
   site: Site,
-  { before, wanted, commit }: Change,
+  { before, wanted, commit }: WantedChange,
   {
     isLast = false,
     reopenLater,
@@ -272,12 +273,11 @@ export function moveTime(now = new Date()): MoveTime {
 // Moves the pages that an interrupted move left behind. Otherwise they would be on nodes that soon
 // belong to another grant.
 function recallPages({ topology, enforcer }: Machine, { pods }: Assignments, pod: MovingPod): void {
-  const { cpus, held, move } = pod.upcoming;
-  if (topology.isSimulated || move.target) return;
-  const keeper = pods.find(({ uid }) => uid === move.for);
-  const left = topology.nodesOf(cpus.union(held)).union(nodesOf(keeper ? memoryOf(keeper) : []));
-  const booked = nodesOf(memoryOf(pod));
-  const to = booked.isEmpty ? topology.nodesOf(runningCpus(pod)) : booked;
+  const { upcoming, former } = pod;
+  if (topology.isSimulated || !former) return;
+  const keeper = pods.find(({ uid }) => uid === upcoming.move.for);
+  const left = topology.nodesOf(allCpus(former)).union(nodesOf(keeper ? memoryOf(keeper) : []));
+  const to = memoryNodesAt(topology, pod);
   // Pages that the kernel cannot move stay, though the memory is booked at the target.
   for (const pid of tenantPids({ enforcer }, pod, [])) migrate(left.difference(to), to, pid);
 }
@@ -286,5 +286,5 @@ const podsToChange = podsThat(({ upcoming }) => upcoming !== null);
 
 function callOff(state: Assignments, pod: PodAssignment): Assignments {
   if (!isMoving(pod)) return replacePod(state, { ...pod, upcoming: null });
-  return pod.upcoming.move.target ? callOffMove(state, pod) : finishMove(state, pod, moveTime());
+  return pod.former ? finishMove(state, pod, moveTime()) : callOffMove(state, pod);
 }

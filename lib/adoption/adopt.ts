@@ -41,7 +41,10 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
       (all, block) => bookHeldMemory(all, block, allocatableOn),
       state.memory,
     );
-    const adopted = withAdopted(state, topology, [pod], booked, cpusNow(topology, stateOnRecord.pods));
+    const adopted = withAdopted(state, [pod], booked, {
+      topology,
+      present: cpusNow(topology, stateOnRecord.pods),
+    });
     const conflicts = [...overlaps(pod), ...adopted.conflicts];
     if (conflicts.length > 0) throw adoptionError(conflicts);
     const { next, shortfalls } = await commit(adopted.next, providers.isEmpty, {

@@ -24,10 +24,9 @@ export interface AdoptedState {
  */
 export function withAdopted(
   state: Assignments,
-  topology: Topology,
   pods: readonly PodAssignment[],
   booked: BookedMemory,
-  present: CpuSnapshot,
+  { topology, present }: { readonly topology: Topology; readonly present: CpuSnapshot },
 ): AdoptedState {
   const pool = isolatedPool(state.settings, present);
   const result = pods.map((pod) => {

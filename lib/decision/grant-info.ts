@@ -1,9 +1,8 @@
 // GrantInfo: the public facts of a grant on record.
 
 import { type EnforcementLevel, LEVELS } from '../account/levels.js';
-import { formerCpus, upcomingCpus } from '../account/moves/move-steps.js';
 import type { Elasticity, MoveConsent, PodAssignment, PodBooking } from '../account/pod-assignment.js';
-import { devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
+import { allCpus, devicesOf, type Holding, memoryOf, poolOf, presentCpus } from '../account/pod-holdings.js';
 import { MILLI } from '../input/values/quantity.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -106,8 +105,8 @@ export function grantInfo(
     owner: { kind, pid, command, cgroup: cgroup?.path ?? null },
     alive,
     movable: pod.movable ?? null,
-    upcoming: upcomingCpus(pod),
-    former: formerCpus(pod),
+    upcoming: pod.upcoming?.cpus ?? null,
+    former: pod.former ? allCpus(pod.former) : null,
     flags,
     admittedAt: pod.admittedAt,
   };

@@ -3,9 +3,15 @@
 // the cgroup that owns it. Processes in groups of numalign move with the group, others by their
 // masks.
 import type { Assignments } from '../account/assignments.js';
-import type { MovingPod, Place } from '../account/moves/move-steps.js';
 import type { OwnerRecord, PodAssignment } from '../account/pod-assignment.js';
-import { presentCpus, runningCpus, threadShares } from '../account/pod-holdings.js';
+import {
+  type Booked,
+  cpusOf,
+  type MovingPod,
+  presentCpus,
+  runningCpus,
+  threadShares,
+} from '../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { moveProcess } from '../machine/affinity.js';
@@ -19,12 +25,12 @@ import { survivorsOf } from './members/survivors.js';
 interface Tenant {
   readonly pid: number;
   /** The CPUs of a place that it may run on. */
-  readonly cpusIn: (place: Place) => CpuSet;
+  readonly cpusIn: (place: Booked) => CpuSet;
 }
 
-const ofAll = (place: Place) => threadShares(place)[0].cpus;
+const ofAll = (place: Booked) => threadShares(place)[0].cpus;
 
-const ofContainer = (container: string | null | undefined) => (place: Place) =>
+const ofContainer = (container: string | null | undefined) => (place: Booked) =>
   place.containers.find(({ name }) => name === container)?.cpus ?? ofAll(place);
 
 // Another cgroup may have the path now.
@@ -57,7 +63,7 @@ function tenantsOf(enforcer: Enforcer, pod: PodAssignment, children: readonly nu
 
 interface Relocation {
   readonly from: CpuSet;
-  readonly to: Place;
+  readonly to: Booked;
   /** The pids that this process has started. */
   readonly children?: readonly number[];
 }
@@ -91,9 +97,8 @@ export function recall(machine: Machine, state: Assignments, pod: MovingPod): vo
   if (machine.topology.isSimulated) return;
   for (const { part, cpus } of threadShares(pod)) native.followGrant(pod.uid, part, cpus.words);
   machine.enforcer.apply(state);
-  const { cpus, held } = pod.upcoming;
   // The next round of reconciling reports what cannot leave.
-  unlessRefused(() => relocate(machine, pod, { from: cpus.union(held), to: pod }));
+  unlessRefused(() => relocate(machine, pod, { from: cpusOf(pod), to: pod }));
 }
 
 /** The pids of the other processes on a grant. */
@@ -104,7 +109,7 @@ export const tenantPids = (
 ): readonly number[] => tenantsOf(enforcer, pod, children).map(({ pid }) => pid);
 
 /** @throws ERR_SYSCALL if a thread of this process is not on its share of a place */
-export function checkThreads(uid: string, place: Place): void {
+export function checkThreads(uid: string, place: Booked): void {
   for (const { part, cpus } of threadShares(place)) {
     const [stray] = native.strayThreads(uid, part, cpus.words);
     if (!stray) continue;

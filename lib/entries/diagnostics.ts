@@ -20,8 +20,7 @@ export {
   type ReleaseMessage,
   type WaitMessage,
 } from '../admission/diagnostics.js';
-export type { Planner, PlannerOptions, PodPlan } from '../admission/planning/planner.js';
-export type { PreparedPod } from '../admission/planning/prepared-pod.js';
+export type { Planner, PlannerOptions, PodPlan, PreparedPod } from '../admission/planner.js';
 export type {
   CpuQuota,
   EnforcementShortfall,
@@ -38,6 +37,13 @@ export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/files/cpu-stat.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
+export type { Defragmentation, DefragmentOptions, NodeGain } from '../changes/defragment.js';
+export type { MoveEnd, ResizeEvent } from '../changes/move-event.js';
+export type {
+  ProposedMove,
+  RepackingReport,
+  UnmovedGrant,
+} from '../decision/changes/repacking-report.js';
 export type { DeviceEntry } from '../decision/devices/device-tables.js';
 export type {
   Explanation,
@@ -50,11 +56,6 @@ export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubel
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
 export type { Offer } from '../decision/progress.js';
-export type {
-  ProposedMove,
-  RepackingReport,
-  UnmovedGrant,
-} from '../decision/repacking/repacking-report.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
@@ -70,9 +71,7 @@ export {
   threads,
   type UnmovableThread,
 } from '../machine/affinity.js';
-export type { MoveEnd, ResizeEvent } from '../moves/move-event.js';
 export type { PartOutcome, QuietOutcome } from '../quiet/outcome.js';
-export type { Defragmentation, DefragmentOptions, NodeGain } from '../repacking/defragment.js';
 export type { JournalLine } from '../state/format/journal-lines.js';
 export type { StateRecovered } from '../state/store.js';
 export type { Waiter } from '../state/wait-queue.js';

@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { type NumalignError, unlessRefused } from '../base/errors.js';
 import { obstacleOf } from '../base/refusal.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
+import type { GrantEvents } from '../changes/move-event.js';
 import type { ChildVariables } from '../children/child-variables.js';
 import {
   type Arguments,
@@ -20,7 +21,6 @@ import { parseConfig } from '../input/config.js';
 import { type AcquireOptions, type AdmissionRequest, parseAcquire } from '../input/request.js';
 import type { Quantity } from '../input/values/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import type { GrantEvents } from '../moves/move-event.js';
 import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from '../pools/pool-options.js';
 import {
   checkPlaceWorkers,
@@ -34,6 +34,7 @@ import { checkPlaces, type PlaceThreadsOptions } from '../threads/placement.js';
 import { checkPrewarm, type PrewarmOptions } from '../threads/pool.js';
 import type { GrantWorkerOptions } from '../threads/worker.js';
 import { EmptyPart, NOT_MOVED, notPinned } from './empty-part.js';
+import { FACTS, factsOf } from './facts.js';
 import type { Grant } from './grant.js';
 
 /**
@@ -256,14 +257,9 @@ export class EmptyGrant implements Same {
 
   /** The facts of a {@link Grant} as a plain object, with `isEmpty` and `reason`. */
   toJSON() {
-    const { isEmpty, reason, uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory } =
-      this;
-    const { memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
-    return {
-      ...{ isEmpty, reason: reason.toJSON(), uid, name, cpus, mixed, elastic, parts, held, upcoming },
-      ...{ numaNodes, memory, memoryNodes, devices, isIsolated, enforcement, memoryEnforcement, quiet },
-      ...{ flags: this.flags(), warnings },
-    };
+    const { isEmpty, reason, warnings } = this;
+    const { movable: _, ...facts } = factsOf(this as EmptyGrant, FACTS);
+    return { isEmpty, reason: reason.toJSON(), ...facts, flags: this.flags(), warnings };
   }
 
   /** What console.log shows. */

@@ -252,10 +252,7 @@ export class GrantThreads {
     return new NumalignError(
       'ERR_ENFORCEMENT',
       `memory: 'strict' sets cpuset.mems of the grant's cgroup, but grant ${uid} has no cgroup at the level ${level}`,
-      {
-        value: level,
-        valid: "memory: 'bind', or a grant at the level cpuset or a stronger one",
-      },
+      { value: level, valid: "memory: 'bind', or a grant at the level cpuset or a stronger one" },
     );
   }
 }

@@ -3,7 +3,6 @@ import { type InspectOptions, inspect } from 'node:util';
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementLevel } from '../account/levels.js';
-import { upcomingCpus } from '../account/moves/move-steps.js';
 import type { DeviceAssignment, Elasticity, MoveConsent } from '../account/pod-assignment.js';
 import { devicesOf, memoryOf, threadShares } from '../account/pod-holdings.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
@@ -16,6 +15,7 @@ import { isIsolated, mixedCpus } from '../decision/grant-info.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
+import { FACTS, factsOf } from './facts.js';
 
 /** What {@link Grant} is on record. */
 export class GrantView {
@@ -115,7 +115,7 @@ export class GrantView {
    * has begun has them in `cpus` too.
    */
   get upcoming(): CpuSet | null {
-    return upcomingCpus(this.#record.look());
+    return this.#record.look().upcoming?.cpus ?? null;
   }
 
   /**
@@ -193,13 +193,7 @@ export class GrantView {
 
   /** All facts as a plain object. */
   toJSON() {
-    const { uid, name, cpus, mixed, parts, held, upcoming, numaNodes, memory, memoryNodes, devices } = this;
-    const { elastic, movable, isIsolated, enforcement, memoryEnforcement, quiet, warnings } = this;
-    return {
-      ...{ uid, name, cpus, mixed, elastic, parts, held, upcoming, numaNodes, memory, memoryNodes },
-      ...{ devices, movable, isIsolated, enforcement, memoryEnforcement, quiet },
-      ...{ flags: this.flags(), warnings },
-    };
+    return { ...factsOf(this as GrantView, FACTS), flags: this.flags(), warnings: this.warnings };
   }
 
   /** What console.log shows. */

@@ -14,13 +14,13 @@ import type { AuditOptions } from '../audit/audit-options.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { invalidOption } from '../base/check-options.js';
 import { type ErrorCode, NumalignError } from '../base/errors.js';
+import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from '../changes/move-event.js';
 import type { ExecOptions } from '../children/execution.js';
 import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from '../children/spawn.js';
 import type { Placement } from '../input/placement.js';
 import { parseResize, type ResizeOptions } from '../input/resize.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
-import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from '../moves/move-event.js';
 import type { PoolOptions, PoolPlace } from '../pools/pool-options.js';
 import type { PlaceWorkersOptions, WorkerPlacement } from '../pools/worker-placement.js';
 import type { BufferOptions } from '../threads/buffers.js';
@@ -158,13 +158,13 @@ export class Grant
     if (request.cpu !== undefined && before.elastic)
       invalidOption('cpu', options.cpu, 'left out for a grant that grows and shrinks by itself');
     return tracedApply(this.#record, 'resize', async () => {
-      const { pod, followed } = await resize(
+      const { pod, followed } = await resize({
         site,
-        before,
+        grant: before,
         request,
-        this.#placement,
-        threadsOf(site.ledger, this.uid, before),
-      );
+        defaults: this.#placement,
+        followers: threadsOf(site.ledger, this.uid, before),
+      });
       this.#record.pod = pod;
       followMemory(this.uid, this.memoryNodes);
       const memory = this.#record.group?.memory;

@@ -4,7 +4,7 @@ import { threadShares } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import { checkNotAttached } from '../admission/grants/attachment.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import { transact } from '../admission/transact.js';
 import { beginAudit } from '../audit/grant-audits.js';
 import type { PinResult } from '../machine/affinity.js';
@@ -37,7 +37,7 @@ export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
     },
     group,
     share: pod.mixed === undefined ? undefined : (tids) => shareThreads(record, tids),
-    learnChoices: () => site.enforcer.learnChoices(assignmentsOf(site, site.ledger.read()).settings),
+    learnChoices: () => site.enforcer.learnChoices(recordedState(site).settings),
   };
 }
 

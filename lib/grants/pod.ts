@@ -4,8 +4,7 @@ import type { PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import type { Admission } from '../admission/admit.js';
 import { type Attachment, type AttachOptions, attachProcess } from '../admission/grants/attachment.js';
 import { GrantRecord } from '../admission/grants/grant-record.js';
-import { markStarted } from '../admission/grants/held-grant.js';
-import { setOwner } from '../admission/grants/ownership.js';
+import { markStarted, setOwner } from '../admission/grants/held-grant.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { flagsNow } from '../admission/on-record.js';
 import { type PodContainer, podContainer } from '../admission/pod-container.js';
@@ -17,7 +16,20 @@ import type { MemoryBinding } from '../enforcement/memory-binding.js';
 import { type LastingOwner, parseLastingOwner } from '../input/owner.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
+import { factsOf } from './facts.js';
 import { release } from './release.js';
+
+const FACTS = [
+  'uid',
+  'name',
+  'policy',
+  'scope',
+  'alreadyAdmitted',
+  'containers',
+  'booking',
+  'memoryEnforcement',
+  'quiet',
+] as const;
 
 /**
  * An admitted pod; {@link Manager.admit} and {@link Manager.pod} make it. `await using` releases
@@ -151,11 +163,7 @@ export class Pod {
 
   /** All facts as a plain object. */
   toJSON() {
-    const { uid, name, policy, scope, alreadyAdmitted, containers, booking, quiet } = this;
-    return {
-      ...{ uid, name, policy, scope, alreadyAdmitted, containers, booking },
-      ...{ memoryEnforcement: this.memoryEnforcement, quiet, flags: this.flags(), warnings: this.warnings },
-    };
+    return { ...factsOf(this as Pod, FACTS), flags: this.flags(), warnings: this.warnings };
   }
 
   /** What console.log shows. */

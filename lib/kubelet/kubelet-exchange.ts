@@ -29,7 +29,10 @@ export function withKubeletPods(
     });
   }
   const booked = bookedWith(state.memory, states.memory);
-  const { conflicts, ...adopted } = withAdopted(state, topology, pods, booked, facts.present);
+  const { conflicts, ...adopted } = withAdopted(state, pods, booked, {
+    topology,
+    present: facts.present,
+  });
   refuse([...bookingConflicts(pods, states), ...poolConflicts(pods, states), ...conflicts]);
   return adopted;
 }

@@ -4,8 +4,9 @@ import { type MemoryBlock, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
+import { allCpus, secondPlace } from '../account/pod-holdings.js';
 import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { Placement } from '../input/placement.js';
@@ -27,12 +28,9 @@ export interface KubeletPolicies {
  * All CPUs that belong to a container. The kubelet cannot express CPUs that are held but not used,
  * or that a container is about to get.
  */
-function exclusiveOf(
-  { upcoming }: PodAssignment,
-  { name, cpus, held, reusable }: ContainerAssignment,
-): CpuSet {
+function exclusiveOf(pod: PodAssignment, { name, cpus, held, reusable }: ContainerAssignment): CpuSet {
   const all = cpus.union(held).union(reusable.cpus);
-  return upcoming?.container === name ? all.union(upcoming.cpus).union(upcoming.held) : all;
+  return pod.upcoming?.container === name ? all.union(allCpus(secondPlace(pod))) : all;
 }
 
 /**
@@ -164,7 +162,7 @@ export function exportKubelet(
   site: ReadOnlySite,
   { cpuPolicy, memoryPolicy }: Placement,
 ): KubeletFiles & Record<keyof KubeletFiles, string> {
-  const state = assignmentsOf(site, site.ledger.read());
+  const state = recordedState(site);
   const dead = site.ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
   const policies = {
     cpuPolicy: cpuPolicy === 'none' ? cpuPolicy : ('static' as const),

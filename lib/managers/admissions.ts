@@ -1,15 +1,20 @@
-// Admissions: how requests become grants of a manager.
-
+// Admissions: how requests become grants of a manager, and those that it made for this process.
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Admission, admit } from '../admission/admit.js';
 import { type AdmitAllOptions, admitAll, parseBatch } from '../admission/grants/admit-all.js';
+import { findGrant } from '../admission/grants/held-grant.js';
 import { tracedAdmission } from '../admission/grants/traced.js';
 import { takeOver } from '../admission/grants/transfer.js';
-import { checkRequest } from '../admission/request-check.js';
+import { recordedState } from '../admission/on-record.js';
+import { checkRequest, requestFor } from '../admission/request-check.js';
 import type { Room } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
 import { adopt } from '../adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from '../adoption/adoption-request.js';
+import { followGrowth } from '../changes/adjuster.js';
+import { answerMoves } from '../changes/mover.js';
+import { requestRoom } from '../changes/request-room.js';
+import { release } from '../grants/release.js';
 import type { Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
 import {
@@ -19,11 +24,8 @@ import {
   checkAcquirable,
   checkParts,
   parseAcquire,
-  parseAdmit,
 } from '../input/request.js';
-import { requestRoom } from '../repacking/request-room.js';
 import type { ManagerParts } from './manager-parts.js';
-import { OwnGrants } from './own-grants.js';
 
 export class Admissions {
   readonly #parts: ManagerParts;
@@ -56,10 +58,7 @@ export class Admissions {
 
   /** @throws as {@link Manager.admit} */
   async admit(pod: PodSpec, options: AdmitOptions): Promise<Admission> {
-    const site = this.#site;
-    const request = parseAdmit(pod, options, this.#placement);
-    checkRequest(site, request);
-    return this.#admit(request, options.signal);
+    return this.#admit(requestFor(this.#site, this.#placement, pod, options), options.signal);
   }
 
   #admit(request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
@@ -112,3 +111,63 @@ export class Admissions {
 }
 
 const newPod = ({ pod, alreadyAdmitted }: Admission) => (alreadyAdmitted ? undefined : pod);
+
+const FIRST_LIMIT = 64;
+
+export class OwnGrants {
+  readonly #site: Site;
+  #pods: PodAssignment[] = [];
+  #limit = FIRST_LIMIT;
+  readonly #pending = new Set<Promise<unknown>>();
+
+  constructor(site: Site) {
+    this.#site = site;
+  }
+
+  /** Adds the pod of a pending admission once it is admitted; none if `podOf` returns undefined. */
+  async note<T>(pending: Promise<T>, podOf: (admission: T) => PodAssignment | undefined): Promise<T> {
+    this.#pending.add(pending);
+    try {
+      const admission = await pending;
+      const pod = podOf(admission);
+      if (pod) this.#add(pod);
+      return admission;
+    } finally {
+      this.#pending.delete(pending);
+    }
+  }
+
+  #add(pod: PodAssignment): void {
+    this.#pods.push(pod);
+    answerMoves(this.#site, pod);
+    if (pod.elastic) followGrowth(this.#site, pod);
+    if (this.#pods.length < this.#limit) return;
+    this.#pods = this.#held();
+    this.#limit = Math.max(FIRST_LIMIT, 2 * this.#pods.length);
+  }
+
+  /**
+   * Releases all grants that this process still owns, even if one release fails.
+   * @throws the error of the failed release; an AggregateError if several fail
+   */
+  async release(): Promise<void> {
+    await Promise.allSettled(this.#pending);
+    const errors: unknown[] = [];
+    for (const pod of this.#held()) {
+      await release(this.#site, pod).catch((error) => errors.push(error));
+    }
+    this.#pods = [];
+    if (errors.length > 1) throw new AggregateError(errors, `${errors.length} grants could not be released`);
+    if (errors.length === 1) throw errors[0];
+  }
+
+  // The other grants were released or handed to another process, or outlive this one.
+  #held(): PodAssignment[] {
+    const { ledger } = this.#site;
+    const state = recordedState(this.#site);
+    return this.#pods.flatMap((pod) => {
+      const now = findGrant(state, pod);
+      return now && ledger.owners.isOwn(now.owner) ? [now] : [];
+    });
+  }
+}

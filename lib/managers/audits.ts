@@ -2,8 +2,7 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { checkRealMachine } from '../admission/grants/grant-record.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import type { ManagerWatch } from '../admission/manager-watch.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import { recordedState } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/audit-options.js';
@@ -11,6 +10,7 @@ import { auditGrant } from '../audit/grant-audits.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { turnIfDue } from '../base/steps.js';
 import { refreshSite } from '../machine/topology-refresh.js';
+import type { ManagerWatch } from './manager-watch.js';
 
 /** Audits grants of every process: see {@link ManagerView}. */
 export class Audits {
@@ -51,7 +51,7 @@ export class Audits {
 
 /** The grants of living owners on record. */
 export function livingPods(site: ReadOnlySite): readonly PodAssignment[] {
-  const { pods } = assignmentsOf(site, site.ledger.read());
+  const { pods } = recordedState(site);
   const dead = new Set(site.ledger.owners.deadPods(pods));
   return pods.filter((pod) => !dead.has(pod));
 }

@@ -4,10 +4,13 @@ import type { ChildProcess } from 'node:child_process';
 import { cpusNow } from '../account/cpus-now.js';
 import { publishError } from '../admission/diagnostics.js';
 import { startShared } from '../admission/grants/shared-child.js';
-import type { SharedGroup } from '../admission/grants/shared-group.js';
-import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
-import { addSharedMember, removeSharedMember } from '../admission/grants/shared-membership.js';
-import { assignmentsOf } from '../admission/on-record.js';
+import {
+  addSharedMember,
+  removeSharedMember,
+  type SharedGroup,
+  type SharedMemberTarget,
+} from '../admission/grants/shared-membership.js';
+import { recordedState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
@@ -15,10 +18,10 @@ import { unlessRefused } from '../base/errors.js';
 import { retry } from '../base/notices/backoff.js';
 import { callListeners } from '../base/notices/listeners.js';
 import { turnIfDue } from '../base/steps.js';
+import { followCpus } from '../changes/adjuster.js';
 import { checkPreferredAllocation, type PreferredAllocation } from '../decision/devices/device-resources.js';
 import type { HintProvider } from '../decision/hints/hint-provider.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
-import { followCpus } from '../elastic/adjuster.js';
 import type { ReconcileReport } from '../enforcement/drift.js';
 import { type DeviceSelection, parseDevices } from '../input/devices.js';
 import type { MachineOptions } from '../input/machine-options.js';
@@ -26,11 +29,9 @@ import { checkSignal } from '../input/request.js';
 import { type KubeletPodHoldings, parseHoldings } from '../kubelet/record/kubelet-holdings.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/record-kubelet.js';
-import { configure } from '../opening/configure.js';
-import { leavePool } from '../opening/pool-membership.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
-import type { ManagerEmitter } from './manager-events.js';
-import type { ManagerParts } from './manager-parts.js';
+import type { ManagerEmitter, ManagerParts } from './manager-parts.js';
+import { configure, leavePool } from './prepare.js';
 
 /** The options of {@link Manager.registerDevices}. */
 export interface DeviceOptions {
@@ -100,7 +101,7 @@ export class ManagedMachine {
    */
   async configure(options: MachineOptions): Promise<Settings> {
     await configure(this.#site, this.#parts.config, options);
-    const { settings, pods } = assignmentsOf(this.#site, this.#site.ledger.read());
+    const { settings, pods } = recordedState(this.#site);
     return settingsNow(settings, cpusNow(this.#site.topology, pods));
   }
 

@@ -1,12 +1,15 @@
-// What managers are made of.
-import type { ManagerWatch } from '../admission/manager-watch.js';
+// What managers are made of, and the events that they emit.
+import type { EventEmitter } from 'node:events';
 import type { ReadOnlySite, Site } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
+import { NumalignError } from '../base/errors.js';
+import { callListeners } from '../base/notices/listeners.js';
 import type { DeviceResource } from '../decision/devices/device-resources.js';
+import type { Drift, Hotplug } from '../enforcement/drift.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Config } from '../input/config.js';
 import type { Placement } from '../input/placement.js';
-import type { Lifetime } from './lifetime.js';
+import type { ManagerWatch, StateChange, WatchListener } from './manager-watch.js';
 
 /** The parts of a view. */
 export interface ViewParts {
@@ -31,4 +34,73 @@ export interface ManagerParts {
   readonly watch: ManagerWatch;
   /** The warnings of opening it. */
   readonly openingWarnings: readonly Warning[];
+}
+
+export class Lifetime {
+  readonly #end = new AbortController();
+
+  /** Aborted with ERR_MANAGER_CLOSED at the end. */
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  get isOver(): boolean {
+    return this.signal.aborted;
+  }
+
+  /** @throws ERR_MANAGER_CLOSED */
+  check(): void {
+    if (this.isOver) throw closedError();
+  }
+
+  end(): void {
+    if (!this.isOver) this.#end.abort(closedError());
+  }
+}
+
+function closedError(): NumalignError {
+  return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
+}
+
+/**
+ * The events of a {@link Manager}. A {@link ManagerView} has only `change` and `error`. What a
+ * listener throws is an uncaught exception; all others are called.
+ */
+export interface ManagerEvents {
+  /** The state, or what flags depend on, has changed. A listener keeps the process alive. */
+  change: [change: StateChange];
+  /**
+   * The state cannot be read, or grants of dead owners cannot be taken back. ERR_STATE_CORRUPT:
+   * another program removed or put back files of the state while this process held grants.
+   */
+  error: [error: Error];
+  /** Reconciling found a difference, see {@link Manager.reconcile}. */
+  drift: [drift: Drift];
+  /** CPUs of a grant of this process went offline, or came back. */
+  hotplug: [hotplug: Hotplug];
+}
+
+// The events of every EventEmitter.
+export interface ListenerEvents {
+  newListener: [event: string | symbol];
+  removeListener: [event: string | symbol];
+}
+
+export type ManagerEmitter = EventEmitter<ManagerEvents & ListenerEvents>;
+
+/** Has a manager watch the state while its event `change` has listeners. */
+export function watchWhileHeard(manager: ManagerEmitter, { lifetime, watch }: ViewParts): void {
+  const listener: WatchListener = {
+    tell: (change) => callListeners(manager, 'change', change),
+    fail: (error) => callListeners(manager, 'error', error),
+  };
+  // Node emits this before it adds the listener, so that an error keeps the listener out.
+  manager.on('newListener', (event) => {
+    if (event !== 'change') return;
+    lifetime.check();
+    watch.start(listener);
+  });
+  manager.on('removeListener', (event) => {
+    if (event === 'change' && manager.listenerCount('change') === 0) watch.stop();
+  });
 }

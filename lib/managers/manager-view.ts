@@ -5,15 +5,15 @@ import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import { assignmentsOf, grantInfos, knownAssignments } from '../admission/on-record.js';
-import type { PlanOnRecord } from '../admission/planning/plan.js';
-import type { Planner } from '../admission/planning/planner.js';
-import type { PreparedPod } from '../admission/planning/prepared-pod.js';
+import { grantInfos, knownAssignments, recordedState } from '../admission/on-record.js';
+import type { PlanOnRecord } from '../admission/plan.js';
+import type { Planner, PreparedPod } from '../admission/planner.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/audit-options.js';
 import type { NumalignError } from '../base/errors.js';
+import type { Defragmentation, DefragmentOptions } from '../changes/defragment.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
@@ -27,13 +27,11 @@ import type { KubeletFiles } from '../kubelet/kubelet-files.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { Defragmentation, DefragmentOptions } from '../repacking/defragment.js';
 import { type KeptFiles, readKeptFiles } from '../status/kept-files.js';
 import { readStatus } from '../status/read-status.js';
 import type { StateStatus } from '../status/status.js';
 import { Audits } from './audits.js';
-import { type ListenerEvents, type ManagerEvents, watchWhileHeard } from './manager-events.js';
-import type { ViewParts } from './manager-parts.js';
+import { type ListenerEvents, type ManagerEvents, type ViewParts, watchWhileHeard } from './manager-parts.js';
 import { Planning } from './planning.js';
 
 // The site of each view; it throws once the view is closed.
@@ -88,7 +86,7 @@ export class ManagerView
   }
 
   #state(): Assignments {
-    return assignmentsOf(this.#site, this.#site.ledger.read());
+    return recordedState(this.#site);
   }
 
   #now() {

@@ -2,12 +2,18 @@
 import type { ChildProcess } from 'node:child_process';
 import type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
-import type { SharedGroup } from '../admission/grants/shared-group.js';
-import type { SharedMemberTarget } from '../admission/grants/shared-membership.js';
+import type { SharedGroup, SharedMemberTarget } from '../admission/grants/shared-membership.js';
 import type { Site } from '../admission/site.js';
 import type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';
+import {
+  type Defragmentation,
+  type DefragmentOptions,
+  defragment,
+  parseDefragment,
+  planDefragmentation,
+} from '../changes/defragment.js';
 import type { HintProvider } from '../decision/hints/hint-provider.js';
 import type { Settings } from '../decision/machine-settings.js';
 import type { ReconcileReport } from '../enforcement/drift.js';
@@ -25,13 +31,6 @@ import type { KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
 import type { TopologyHint } from '../machine/hints.js';
-import {
-  type Defragmentation,
-  type DefragmentOptions,
-  defragment,
-  parseDefragment,
-  planDefragmentation,
-} from '../repacking/defragment.js';
 import { Admissions } from './admissions.js';
 import { type DeviceOptions, ManagedMachine } from './managed-machine.js';
 import type { ManagerParts } from './manager-parts.js';

@@ -1,6 +1,5 @@
 // openManager: opens a machine, and the state that its processes share.
 import { cpusNow } from '../account/cpus-now.js';
-import { BLIND_MS, ManagerWatch } from '../admission/manager-watch.js';
 import { reclaim } from '../admission/transact.js';
 import { grantWarnings, settingWarnings } from '../admission/warnings.js';
 import { obstacleOf } from '../base/refusal.js';
@@ -14,14 +13,15 @@ import { type Config, MACHINE_STATE_DIR, type ManagerOptions, parseConfig } from
 import { checkPlacement } from '../input/placement.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
-import { prepare } from '../opening/prepare.js';
-import { deviceResources, openStore, readOnlySiteOf, siteOf } from '../opening/site.js';
 import { hasState } from '../state/folder/folder.js';
 import { ReadOnlyStore } from '../state/read-only-store.js';
 import { EmptyManager } from './empty-manager.js';
-import { Lifetime } from './lifetime.js';
 import { Manager } from './manager.js';
+import { Lifetime } from './manager-parts.js';
 import { ManagerView } from './manager-view.js';
+import { BLIND_MS, ManagerWatch } from './manager-watch.js';
+import { prepare } from './prepare.js';
+import { deviceResources, openStore, readOnlySiteOf, siteOf } from './site.js';
 
 /**
  * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,

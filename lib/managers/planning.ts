@@ -1,19 +1,19 @@
 // Planning: what a manager would decide, without a lock or a change.
-import { type PlanOnRecord, planFor } from '../admission/planning/plan.js';
-import { Planner, reasonsToShare, requestFor } from '../admission/planning/planner.js';
-import { PreparedPod } from '../admission/planning/prepared-pod.js';
+import { type PlanOnRecord, planFor } from '../admission/plan.js';
+import { Planner, PreparedPod, reasonsToShare } from '../admission/planner.js';
+import { requestFor } from '../admission/request-check.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import { invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';
-import type { Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
-import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 import {
   type Defragmentation,
   type DefragmentOptions,
   parseDefragment,
   planDefragmentation,
-} from '../repacking/defragment.js';
+} from '../changes/defragment.js';
+import type { Placement } from '../input/placement.js';
+import type { PodSpec } from '../input/pods/pod-request.js';
+import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
 
 /** Plans pods: see {@link ManagerView}. */
 export class Planning {

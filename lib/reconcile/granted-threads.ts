@@ -2,7 +2,7 @@
 // grants' cgroups.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { type ThreadShare, threadShares } from '../account/pod-holdings.js';
+import { secondPlace, type ThreadShare, threadShares } from '../account/pod-holdings.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -20,31 +20,31 @@ export function compareThreads(
   const { owners } = site.ledger;
   const isOurs = ({ owner, formerOwner }: PodAssignment) =>
     formerOwner === null && (owner.kind !== 'process' || owners.isOwn(owner));
-  const comparisons = state.pods
-    .filter(isOurs)
-    .flatMap((pod) => sharesNow(pod).map((share) => threadsOfShare(site, state, pod, share, isGivenUp)));
+  const comparisons = state.pods.filter(isOurs).flatMap((pod) => {
+    const groupOf = () => GrantGroup.of(site, state.settings, pod);
+    return sharesNow(pod).map((share) => threadsOfShare(pod, share, groupOf, isGivenUp));
+  });
   return together(comparisons);
 }
 
-// During a resize, threads may be on the CPUs of both sizes. A grant with parts cannot be resized.
+// During a change, threads may be on the CPUs of both places. A grant with parts cannot be resized.
 function sharesNow(pod: PodAssignment): readonly ThreadShare[] {
   const [rest, ...parts] = threadShares(pod);
-  return [pod.upcoming ? { ...rest, cpus: rest.cpus.union(pod.upcoming.cpus) } : rest, ...parts];
+  return [{ ...rest, cpus: rest.cpus.union(secondPlace(pod).cpus) }, ...parts];
 }
 
 function threadsOfShare(
-  site: Site,
-  { settings }: Assignments,
   pod: PodAssignment,
   share: ThreadShare,
+  groupOf: () => GrantGroup | undefined,
   isGivenUp: (key: string) => boolean,
 ): Comparison {
   const { part, cpus } = share;
   const { uid } = pod;
   const tids = native.grantThreads(uid, part);
   if (tids.length === 0) return { checked: 0, drifts: [] };
+  const group = groupOf();
   const drifts: RepairableDrift[] = [];
-  const group = GrantGroup.of(site, settings, pod);
   const missing = group?.wasEntered ? group.missing(tids) : [];
   const groupKey = `${grantKey(pod)} ${cpus} threads`;
   if (group && missing.length > 0) {

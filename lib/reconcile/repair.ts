@@ -33,7 +33,7 @@ export interface Repair {
   readonly isPostponed?: boolean;
 }
 
-interface Attempt {
+interface RepairAttempt {
   readonly drift: RepairableDrift;
   readonly error: NumalignError | undefined;
   readonly isLost: boolean;
@@ -80,7 +80,7 @@ export function repair(
 async function repairQuiet(
   state: Assignments,
   fights: Fights,
-  attempts: readonly Attempt[],
+  attempts: readonly RepairAttempt[],
   commit: EnforcedCommit,
 ): Promise<Assignments> {
   if (!attempts.some(({ drift, isLost }) => drift.kind === 'quiet' && !isLost)) return state;
@@ -91,7 +91,7 @@ async function repairQuiet(
 
 // Attempts each repair once. `masks`: the number of thread masks that were changed.
 async function attemptAll(fights: Fights, find: () => Promise<readonly RepairableDrift[]>) {
-  const attempts = new Map<string, Attempt>();
+  const attempts = new Map<string, RepairAttempt>();
   let masks = 0;
   let different: readonly RepairableDrift[] = [];
   for (let pass = 0; pass <= PASSES; pass++) {
@@ -116,19 +116,22 @@ async function attemptAll(fights: Fights, find: () => Promise<readonly Repairabl
 }
 
 function driftOf(
-  { drift: { key, kind, uid, what }, error, isLost }: Attempt,
+  { drift: { key, kind, uid, what }, error, isLost }: RepairAttempt,
   remaining: ReadonlySet<string>,
 ): Drift {
   return Object.freeze({
-    ...{ kind, uid, what: error ? `${what}: ${error.message}` : what },
-    ...{ repaired: !remaining.has(key), contested: isLost },
+    kind,
+    uid,
+    what: error ? `${what}: ${error.message}` : what,
+    repaired: !remaining.has(key),
+    contested: isLost,
   });
 }
 
 // Records why the kernel refuses memory nodes, if the record does not say it yet.
 async function recordRefusals(
   state: Assignments,
-  attempts: readonly Attempt[],
+  attempts: readonly RepairAttempt[],
   remaining: ReadonlySet<string>,
   commit: EnforcedCommit,
 ): Promise<Assignments> {

@@ -223,8 +223,10 @@ describe('a pod with pod-level resources', () => {
     const manager = await newManager({ scope });
     await manager.admit(whole(LIMITS, [OWN]), { owner: 'persistent' });
     const pod = findPod(Ledger.open(manager.stateDir).read()!.assignments, 'web')!;
-    const { placement } = parseConfig({});
-    const error = await errorOf(() => resize({} as never, pod, {} as never, placement, {} as never));
+    const { placement: defaults } = parseConfig({});
+    const error = await errorOf(() =>
+      resize({ site: {}, grant: pod, request: {}, defaults, followers: {} } as never),
+    );
     expect(error).toMatchObject({
       code: 'ERR_INVALID_ARGUMENT',
       message: expect.stringContaining('has resources as a whole'),

@@ -153,7 +153,9 @@ describe('a resize that cannot be committed', () => {
       },
     };
     const request = { cpu, memory: undefined, noticeMs: 500, signal: undefined };
-    const outcome = errorOf(() => resize({ ...site, ledger }, pod!, request, DEFAULTS, followers));
+    const outcome = errorOf(() =>
+      resize({ site: { ...site, ledger }, grant: pod!, request, defaults: DEFAULTS, followers }),
+    );
     await changed(manager, () => grant.upcoming !== null);
     if (cpu > 4) repair = breakCommits(manager.stateDir);
     expect((await outcome).code).toMatch(/^ERR_S/);

@@ -10,10 +10,11 @@ const DECISIONS = [
   ...tests('conformance', 'divergences'),
   ...tests('kubelet', 'kubelet-exchange'),
   ...tests('admission', 'admit'),
-  ...tests('decision', 'isolated-cpus', 'repacking'),
+  ...tests('decision', 'isolated-cpus'),
+  ...tests('decision/changes', 'repacking'),
   ...tests('machine', 'hint-families'),
   ...tests('admission', 'changed-machine'),
-  ...tests('opening', 'kubelet-conflict'),
+  ...tests('managers', 'kubelet-conflict'),
   ...tests('decision', 'partition'),
 ];
 

@@ -136,10 +136,11 @@ const anyPod: fc.Arbitrary<PodAssignment> = fc.record({
   unknown,
 });
 
-type Upcoming = NonNullable<PodAssignment['upcoming']>;
+type Change = Pick<PodAssignment, 'upcoming' | 'former'>;
 
 // The same containers in other places.
-function goingTo({ booking, containers }: PodAssignment, upcoming: Upcoming, hand: CpuSet): Upcoming {
+function goingTo({ booking, containers, upcoming }: PodAssignment, hand: CpuSet): Change {
+  if (!upcoming) return { upcoming };
   const move = upcoming.move;
   const place = (c: ContainerAssignment, n: number): ContainerAssignment => ({
     ...(move?.target?.containers[n] ?? c),
@@ -150,12 +151,15 @@ function goingTo({ booking, containers }: PodAssignment, upcoming: Upcoming, han
     booking: booking && { ...booking, cpus: hand },
     containers: containers.map(place),
   };
-  return { ...upcoming, cpus: hand, ...(move && { move: { ...move, target: target ?? null } }) };
+  return {
+    upcoming: { ...upcoming, cpus: hand, ...(move && { move: { ...move, target: target ?? null } }) },
+    ...(move && !target && { former: { cpus: CpuSet.EMPTY, held: CpuSet.EMPTY } }),
+  };
 }
 
 const pod = anyPod.map((each) => ({
   ...each,
-  upcoming: each.upcoming && goingTo(each, each.upcoming, CpuSet.EMPTY),
+  ...goingTo(each, CpuSet.EMPTY),
 }));
 
 // Each device belongs to one pod.
@@ -187,7 +191,7 @@ function deal(pods: PodAssignment[], hands: CpuSet[]): PodAssignment[] {
       ...each,
       containers: each.containers.map((c, n) => ({ ...c, ...(n === 0 ? own : other) })),
       booking: each.booking && { ...each.booking, cpus: hand },
-      upcoming: each.upcoming && goingTo(each, each.upcoming, hand),
+      ...goingTo(each, hand),
     };
   });
 }

@@ -1,6 +1,6 @@
 // What holds for elastic grants at all times, and once they have settled.
 import { expect } from 'vitest';
-import { elasticTargets } from '../../lib/decision/elastic/elastic-targets.js';
+import { elasticTargets } from '../../lib/decision/changes/elastic-targets.js';
 import { CpuSet, type Manager } from '../../lib/index.js';
 import { changed } from './changed.js';
 

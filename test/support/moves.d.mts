@@ -1,12 +1,12 @@
-import type { Place } from '../../lib/account/moves/move-steps.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
+import type { Booked } from '../../lib/account/pod-holdings.js';
 import type { Site } from '../../lib/admission/site.js';
+import type { MoveRequest } from '../../lib/changes/move-grant.js';
 import type { Manager } from '../../lib/index.js';
-import type { MoveRequest } from '../../lib/moves/move-grant.js';
 
 export function siteOf(manager: Pick<Manager, 'topology' | 'stateDir'>): Site;
 export function podOf(site: Site, uid: string): PodAssignment;
-export function placeAt(pod: PodAssignment, cpus: string, node: number): Place & PodAssignment;
+export function placeAt(pod: PodAssignment, cpus: string, node: number): Booked & PodAssignment;
 export function move(
   manager: Manager,
   uid: string,

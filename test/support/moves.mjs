@@ -1,14 +1,14 @@
 // Moves through the package's own modules: for tests, and for processes that tests start.
-import { announceMove, beginMove, placeOf } from '../../dist/account/moves/move-steps.js';
 import { changesUnderWay } from '../../dist/admission/changes-under-way.js';
 import { moveTime, transact } from '../../dist/admission/transact.js';
+import { moveGrant, releaseRoom } from '../../dist/changes/move-grant.js';
+import { moverOf } from '../../dist/changes/mover.js';
+import { announceMove, beginMove, placeOf } from '../../dist/decision/changes/move-steps.js';
 import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist/index.js';
 import { parseConfig } from '../../dist/input/config.js';
-import { moveGrant, releaseRoom } from '../../dist/moves/move-grant.js';
-import { moverOf } from '../../dist/moves/mover.js';
-import { siteOf as realSite } from '../../dist/opening/site.js';
+import { siteOf as realSite } from '../../dist/managers/site.js';
 import { NO_QUIETER } from '../../dist/quiet/quieter.js';
 import { Ledger } from '../../dist/state/ledger.js';
 
@@ -78,7 +78,7 @@ const announced = (state, uid, cpus, owner) => {
   const place = placeOf(pod, placeAt(pod, cpus, pod.containers[0].hint.nodes?.first ?? 0));
   const time = moveTime();
   const asker = { request: 'asker', owner, ...time, deadline: time.now };
-  return announceMove(state, pod, place, asker, () => 0);
+  return announceMove(state, pod, { ...asker, target: place }, () => 0);
 };
 
 /** The listeners of a grant learn that a move was called off meanwhile. */

@@ -17,10 +17,9 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
   if (typeof Manager.prototype.defragment !== 'function') return undefined;
   const { HintProviders } = await load('decision/hints/hint-providers');
   const { NO_ENFORCER } = await load('enforcement/enforcer');
-  const { moveGrant } = await load('moves/move-grant');
+  const { giveBackRoom, moveGrant } = await load('changes/move-grant');
   const { NO_QUIETER } = await load('quiet/quieter');
-  const { giveBackRoom } = await load('moves/kept-room');
-  const { announceMove, beginMove, placeOf } = await load('account/moves/move-steps');
+  const { announceMove, beginMove, placeOf } = await load('decision/changes/move-steps');
   const { changesUnderWay } = await load('admission/changes-under-way');
   const { moveTime, transact } = await load('admission/transact');
   const { Ledger } = await load('state/ledger');
@@ -56,7 +55,7 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
       const owner = site.ledger.owners.recordFor('process');
       const asker = { request: randomUUID(), owner, ...moveTime(), deadline: moveTime().now };
       const target = placeOf(podIn(state), placeFor(podIn(state), manager.sharedPool()));
-      const next = announceMove(state, podIn(state), target, asker, () => 0);
+      const next = announceMove(state, podIn(state), { ...asker, target }, () => 0);
       await commit(step(next, podIn(next), owner.uuid));
     });
   }

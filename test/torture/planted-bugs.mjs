@@ -188,15 +188,15 @@ export const BUGS = [
   },
   {
     name: 'a move gives up its old CPUs before its pages have followed',
-    file: 'lib/account/moves/move-steps.ts',
-    before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming });'],
+    file: 'lib/decision/changes/move-steps.ts',
+    before: ['const next = replacePod(state, { ...pod, ...move.target, upcoming, former: placeCpus(pod) });'],
     after: 'const next = replacePod(state, { ...pod, ...move.target, upcoming: null });',
     find: 'torture.mjs',
     options: ['--moves'],
   },
   {
     name: 'the room of a moved grant is not kept for its request',
-    file: 'lib/account/moves/move-steps.ts',
+    file: 'lib/decision/changes/move-steps.ts',
     before: ['return keeper ? replacePod(next, withRoom(keeper, left)) : next;'],
     after: 'return keeper ? replacePod(next, withRoom(keeper, left.difference(left))) : next;',
     find: 'torture.mjs',
@@ -204,7 +204,7 @@ export const BUGS = [
   },
   {
     name: 'a move that was called off goes on',
-    file: 'lib/moves/carry-out.ts',
+    file: 'lib/changes/carry-out.ts',
     before: ['const pod = announcedPod(state, announced);\n    if (!pod)'],
     after: 'const pod = announced;\n    if (!pod)',
     find: 'torture.mjs',
@@ -212,7 +212,7 @@ export const BUGS = [
   },
   {
     name: 'room that its request does not get is not given back',
-    file: 'lib/moves/kept-room.ts',
+    file: 'lib/changes/move-grant.ts',
     before: ['withoutPlaceholder(state, request) === state || releaseRoom(site, request);'],
     after: 'withoutPlaceholder(state, request) !== undefined;',
     find: 'torture.mjs',

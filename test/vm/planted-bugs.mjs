@@ -44,7 +44,7 @@ export const BUGS = [
   },
   {
     name: 'a move gives up the old CPUs before threads have left them',
-    file: 'lib/moves/carry-out.ts',
+    file: 'lib/changes/carry-out.ts',
     before: ['await commit(beginMove(state, pod, uuid));'],
     after: `await commit(
     finishMove(beginMove(state, pod, uuid), findPod(beginMove(state, pod, uuid), pod.uid) as MovingPod, moveTime()),

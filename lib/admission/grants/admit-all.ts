@@ -1,12 +1,12 @@
 // AdmitAll: several pods in one transaction, all of them or none.
 import { randomUUID } from 'node:crypto';
 import { type Assignments, findPod } from '../../account/assignments.js';
-import { withoutPlaceholder } from '../../account/moves/move-steps.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
+import { withoutPlaceholder } from '../../decision/changes/move-steps.js';
 import { decide } from '../../decision/decision.js';
 import { type Question, undo } from '../../decision/question.js';
 import { withRollback } from '../../decision/rejection.js';
@@ -80,7 +80,7 @@ function about<T>(index: number, action: () => T): T {
 }
 
 /** The decision for one pod. */
-interface Step {
+interface PodDecision {
   /** The state with the pod. */
   readonly next: Assignments;
   /** The pod, if it is on record already. */
@@ -132,7 +132,16 @@ function tryAdmitAll(
       const { next, shortfalls } = await commit(steps.at(-1)!.next, providers.isEmpty && !required, {
         request: aimOf(site, first),
       });
-      await checkQuiet(site, batch, { before: state, next, questions, commit });
+      // Only a commit shows whether required quiet settings hold. If one does not, all pods are undone.
+      for (const { uid, request } of questions) {
+        const shortfall = quietShortfallOf(site, request, next, uid);
+        if (!shortfall) continue;
+        const { pods, memory, lastCpus } = state;
+        await commit({ ...next, pods, memory, lastCpus });
+        about(batch.requests.indexOf(request), () => {
+          throw shortfall;
+        });
+      }
       return steps.map((step) => admissionOf(site, step, next, shortfalls));
     } catch (error) {
       throw withUndone(error, questions);
@@ -140,7 +149,7 @@ function tryAdmitAll(
   });
 }
 
-interface Ground {
+interface BatchContext {
   readonly site: Site;
   readonly batch: Batch;
   readonly commit: EnforcedCommit;
@@ -148,11 +157,11 @@ interface Ground {
   readonly base: ReturnType<typeof questionOf>;
 }
 
-function decideAll(ground: Ground, state: Assignments): Step[] | Rejected {
-  const steps: Step[] = [];
+function decideAll(context: BatchContext, state: Assignments): PodDecision[] | Rejected {
+  const steps: PodDecision[] = [];
   try {
-    for (const [index, request] of ground.batch.requests.entries()) {
-      const step = about(index, () => decideNext(ground, request, steps.at(-1)?.next ?? state));
+    for (const [index, request] of context.batch.requests.entries()) {
+      const step = about(index, () => decideNext(context, request, steps.at(-1)?.next ?? state));
       if (isRejected(step)) return rejectedAt(index, step, steps);
       steps.push(step);
     }
@@ -165,7 +174,11 @@ function decideAll(ground: Ground, state: Assignments): Step[] | Rejected {
   }
 }
 
-function rejectedAt(index: number, { rejection, shortage }: Rejected, before: readonly Step[]): Rejected {
+function rejectedAt(
+  index: number,
+  { rejection, shortage }: Rejected,
+  before: readonly PodDecision[],
+): Rejected {
   const failure = undoAll(before.flatMap(({ question }) => question ?? []));
   const rejected = { ...rejection, facts: { ...rejection.facts, index } };
   if (failure !== undefined) throw withRollback(new AdmissionError(rejected), failure);
@@ -173,10 +186,10 @@ function rejectedAt(index: number, { rejection, shortage }: Rejected, before: re
 }
 
 function decideNext(
-  { site, batch, commit, base }: Ground,
+  { site, batch, commit, base }: BatchContext,
   request: AdmissionRequest,
   state: Assignments,
-): Step | Rejected {
+): PodDecision | Rejected {
   const { ledger, topology } = site;
   const { uid } = request.pod;
   const { placed, old } = placedOrOld(state, request.pod, batch.replace);
@@ -213,26 +226,6 @@ function checkReplaceable(site: Site, old: PodAssignment): void {
   if (!site.providers.isEmpty) invalidOption('replace', true, 'left out if there are custom hint providers');
 }
 
-interface Committed {
-  readonly before: Assignments;
-  readonly next: Assignments;
-  readonly questions: readonly Question[];
-  readonly commit: EnforcedCommit;
-}
-
-// Only a commit shows whether required quiet settings hold. If one does not, it undoes all pods.
-async function checkQuiet(site: Site, batch: Batch, { before, next, questions, commit }: Committed) {
-  for (const { uid, request } of questions) {
-    const shortfall = quietShortfallOf(site, request, next, uid);
-    if (!shortfall) continue;
-    const { pods, memory, lastCpus } = before;
-    await commit({ ...next, pods, memory, lastCpus });
-    about(batch.requests.indexOf(request), () => {
-      throw shortfall;
-    });
-  }
-}
-
 // Returns the first error.
 const undoAll = (questions: readonly Question[]): unknown =>
   questions.map(undo).find((each) => each !== undefined);
@@ -242,7 +235,7 @@ const withUndone = (error: unknown, questions: readonly Question[]): unknown =>
 
 function admissionOf(
   { providers }: Site,
-  { placed, question, old, explanation = null }: Step,
+  { placed, question, old, explanation = null }: PodDecision,
   state: Assignments,
   shortfalls: readonly string[],
 ): Admission {

@@ -8,7 +8,7 @@ import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-bin
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { QuietOutcome } from '../../quiet/outcome.js';
-import { assignmentsOf } from '../on-record.js';
+import { recordedState } from '../on-record.js';
 import type { Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
 
@@ -27,7 +27,7 @@ export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
 /** The cgroup of a grant, if it has one. */
 export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
   if (pod.enforcement.target === null) return undefined;
-  return GrantGroup.of(site, assignmentsOf(site, site.ledger.read()).settings, pod);
+  return GrantGroup.of(site, recordedState(site).settings, pod);
 }
 
 export class GrantRecord {
@@ -70,8 +70,7 @@ export class GrantRecord {
   /** Which quiet settings hold; null if it asks for none, is off the record, or cannot be read. */
   quietOutcome(): QuietOutcome | null {
     if (!this.isThere || !this.look().quiet) return null;
-    const { ledger, quieter } = this.site;
-    return unlessRefused(() => quieter.outcome(assignmentsOf(this.site, ledger.read()), this.pod.uid), null);
+    return unlessRefused(() => this.site.quieter.outcome(recordedState(this.site), this.pod.uid), null);
   }
 
   /** True also if the record cannot be read. */
@@ -80,8 +79,7 @@ export class GrantRecord {
   }
 
   #find(): PodAssignment | undefined {
-    const { ledger } = this.site;
-    return findGrant(assignmentsOf(this.site, ledger.read()), this.pod);
+    return findGrant(recordedState(this.site), this.pod);
   }
 
   get uid(): string {

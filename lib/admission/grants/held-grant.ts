@@ -1,12 +1,13 @@
-// Finds grants on record, and checks their owners.
+// Finds grants on record, checks their owners, and gives them others.
 import { type Assignments, findPod } from '../../account/assignments.js';
-import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import { startContainer } from '../../account/pod-changes.js';
+import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { removePods, replacePod, startContainer } from '../../account/pod-changes.js';
 import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { survivorsOf } from '../../enforcement/members/survivors.js';
+import type { LastingOwner } from '../../input/owner.js';
 import { hasEnded } from '../../processes/process-identity.js';
-import { assignmentsOf } from '../on-record.js';
+import { recordedState } from '../on-record.js';
 import type { ReadOnlySite, Site } from '../site.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 
@@ -74,7 +75,7 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
 
 /** A grant on record by its uid. @throws ERR_UNKNOWN_GRANT; ERR_INVALID_ARGUMENT for no string */
 export function findOnRecord(site: ReadOnlySite, uid: string): PodAssignment {
-  const state = assignmentsOf(site, site.ledger.read());
+  const state = recordedState(site);
   const pod = findPod(state, uid);
   if (!pod) throw unknownGrant(uid, state, site.ledger.path);
   return pod;
@@ -93,3 +94,30 @@ export function unknownGrant(uid: unknown, { pods }: Assignments, path: string):
     valid,
   });
 }
+
+/**
+ * Records another owner, and returns the pod with it. It withdraws an offered transfer: there is no
+ * process any more that could hand the grant over.
+ * @throws ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
+ */
+export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner): Promise<PodAssignment> {
+  const { ledger } = site;
+  const change = async (state: Assignments, commit: EnforcedCommit) => {
+    const pod = heldGrant(site, state, grant);
+    // This step has not checked all owners.
+    if (!ledger.owners.isAlive(pod.owner))
+      throw unknownGrant(pod.uid, removePods(state, new Set([pod.uid])), ledger.path);
+    const owner = ledger.owners.recordFor(choice);
+    if (isSameOwner(owner, pod.owner)) return pod;
+    const owned = { ...pod, owner, transfer: null };
+    await commit(replacePod(state, owned), true);
+    return owned;
+  };
+  return transact(site, undefined, change, FEW_CGROUPS);
+}
+
+// It ignores the uuids, which always differ.
+const isSameOwner = (a: OwnerRecord, b: OwnerRecord) =>
+  a.kind === b.kind && keyOf(a.cgroup) === keyOf(b.cgroup);
+
+const keyOf = (cgroup: CgroupIdentity | null) => cgroup && `${cgroup.device}:${cgroup.inode}`;

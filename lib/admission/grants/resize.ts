@@ -3,12 +3,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
-import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
 import { replacePod } from '../../account/pod-changes.js';
 import { hasParts, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
-import { type Resized, type ResizedAmounts, resizedPod, resizeQuestion } from '../../decision/resized-pod.js';
+import { type Resized, resizedPod, resizeQuestion } from '../../decision/resized-pod.js';
 import type { Placement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/resize.js';
 import type { Followers } from '../../threads/followers.js';
@@ -17,6 +17,17 @@ import { changesUnderWay } from '../changes-under-way.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
+
+/** A grant that is resized, and how. */
+export interface Resizing<T> {
+  readonly site: Site;
+  readonly grant: PodAssignment;
+  readonly request: ResizeRequest;
+  /** For parts of the placement that are not on record. */
+  readonly defaults: Placement;
+  /** The threads of this process on the grant. */
+  readonly followers: Followers<T>;
+}
 
 /**
  * Announces the CPUs that the grant will have, waits for `noticeMs`, lets threads leave lost CPUs,
@@ -27,12 +38,9 @@ import { heldGrant } from './held-grant.js';
  *   throws
  */
 export async function resize<T>(
-  site: Site,
-  grant: PodAssignment,
-  request: ResizeRequest,
-  defaults: Placement,
-  followers: Followers<T>,
+  resizing: Resizing<T>,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
+  const { site, grant, request } = resizing;
   const { uid, containers, booking, resources } = grant;
   // Resources that are booked as a whole are divided, and it is unknown which share should grow. A
   // container may not have more than its pod.
@@ -56,13 +64,11 @@ export async function resize<T>(
   let isAnnounced = false;
   try {
     for (;;) {
-      const announced = await announce(site, grant, request, defaults);
+      const announced = await announce(resizing);
       isAnnounced = announced.upcoming !== null;
       if (!isAnnounced) return { pod: announced, followed: undefined };
       await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
-      const result = await transact(site, undefined, (state, commit) =>
-        carryOut({ site, state, commit }, currentGrant(site, state, grant), request, defaults, followers),
-      );
+      const result = await transact(site, undefined, (state, commit) => carryOut(resizing, state, commit));
       isAnnounced = false;
       if (result) return result;
     }
@@ -79,35 +85,19 @@ export async function resize<T>(
  * Records the CPUs that the grant will have. If no CPU changes, there is nothing to prepare for,
  * and the resize is done.
  */
-function announce(
-  site: Site,
-  grant: PodAssignment,
-  request: ResizeRequest,
-  defaults: Placement,
-): Promise<PodAssignment> {
+function announce(resizing: Resizing<unknown>): Promise<PodAssignment> {
+  const { site, request } = resizing;
   return transact(site, request.signal, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const pod = currentGrant(site, state, grant);
-    const resized = decideResize(site, state, { ...pod, upcoming: null }, request, defaults);
+    const pod = currentGrant(resizing, state);
+    const resized = decideResize(resizing, state, { ...pod, upcoming: null });
     const [before] = pod.containers;
-    const [after] = resized.pod.containers;
-    const isSame = after!.cpus.equals(before!.cpus) && after!.held.equals(before!.held);
-    return record(isSame ? resized : announcement(site, state, pod, after!), commit);
+    const { name, cpus, held } = resized.pod.containers[0]!;
+    if (cpus.equals(before!.cpus) && held.equals(before!.held)) return record(resized, commit);
+    const { uuid } = site.ledger.owners.recordFor('process');
+    const announced = { ...pod, upcoming: { container: name, cpus, held, by: uuid } };
+    return record({ pod: announced, next: replacePod(state, announced) }, commit);
   });
-}
-
-function announcement(
-  { ledger }: Site,
-  state: Assignments,
-  now: PodAssignment,
-  after: ContainerAssignment,
-): Resized {
-  const { name, cpus, held } = after;
-  const pod = {
-    ...now,
-    upcoming: { container: name, cpus, held, by: ledger.owners.recordFor('process').uuid },
-  };
-  return { pod, next: replacePod(state, pod) };
 }
 
 async function record({ pod, next }: Resized, commit: EnforcedCommit): Promise<PodAssignment> {
@@ -115,20 +105,14 @@ async function record({ pod, next }: Resized, commit: EnforcedCommit): Promise<P
   return pod;
 }
 
-interface Step {
-  readonly site: Site;
-  readonly state: Assignments;
-  readonly commit: EnforcedCommit;
-}
-
 /** Resolves with undefined if the announcement is gone, because an older state came back. */
 async function carryOut<T>(
-  { site, state, commit }: Step,
-  pod: PodAssignment,
-  request: ResizeRequest,
-  defaults: Placement,
-  followers: Followers<T>,
+  resizing: Resizing<T>,
+  state: Assignments,
+  commit: EnforcedCommit,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T } | undefined> {
+  const { request, followers } = resizing;
+  const pod = currentGrant(resizing, state);
   if (pod.upcoming === null) return undefined;
   const cpus = runningCpus(pod);
   let resized: Resized;
@@ -136,7 +120,7 @@ async function carryOut<T>(
   try {
     request.signal?.throwIfAborted();
     // This decides on the announced CPUs, but memory may have become scarce since.
-    resized = decideResize(site, state, pod, request, defaults);
+    resized = decideResize(resizing, state, pod);
     const kept = cpus.intersection(runningCpus(resized.pod));
     if (!kept.equals(cpus)) followed = followers.narrow(kept);
     await record(resized, commit);
@@ -154,32 +138,26 @@ async function carryOut<T>(
 }
 
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
-function currentGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+function currentGrant({ site, grant }: Resizing<unknown>, state: Assignments): PodAssignment {
   const pod = heldGrant(site, state, grant);
   if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
   return pod;
 }
 
 function busy(uid: string): NumalignError {
-  return new NumalignError(
-    'ERR_GRANT_BUSY',
-    `grant ${uid} is being resized already: wait until that is done`,
-    {
-      value: uid,
-    },
-  );
+  const message = `grant ${uid} is being resized already: wait until that is done`;
+  return new NumalignError('ERR_GRANT_BUSY', message, { value: uid });
 }
 
 /** @throws {@link AdmissionError} */
 function decideResize(
-  { topology, resources }: Site,
+  { site, request, defaults }: Resizing<unknown>,
   state: Assignments,
   pod: PodAssignment,
-  amounts: ResizedAmounts,
-  defaults: Placement,
 ): Resized {
+  const { topology, resources } = site;
   const present = cpusNow(topology, state.pods);
-  const question = resizeQuestion({ topology, present, resources, state }, pod, amounts, defaults);
+  const question = resizeQuestion({ topology, present, resources, state }, pod, request, defaults);
   const decision = decide(question);
   if (!decision.admitted) throw new AdmissionError(decision);
   return resizedPod(question, decision);

@@ -1,12 +1,15 @@
 // SharedMembership: registers shared members besides this process, and moves them.
-import { isAbsolute } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
+import { readIfThere } from '../../cgroups/files/cgroup-files.js';
+import { findHierarchy } from '../../cgroups/files/hierarchies.js';
+import { isAtOrBelow } from '../../cgroups/files/mounts.js';
+import { SHARED } from '../../enforcement/layout/layout.js';
 import { stuckText } from '../../enforcement/members/confinement.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { checkNotAttached } from './attachment.js';
-import { type SharedGroup, sharedGroupOf } from './shared-group.js';
 
 /** A process by its pid, or a cgroup by the absolute path of its folder. */
 export type SharedMemberTarget = { readonly pid: number } | { readonly cgroup: string };
@@ -73,4 +76,20 @@ function membership({ enforcer }: Site) {
   const { members } = enforcer;
   if (members) return { members, enforcer };
   throw new NumalignError('ERR_SIMULATED_MACHINE', 'no process runs on a simulated machine');
+}
+
+/** The shared cgroup of a process that numalign could not put back where it came from. */
+export interface SharedGroup {
+  /** The path of the cgroup, below the root of its hierarchy. */
+  readonly path: string;
+  /** The file that takes the process out to the root if you write its pid there. */
+  readonly exit: string;
+}
+
+/** null if the process is in another cgroup. */
+export function sharedGroupOf(pid: number, root: string | null): SharedGroup | null {
+  const path = readIfThere(`/proc/${pid}/cpuset`)?.trim();
+  if (path === undefined || root === null || !isAtOrBelow(path, join(root, SHARED))) return null;
+  const top = findHierarchy('cpuset')?.mount.point;
+  return top === undefined ? null : { path, exit: join(top, 'cgroup.procs') };
 }

@@ -4,8 +4,8 @@ import type { Assignments } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
-import { removePods, replacePod } from '../../account/pod-changes.js';
-import { cpusOf, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-holdings.js';
+import { replacePod } from '../../account/pod-changes.js';
+import { cpusOf, isSettled, movesWhenTaken, poolOf, runningCpus } from '../../account/pod-holdings.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
@@ -24,7 +24,7 @@ import { MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
 import type { ParkableFollowers } from '../../threads/followers.js';
-import { assignmentsOf } from '../on-record.js';
+import { livingState } from '../on-record.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
@@ -52,6 +52,11 @@ export interface Substitution<T> {
 // Lost CPUs without substitutes by the grant's uid, as last reported: each loss is reported once.
 const revocations = () => new Map<string, CpuSet>();
 
+function noteRevoked({ ledger }: Site, uid: string, revoked: CpuSet): void {
+  if (revoked.isEmpty) ledger.registry.of(revocations).delete(uid);
+  else ledger.registry.of(revocations).set(uid, revoked);
+}
+
 /**
  * Replaces CPUs of a grant that went offline, or that the kubelet took if the grant then moves
  * (`onTaken`). It chooses substitutes from the same pool, by the options of the grant, near its
@@ -72,12 +77,10 @@ export async function substituteLostCpus<T>(
   threads: ParkableFollowers<T>,
 ): Promise<Substitution<T> | undefined> {
   // It looks without the lock: a grant without room looks often.
-  const { ledger } = site;
-  const recorded = assignmentsOf(site, ledger.read());
-  const state = removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
+  const state = livingState(site);
   const pod = settledGrant(state, grant);
   if (!pod) {
-    if (!findGrant(state, grant)) site.ledger.registry.of(revocations).delete(grant.uid);
+    if (!findGrant(state, grant)) noteRevoked(site, grant.uid, CpuSet.EMPTY);
     return undefined;
   }
   const outlook = substituted(site, state, pod, defaults);
@@ -88,7 +91,7 @@ export async function substituteLostCpus<T>(
 /** The grant on record, unless it is about to change. */
 function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment | undefined {
   const pod = findGrant(state, grant);
-  return pod && pod.upcoming === null && pod.transfer === null && pod.formerOwner === null ? pod : undefined;
+  return pod && isSettled(pod) ? pod : undefined;
 }
 
 // There is no substitute for the lost CPUs, if any are lost.
@@ -101,8 +104,7 @@ function revoke<T>(
   const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
   const taken = cpusToLeave(pod, state);
   if (lost.equals(before)) return undefined;
-  if (lost.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
-  else site.ledger.registry.of(revocations).set(pod.uid, lost);
+  noteRevoked(site, pod.uid, lost);
   const cpus = runningCpus(pod);
   const isParked = cpus.isSubsetOf(lost);
   const followed = isParked
@@ -149,8 +151,7 @@ function carryOut<T>(
       throw failure;
     }
     const revoked = after.intersection(lost);
-    if (revoked.isEmpty) site.ledger.registry.of(revocations).delete(pod.uid);
-    else site.ledger.registry.of(revocations).set(pod.uid, revoked);
+    noteRevoked(site, pod.uid, revoked);
     const isParked = after.isSubsetOf(lost);
     const followed = isParked
       ? threads.park(sharedPool(next, present))
@@ -215,7 +216,12 @@ function allocationFor(
   const near = cpusOfNodes(topology, nodes, placement.alignBySocket);
   const request = { name, kind, requests: { cpu: cpus.size * MILLI } };
   const first = firstDraft({
-    ...{ topology, present, state, placement, resources, pool: poolOf(pod) },
+    topology,
+    present,
+    state,
+    placement,
+    resources,
+    pool: poolOf(pod),
     pod: guaranteedPod(pod, request),
     allowed: mustStay ? usable.intersection(near) : usable,
   });

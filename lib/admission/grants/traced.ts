@@ -45,8 +45,8 @@ export function tracedAdmission(
       scope: placement.scope,
       options: Object.freeze(placementOptions(placement)),
       wait,
-      containers: containersOf(pod, placement, placed, site.topology),
-      booking: bookingOf(pod, placement, placed, site.topology),
+      containers: containersOf({ pod, placement, placed, topology: site.topology }),
+      booking: bookingOf({ pod, placement, placed, topology: site.topology }),
       container: error instanceof AdmissionError ? error.rejection.explanation.container : null,
       cpus: cpus?.toString() ?? null,
       numaNodes: cpus ? site.topology.nodesOf(cpus).toString() : null,
@@ -60,12 +60,15 @@ function outcomeOf(admission: Admission | undefined, error: unknown): AdmitMessa
   return error instanceof AdmissionError ? 'rejected' : 'failed';
 }
 
-function containersOf(
-  pod: PodRequest,
-  placement: Placement,
-  placed: PodAssignment | undefined,
-  topology: Topology,
-): readonly DiagnosticsContainer[] {
+/** A request, and the pod that it has become. */
+interface Answered {
+  readonly pod: PodRequest;
+  readonly placement: Placement;
+  readonly placed: PodAssignment | undefined;
+  readonly topology: Topology;
+}
+
+function containersOf({ pod, placement, placed, topology }: Answered): readonly DiagnosticsContainer[] {
   const isFractional = isBookedWhole(pod, placement) && podExclusiveCount(pod, placement) === 0;
   return Object.freeze(
     pod.containers.map((container) => {
@@ -85,12 +88,7 @@ function containersOf(
   );
 }
 
-function bookingOf(
-  pod: PodRequest,
-  placement: Placement,
-  placed: PodAssignment | undefined,
-  topology: Topology,
-): AdmitMessage['booking'] {
+function bookingOf({ pod, placement, placed, topology }: Answered): AdmitMessage['booking'] {
   if (!isBookedWhole(pod, placement)) return null;
   return Object.freeze({
     exclusiveCpus: podExclusiveCount(pod, placement),
@@ -106,9 +104,9 @@ function countL3Groups(cpus: CpuSet | undefined, { l3Groups }: Topology): number
   return l3Groups.filter((group) => group.cpus.intersects(cpus)).length;
 }
 
-function pinResultsOf(
-  result: PinResult | PlaceThreadsResult | ChildProcess | Attachment,
-): readonly PinResult[] {
+type Applied = PinResult | PlaceThreadsResult | ChildProcess | Attachment;
+
+function pinResultsOf(result: Applied): readonly PinResult[] {
   if ('moved' in result) return [result];
   if (!('workers' in result)) return [];
   const { main, workers, pool, v8, others } = result;
@@ -124,7 +122,7 @@ export function tracedApply<
   apply: () => T,
 ): T {
   return traced('apply', grant.site, apply, ({ value }) => {
-    const result = value as PinResult | PlaceThreadsResult | ChildProcess | Attachment | undefined;
+    const result = value as Applied | undefined;
     const pins = result === undefined ? [] : pinResultsOf(result);
     const total = (what: 'moved' | 'unmovable') =>
       pins.length === 0 ? null : pins.reduce((sum, each) => sum + each[what].length, 0);

@@ -11,7 +11,7 @@ import { until } from '../../state/until.js';
 import { hasChild } from '../../threads/children.js';
 import { leaveGrant } from '../../threads/vacate.js';
 import { publishError } from '../diagnostics.js';
-import { assignmentsOf } from '../on-record.js';
+import { recordedState } from '../on-record.js';
 import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
@@ -81,7 +81,7 @@ export function awaitSuccessor(site: Site, grant: PodAssignment, token: string):
   const { ledger, topology } = site;
   const { uid, owner } = grant;
   const look = () => {
-    const pod = findPod(assignmentsOf(site, ledger.read()), uid);
+    const pod = findPod(recordedState(site), uid);
     if (pod?.transfer === token) return undefined;
     if (pod?.formerOwner !== owner.uuid) return ledger.registry.of(presentedTokens).delete(token);
     if (hasChild(ledger, uid)) return undefined;
@@ -135,6 +135,7 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
       transfer: null,
       formerOwner: isOwn ? null : offered.owner.uuid,
       upcoming: null,
+      former: undefined,
     };
     // Noted before the commit, when others can see the change.
     if (isOwn) ledger.registry.of(presentedTokens).add(token);
@@ -147,7 +148,7 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
     return owned;
   });
   const look = () => {
-    const state = assignmentsOf(site, ledger.read());
+    const state = recordedState(site);
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     return pod.formerOwner === null || !owners.isProcessAlive(pod.formerOwner) ? pod : undefined;

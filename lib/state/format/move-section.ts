@@ -1,6 +1,6 @@
 // The part of a pod's record about moves: consent, and a move that is under way. Pure.
-import type { Move, MoveConsent, PodAssignment, UpcomingCpus } from '../../account/pod-assignment.js';
-import { presentCpus } from '../../account/pod-holdings.js';
+import type { MoveConsent, PodAssignment, RecordedMove, UpcomingCpus } from '../../account/pod-assignment.js';
+import { placeCpus, presentCpus } from '../../account/pod-holdings.js';
 import type { Shape } from '../../base/shapes.js';
 import { corrupt } from './sealed-json.js';
 import { cpuSet, members, nodeSet, nullable, object, text, uuid, whole } from './shapes.js';
@@ -16,6 +16,7 @@ export const encodeConsent = ({ exclude, ...consent }: MoveConsent) => ({
 });
 
 type Target = Pick<PodAssignment, 'booking' | 'containers'>;
+type Change = Pick<PodAssignment, 'upcoming' | 'former'>;
 
 /** `target`: decodes the holdings of a pod. */
 export function decodeUpcoming(value: unknown, where: string, target: Shape<Target>): UpcomingCpus {
@@ -30,7 +31,7 @@ export function decodeUpcoming(value: unknown, where: string, target: Shape<Targ
 }
 
 const moveShape = (target: Shape<Target>) =>
-  members<Move>(
+  members<RecordedMove>(
     { for: text, deadline: text, target: nullable(target), refusal: nullable(text) },
     'upcoming.move.',
   );
@@ -54,9 +55,19 @@ export function checkTarget(pod: Target & Pick<PodAssignment, 'uid' | 'upcoming'
     corrupt(`${uid} is about to move to CPUs ${cpus}, and holds ${upcomingCpus} for that`, target);
 }
 
+/**
+ * The change of a pod that is under way. On record, a move that has begun has in the place of its
+ * target what it leaves behind.
+ */
+export function changeUnderWay(recorded: UpcomingCpus | null, pod: Target): Change {
+  if (!recorded?.move || recorded.move.target) return { upcoming: recorded };
+  const { cpus, held } = recorded;
+  return { upcoming: { ...recorded, ...placeCpus(pod) }, former: { cpus, held } };
+}
+
 /** `encode`: how what a pod has is written. */
-export function encodeUpcoming(upcoming: UpcomingCpus, encode: (target: Target) => object) {
-  const { move } = upcoming;
+export function encodeChange({ upcoming, former }: Change, encode: (target: Target) => object) {
+  const move = upcoming?.move;
   if (!move) return upcoming;
-  return { ...upcoming, move: { ...move, target: move.target && encode(move.target) } };
+  return { ...upcoming, ...former, move: { ...move, target: move.target && encode(move.target) } };
 }

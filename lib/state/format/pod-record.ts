@@ -17,7 +17,7 @@ import {
 import type { Shape } from '../../base/shapes.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
-import { checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
+import { changeUnderWay, checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
 import { corrupt } from './sealed-json.js';
 import {
@@ -158,11 +158,12 @@ const podAmounts = members<PodAmounts>({ requests: amounts, limits: amounts }, '
 
 export function decodePod(value: unknown, where: string): PodAssignment {
   const fields = object(value, where);
+  const booked = decodeBooked(fields.booking, listOf(fields.containers, 'containers', decodeContainer));
   const pod = {
     uid: text(fields.uid, 'uid'),
     name: text(fields.name, 'name'),
     namespace: orNull(fields.namespace ?? null, 'namespace', text) ?? undefined,
-    ...decodeBooked(fields.booking, listOf(fields.containers, 'containers', decodeContainer)),
+    ...booked,
     resources: orNull(fields.resources ?? null, 'resources', podAmounts) ?? undefined,
     policy: text(fields.policy, 'policy'),
     scope: text(fields.scope, 'scope'),
@@ -174,7 +175,7 @@ export function decodePod(value: unknown, where: string): PodAssignment {
     movable: orNull(fields.movable ?? null, 'movable', decodeConsent) ?? undefined,
     moves: fields.moves === undefined ? undefined : listOf(fields.moves, 'moves', text),
     enforcement: decodeEnforcement(fields.enforcement, 'enforcement'),
-    upcoming: orNull(fields.upcoming ?? null, 'upcoming', upcomingOf),
+    ...changeUnderWay(orNull(fields.upcoming ?? null, 'upcoming', upcomingOf), booked),
     transfer: orNull(fields.transfer ?? null, 'transfer', text),
     formerOwner: orNull(fields.formerOwner ?? null, 'formerOwner', uuid),
     admittedAt: text(fields.admittedAt, 'admittedAt'),

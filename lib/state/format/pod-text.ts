@@ -4,7 +4,7 @@ import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
 import type { QuietRecord } from '../../account/quiet/quiet-record.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { encodeConsent, encodeUpcoming } from './move-section.js';
+import { encodeChange, encodeConsent } from './move-section.js';
 
 function encodeHint({ nodes, preferred }: ContainerAssignment['hint']) {
   return { nodes: nodes === null ? null : nodes.toArray(), preferred };
@@ -31,7 +31,7 @@ function encodeBooked(booking: PodBooking, containers: readonly ContainerAssignm
 }
 
 /** The plain object of a pod in files; toJSON turns CpuSets into lists. */
-export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
+export function encodePod({ unknown, booking, former, ...pod }: PodAssignment) {
   const { unknown: unknownOwner, ...owner } = pod.owner;
   const { movable, upcoming } = pod;
   return {
@@ -40,7 +40,7 @@ export function encodePod({ unknown, booking, ...pod }: PodAssignment) {
     ...encodeHeld({ booking, containers: pod.containers }),
     owner: { ...unknownOwner, ...owner },
     ...(movable && { movable: encodeConsent(movable) }),
-    ...(upcoming && { upcoming: encodeUpcoming(upcoming, encodeHeld) }),
+    upcoming: encodeChange({ upcoming, former }, encodeHeld),
   };
 }
 

@@ -1,0 +1,98 @@
+// Mover: answers the moves that other processes announce for grants of this environment. One per
+// state: it looks after each commit while there is such a grant, and causes no other wake-ups.
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { isMoving, type MovingPod } from '../account/pod-holdings.js';
+import { podsThat } from '../account/pod-list-changes.js';
+import { publishError } from '../admission/diagnostics.js';
+import type { Site } from '../admission/site.js';
+import { unlessRefused } from '../base/errors.js';
+import { changesSize } from '../decision/changes/move-steps.js';
+import type { Store } from '../state/store.js';
+import { conduct } from './conduct.js';
+
+const isMovable = ({ movable, elastic }: PodAssignment) => movable !== undefined || elastic !== undefined;
+
+const movablePods = podsThat(isMovable);
+
+/** Movable grants of this environment with an announced move. */
+function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
+  const { owners } = site.ledger;
+  return pods.filter(
+    (pod): pod is MovingPod =>
+      isMoving(pod) &&
+      (changesSize(pod) ? pod.elastic : pod.movable) !== undefined &&
+      pod.upcoming.move.target !== null &&
+      pod.upcoming.move.refusal === null &&
+      pod.owner.kind === 'process' &&
+      owners.isOwn(pod.owner),
+  );
+}
+
+const keyOf = ({ uid, admittedAt, upcoming }: MovingPod) =>
+  `${uid} ${admittedAt} ${upcoming.by} ${upcoming.move.deadline}`;
+
+class Mover {
+  readonly #store: Store;
+  #site: Site | undefined;
+  #stop: (() => void) | undefined;
+  readonly #conducted = new Map<string, Promise<void>>();
+  // The last move by the grant's id.
+  readonly #latest = new Map<string, Promise<void>>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  follow(site: Site): void {
+    this.#site = site;
+    if (this.#stop) return;
+    // The watch does not keep the process alive, because the grant ends with the process.
+    // After a failed look, the next commit causes another one.
+    const look = () => unlessRefused(() => this.#look());
+    this.#stop = this.#store.watch(look, { isQuiet: true });
+    // Lets the program add its listeners to a new grant first.
+    setImmediate(look);
+  }
+
+  #look(): void {
+    const site = this.#site!;
+    const pods = this.#store.read()?.assignments.pods;
+    if (!pods) return;
+    const movable = movablePods(pods);
+    if (!movable.some(({ owner }) => owner.kind === 'process' && this.#store.owners.isOwn(owner))) {
+      this.#stop?.();
+      this.#stop = undefined;
+      return;
+    }
+    for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
+  }
+
+  /** Conducts each announcement only once. Moves of one grant come one after the other. */
+  conduct(site: Site, pod: MovingPod): Promise<void> {
+    const key = keyOf(pod);
+    const running = this.#conducted.get(key);
+    if (running) return running;
+    const { uid } = pod;
+    const conducted = (this.#latest.get(uid) ?? Promise.resolve())
+      .then(() => conduct(site, pod))
+      .catch((error) => publishError(site, 'apply', error))
+      .finally(() => {
+        this.#conducted.delete(key);
+        if (this.#latest.get(uid) === conducted) this.#latest.delete(uid);
+      });
+    this.#conducted.set(key, conducted);
+    this.#latest.set(uid, conducted);
+    return conducted;
+  }
+}
+
+const newMover = (store: Store) => new Mover(store);
+
+export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
+
+/** Answers the moves of a grant from now on, if it is movable and belongs to this environment. */
+export function answerMoves(site: Site, pod: PodAssignment): void {
+  const { owner } = pod;
+  if (!isMovable(pod) || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
+  moverOf(site.ledger).follow(site);
+}
