@@ -3,6 +3,7 @@ import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js'
 import type { Elasticity, MoveConsent } from '../account/pod-assignment.js';
 import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
 import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
+import { oncePer } from '../base/collections/once-per.js';
 import { NumalignError } from '../base/errors.js';
 import type { Topology } from '../machine/topology.js';
 import { type CpuRange, parseElastic } from './elastic.js';
@@ -257,17 +258,8 @@ function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown 
 /** The result for a request without options. */
 export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze({});
 
-const commons = new WeakMap<Placement, ReturnType<typeof parseCommon>>();
-
 // All requests without options share a result.
-function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
-  let common = commons.get(placement);
-  if (!common) {
-    common = parseCommon(NO_OPTIONS, placement);
-    commons.set(placement, common);
-  }
-  return common;
-}
+const commonOf = oncePer((placement: Placement) => parseCommon(NO_OPTIONS, placement));
 
 function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
   const isMove = option.optional(value, 'onTaken', (choice, name) =>

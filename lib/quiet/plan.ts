@@ -1,6 +1,7 @@
 // QuietPlan: which kernel settings must change for the current quiet grants, and what goes on
 // record. As pure as its inputs.
 import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import { oncePerLast } from '../base/collections/once-per.js';
 import type { Inheritance } from './kernel/setting.js';
 import type { FoundSetting, Look, UnreadSetting } from './look.js';
 
@@ -29,21 +30,13 @@ export interface QuietPlan {
 /** The key of a setting, found or on record. */
 export const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
-// Keyed by the record that settings inherit from, which never changes: there are hundreds of such
-// settings.
-const inheritances = new WeakMap<QuietSetting, ReadonlySet<string>>();
-
 /**
  * The values that new settings have started with since numalign wrote the one they inherit from.
+ * There are hundreds of such settings.
  */
-function valuesOf(from: QuietSetting, { convert }: Inheritance): ReadonlySet<string> {
-  let values = inheritances.get(from);
-  if (!values) {
-    values = new Set(from.written.map(convert));
-    inheritances.set(from, values);
-  }
-  return values;
-}
+const valuesOf = oncePerLast(
+  ({ written }: QuietSetting, { convert }: Inheritance): ReadonlySet<string> => new Set(written.map(convert)),
+);
 
 /** What must not be written. */
 export interface Abstention {

@@ -168,14 +168,15 @@ it('is a flag of the grants with pages there, as long as there are fewer', () =>
   const { next } = ask([3], undefined) as Decision;
   const state = next();
   const [pod] = state.pods;
-  const flags = (kernel: FreeHugepages) => flagsOf(pod!, state, topology, new Map(), present, kernel);
+  const flags = (kernel: FreeHugepages) =>
+    flagsOf(pod!, { state, topology, resources: new Map(), present, hugepages: kernel });
   // 5 of 8 pages should be free.
   expect(flags(kernelHas(4, 8, 8))).toMatchObject([
     { code: 'HUGEPAGES_TAKEN', resource: HUGE, nodes: [0], free: 4 * PAGE, expected: 5 * PAGE },
   ]);
-  expect(flagsOfEach(state, topology, new Map(), present, kernelHas(4, 8, 8))(pod!)).toEqual(
-    flags(kernelHas(4, 8, 8)),
-  );
+  expect(
+    flagsOfEach({ state, topology, resources: new Map(), present, hugepages: kernelHas(4, 8, 8) })(pod!),
+  ).toEqual(flags(kernelHas(4, 8, 8)));
   expect(flags(promised(4, 8, 8, 8))).toMatchObject([{ free: 4 * PAGE, expected: 5 * PAGE }]);
   for (const fine of [
     promised(5, 8, 8, 8),

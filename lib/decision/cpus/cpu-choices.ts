@@ -1,4 +1,6 @@
 // The numbers of exclusive CPUs that pods need, and the CPUs to choose them from. Pure.
+
+import { oncePer } from '../../base/collections/once-per.js';
 import type { CoreClaims } from '../../base/native-surface.js';
 import type { Placement } from '../../input/placement.js';
 import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
@@ -67,14 +69,8 @@ export function coreClaims(claims: readonly Claim[], total = 0): CoreClaims {
 export const claimsAfter = (claims: readonly Claim[], at: number): CoreClaims =>
   claims[at]!.kind === 'init' ? [] : coreClaims(claims.slice(at + 1));
 
-// Caches machines with one thread per core: grants that hold siblings choose cores, not CPUs.
-const oneThreadMachines = new WeakMap<Topology, Topology>();
-
-export function oneThreadACore(topology: Topology): Topology {
-  const machine = oneThreadMachines.get(topology) ?? topology.withoutSmt();
-  oneThreadMachines.set(topology, machine);
-  return machine;
-}
+/** The machine for grants that hold siblings, which choose cores, not CPUs. */
+export const oneThreadACore = oncePer((topology: Topology) => topology.withoutSmt());
 
 /** The CPUs to choose `count` from, and the machine to choose on. */
 export function choices({ topology, placement, free, reusable }: Draft, count: number) {

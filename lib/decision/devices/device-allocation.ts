@@ -3,6 +3,7 @@
 // preferred-allocation callbacks.
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import { withLast } from '../../base/collections/lists.js';
+import { oncePer } from '../../base/collections/once-per.js';
 import { Refusal } from '../../base/refusal.js';
 import { byteOrder, type Device } from '../../input/devices.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
@@ -42,17 +43,9 @@ export function allocateDevices(
   return allocation;
 }
 
-// Safe because lists of devices never change.
-const assignments = new WeakMap<Device, DeviceAssignment>();
-
-function assignmentOf(device: Device): DeviceAssignment {
-  let assignment = assignments.get(device);
-  if (!assignment) {
-    assignment = Object.freeze({ id: device.id, nodes: device.numaNodes });
-    assignments.set(device, assignment);
-  }
-  return assignment;
-}
+const assignmentOf = oncePer(
+  ({ id, numaNodes }: Device): DeviceAssignment => Object.freeze({ id, nodes: numaNodes }),
+);
 
 // Above this number, a set is faster than searching the list for each device.
 const FEW_IDS = 8;

@@ -2,6 +2,7 @@
 import type { Assignments } from '../../account/assignments.js';
 import { deviceKey, deviceKeys, heldDevices } from '../../account/held-devices.js';
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
+import { oncePer, oncePerLast } from '../../base/collections/once-per.js';
 import type { Device } from '../../input/devices.js';
 import type { Placement } from '../../input/placement.js';
 import type { PodRequest } from '../../input/pods/pod-request.js';
@@ -28,40 +29,21 @@ export interface DeviceGround extends DevicesLeft {
   readonly resources: DeviceResources;
 }
 
-// Safe because lists of devices never change.
-const keysOfLists = new WeakMap<readonly Device[], readonly string[]>();
+const keysOf = oncePer(({ name, devices }: DeviceResource) => devices.map(({ id }) => deviceKey(name, id)));
 
-function keysOf({ name, devices }: DeviceResource): readonly string[] {
-  let keys = keysOfLists.get(devices);
-  if (!keys) {
-    keys = devices.map(({ id }) => deviceKey(name, id));
-    keysOfLists.set(devices, keys);
-  }
-  return keys;
-}
-
-// The last result for each list, which never changes, and the holdings behind it.
-const lastAvailable = new WeakMap<
-  readonly Device[],
-  { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
->();
+const notHeld = oncePerLast((resource: DeviceResource, held: ReadonlySet<string>): readonly Device[] => {
+  const keys = keysOf(resource);
+  return resource.devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!));
+});
 
 /** The healthy devices that no grant holds. */
 export function availableDevices(
   { state, takenDevices }: Pick<DeviceGround, 'state' | 'takenDevices'>,
   resource: DeviceResource,
 ): readonly Device[] {
-  const { name, devices } = resource;
-  const held = heldDevices(state);
-  let last = lastAvailable.get(devices);
-  if (last?.held !== held) {
-    const keys = keysOf(resource);
-    last = { held, available: devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!)) };
-    lastAvailable.set(devices, last);
-  }
-  const { available } = last;
+  const available = notHeld(resource, heldDevices(state));
   if (takenDevices.size === 0) return available;
-  return available.filter(({ id }) => !takenDevices.has(deviceKey(name, id)));
+  return available.filter(({ id }) => !takenDevices.has(deviceKey(resource.name, id)));
 }
 
 const NO_IDS: ReadonlySet<string> = new Set();

@@ -1,5 +1,6 @@
 // The hints of the Device Manager. Follows the kubelet (v1.32 and v1.36). Pure, except for
 // preferred-allocation callbacks.
+import { oncePerLast } from '../../base/collections/once-per.js';
 import { native } from '../../base/native.js';
 import type { Device } from '../../input/devices.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
@@ -13,23 +14,16 @@ import { askForPreferred, type DeviceResource, isAligned } from './device-resour
 // The columns of a device for the core: the low and high half of its mask, and its flags.
 const DEVICE_COLUMNS = 3;
 
-interface Rows {
-  readonly numaNodes: readonly number[];
-  readonly rows: readonly number[];
-}
+// Rows of an unchanged machine with the flags of the available devices.
+const rowsOfAvailable = new WeakMap<
+  readonly Device[],
+  { readonly numaNodes: readonly number[]; readonly rows: readonly number[] }
+>();
 
-// Caches for lists that never change, on an unchanged machine: rows without flags, and rows with
-// the flags of the available devices.
-const rowsOfLists = new WeakMap<readonly Device[], Rows>();
-const rowsOfAvailable = new WeakMap<readonly Device[], Rows>();
-
-function plainRows({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
-  const cached = rowsOfLists.get(devices);
-  if (cached?.numaNodes === numaNodes) return cached.rows;
-  const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
-  rowsOfLists.set(devices, { numaNodes, rows });
-  return rows;
-}
+// Rows without flags.
+const plainRows = oncePerLast((devices: readonly Device[], numaNodes: readonly number[]) =>
+  devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]),
+);
 
 function rowsOf(
   resource: DeviceResource,
@@ -40,7 +34,7 @@ function rowsOf(
   const cached = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
   if (cached?.numaNodes === numaNodes) return cached.rows;
   const { devices } = resource;
-  const rows = plainRows(resource, numaNodes).slice();
+  const rows = plainRows(devices, numaNodes).slice();
   let next = 0;
   for (let i = 0; i < devices.length; i++) {
     // Both lists have the same order.

@@ -1,6 +1,7 @@
 // Rooms: how much of everything each NUMA node has free, requested or not. Of equally good nodes,
 // the choice takes those with the least: whole nodes stay whole, and a request without devices
 // avoids nodes with devices. Pure.
+import { oncePer } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
@@ -37,17 +38,8 @@ export function roomsOf(draft: Draft): readonly number[] {
 
 const sumOf = (amounts: readonly number[]) => amounts.reduce((sum, amount) => sum + amount, 0);
 
-// Safe because machines never change.
-const typesKnown = new WeakMap<Topology, readonly string[]>();
-
-function typesOf(topology: Topology): readonly string[] {
-  let types = typesKnown.get(topology);
-  if (!types) {
-    const pages = topology.nodes.flatMap(({ hugepages }) =>
-      hugepages.map(({ bytes }) => hugepageType(bytes)),
-    );
-    types = isMemoryKnown(topology) ? [...new Set([MEMORY, ...pages])] : [];
-    typesKnown.set(topology, types);
-  }
-  return types;
-}
+const typesOf = oncePer((topology: Topology): readonly string[] => {
+  if (!isMemoryKnown(topology)) return [];
+  const pages = topology.nodes.flatMap(({ hugepages }) => hugepages.map(({ bytes }) => hugepageType(bytes)));
+  return [...new Set([MEMORY, ...pages])];
+});
