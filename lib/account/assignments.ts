@@ -57,10 +57,8 @@ export interface Assignments {
 }
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
-  return {
-    ...{ settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [] },
-    ...{ kubelet: null, quiet: null, unknown: {} },
-  };
+  const empty = { cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], kubelet: null, quiet: null };
+  return { settings, ...empty, unknown: {} };
 }
 
 const podsByUid = oncePerPods<LayeredMap<string, PodAssignment>>(

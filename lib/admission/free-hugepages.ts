@@ -5,7 +5,7 @@ import {
   type FreeHugepages,
   type KernelHugepages,
   UNKNOWN_HUGEPAGES,
-} from '../decision/memory/memory-draft.js';
+} from '../decision/draft/memory-draft.js';
 import type { AdmissionRequest } from '../input/request.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';

@@ -6,7 +6,7 @@ import { NumalignError } from '../base/errors.js';
 import { type FlagInputs, flagInputs } from '../decision/flags/flag-inputs.js';
 import { type Flag, flagsOf, flagsOfEach } from '../decision/flags/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
-import type { PodRequest } from '../input/pods/pod-request.js';
+import type { PodRequest } from '../input/pods/pod-resources.js';
 import { podUnder } from '../input/pods/pod-resources.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import { freeOfBooked } from './free-hugepages.js';

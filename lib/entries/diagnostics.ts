@@ -39,12 +39,7 @@ export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refus
 export type { Throttling } from '../cgroups/groups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
 export type { DeviceEntry } from '../decision/devices/device-tables.js';
-export type {
-  Explanation,
-  Holder,
-  OfferedHints,
-  ResourceExplanation,
-} from '../decision/explanation.js';
+export type { Explanation } from '../decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags/flags.js';
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
@@ -55,13 +50,14 @@ export type {
   RepackingReport,
   UnmovedGrant,
 } from '../decision/repacking/repacking-report.js';
+export type { Holder, OfferedHints, ResourceExplanation } from '../decision/resource-explanations.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
 export type { Survivor } from '../enforcement/members/survivors.js';
 export type { MovableOptions } from '../input/movable.js';
 export type { QuietOptions } from '../input/quiet.js';
-export type { Requirement } from '../input/request.js';
+export type { Requirement } from '../input/request-options.js';
 export {
   affinity,
   type MovedThread,

@@ -6,13 +6,8 @@ export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/ado
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
 export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/placement-options.js';
-export type {
-  PlainPod,
-  PodContainers,
-  PodManifest,
-  QosClass,
-  ResourceRequirements,
-} from '../input/pods/pod-request.js';
+export type { QosClass } from '../input/pods/pod-resources.js';
+export type { PlainPod, PodContainers, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
 export { podsOf } from '../input/pods/workload.js';
 export type {
   CpuManagerPolicy,

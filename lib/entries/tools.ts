@@ -1,9 +1,12 @@
 // numalign/tools: the names, rules and words of numalign, for programs that take requests from people
 // or files, such as its command line.
 import { type ManagerOptions, parseConfig } from '../input/config.js';
-import { type PodRequest, type PodSpec, parsePod as parse } from '../input/pods/pod-request.js';
+import { parsePod as parse } from '../input/pods/pod-request.js';
+import type { PodRequest } from '../input/pods/pod-resources.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
 import { isExtendedResource as isExtended } from '../input/pods/resource-amounts.js';
-import { type AcquireOptions, parseAcquire } from '../input/request.js';
+import { parseAcquire } from '../input/request.js';
+import type { AcquireOptions } from '../input/request-options.js';
 import { GrantWatch } from '../managers/grant-watch.js';
 import type { ManagerView } from '../managers/manager-view.js';
 
@@ -27,7 +30,7 @@ export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';
 export { type OptionTables, rowsOf, type Setter } from '../input/option-table.js';
 export { excludedBy, PLACEMENT_OPTIONS } from '../input/placement-options.js';
-export type { PodRequest } from '../input/pods/pod-request.js';
+export type { PodRequest } from '../input/pods/pod-resources.js';
 export {
   checkPodCount,
   contentsOf,

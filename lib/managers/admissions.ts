@@ -11,16 +11,15 @@ import type { Site } from '../admission/site.js';
 import { adopt } from '../adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from '../adoption/adoption-request.js';
 import type { Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
 import {
-  type AcquireOptions,
   type AdmissionRequest,
-  type AdmitOptions,
   checkAcquirable,
   checkParts,
   parseAcquire,
   parseAdmit,
 } from '../input/request.js';
+import type { AcquireOptions, AdmitOptions } from '../input/request-options.js';
 import { requestRoom } from '../repacking/request-room.js';
 import type { ManagerParts } from './manager-parts.js';
 import { OwnGrants } from './own-grants.js';

@@ -20,8 +20,8 @@ import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import { managerPlacement } from '../input/placement.js';
 import type { PlacementOptions } from '../input/placement-options.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
-import type { AdmitOptions } from '../input/request.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
+import type { AdmitOptions } from '../input/request-options.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';

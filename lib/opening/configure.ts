@@ -19,7 +19,8 @@ export async function configure(site: Site, config: Config, options: MachineOpti
   await transact(site, undefined, async (state, commit) => {
     checkKnown(changes, site.topology, state.settings);
     const now = cpusNow(site.topology, state.pods);
-    const required = chosenSettings(changes, config.placement, site.topology, now, state.settings);
+    const { placement } = config;
+    const required = chosenSettings({ settings: changes, placement }, site.topology, now, state.settings);
     const settings = applySettings(state.settings, required);
     const next = { ...state, settings };
     checkLeavesPool(next, now);

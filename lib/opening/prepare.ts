@@ -39,7 +39,7 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     const assignments = checkpoint.assignments;
     // CPUs within reach are available once they are given back.
     site.topology = allowing(topology, site.enforcer.cpusWithinReach(assignments));
-    checkRecorded(assignments, config, topology, now, ledger.path);
+    checkRecorded(assignments, config, { topology, now, path: ledger.path });
     refuseBesideKubelet(site, config, assignments);
     // Such a state can only be looked at.
     if (checkpoint.refusal) return [];

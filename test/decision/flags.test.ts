@@ -9,8 +9,8 @@ import type { CpuIdentity, PodAssignment } from '../../lib/account/pod-assignmen
 import { ISOLATED_OPTION } from '../../lib/account/pod-holdings.js';
 import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import type { DeviceResources } from '../../lib/decision/devices/device-resources.js';
+import { UNKNOWN_HUGEPAGES } from '../../lib/decision/draft/memory-draft.js';
 import { flagsOf, flagsOfEach } from '../../lib/decision/flags/flags.js';
-import { UNKNOWN_HUGEPAGES } from '../../lib/decision/memory/memory-draft.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 

@@ -3,13 +3,14 @@
 import { oncePer } from '../../base/collections/once-per.js';
 import type { CoreClaims } from '../../base/native-surface.js';
 import type { Placement } from '../../input/placement.js';
-import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
+import { podTotal, requestOf } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
-import type { Claim } from '../pod-level/partition.js';
-import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
-import type { Draft } from './draft.js';
+import type { Draft } from '../draft/draft.js';
+import type { Claim } from '../draft/partition.js';
+import { isBookedWhole, isExclusive, podAmount } from '../draft/pod-level.js';
 
 /** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {

@@ -8,8 +8,8 @@ import type { Placement } from '../../input/placement.js';
 import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
+import type { Draft } from '../draft/draft.js';
 import { choices, mixedMilli, podExclusiveCount, siblings } from './cpu-choices.js';
-import type { Draft } from './draft.js';
 
 export function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {
   return fullPhysicalCpusOnly && !holdSiblings;

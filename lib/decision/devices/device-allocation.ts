@@ -12,7 +12,7 @@ import type { TopologyHint } from '../../machine/hints.js';
 import {
   availableDevices,
   type DeviceAllocation,
-  type DeviceGround,
+  type DeviceDraft,
   devicesLeft,
   reusableIds,
 } from './device-draft.js';
@@ -27,7 +27,7 @@ const NO_LIST: readonly string[] = [];
  * @throws ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
 export function allocateDevices(
-  draft: DeviceGround,
+  draft: DeviceDraft,
   container: ContainerRequest,
   requests: readonly DeviceRequest[],
   hint: TopologyHint,
@@ -35,8 +35,9 @@ export function allocateDevices(
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
   let taken = draft.takenDevices;
   for (let next = 0; next < requests.length; next++) {
-    const { resource, count } = requests[next]!;
-    allocation[resource.name] = assigned(resource, choose(draft, taken, resource, count, hint));
+    const request = requests[next]!;
+    const { resource } = request;
+    allocation[resource.name] = assigned(resource, choose(draft, taken, request, hint));
     // Two resources may share a PCI device, so the next one must know.
     if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
   }
@@ -64,10 +65,9 @@ function assigned({ devices }: DeviceResource, chosen: readonly string[]): reado
 
 // `taken`: the pod's devices, with those of this container so far.
 function choose(
-  draft: DeviceGround,
+  draft: DeviceDraft,
   taken: ReadonlySet<string>,
-  resource: DeviceResource,
-  count: number,
+  { resource, count }: DeviceRequest,
   hint: TopologyHint,
 ): readonly string[] {
   const reusable = reusableIds(draft, resource);

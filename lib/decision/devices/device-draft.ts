@@ -5,7 +5,7 @@ import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import { oncePer, oncePerLast } from '../../base/collections/once-per.js';
 import type { Device } from '../../input/devices.js';
 import type { Placement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './device-resources.js';
@@ -19,7 +19,7 @@ export interface DevicesLeft {
 }
 
 /** The input to choosing devices. */
-export interface DeviceGround extends DevicesLeft {
+export interface DeviceDraft extends DevicesLeft {
   readonly topology: Topology;
   /** The state without the pod. */
   readonly state: Assignments;
@@ -38,7 +38,7 @@ const notHeld = oncePerLast((resource: DeviceResource, held: ReadonlySet<string>
 
 /** The healthy devices that no grant holds. */
 export function availableDevices(
-  { state, takenDevices }: Pick<DeviceGround, 'state' | 'takenDevices'>,
+  { state, takenDevices }: Pick<DeviceDraft, 'state' | 'takenDevices'>,
   resource: DeviceResource,
 ): readonly Device[] {
   const available = notHeld(resource, heldDevices(state));

@@ -7,7 +7,7 @@ import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
 import type { Hints } from '../hints/merge-hints.js';
-import { availableDevices, type DeviceGround, reusableIds } from './device-draft.js';
+import { availableDevices, type DeviceDraft, reusableIds } from './device-draft.js';
 import type { DeviceRequest } from './device-requests.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
@@ -50,8 +50,9 @@ function rowsOf(
  * The hints for `count` devices of a resource. Devices without NUMA nodes give no preference.
  * @throws ERR_PREFERRED_ALLOCATION
  */
-export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequest): Hints {
+export function deviceHints(draft: DeviceDraft, deviceRequest: DeviceRequest): Hints {
   const { topology, placement } = draft;
+  const { resource, count } = deviceRequest;
   const { devices } = resource;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
   if (count > devices.length) return HintFamily.from([], topology.numaNodes);
@@ -62,7 +63,7 @@ export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequ
   const call = { nodes: topology.nodes.length, request: count, onlyNearDevices, devices: rows };
   if (!resource.preferredAllocation) return { kind: 'devices', call };
   const family = new HintFamily(native.deviceHints(call), topology.numaNodes);
-  return shapedByChoice(resource, family, available, reusable, count);
+  return withoutPoorChoices(family, deviceRequest, available, reusable);
 }
 
 // The callback runs under the lock, so numalign asks it about at most this many sets of NUMA nodes.
@@ -70,12 +71,11 @@ const MOST_CHOICES = 256;
 
 // Withdraws the preference for masks in which the callback finds no good choice, if it finds one in
 // others.
-function shapedByChoice(
-  resource: DeviceResource,
+function withoutPoorChoices(
   family: HintFamily,
+  { resource, count }: DeviceRequest,
   available: readonly Device[],
   reusable: ReadonlySet<string>,
-  count: number,
 ): HintFamily {
   if (reusable.size >= count) return family;
   // Preferred hints are the narrowest and come first.
@@ -90,12 +90,8 @@ function shapedByChoice(
         reusable.has(id) || (free.has(id) && numaNodes?.some((node) => nodes!.has(node))),
     );
     const ids = near.map(({ id }) => id);
-    const choice = askForPreferred(
-      resource,
-      ids,
-      ids.filter((id) => reusable.has(id)),
-      count,
-    );
+    const left = ids.filter((id) => reusable.has(id));
+    const choice = askForPreferred(resource, ids, left, count);
     if (choice === null || choice.length === count) isAnyGood = true;
     else refused.push(nodes!);
   }

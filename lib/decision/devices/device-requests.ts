@@ -2,7 +2,7 @@
 import { withLast } from '../../base/collections/lists.js';
 import { amountFor } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
-import type { DeviceGround } from './device-draft.js';
+import type { DeviceDraft } from './device-draft.js';
 import type { DeviceResource } from './device-resources.js';
 
 export interface DeviceRequest {
@@ -14,7 +14,7 @@ const NO_REQUESTS: readonly DeviceRequest[] = [];
 
 /** The requests that the Device Manager serves, without those that a DRA driver serves. */
 export function ownDevices(
-  { pod }: Pick<DeviceGround, 'pod'>,
+  { pod }: Pick<DeviceDraft, 'pod'>,
   { name }: ContainerRequest,
   requests: readonly DeviceRequest[],
 ): readonly DeviceRequest[] {
@@ -25,7 +25,7 @@ export function ownDevices(
 
 /** The requests of a container, or of the whole pod, for the resources that this manager knows. */
 export function deviceRequests(
-  { pod, resources }: Pick<DeviceGround, 'pod' | 'resources'>,
+  { pod, resources }: Pick<DeviceDraft, 'pod' | 'resources'>,
   container: ContainerRequest | undefined,
 ): readonly DeviceRequest[] {
   if (resources.size === 0) return NO_REQUESTS;

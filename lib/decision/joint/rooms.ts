@@ -5,8 +5,8 @@ import { oncePer } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
-import type { Draft } from '../cpus/draft.js';
 import { availableDevices } from '../devices/device-draft.js';
+import type { Draft } from '../draft/draft.js';
 import { isMemoryKnown, memoryRow } from '../memory/memory-tables.js';
 
 // All of a machine's resource. Whole numbers, so that sums do not depend on their order.

@@ -3,7 +3,7 @@ import type { MemoryBlock } from '../../account/booked-memory.js';
 import { groupsOfPods } from '../../account/memory-of-pods.js';
 import { oncePerLast } from '../../base/collections/once-per.js';
 import { maskOf } from '../../machine/hint-masks.js';
-import type { MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
 
 /** True if two ascending lists have the same nodes. */
 export const isSame = (a: readonly number[], b: readonly number[]) =>
@@ -11,8 +11,7 @@ export const isSame = (a: readonly number[], b: readonly number[]) =>
 
 type Groups = ReadonlyMap<number, readonly number[]>;
 
-export const groupsOf = ({ state, memory }: MemoryGround): Groups =>
-  memory.groups ?? groupsOfPods(state.pods);
+export const groupsOf = ({ state, memory }: Draft): Groups => memory.groups ?? groupsOfPods(state.pods);
 
 /** The groups after a container got these blocks. */
 export function groupsWith(groups: Groups, blocks: readonly MemoryBlock[]): Groups {

@@ -9,7 +9,8 @@ import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
-import type { KernelHugepages, MemoryDraft, MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
+import type { KernelHugepages, MemoryDraft } from '../draft/memory-draft.js';
 
 /**
  * The memory of one type on one NUMA node, in bytes. `total` of ordinary memory excludes hugepages.
@@ -150,23 +151,22 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assig
  * The memory of a type for the container that is placed. With `bytes`, for a request of this size:
  * nothing is free if all nodes together have less.
  */
-export function memoryRow(ground: MemoryGround, type: string, bytes = 0): MemoryRow {
-  const { topology, state, memory, hugepages } = ground;
+export function memoryRow(draft: Draft, type: string, bytes = 0): MemoryRow {
+  const { topology, state, memory, hugepages } = draft;
   const row =
     memory.containers.length === 0 ? rowOn(state, topology, type) : rowBeside(memory, topology, type, state);
   const kernel = hugepages?.get(type);
-  return kernel ? lesserOf(ground, row, type, kernel, bytes) : row;
+  return kernel ? lesserOf(draft, row, { type, bytes }, kernel) : row;
 }
 
 // The minimum of three amounts: the record's, the kernel's on the node, and the kernel's unreserved
 // amount. Other processes may use free pages, and booked pages may not be in use yet. None of the
 // three counts what the pod has taken so far, which is subtracted.
 function lesserOf(
-  { topology, state, memory }: MemoryGround,
+  { topology, state, memory }: Draft,
   { allocatable, free }: MemoryRow,
-  type: string,
+  { type, bytes }: { readonly type: string; readonly bytes: number },
   { byNode, unreserved = Number.POSITIVE_INFINITY }: KernelHugepages,
-  bytes: number,
 ): MemoryRow {
   const booked = memory.booked();
   const takenByPod = topology.numaNodes.map(

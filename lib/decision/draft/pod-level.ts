@@ -1,6 +1,7 @@
 // Pod level: how a pod with pod-level resources is placed. Pure.
 import type { Placement } from '../../input/placement.js';
-import { type PodRequest, requestOf } from '../../input/pods/pod-request.js';
+import { requestOf } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 
 /** True if a pod is booked once for all of its containers. */
