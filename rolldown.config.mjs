@@ -11,7 +11,7 @@ import { defineConfig } from 'rolldown';
 const FILES = {
   // What tells that the addon is missing does not load it. And names, of which each program has some.
   common:
-    /^(account\/(levels|pod-assignment|quiet\/quiet-request)|base\/(check-options|errors|kubelet-features|codes\/errno|notices\/notice-delay|text\/.*)|input\/(enforcement-options|policies|values\/quantity))$/,
+    /^(account\/(levels|pod-assignment)|base\/(check-options|errors|kubelet-features|codes\/errno|notices\/notice-delay|text\/.*)|input\/(enforcement-options|policies|values\/quantity))$/,
   // All that a Worker below numalign/preload needs.
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.

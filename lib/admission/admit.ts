@@ -11,7 +11,7 @@ import { type Decision, decide, decideIn } from '../decision/decision.js';
 import { largestQuestion } from '../decision/elastic-grants/largest-question.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { quietShortfall } from '../quiet/requirement.js';
 import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';

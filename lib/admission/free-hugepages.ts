@@ -6,7 +6,7 @@ import {
   type KernelHugepages,
   UNKNOWN_HUGEPAGES,
 } from '../decision/draft/memory-draft.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';

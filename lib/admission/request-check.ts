@@ -2,7 +2,7 @@
 import { findPod } from '../account/assignments.js';
 import { invalidOption } from '../base/check-options.js';
 import { checkPlacement } from '../input/placement.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import { assignmentsOf } from './on-record.js';
 import type { ReadOnlySite } from './site.js';

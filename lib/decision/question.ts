@@ -6,7 +6,7 @@ import { placementUnder } from '../input/placement.js';
 import { amountFor } from '../input/pods/pod-request.js';
 import { podUnder } from '../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './devices/device-resources.js';

@@ -2,8 +2,13 @@
 // warnings, explanations, the status of the state, and the channels that managers publish on.
 
 export type { CpuMove } from '../account/cpu-identities.js';
-export type { Elasticity, MoveConsent, PodBooking } from '../account/pod-assignment.js';
-export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
+export type {
+  CacheShare,
+  Elasticity,
+  MoveConsent,
+  PodBooking,
+  QuietPart,
+} from '../account/pod-assignment.js';
 export {
   type AdmitMessage,
   type ApplyAction,
@@ -55,9 +60,9 @@ export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagno
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
 export type { Survivor } from '../enforcement/members/survivors.js';
-export type { MovableOptions } from '../input/movable.js';
-export type { QuietOptions } from '../input/quiet.js';
-export type { Requirement } from '../input/request-options.js';
+export type { MovableOptions } from '../input/requests/movable.js';
+export type { QuietOptions } from '../input/requests/quiet.js';
+export type { Requirement } from '../input/requests/request-options.js';
 export {
   affinity,
   type MovedThread,

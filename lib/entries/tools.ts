@@ -5,13 +5,13 @@ import { parsePod as parse } from '../input/pods/pod-request.js';
 import type { PodRequest } from '../input/pods/pod-resources.js';
 import type { PodSpec } from '../input/pods/pod-spec.js';
 import { isExtendedResource as isExtended } from '../input/pods/resource-amounts.js';
-import { parseAcquire } from '../input/request.js';
-import type { AcquireOptions } from '../input/request-options.js';
+import { parseAcquire } from '../input/requests/request.js';
+import type { AcquireOptions } from '../input/requests/request-options.js';
 import { GrantWatch } from '../managers/grant-watch.js';
 import type { ManagerView } from '../managers/manager-view.js';
 
 export { ENFORCEMENT_LEVELS } from '../account/levels.js';
-export { QUIET_PARTS } from '../account/quiet/quiet-request.js';
+export { QUIET_PARTS } from '../account/pod-assignment.js';
 export { checkOptions, invalidOption, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
 export { kernelFacts, unlessRefused } from '../base/errors.js';

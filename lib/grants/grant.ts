@@ -17,7 +17,7 @@ import { type ErrorCode, NumalignError } from '../base/errors.js';
 import type { ExecOptions } from '../children/execution.js';
 import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from '../children/spawn.js';
 import type { Placement } from '../input/placement.js';
-import { parseResize, type ResizeOptions } from '../input/resize.js';
+import { parseResize, type ResizeOptions } from '../input/requests/resize.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
 import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } from '../moves/move-event.js';

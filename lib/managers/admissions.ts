@@ -18,8 +18,8 @@ import {
   checkParts,
   parseAcquire,
   parseAdmit,
-} from '../input/request.js';
-import type { AcquireOptions, AdmitOptions } from '../input/request-options.js';
+} from '../input/requests/request.js';
+import type { AcquireOptions, AdmitOptions } from '../input/requests/request-options.js';
 import { requestRoom } from '../repacking/request-room.js';
 import type { ManagerParts } from './manager-parts.js';
 import { OwnGrants } from './own-grants.js';

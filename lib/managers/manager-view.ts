@@ -21,7 +21,7 @@ import type { SharedMember } from '../enforcement/members/shared-member.js';
 import { managerPlacement } from '../input/placement.js';
 import type { PlacementOptions } from '../input/placement-options.js';
 import type { PodSpec } from '../input/pods/pod-spec.js';
-import type { AdmitOptions } from '../input/request-options.js';
+import type { AdmitOptions } from '../input/requests/request-options.js';
 import { exportKubelet } from '../kubelet/kubelet-export.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';

@@ -7,7 +7,7 @@ import { invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';
 import type { Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-spec.js';
-import { type AdmitOptions, NO_OPTIONS } from '../input/request-options.js';
+import { type AdmitOptions, NO_OPTIONS } from '../input/requests/request-options.js';
 import {
   type Defragmentation,
   type DefragmentOptions,

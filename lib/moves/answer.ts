@@ -3,7 +3,7 @@ import type { MovingPod, Place } from '../account/moves/move-steps.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { memoryOf, nodesOf, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
-import { MOVABLE } from '../input/movable.js';
+import { MOVABLE } from '../input/requests/movable.js';
 import type { Topology } from '../machine/topology.js';
 import type { GrantEmitter, MoveEvent } from './move-event.js';
 

@@ -1,7 +1,7 @@
 // Look: the kernel settings that concern quiet grants, and their values now. Changes nothing.
 import { setImmediate as turn } from 'node:timers/promises';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
-import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { QuietSetting } from '../account/assignments.js';
+import type { QuietPart } from '../account/pod-assignment.js';
 import { errorName } from '../base/codes/errno.js';
 import type { Topology } from '../machine/topology.js';
 import { cpusOfDemands, demandsFor, type QuietDemand } from './kernel/demands.js';

@@ -1,6 +1,5 @@
 // MachineQuieter: keeps CPUs quiet on the machine that this process runs on.
-import type { Assignments } from '../account/assignments.js';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Assignments, QuietSetting } from '../account/assignments.js';
 import type { Comparison } from '../enforcement/drift.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

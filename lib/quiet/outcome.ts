@@ -1,8 +1,7 @@
 // QuietOutcome: how much of a grant's quiet is reached, and what stands in the way.
-import type { Assignments } from '../account/assignments.js';
+import type { Assignments, QuietSetting } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
-import { QUIET_PARTS, type QuietPart } from '../account/quiet/quiet-request.js';
+import { QUIET_PARTS, type QuietPart } from '../account/pod-assignment.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';

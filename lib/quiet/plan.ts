@@ -1,6 +1,6 @@
 // QuietPlan: which kernel settings must change for the current quiet grants, and what goes on
 // record. As pure as its inputs.
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { QuietSetting } from '../account/assignments.js';
 import { oncePerLast } from '../base/collections/once-per.js';
 import type { Inheritance } from './kernel/setting.js';
 import type { FoundSetting, Look, UnreadSetting } from './look.js';

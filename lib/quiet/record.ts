@@ -1,6 +1,5 @@
 // The record of quiet settings. Pure.
-import type { Assignments } from '../account/assignments.js';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Assignments, QuietSetting } from '../account/assignments.js';
 import type { Setting } from './kernel/setting.js';
 import type { QuietPlan } from './plan.js';
 

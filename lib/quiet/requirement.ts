@@ -1,5 +1,5 @@
 // Parts of quiet that a request requires.
-import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { QuietPart } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import type { QuietOutcome } from './outcome.js';
 

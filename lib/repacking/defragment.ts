@@ -25,7 +25,7 @@ import {
 } from '../decision/repacking/repacking-report.js';
 import { searchMoves } from '../decision/repacking/search.js';
 import type { Placement } from '../input/placement.js';
-import { checkSignal } from '../input/request.js';
+import { checkSignal } from '../input/requests/request.js';
 import { option } from '../input/values/option-values.js';
 import { giveBackRoom } from '../moves/kept-room.js';
 import { AskedGrants } from './asked-grants.js';

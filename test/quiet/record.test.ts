@@ -1,7 +1,7 @@
 // needs: nothing
 // What goes on record of settings once they are written.
 import { expect, it } from 'vitest';
-import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
+import type { QuietSetting } from '../../lib/account/assignments.js';
 import type { Setting } from '../../lib/quiet/kernel/setting.js';
 import { lookAtSettings, type QuietGround } from '../../lib/quiet/look.js';
 import type { Change, QuietPlan } from '../../lib/quiet/plan.js';

@@ -10,8 +10,8 @@ import type { Topology } from '../../lib/entries/topology.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { RequiredSettings } from '../../lib/input/machine-options.js';
 import { parsePlacement } from '../../lib/input/placement.js';
-import { parseAdmit } from '../../lib/input/request.js';
-import type { AdmitOptions } from '../../lib/input/request-options.js';
+import { parseAdmit } from '../../lib/input/requests/request.js';
+import type { AdmitOptions } from '../../lib/input/requests/request-options.js';
 import { guaranteed } from './simulated.js';
 
 export const OWNER: OwnerRecord = {

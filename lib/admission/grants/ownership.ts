@@ -2,7 +2,7 @@
 import type { Assignments } from '../../account/assignments.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import { removePods, replacePod } from '../../account/pod-changes.js';
-import type { LastingOwner } from '../../input/owner.js';
+import type { LastingOwner } from '../../input/requests/owner.js';
 import type { Site } from '../site.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';

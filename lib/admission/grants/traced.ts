@@ -8,7 +8,7 @@ import { isBookedWhole } from '../../decision/draft/pod-level.js';
 import { type MemoryRequests, memoryRequests } from '../../decision/memory/memory-requests.js';
 import { type Placement, placementOptions } from '../../input/placement.js';
 import type { PodRequest } from '../../input/pods/pod-resources.js';
-import type { AdmissionRequest } from '../../input/request.js';
+import type { AdmissionRequest } from '../../input/requests/request.js';
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';

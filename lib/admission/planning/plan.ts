@@ -10,7 +10,7 @@ import type { Offer } from '../../decision/progress.js';
 import { type Question, undo } from '../../decision/question.js';
 import { type RepackingReport, reportOf, withReport } from '../../decision/repacking/repacking-report.js';
 import { searchMoves } from '../../decision/repacking/search.js';
-import type { AdmissionRequest } from '../../input/request.js';
+import type { AdmissionRequest } from '../../input/requests/request.js';
 import { placedPod } from '../placed-pod.js';
 import { type PodContainer, podContainer } from '../pod-container.js';
 import type { ReadOnlySite } from '../site.js';

@@ -11,8 +11,8 @@ import { type DeviceEntry, deviceTable } from '../../decision/devices/device-tab
 import { type MemoryTable, memoryTables } from '../../decision/memory/memory-tables.js';
 import type { Placement } from '../../input/placement.js';
 import type { PodSpec } from '../../input/pods/pod-spec.js';
-import { type AdmissionRequest, parseAdmit } from '../../input/request.js';
-import { type AdmitOptions, NO_OPTIONS } from '../../input/request-options.js';
+import { type AdmissionRequest, parseAdmit } from '../../input/requests/request.js';
+import { type AdmitOptions, NO_OPTIONS } from '../../input/requests/request-options.js';
 import { option } from '../../input/values/option-values.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { managedPod } from '../on-record.js';

@@ -6,7 +6,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
 import type { CpuSnapshot } from '../../account/pools.js';
 import { NEVER, type Question } from '../../decision/question.js';
-import type { AdmissionRequest } from '../../input/request.js';
+import type { AdmissionRequest } from '../../input/requests/request.js';
 import { freeForStrict } from '../free-hugepages.js';
 import { knownCheckpoint } from '../on-record.js';
 import { PERSISTENT_OWNER } from '../placed-pod.js';

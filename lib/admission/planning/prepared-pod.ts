@@ -1,7 +1,7 @@
 // PreparedPod: a pod whose request is parsed and checked once, for many plans.
 import type { DeviceResource } from '../../decision/devices/device-resources.js';
 import { checkPlacement } from '../../input/placement.js';
-import type { AdmissionRequest } from '../../input/request.js';
+import type { AdmissionRequest } from '../../input/requests/request.js';
 import { pageBytes } from '../../input/values/memory-types.js';
 import type { Topology } from '../../machine/topology.js';
 import type { ReadOnlySite } from '../site.js';

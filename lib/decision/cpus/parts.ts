@@ -4,7 +4,7 @@
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
-import type { PartRequest } from '../../input/request.js';
+import type { PartRequest } from '../../input/requests/request.js';
 import type { Draft } from '../draft/draft.js';
 import { type Claim, partitionOf } from '../draft/partition.js';
 import { claimsAfter, siblings } from './cpu-choices.js';

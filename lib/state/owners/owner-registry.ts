@@ -1,6 +1,6 @@
 // OwnerRegistry: the owners of grants on record, and whether they live.
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
-import type { OwnerChoice } from '../../input/owner.js';
+import type { OwnerChoice } from '../../input/requests/owner.js';
 
 /** Questions about owners. They change nothing. */
 export interface OwnerLookup {

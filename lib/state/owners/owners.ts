@@ -9,7 +9,7 @@ import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-ch
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { OwnerChoice } from '../../input/owner.js';
+import type { OwnerChoice } from '../../input/requests/owner.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/state-files.js';
 import { explaining } from '../folder/folder-error.js';

@@ -1,9 +1,9 @@
 // Checks and freezes the consent of a request to be moved.
-import type { MoveConsent } from '../account/pod-assignment.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { parseDuration } from './values/duration.js';
-import { option } from './values/option-values.js';
+import type { MoveConsent } from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { parseDuration } from '../values/duration.js';
+import { option } from '../values/option-values.js';
 
 /** The terms on which a grant consents to a move, see {@link RequestOptions.movable}. */
 export interface MovableOptions {

@@ -1,15 +1,15 @@
 // The options of requests, and their names.
-import type { EnforcementLevel } from '../account/levels.js';
-import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { EnforcementLevel } from '../../account/levels.js';
+import type { QuietPart } from '../../account/pod-assignment.js';
+import type { AimedLevel } from '../enforcement-options.js';
+import { namesOf } from '../option-table.js';
+import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from '../placement-options.js';
+import type { ResourceAmounts } from '../pods/resource-amounts.js';
+import type { Quantity } from '../values/quantity.js';
 import type { CpuRange } from './elastic.js';
-import type { AimedLevel } from './enforcement-options.js';
 import type { MovableOptions } from './movable.js';
-import { namesOf } from './option-table.js';
 import type { OwnerChoice } from './owner.js';
-import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from './placement-options.js';
-import type { ResourceAmounts } from './pods/resource-amounts.js';
 import type { QuietOptions } from './quiet.js';
-import type { Quantity } from './values/quantity.js';
 
 /**
  * The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share.

@@ -4,9 +4,9 @@ import {
   QUIET_PARTS,
   type QuietPart,
   type QuietRequest,
-} from '../account/quiet/quiet-request.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { option } from './values/option-values.js';
+} from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { option } from '../values/option-values.js';
 
 export { QUIET_PARTS };
 

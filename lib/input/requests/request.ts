@@ -1,22 +1,23 @@
 // Checks and freezes requests.
-import type { EnforcementRequest } from '../account/levels.js';
-import type { Elasticity, MoveConsent } from '../account/pod-assignment.js';
-import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
-import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
-import { oncePer } from '../base/collections/once-per.js';
-import { NumalignError } from '../base/errors.js';
-import { isObject } from '../base/shapes.js';
-import type { Topology } from '../machine/topology.js';
+import type { EnforcementRequest } from '../../account/levels.js';
+import type { Elasticity, MoveConsent, QuietPart, QuietRequest } from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption, isName, NAME } from '../../base/check-options.js';
+import { oncePer } from '../../base/collections/once-per.js';
+import { NumalignError } from '../../base/errors.js';
+import { isObject } from '../../base/shapes.js';
+import type { Topology } from '../../machine/topology.js';
+import { parseAim } from '../enforcement-options.js';
+import { STRICT } from '../machine-options.js';
+import { type Placement, parsePlacement } from '../placement.js';
+import { guaranteedPod, parsePod } from '../pods/pod-request.js';
+import type { PodRequest } from '../pods/pod-resources.js';
+import { CONTAINER_NAME, isContainerName } from '../pods/pod-spec.js';
+import { type ContainerRequest, MILLI, parseResources } from '../pods/resource-amounts.js';
+import { isMemoryType } from '../values/memory-types.js';
+import { option, parseCpuCount, parseMixedCount } from '../values/option-values.js';
 import { parseElastic } from './elastic.js';
-import { parseAim } from './enforcement-options.js';
-import { STRICT } from './machine-options.js';
 import { MOVABLE, parseMovable } from './movable.js';
 import { type OwnerChoice, parseOwner } from './owner.js';
-import { type Placement, parsePlacement } from './placement.js';
-import { guaranteedPod, parsePod } from './pods/pod-request.js';
-import type { PodRequest } from './pods/pod-resources.js';
-import { CONTAINER_NAME, isContainerName } from './pods/pod-spec.js';
-import { type ContainerRequest, MILLI, parseResources } from './pods/resource-amounts.js';
 import { parseQuiet, parseRequiredQuiet } from './quiet.js';
 import {
   ACQUIRE_OPTIONS,
@@ -25,8 +26,6 @@ import {
   NO_OPTIONS,
   REQUEST_OPTIONS,
 } from './request-options.js';
-import { isMemoryType } from './values/memory-types.js';
-import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
 
 /** CPUs of a grant that only some threads of its process use. */
 export interface PartRequest {

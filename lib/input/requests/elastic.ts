@@ -1,7 +1,7 @@
 // Checks and freezes the range of CPUs of a request.
-import type { Elasticity } from '../account/pod-assignment.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { option, parseCpuCount } from './values/option-values.js';
+import type { Elasticity } from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { option, parseCpuCount } from '../values/option-values.js';
 
 /** The least and the greatest number of exclusive CPUs, see {@link AcquireOptions.cpu}. */
 export interface CpuRange {
