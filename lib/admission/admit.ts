@@ -12,7 +12,7 @@ import { largestQuestion } from '../decision/elastic-grants/largest-question.js'
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
-import { quietShortfall } from '../quiet/requirement.js';
+import { quietShortfall } from '../quiet/outcome.js';
 import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
 import { publish } from './diagnostics.js';

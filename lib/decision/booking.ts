@@ -17,8 +17,7 @@ import {
   takeOf,
 } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
-import { devicesLeft } from './devices/device-draft.js';
-import { deviceRequests, ownDevices } from './devices/device-requests.js';
+import { deviceRequests, devicesLeft, ownDevices } from './devices/device-draft.js';
 import { type Draft, nextDraft } from './draft/draft.js';
 import type { ContainerMemory, MemoryDraft } from './draft/memory-draft.js';
 import { partitionOf, sharesOf } from './draft/partition.js';

@@ -5,8 +5,7 @@ import { isStrict } from '../input/placement.js';
 import { requestOf } from '../input/pods/pod-request.js';
 import { cpuClaims, podExclusiveCount } from './cpus/cpu-choices.js';
 import type { Draft } from './draft/draft.js';
-import { type Claim, firstUnmet } from './draft/partition.js';
-import { isExclusive } from './draft/pod-level.js';
+import { type Claim, firstUnmet, isExclusive } from './draft/partition.js';
 import { type MemoryRequest, memoryRequests } from './memory/memory-requests.js';
 
 type PodDraft = Pick<Draft, 'pod' | 'placement' | 'topology'>;

@@ -11,7 +11,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './devices/device-resources.js';
 import type { FreeHugepages } from './draft/memory-draft.js';
-import { isBookedWhole } from './draft/pod-level.js';
+import { isBookedWhole } from './draft/partition.js';
 import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-provider.js';
 
 /** The admission time of plans. */

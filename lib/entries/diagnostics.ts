@@ -37,13 +37,13 @@ export type {
   StateArchived,
 } from '../admission/warnings.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from '../audit/account.js';
-export type { AuditOptions } from '../audit/audit-options.js';
 export type { CpuCounters, ThreadCounters, ThrottlingCounters } from '../audit/counters.js';
+export type { AuditOptions } from '../audit/grant-audits.js';
 export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/groups/cpuset-group.js';
 export type { CgroupLimits, CpuLimit, MemoryLimit } from '../cgroups/limits.js';
-export type { DeviceEntry } from '../decision/devices/device-tables.js';
+export type { DeviceEntry } from '../decision/devices/device-draft.js';
 export type { Explanation } from '../decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags/flags.js';
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';

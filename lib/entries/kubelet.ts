@@ -22,9 +22,9 @@ export {
   formatCpuManagerState,
   parseCpuManagerState,
 } from '../kubelet/cpu-manager-state.js';
-export type { KubeletFiles } from '../kubelet/kubelet-files.js';
 export type { KubeletFormatOptions } from '../kubelet/kubelet-format.js';
 export type { KubeletImportOptions } from '../kubelet/kubelet-import.js';
+export type { KubeletFiles } from '../kubelet/kubelet-states.js';
 export {
   formatMemoryManagerState,
   type KubeletMemoryBlock,

@@ -10,7 +10,7 @@ import { tracedApply } from '../admission/grants/traced.js';
 import { awaitSuccessor, offer, type Transfer, withdraw } from '../admission/grants/transfer.js';
 import type { Site } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
-import type { AuditOptions } from '../audit/audit-options.js';
+import type { AuditOptions } from '../audit/grant-audits.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { invalidOption } from '../base/check-options.js';
 import { type ErrorCode, NumalignError } from '../base/errors.js';

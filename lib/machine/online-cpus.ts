@@ -1,4 +1,3 @@
-// The CPUs of a machine that are online at this moment.
 import { oncePer } from '../base/collections/once-per.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -29,4 +28,13 @@ export function onlineCpus(topology: Topology): CpuSet {
 /** Like {@link onlineCpus}, for these online CPUs; undefined: hidden. */
 export function cpusAmong(topology: Topology, online: CpuSet | undefined): CpuSet {
   return !online || topology.cpus.isSubsetOf(online) ? topology.cpus : topology.cpus.intersection(online);
+}
+
+/**
+ * Returns `base` without `quiet`. If none of these is online: the other online CPUs on the NUMA
+ * nodes of `base`, then those on the nearest nodes, then all. Empty only if every online CPU is
+ * quiet.
+ */
+export function housekeepingCpus(topology: Topology, base: CpuSet, quiet: CpuSet): CpuSet {
+  return new CpuSet(native.housekeepingCpus(topology.handle, base.words, quiet.words));
 }

@@ -1,7 +1,7 @@
-// QuietOutcome: how much of a grant's quiet is reached, and what stands in the way.
 import type { Assignments, QuietSetting } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
 import { QUIET_PARTS, type QuietPart } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
@@ -93,4 +93,23 @@ function whyNot(record: QuietSetting | undefined, value: string): string {
   if (record.refusal !== null)
     return `: the kernel refuses ${record.written[0]} ${refusalText(record.refusal)}`;
   return record.written.includes(value) ? '' : `: another program has set it to ${value}`;
+}
+
+/** Why a grant does not have what it requires; undefined if it does. */
+export function quietShortfall(
+  { parts }: QuietOutcome,
+  required: readonly QuietPart[],
+): NumalignError | undefined {
+  const missing = required.filter((part) => parts[part]?.reached !== 'yes');
+  if (missing.length === 0) return undefined;
+  const why = missing.flatMap((part) => parts[part]?.reasons.map((reason) => `${part}: ${reason}`) ?? [part]);
+  return new NumalignError(
+    'ERR_QUIET',
+    `quiet ${missing.join(', ')} is required but not fully reached here: ${why.join('; ')}`,
+    {
+      value: missing,
+      valid: Object.keys(parts).filter((part) => parts[part as QuietPart]!.reached === 'yes'),
+      why,
+    },
+  );
 }

@@ -4,7 +4,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { hasParts, presentCpus } from '../../account/pod-holdings.js';
 import { unlessRefused } from '../../base/errors.js';
 import { exclusiveCount, podExclusiveCount } from '../../decision/cpus/cpu-choices.js';
-import { isBookedWhole } from '../../decision/draft/pod-level.js';
+import { isBookedWhole } from '../../decision/draft/partition.js';
 import { type MemoryRequests, memoryRequests } from '../../decision/memory/memory-requests.js';
 import { type Placement, placementOptions } from '../../input/placement.js';
 import type { PodRequest } from '../../input/pods/pod-resources.js';

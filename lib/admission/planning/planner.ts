@@ -7,7 +7,7 @@ import { type Holding, holdingOf } from '../../account/pod-holdings.js';
 import { freeCpus, sharedPool } from '../../account/pools.js';
 import { isObject } from '../../base/shapes.js';
 import { whyShared } from '../../decision/cpus/cpu-choices.js';
-import { type DeviceEntry, deviceTable } from '../../decision/devices/device-tables.js';
+import { type DeviceEntry, deviceTable } from '../../decision/devices/device-draft.js';
 import { type MemoryTable, memoryTables } from '../../decision/memory/memory-tables.js';
 import type { Placement } from '../../input/placement.js';
 import type { PodSpec } from '../../input/pods/pod-spec.js';

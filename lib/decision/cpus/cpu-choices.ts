@@ -10,7 +10,7 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Draft } from '../draft/draft.js';
 import type { Claim } from '../draft/partition.js';
-import { isBookedWhole, isExclusive, podAmount } from '../draft/pod-level.js';
+import { isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 
 /** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {

@@ -11,7 +11,7 @@ import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { CpusLeft, Draft } from '../draft/draft.js';
-import { isBookedWhole } from '../draft/pod-level.js';
+import { isBookedWhole } from '../draft/partition.js';
 import type { Hints } from '../hints/merge-hints.js';
 import {
   choices,

@@ -9,6 +9,7 @@ import { byteOrder, type Device } from '../../input/devices.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
+import type { DeviceRequest } from './device-draft.js';
 import {
   availableDevices,
   type DeviceAllocation,
@@ -16,7 +17,6 @@ import {
   devicesLeft,
   reusableIds,
 } from './device-draft.js';
-import type { DeviceRequest } from './device-requests.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
 const NO_LIST: readonly string[] = [];

@@ -1,9 +1,52 @@
-// JointRules: the input to a joint choice of NUMA nodes. Pure.
+// Rooms: how much of everything each NUMA node has free, requested or not. Of equally good nodes,
+// the choice takes those with the least: whole nodes stay whole, and a request without devices
+// avoids nodes with devices. Pure.
+
+import { oncePer } from '../../base/collections/once-per.js';
+import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
+import { sizeOfBoth } from '../../machine/id-set.js';
+import type { Topology } from '../../machine/topology.js';
+import { availableDevices } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
 import type { MergeRules } from '../hints/merge-hints.js';
-import { roomsOf } from './rooms.js';
+import { isMemoryKnown, memoryRow } from '../memory/memory-tables.js';
+
+// All of a machine's resource. Whole numbers, so that sums do not depend on their order.
+const WHOLE = 2 ** 20;
+
+/** By position of the node: the sum of its shares in the machine's total of each resource. */
+export function roomsOf(draft: Draft): readonly number[] {
+  const { topology, free, reusable, resources } = draft;
+  const rooms = topology.nodes.map(() => 0);
+  const add = (total: number, amountOf: (at: number) => number) => {
+    if (total === 0) return;
+    for (let at = 0; at < rooms.length; at++) rooms[at]! += Math.floor((WHOLE * amountOf(at)) / total);
+  };
+  const cpus = free.union(reusable);
+  add(topology.cpus.size, (at) => sizeOfBoth(topology.nodes[at]!.cpus, cpus));
+  for (const type of typesOf(topology)) {
+    const row = memoryRow(draft, type);
+    add(sumOf(row.allocatable), (at) => Math.min(row.free[at]!, row.allocatable[at]!));
+  }
+  for (const resource of resources.values()) {
+    const available = availableDevices(draft, resource);
+    add(resource.devices.length, (at) => {
+      const node = topology.numaNodes[at]!;
+      return available.reduce((n, { numaNodes }) => n + (numaNodes?.includes(node) ? 1 : 0), 0);
+    });
+  }
+  return rooms;
+}
+
+const sumOf = (amounts: readonly number[]) => amounts.reduce((sum, amount) => sum + amount, 0);
+
+const typesOf = oncePer((topology: Topology): readonly string[] => {
+  if (!isMemoryKnown(topology)) return [];
+  const pages = topology.nodes.flatMap(({ hugepages }) => hugepages.map(({ bytes }) => hugepageType(bytes)));
+  return [...new Set([MEMORY, ...pages])];
+});
 
 /** `within`: the nodes to choose from; undefined: all. */
 export function jointRules(

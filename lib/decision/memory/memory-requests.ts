@@ -7,7 +7,7 @@ import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { isMemoryType } from '../../input/values/memory-types.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Draft } from '../draft/draft.js';
-import { isBookedWhole, isExclusive, podAmount } from '../draft/pod-level.js';
+import { isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 import { isMemoryKnown } from './memory-tables.js';
 
 /** A number of bytes of one type. */
