@@ -1,8 +1,7 @@
 // The options of commands for enforcement and quiet.
-import { InvalidArgumentError, Option } from 'commander';
+import { Option } from 'commander';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from 'numalign';
-import { AIMED_LEVELS, checkManagerOptions, ENFORCEMENT_LEVELS } from 'numalign/tools';
-import { asArgument } from './arguments.js';
+import { AIMED_LEVELS, ENFORCEMENT_LEVELS } from 'numalign/tools';
 import { type QuietFlags, quietOptions } from './quiet.js';
 
 export interface EnforcementFlags extends QuietFlags {
@@ -10,8 +9,6 @@ export interface EnforcementFlags extends QuietFlags {
   enforcement?: AimedLevel;
   unmovableMembers?: 'fail' | 'report';
 }
-
-const NO_CGROUPS = 'none';
 
 /** The options of one request. */
 export function enforcementOptions(): Option[] {
@@ -46,21 +43,4 @@ export function enforcementRequest({
     ...(enforcement && { enforcement }),
     ...(unmovableMembers && { unmovableMembers }),
   };
-}
-
-/** An option of the machine; `more` ends its description. */
-export function cgroupRootOption(more: string): Option {
-  return new Option(
-    '--cgroup-root <path>',
-    `the cgroup below which grants get theirs; "none": no cgroups${more}`,
-  ).argParser((value) => {
-    if (value === '') throw new InvalidArgumentError('It is empty.');
-    if (value !== NO_CGROUPS) asArgument(() => checkManagerOptions({ cgroupRoot: value }));
-    return value;
-  });
-}
-
-/** The value for the API: `none` is null. */
-export function cgroupRootOf(value: string): string | null {
-  return value === NO_CGROUPS ? null : value;
 }
