@@ -14,7 +14,7 @@ import type { DeviceResources } from './devices/device-resources.js';
 import { NEVER, type Question } from './question.js';
 
 /** The whole input of a resize. */
-export interface ResizeGround {
+export interface ResizeFacts {
   readonly topology: Topology;
   readonly present: CpuSnapshot;
   readonly resources: DeviceResources;
@@ -44,7 +44,7 @@ export interface ResizeQuestion extends Question {
 
 /** `defaults`: for parts of the placement that are not on record. */
 export function resizeQuestion(
-  { topology, present, resources, state }: ResizeGround,
+  { topology, present, resources, state }: ResizeFacts,
   pod: PodAssignment,
   { cpu, memory }: ResizedAmounts,
   defaults: Placement,

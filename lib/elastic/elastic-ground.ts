@@ -4,7 +4,7 @@ import { cpusNow } from '../account/cpus-now.js';
 import { removePods } from '../account/pod-changes.js';
 import { assignmentsOf } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
-import type { ResizeGround } from '../decision/resized-pod.js';
+import type { ResizeFacts } from '../decision/resized-pod.js';
 
 /** The recorded state without the grants of dead owners. */
 export function livingState(site: Site): Assignments {
@@ -13,7 +13,7 @@ export function livingState(site: Site): Assignments {
   return removePods(recorded, new Set(ledger.owners.deadPods(recorded.pods).map(({ uid }) => uid)));
 }
 
-export const groundOf = ({ topology, resources }: Site, state: Assignments): ResizeGround => ({
+export const groundOf = ({ topology, resources }: Site, state: Assignments): ResizeFacts => ({
   ...{ topology, resources, state },
   present: cpusNow(topology, state.pods),
 });

@@ -5,7 +5,7 @@ import { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
-import { lookAtSettingsNow, type QuietGround } from './look.js';
+import { lookAtSettingsNow, type QuietFacts } from './look.js';
 import { keyOf } from './plan.js';
 
 /** How much of one part is reached. */
@@ -40,24 +40,24 @@ export function noOutcome(state: Assignments, uid: string, reason: string): Quie
 
 /** The outcome for one grant. `unchangedOn` returns {@link QuietOutcome.unchanged} for its CPUs. */
 export function quietOutcome(
-  ground: QuietGround,
+  facts: QuietFacts,
   uid: string,
   unchangedOn: (cpus: CpuSet) => readonly string[],
 ): QuietOutcome {
-  const demand = ground.demands.find((each) => each.uid === uid);
+  const demand = facts.demands.find((each) => each.uid === uid);
   if (!demand) return outcomeOf({}, []);
   const requestedParts = new Set(partsOf(demand.request, QUIET_PARTS));
-  const entries = ground.parts
+  const entries = facts.parts
     .filter(({ name }) => requestedParts.has(name))
-    .map((part) => [part.name, partOutcome(ground, part, uid)] as const);
+    .map((part) => [part.name, partOutcome(facts, part, uid)] as const);
   return outcomeOf(Object.fromEntries(entries), unchangedOn(demand.cpus));
 }
 
-function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome {
-  const { files, topology, recorded } = ground;
-  const demands = demandsFor(ground.demands, part.name).filter((each) => each.uid === uid);
+function partOutcome(facts: QuietFacts, part: Part, uid: string): PartOutcome {
+  const { files, topology, recorded } = facts;
+  const demands = demandsFor(facts.demands, part.name).filter((each) => each.uid === uid);
   const grantDemand: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
-  const { found, unread, promised } = lookAtSettingsNow({ ...ground, parts: [part] });
+  const { found, unread, promised } = lookAtSettingsNow({ ...facts, parts: [part] });
   const records = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const disturbing = found.flatMap(({ setting, identity, value }) => {
     const cpus = setting.disturbs(value, grantDemand);

@@ -39,23 +39,23 @@ const valuesOf = oncePerLast(
 );
 
 /** What must not be written. */
-export interface Abstention {
+export interface Exclusions {
   /** True for paths to leave as they are. */
   readonly isGivenUp?: ((path: string) => boolean) | undefined;
   /** Whether this process may write a path that another process was not allowed to write. */
   readonly isWritable: (path: string) => boolean;
 }
 
-/** As pure as `abstention`. */
+/** As pure as `exclusions`. */
 export function planQuiet(
   { found, unread, hidden }: Look,
   recorded: readonly QuietSetting[],
-  abstention: Abstention,
+  exclusions: Exclusions,
 ): QuietPlan {
   const recordsBefore = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const records = new Map<string, QuietSetting>();
   const steps = found.map((each) => {
-    const step = stepOf(each, beforeOf(each, recordsBefore), abstention);
+    const step = stepOf(each, beforeOf(each, recordsBefore), exclusions);
     const value = step.restoration?.target ?? each.value;
     const record = step.record ?? bystanderOf({ ...each, value }, records, recordsBefore);
     if (record) records.set(keyOf(record.path, record.identity), record);
@@ -130,7 +130,7 @@ function bystanderOf(
 function stepOf(
   found: FoundSetting,
   before: QuietSetting | undefined,
-  { isGivenUp, isWritable }: Abstention,
+  { isGivenUp, isWritable }: Exclusions,
 ): Step {
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;

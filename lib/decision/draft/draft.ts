@@ -51,10 +51,10 @@ const NOTHING: readonly MemoryBlock[] = [];
 const NO_DEVICES: DevicesLeft = { takenDevices: new Set(), reusableDevices: new Map() };
 
 /** A draft without containers. */
-export function firstDraft(ground: DraftBasis): Draft {
-  const { state, present, pool, allowed } = ground;
+export function firstDraft(basis: DraftBasis): Draft {
+  const { state, present, pool, allowed } = basis;
   const free = freeCpus(state, present, pool).intersection(allowed);
-  return nextDraft(ground, { free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY }, NO_DEVICES, {
+  return nextDraft(basis, { free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY }, NO_DEVICES, {
     booked: () => state.memory,
     containers: NO_CONTAINERS,
     groups: undefined,
@@ -64,12 +64,12 @@ export function firstDraft(ground: DraftBasis): Draft {
 
 /** The draft after one more container is placed. */
 export function nextDraft(
-  ground: DraftBasis,
+  basis: DraftBasis,
   cpus: CpusLeft,
   devices: DevicesLeft,
   memory: MemoryDraft,
 ): Draft {
-  const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = ground;
+  const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = basis;
   // Member by member: spreading is many times slower.
   return {
     topology,

@@ -8,7 +8,7 @@ import type { CpuSet } from '../../machine/cpu-set.js';
 import { siblings } from '../cpus/cpu-choices.js';
 import { takeOf } from '../cpus/cpu-manager.js';
 import { decideWhether } from '../decision.js';
-import { type Resized, type ResizeGround, resizedPod, resizeQuestion } from '../resized-pod.js';
+import { type Resized, type ResizeFacts, resizedPod, resizeQuestion } from '../resized-pod.js';
 import type { ElasticPod } from './elastic-view.js';
 
 /**
@@ -16,7 +16,7 @@ import type { ElasticPod } from './elastic-view.js';
  * `near`: the only CPUs that it may give up.
  */
 export function elasticSize(
-  ground: ResizeGround,
+  ground: ResizeFacts,
   pod: ElasticPod,
   cpu: number,
   near?: CpuSet,
@@ -34,7 +34,7 @@ const isSameMemory = (a: PodAssignment, b: PodAssignment) =>
 
 // The grant with the CPUs that it keeps as announced ones: a decision does not choose these again.
 function withKept(
-  { topology, state }: ResizeGround,
+  { topology, state }: ResizeFacts,
   pod: ElasticPod,
   cpu: number,
   near: CpuSet,

@@ -4,13 +4,13 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { poolOf } from '../../account/pod-holdings.js';
 import { type ElasticGrant, elasticTargets } from '../elastic/elastic-targets.js';
 import type { Shares } from '../elastic/fair-shares.js';
-import type { ResizeGround } from '../resized-pod.js';
+import type { ResizeFacts } from '../resized-pod.js';
 import { elasticSize } from './elastic-size.js';
 import { type ElasticPod, elasticGrant, elasticPods, elasticView, isSettled } from './elastic-view.js';
 import { shrinksFor } from './shrinks.js';
 
 /** The grant with as many CPUs as it can have now, at most `most`; undefined if it cannot grow. */
-function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssignment | undefined {
+function largest(ground: ResizeFacts, pod: ElasticPod, most: number): PodAssignment | undefined {
   const { cpus } = elasticGrant(pod);
   for (let count = most; count > cpus; count--) {
     const resized = elasticSize(ground, pod, count);
@@ -25,7 +25,7 @@ function largest(ground: ResizeGround, pod: ElasticPod, most: number): PodAssign
  * of grants that are no longer awaited.
  */
 export function growthOf(
-  ground: ResizeGround,
+  ground: ResizeFacts,
   pod: ElasticPod,
   isAwaited: (pod: ElasticPod) => boolean = () => true,
 ): PodAssignment | undefined {
@@ -68,7 +68,7 @@ export interface GrowthRequest {
  * `mayAsk`: true if the owner of a grant may be asked.
  */
 export function growthRequest(
-  ground: ResizeGround,
+  ground: ResizeFacts,
   pod: ElasticPod,
   mayAsk: (pod: ElasticPod) => boolean,
 ): GrowthRequest | undefined {
@@ -90,7 +90,7 @@ export function growthRequest(
 }
 
 function giversAbove(
-  state: ResizeGround['state'],
+  state: ResizeFacts['state'],
   grants: readonly ElasticGrant[],
   targets: Shares,
   mayAsk: (pod: ElasticPod) => boolean,

@@ -5,7 +5,7 @@ import { removePods } from '../../account/pod-changes.js';
 import { runningCpus } from '../../account/pod-holdings.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { elasticTargets } from '../elastic/elastic-targets.js';
-import type { ResizeGround } from '../resized-pod.js';
+import type { ResizeFacts } from '../resized-pod.js';
 import { elasticSize } from './elastic-size.js';
 import { type ElasticPod, elasticGrant } from './elastic-view.js';
 
@@ -33,7 +33,7 @@ const MOST_TRIALS = 512;
  * room.
  */
 export function shrinksFor(
-  ground: ResizeGround,
+  ground: ResizeFacts,
   { givers, missing, isMet }: ShrinkRequest,
 ): readonly PodAssignment[] | undefined {
   // The room is not enough even without these grants.
@@ -59,7 +59,7 @@ interface Shrunk {
 
 // The state after the grants have given up `count` CPUs. `near`: the only CPUs to give up.
 function shrunkBy(
-  ground: ResizeGround,
+  ground: ResizeFacts,
   givers: readonly Giver[],
   count: number,
   near: CpuSet | undefined,

@@ -99,7 +99,8 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
     openingLines(manager.warnings).forEach(tell);
     const request = {
       ...placementOf(flags, ['request']),
-      ...{ replace, mixed },
+      replace,
+      mixed,
       // Without the flag, manifests decide.
       ...(flags.movable && { movable: flags.movable }),
       ...enforcementRequest(flags),

@@ -90,7 +90,8 @@ async function attach(flags: AttachFlags): Promise<void> {
     // Fails before a state is made for nothing.
     await runtime.version();
     const manager = await openManager({
-      ...{ stateDir, sharedMember: false },
+      stateDir,
+      sharedMember: false,
       besideKubelet: await isKubeletIdle(),
     });
     try {
@@ -144,7 +145,11 @@ function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): voi
   }
   const { id, name, pod, namespace, pid } = container;
   printJson({
-    ...{ stateDir, grant, container: { id, name, pod, namespace, pid }, cpus, mems },
+    stateDir,
+    grant,
+    container: { id, name, pod, namespace, pid },
+    cpus,
+    mems,
     cgroup: { path: cpuset.folder, cpus: cpuset.effectiveCpus, mems: cpuset.effectiveMems },
     others: moves.map((move) => ({ id: move.container.id, before: move.before, after: move.after })),
   });
@@ -157,7 +162,9 @@ async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const keeper = new AttachmentKeeper({
-    ...{ ...parts, attachment, log: logToStderr },
+    ...parts,
+    attachment,
+    log: logToStderr,
     ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
   });
   signal.addEventListener('abort', () => void keeper.close());

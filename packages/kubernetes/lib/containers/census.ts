@@ -34,8 +34,15 @@ const SHARED: ContainerRequest = {
 };
 
 const unknownPod = (id: string): PodSandbox => ({
-  ...{ id, name: id, uid: id, namespace: '', labels: {}, annotations: {} },
-  ...{ runtime_handler: '', linux: null, pid: 0 },
+  id,
+  name: id,
+  uid: id,
+  namespace: '',
+  labels: {},
+  annotations: {},
+  runtime_handler: '',
+  linux: null,
+  pid: 0,
 });
 
 interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 'cpus'> {

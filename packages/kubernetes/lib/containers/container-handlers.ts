@@ -190,7 +190,9 @@ export class ContainerHandlers implements NriHandlers {
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
-      ...{ request, placement, cpus },
+      request,
+      placement,
+      cpus,
     };
     this.#inventory.put(entry);
     return entry;

@@ -137,7 +137,12 @@ function printUnit(
   const unit = serviceName(name);
   const text = serviceUnit(
     {
-      ...{ name, type, restart, slice, user, stateDir },
+      name,
+      type,
+      restart,
+      slice,
+      user,
+      stateDir,
       description:
         flags.description === undefined
           ? `${literal(name).replace(/@$/, ' %i')} on its own CPUs`
