@@ -5,7 +5,7 @@ import type { StateStatus } from 'numalign/diagnostics';
 import { cpusNamed } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { configureOptions, type SettingFlags, settingsOf } from '../arguments/machine-settings.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
 import { settingsRows } from '../pages/settings-text.js';
 import { flagLines } from '../pages/status/grant-lines.js';
@@ -14,10 +14,7 @@ import { table } from '../terminal/table.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
 
-interface ConfigureFlags extends SettingFlags {
-  stateDir?: string;
-  output: 'text' | 'json';
-}
+interface ConfigureFlags extends SettingFlags, StateFlags {}
 
 export function addConfigure(program: Command): void {
   const command = program

@@ -3,15 +3,12 @@
 import type { Command } from 'commander';
 import { outputOption } from '../arguments/arguments.js';
 import { type SettingFlags, settingOption, settingsOf } from '../arguments/machine-settings.js';
-import { stateDirOption } from '../arguments/state-dir.js';
+import { type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
 
-interface DoctorFlags extends Pick<SettingFlags, 'cgroupRoot'> {
-  stateDir?: string;
-  output: 'text' | 'json';
-}
+interface DoctorFlags extends Pick<SettingFlags, 'cgroupRoot'>, StateFlags {}
 
 const HAS_PROBLEM = 1;
 
