@@ -15,7 +15,7 @@ import { NumalignError } from '../base/errors.js';
 import { DEFAULT_GATES, type FeatureGates, type KubeletVersion } from '../base/kubelet-features.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { Config } from '../input/config.js';
-import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/machine-options.js';
+import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/given-settings.js';
 import { placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';

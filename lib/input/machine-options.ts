@@ -9,11 +9,11 @@ import {
   KUBELET_VERSIONS,
 } from '../base/kubelet-features.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { type Check, FLAG, type MachineRow, machineRow, type OptionsOf, oneOf } from './option-table.js';
+import { type Check, FLAG, machineRow, type OptionsOf, oneOf, type SettingFlag } from './option-table.js';
 import { parseRequests, type ResourceAmounts } from './pods/resource-amounts.js';
 import { isMemoryType } from './values/memory-types.js';
-import { option, parseCpus, parseFlag } from './values/option-values.js';
-import { parseQuantity, type Quantity, wholeValue } from './values/quantity.js';
+import { option, parseCpus } from './values/option-values.js';
+import { parseQuantity, type Quantity } from './values/quantity.js';
 
 /**
  * Reserved amounts by resource, as in a KubeletConfiguration. Only `cpu` counts; `reservedMemory`
@@ -235,72 +235,29 @@ export const MACHINE_OPTIONS = {
   }),
 };
 
-type Table = typeof MACHINE_OPTIONS;
-type Values = {
-  readonly [Name in keyof Table]:
-    | (Table[Name] extends MachineRow<any, infer Value> ? Value : never)
-    | undefined;
-};
-
 /**
  * The settings that all users of a machine share. The first manager that opens the state records
  * them. A later manager that names another value gets ERR_CONFIG_CONFLICT; one that leaves an
  * option out takes the recorded value. {@link Manager.configure} and `numalign configure` change
  * them for all. Settings and grants never empty the shared pool.
  */
-export interface MachineOptions extends OptionsOf<Table> {}
+export interface MachineOptions extends OptionsOf<typeof MACHINE_OPTIONS> {}
 
-/**
- * The machine settings among an opener's options; undefined to take the recorded value. Reserved
- * CPUs may be a number, from which numalign chooses CPUs later. Feature gates may be incomplete.
- */
-export interface GivenSettings extends Omit<Values, 'systemReserved' | 'kubeReserved'> {
-  readonly reservedCount: number | undefined;
+/** The flag of the commands for a setting of the machine. */
+export interface MachineFlag extends SettingFlag {
+  /** All that it takes, if that are words. */
+  readonly values?: readonly string[];
 }
 
-/** The machine settings that an opener requires; undefined to take the recorded value. */
-export interface RequiredSettings extends Omit<GivenSettings, 'reservedCount' | 'featureGates'> {
-  readonly featureGates: FeatureGates | undefined;
-}
-
-type Initial = { readonly [Name in keyof RequiredSettings]-?: Exclude<RequiredSettings[Name], undefined> };
-
-/** The settings of a new state. */
-export const INITIAL_SETTINGS = Object.fromEntries(
-  Object.entries(MACHINE_OPTIONS)
-    .filter(([, row]) => row.default !== undefined)
-    .map(([name, row]) => [name, row.default]),
-) as unknown as Initial;
-
-/** The machine settings among `options`. @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseSettings(options: Record<string, unknown>): GivenSettings {
-  const values = Object.fromEntries(
-    Object.entries(MACHINE_OPTIONS).map(([name, { check }]) => [
+/** The flags of the commands, by the setting of the machine. */
+export const MACHINE_FLAGS: Readonly<Partial<Record<keyof MachineOptions, MachineFlag>>> = Object.fromEntries(
+  Object.entries(MACHINE_OPTIONS).flatMap(
+    ([
       name,
-      option.optional<unknown>(options[name], name, check),
-    ]),
-  ) as unknown as Values;
-  const { systemReserved, kubeReserved, ...settings } = values;
-  const amounts = [systemReserved, kubeReserved].filter((amount) => amount !== undefined);
-  // A list takes precedence over amounts, as in the kubelet.
-  const isCount = settings.reservedSystemCPUs === undefined && amounts.length > 0;
-  return Object.freeze({
-    ...settings,
-    reservedCount: isCount ? wholeValue(amounts.reduce((sum, amount) => sum + amount, 0n)) : undefined,
-    strictCPUReservation: strictOf(settings.strictCPUReservation, options.cpuManagerPolicyOptions),
-  });
-}
-
-function strictOf(direct: boolean | undefined, cpuOptions: unknown): boolean | undefined {
-  const policyOption = (cpuOptions as Record<string, unknown> | undefined)?.[STRICT];
-  if (policyOption === undefined) return direct;
-  const strict = parseFlag(policyOption, STRICT);
-  if (direct !== undefined && direct !== strict)
-    invalidOption(STRICT, policyOption, `the same as strictCPUReservation, which is ${direct}`);
-  return strict;
-}
-
-/** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseMachineOptions(options: unknown): GivenSettings {
-  return parseSettings(checkOptions(options, Object.keys(MACHINE_OPTIONS), 'the machine settings'));
-}
+      {
+        flag,
+        check: { values },
+      },
+    ]) => (flag ? [[name, values ? { ...flag, values } : flag]] : []),
+  ),
+);

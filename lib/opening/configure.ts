@@ -10,7 +10,8 @@ import {
   chosenSettings,
 } from '../decision/machine-settings.js';
 import type { Config } from '../input/config.js';
-import { type MachineOptions, parseMachineOptions } from '../input/machine-options.js';
+import { parseMachineOptions } from '../input/given-settings.js';
+import type { MachineOptions } from '../input/machine-options.js';
 import { refuseBesideKubelet } from './beside-kubelet.js';
 
 /** @throws like {@link Manager.configure} */

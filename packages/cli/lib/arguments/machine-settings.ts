@@ -2,7 +2,7 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { CpuSet, MachineOptions } from 'numalign';
 import type { FeatureGates, KubeletVersion, ReservedMemory } from 'numalign/kubelet';
-import { checkManagerOptions, MACHINE_OPTIONS } from 'numalign/tools';
+import { checkManagerOptions, MACHINE_FLAGS } from 'numalign/tools';
 import { asArgument, cpuList } from './arguments.js';
 
 /** Flags have the names of the settings. A word stands for null, which for commander is a failure. */
@@ -19,11 +19,9 @@ export interface SettingFlags {
 
 type Setting = keyof SettingFlags;
 
-const SETTINGS = (Object.keys(MACHINE_OPTIONS) as (keyof MachineOptions)[]).filter(
-  (name): name is Setting => MACHINE_OPTIONS[name].flag !== null,
-);
+const SETTINGS = Object.keys(MACHINE_FLAGS) as Setting[];
 
-const flagOf = (name: Setting) => MACHINE_OPTIONS[name].flag!;
+const flagOf = (name: Setting) => MACHINE_FLAGS[name]!;
 
 // By the name of the value in the usage.
 const PARSERS: Readonly<Record<string, (value: string, before: never) => unknown>> = {
@@ -35,10 +33,9 @@ const PARSERS: Readonly<Record<string, (value: string, before: never) => unknown
 
 /** The option for a setting; `more` ends its description. */
 export function settingOption(name: Setting, more = ''): Option {
-  const { usage, help, nullWord } = flagOf(name);
+  const { usage, help, nullWord, values } = flagOf(name);
   const option = new Option(usage, `${help}${more}`);
   option.attributeName = () => name;
-  const { values } = MACHINE_OPTIONS[name].check;
   if (values) return option.choices(values);
   const parse = PARSERS[/<(.*)>/.exec(usage)?.[1] ?? ''];
   return parse

@@ -129,10 +129,21 @@ async function attachIn(
   flags: AttachFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const attachment = new ContainerAttachment({ ...flags, manager, runtime, log: logToStderr, signal });
+  const parts = { manager, runtime, log: logToStderr };
+  const attachment = new ContainerAttachment({ ...flags, ...parts, signal });
   await attachment.start();
   show(attachment.attached, flags);
-  if (flags.follow) await follow(attachment, { manager, runtime }, flags, signal);
+  const { reconcilePeriod, follow } = flags;
+  if (!follow) return;
+  const keeper = new AttachmentKeeper({
+    ...parts,
+    attachment,
+    ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
+  });
+  signal.addEventListener('abort', () => void keeper.close());
+  await keeper.start();
+  if (!signal.aborted) await keeper.ended;
+  await keeper.close();
 }
 
 function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): void {
@@ -153,22 +164,4 @@ function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): voi
     cgroup: { path: cpuset.folder, cpus: cpuset.effectiveCpus, mems: cpuset.effectiveMems },
     others: moves.map((move) => ({ id: move.container.id, before: move.before, after: move.after })),
   });
-}
-
-async function follow(
-  attachment: ContainerAttachment,
-  parts: { manager: Manager; runtime: ContainerRuntime },
-  { reconcilePeriod }: AttachFlags,
-  signal: AbortSignal,
-): Promise<void> {
-  const keeper = new AttachmentKeeper({
-    ...parts,
-    attachment,
-    log: logToStderr,
-    ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
-  });
-  signal.addEventListener('abort', () => void keeper.close());
-  await keeper.start();
-  if (!signal.aborted) await keeper.ended;
-  await keeper.close();
 }
