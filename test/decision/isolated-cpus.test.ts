@@ -296,7 +296,9 @@ describe('this kernel', () => {
     expect(listed.intersects(unbalancedCpus())).toBe(!listed.isEmpty);
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
-    expect(manager.settings().isolatedCPUs).toEqual(kernelCpus().isolated.intersection(manager.topology.cpus));
+    expect(manager.settings().isolatedCPUs).toEqual(
+      kernelCpus().isolated.intersection(manager.topology.cpus),
+    );
   });
 });
 

@@ -7,10 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { affinity } from '../../../dist/entries/diagnostics.js';
 import { CpuSet, openManager, pin } from '../../../dist/index.js';
-import {
-  kernelCpus,
-  unbalancedCpus,
-} from '../../../dist/machine/isolated-cpus.js';
+import { kernelCpus, unbalancedCpus } from '../../../dist/machine/isolated-cpus.js';
 
 const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');
