@@ -33,7 +33,7 @@ const FILES = {
   rare: /^(grants\/empty|managers\/empty|status\/|admission\/pod-container|enforcement\/(.*comparison|drift|group-memory|grant-group|layout\/(differences|facts|steps)|members\/survivors|outsiders)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(fallen-levels|granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|draft\/memory-draft|memory\/(hugepages-taken|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
+    /^(repacking\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|manager-watch|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|draft\/memory-draft|memory\/(hugepages-taken|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|given-settings|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };
