@@ -250,7 +250,7 @@ export interface MachineFlag extends SettingFlag {
 }
 
 /** The flags of the commands, by the setting of the machine. */
-export const MACHINE_FLAGS: Readonly<Partial<Record<keyof MachineOptions, MachineFlag>>> = Object.fromEntries(
+export const MACHINE_FLAGS: Readonly<Record<string, MachineFlag>> = Object.fromEntries(
   Object.entries(MACHINE_OPTIONS).flatMap(
     ([
       name,
