@@ -37,7 +37,7 @@ type Way = 'kubelet' | 'ahead' | { readonly within: NodeSet | undefined };
 
 /** True if the request's NUMA nodes are chosen jointly. */
 export function isJoint({ request: { placement }, topology, providers }: Question): boolean {
-  if (placement.choice !== 'joint' || topology.nodes.length > MAX_HINT_NODES) return false;
+  if (placement.nodeChoice !== 'joint' || topology.nodes.length > MAX_HINT_NODES) return false;
   // Under `none`, custom providers are not asked.
   return placement.topologyPolicy !== 'none' || providers.length === 0;
 }
@@ -73,7 +73,7 @@ function attempt(begun: Progress, way: Way, { place }: Steps): Trial | undefined
 // The kubelet's way takes the CPUs that the kubelet takes.
 const asKubelet = (draft: Draft): Draft => ({
   ...draft,
-  placement: { ...draft.placement, choice: 'kubelet' },
+  placement: { ...draft.placement, nodeChoice: 'kubelet' },
 });
 
 // Allocations of custom providers cannot be compared, only given back.

@@ -16,7 +16,7 @@ import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { formatBytes } from '../input/values/quantity.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
-import { choices, exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
+import { candidates, exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
 import { everGrantable } from './cpus/cpu-limits.js';
 import { availableDevices, deviceRequests } from './devices/device-draft.js';
 import type { Draft } from './draft/draft.js';
@@ -132,7 +132,7 @@ export function cpuExplanation({ draft, container, offered }: RejectedRequest): 
   const asking = containerOf(draft, container);
   const asked = asking ? exclusiveCount(pod, asking, placement) : podExclusiveCount(pod, placement);
   // For grants that hold siblings, the machine has one CPU per core.
-  const { from } = choices(draft, asked);
+  const { from } = candidates(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
   const possible = everGrantable(draft, asked);
   const podItself = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };

@@ -114,7 +114,7 @@ function checkNoCpus(
 export const placementOptions = oncePer((placement: Placement): Readonly<Record<string, boolean>> => {
   const options: Record<string, boolean> = {};
   for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
-  if (placement.choice === 'joint') options[JOINT_OPTION] = true;
+  if (placement.nodeChoice === 'joint') options[JOINT_OPTION] = true;
   return Object.freeze(options);
 });
 
@@ -153,7 +153,7 @@ export function recordedPlacement(
     topologyPolicy: PLACEMENT_OPTIONS.policy.check(policy, 'policy'),
     scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
-    choice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
+    nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
   });
 }
 

@@ -74,7 +74,7 @@ export const claimsAfter = (claims: readonly Claim[], at: number): CoreClaims =>
 export const oneThreadACore = oncePer((topology: Topology) => topology.withoutSmt());
 
 /** The CPUs to choose `count` from, and the machine to choose on. */
-export function choices({ topology, placement, free, reusable }: Draft, count: number) {
+export function candidates({ topology, placement, free, reusable }: Draft, count: number) {
   const all = free.union(reusable);
   if (placement.holdSiblings) {
     const machine = oneThreadACore(topology);

@@ -14,7 +14,7 @@ import type { CpusLeft, Draft } from '../draft/draft.js';
 import { isBookedWhole } from '../draft/partition.js';
 import type { Hints } from '../hints/merge-hints.js';
 import {
-  choices,
+  candidates,
   claimsAfter,
   coreClaims,
   cpuClaims,
@@ -49,8 +49,8 @@ export interface CpuAllocation {
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
 // Like the kubelet, leaves a lack of whole cores to the allocation, which reports it better.
-function hintChoices(draft: Draft, count: number): ReturnType<typeof choices> {
-  const chosen = choices(draft, count);
+function hintCandidates(draft: Draft, count: number): ReturnType<typeof candidates> {
+  const chosen = candidates(draft, count);
   if (chosen.from.size >= count || draft.placement.holdSiblings) return chosen;
   return { machine: chosen.machine, from: draft.free.union(draft.reusable) };
 }
@@ -60,7 +60,7 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
   const { pod, placement, reusable } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   if (count === 0) return undefined;
-  const { machine, from } = hintChoices(draft, count);
+  const { machine, from } = hintCandidates(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
   const isWhole = mustAddUp(machine, placement);
   return {
@@ -127,7 +127,7 @@ export function allocateCount(
   if (count === 0) return NOTHING;
   if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
   checkSmtAlignment(draft, count);
-  const { machine, from } = choices(draft, count);
+  const { machine, from } = candidates(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
   const near = nearCpus(machine, placement, hint.nodes);
   const cpus = takeNearFirst({ machine, placement, from, count, later }, near);
@@ -207,7 +207,7 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
   checkMultiple(draft, count);
   if (missing <= 0) return kept;
   checkSmtAlignment(draft, missing);
-  const { machine, from } = choices({ ...draft, reusable: CpuSet.EMPTY }, missing);
+  const { machine, from } = candidates({ ...draft, reusable: CpuSet.EMPTY }, missing);
   if (from.size < missing) throw insufficient(draft, missing, from);
   // Without a hint, prefer nodes of the kept CPUs.
   const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
@@ -270,7 +270,7 @@ export function takeCpus(
     distributeAcrossNuma: placement.distributeAcrossNuma,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
-    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.choice === 'joint',
+    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
     later,
   });
   return new CpuSet(words);

@@ -3,7 +3,7 @@
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
 import { type Manager, openManager } from 'numalign';
 import { type DeviceFlags, devicesOf } from '../arguments/devices.js';
-import { managerOptions, type OpeningFlags } from '../arguments/placement.js';
+import { managerOptions, type OpeningFlags } from '../arguments/placement-flags.js';
 import type { StateFlags } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
 import { print, tell } from '../terminal/output.js';

@@ -13,7 +13,7 @@ import {
   type PlacementFlags,
   placementOf,
   placementOptions,
-} from '../arguments/placement.js';
+} from '../arguments/placement-flags.js';
 import {
   type FilePod,
   type FileWorkload,

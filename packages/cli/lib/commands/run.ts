@@ -15,7 +15,7 @@ import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
 import { agreedOption, settingsOf } from '../arguments/machine-settings.js';
 import { type MovableFlags, movableOption } from '../arguments/movable.js';
-import { type PlacementFlags, placementFlags, placementOf } from '../arguments/placement.js';
+import { type PlacementFlags, placementFlags, placementOf } from '../arguments/placement-flags.js';
 import {
   checkCpusOrRange,
   cpusOrRangeOption,
