@@ -97,7 +97,7 @@ export const MACHINE_OPTIONS = {
       usage: '--managed <list>',
       help: 'CPUs that numalign grants or shares',
       configure: '; "all": every online CPU',
-      nullWord: 'all',
+      configureNull: 'all',
     },
   }),
   /**
@@ -165,7 +165,7 @@ export const MACHINE_OPTIONS = {
       usage: '--isolated <list>',
       help: 'CPUs that are never shared, and granted only on request',
       configure: '; "kernel": those that the kernel isolates; "none": no CPU',
-      nullWord: 'kernel',
+      configureNull: 'kernel',
     },
   }),
   /**

@@ -55,11 +55,14 @@ export interface CommandFlag {
 export interface SettingFlag {
   /** Such as `--managed <list>`. */
   readonly usage: string;
+  /** What it does. */
   readonly help: string;
   /** What `configure` adds to the help. */
   readonly configure?: string;
-  /** The word on the command line that stands for null. */
+  /** The word that stands for null. */
   readonly nullWord?: string;
+  /** The same, for `configure` alone. */
+  readonly configureNull?: string;
 }
 
 /** What every option has. Null for what it does not have. */

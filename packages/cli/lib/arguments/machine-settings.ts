@@ -32,8 +32,8 @@ const PARSERS: Readonly<Record<string, (value: string, before: never) => unknown
 };
 
 /** The option for a setting; `more` ends its description. */
-export function settingOption(name: Setting, more = ''): Option {
-  const { usage, help, nullWord, values } = flagOf(name);
+export function settingOption(name: Setting, more = '', nullWord = flagOf(name).nullWord): Option {
+  const { usage, help, values } = flagOf(name);
   const option = new Option(usage, `${help}${more}`);
   option.attributeName = () => name;
   if (values) return option.choices(values);
@@ -51,18 +51,21 @@ export const agreedOption = (name: Setting): Option =>
 export function configureOptions(): Option[] {
   const withoutStrict = new Option('--no-strict', 'the reserved CPUs are shared');
   withoutStrict.attributeName = () => 'strictCPUReservation';
-  return SETTINGS.flatMap((name) => [
-    settingOption(name, flagOf(name).configure),
-    ...(name === 'strictCPUReservation' ? [withoutStrict] : []),
-  ]);
+  return SETTINGS.flatMap((name) => {
+    const { configure, configureNull } = flagOf(name);
+    const option = settingOption(name, configure, configureNull);
+    return name === 'strictCPUReservation' ? [option, withoutStrict] : [option];
+  });
 }
 
 /** The settings of the flags. */
 export function settingsOf(flags: SettingFlags): MachineOptions {
   const given = SETTINGS.filter((name) => flags[name] !== undefined);
-  return Object.fromEntries(
-    given.map((name) => [name, flags[name] === flagOf(name).nullWord ? null : flags[name]]),
-  );
+  const isNull = (name: Setting) => {
+    const { nullWord, configureNull = nullWord } = flagOf(name);
+    return flags[name] === configureNull;
+  };
+  return Object.fromEntries(given.map((name) => [name, isNull(name) ? null : flags[name]]));
 }
 
 function cgroupRoot(value: string): string {
