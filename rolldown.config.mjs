@@ -11,7 +11,7 @@ import { defineConfig } from 'rolldown';
 const FILES = {
   // What tells that the addon is missing does not load it. And names, of which each program has some.
   common:
-    /^(account\/(levels|pod-assignment|quiet\/quiet-request)|base\/(check-options|errors|kubelet-features|codes\/errno|notices\/notice-delay|text\/.*)|input\/(enforcement-options|policies|values\/quantity))$/,
+    /^(account\/(levels|pod-assignment)|base\/(check-options|errors|kubelet-features|codes\/errno|notices\/notice-delay|text\/.*)|input\/(enforcement-options|policies|values\/quantity))$/,
   // All that a Worker below numalign/preload needs.
   addon: /^base\/(native|wire)$/,
   // `import 'numalign'`.
@@ -34,7 +34,7 @@ const FILES = {
   rare: /^(grants\/empty|managers\/empty|status\/|admission\/pod-container|enforcement\/(comparison|drift|group-memory|grant-group|layout\/(differences|facts|steps)|members\/survivors)|input\/kubelet-configuration|machine\/(hugepages|machine-json)|processes\/(cgroup-owner|named-processes)|reconcile\/(fallen-levels|granted-threads|repair)|state\/(difference|memory-store|read-only-store|folder\/machine-group))/,
   // From acquire() to release().
   admission:
-    /^(changes\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!changes\/|flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|memory\/(hugepages-taken|memory-draft|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
+    /^(changes\/request-room|admission\/(?!changes-under-way|diagnostics|free-hugepages|on-record|transact|warnings)|audit\/(?!watched-grants)|children\/|grants\/release|decision\/(?!changes\/|flags|grant-info|hints\/(hint-providers|merge-hints)|machine-settings|draft\/memory-draft|memory\/(hugepages-taken|memory-tables))|enforcement\/clearing|input\/(?!enforcement-options|given-settings|machine-options|option-table|placement|policies|values\/(duration|memory-types|option-values))|state\/owners\/own-owner|threads\/)/,
   // openManager().
   opening: /./,
 };

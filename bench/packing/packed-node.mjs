@@ -11,7 +11,8 @@ import { NEVER } from '../../dist/decision/question.js';
 import { repack } from '../../dist/decision/repacking/repacking.js';
 import { parseConfig } from '../../dist/input/config.js';
 import { parseDevices } from '../../dist/input/devices.js';
-import { NO_OPTIONS, parseAdmit } from '../../dist/input/request.js';
+import { parseAdmit } from '../../dist/input/request.js';
+import { NO_OPTIONS } from '../../dist/input/request-options.js';
 import { canArrange, less } from './arrangement.mjs';
 import { capacities, GPU, hasRoom, simulated } from './machines.mjs';
 

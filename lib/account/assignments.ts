@@ -4,9 +4,8 @@ import type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { type BookedMemory, NOTHING_BOOKED } from './booked-memory.js';
 import type { KubeletRecord } from './kubelet-record.js';
-import type { CpuIdentity, PodAssignment, UnknownFields } from './pod-assignment.js';
+import type { CpuIdentity, PodAssignment, QuietPart, UnknownFields } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
-import type { QuietRecord } from './quiet/quiet-record.js';
 
 /** The machine's settings, recorded once; see MachineOptions. */
 export interface MachineSettings {
@@ -40,6 +39,35 @@ export interface NamedCpus {
   readonly cpus: CpuSet;
 }
 
+/**
+ * A kernel setting that numalign has changed, or is about to. It is on record before it is written,
+ * so that it can be restored after any crash.
+ */
+export interface QuietSetting {
+  readonly part: QuietPart;
+  /** The file, or another name of the setting. */
+  readonly path: string;
+  /** Tells the object behind the path from a later one with the same path; null: nothing does. */
+  readonly identity: string | null;
+  /** The value before numalign changed it. */
+  readonly original: string;
+  /**
+   * Values that numalign wrote, the latest first. If the setting has another value, another program
+   * changed it.
+   */
+  readonly written: readonly string[];
+  /** The kernel's error for the latest value; null: none. */
+  readonly refusal: string | null;
+  /** True if no grant needs it any more, and the process that should restore it could not. */
+  readonly isLeftover: boolean;
+}
+
+/** All changed settings. */
+export interface QuietRecord {
+  readonly settings: readonly QuietSetting[];
+  readonly unknown: UnknownFields;
+}
+
 export interface Assignments {
   readonly settings: MachineSettings;
   /** The machine's CPUs when the state was last written. */
@@ -57,10 +85,8 @@ export interface Assignments {
 }
 
 export function emptyAssignments(settings: MachineSettings): Assignments {
-  return {
-    ...{ settings, cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [] },
-    ...{ kubelet: null, quiet: null, unknown: {} },
-  };
+  const empty = { cpus: [], pods: [], memory: NOTHING_BOOKED, lastCpus: [], kubelet: null, quiet: null };
+  return { settings, ...empty, unknown: {} };
 }
 
 const podsByUid = oncePerPods<LayeredMap<string, PodAssignment>>(

@@ -5,32 +5,23 @@
 // one other id now and no other CPU has that id. Only CPUs known both then and now count. In all
 // other cases ids decide, which reports too many moves rather than too few. The id of a NUMA node
 // also locates memory: for a pod with memory, a CPU with another node id has moved away from it.
+import { oncePer } from '../base/collections/once-per.js';
 import type { Topology } from '../machine/topology.js';
 import type { Assignments } from './assignments.js';
 import type { CpuIdentity, PodAssignment } from './pod-assignment.js';
 import { cpusOf, memoryOf } from './pod-holdings.js';
 
-const machines = new WeakMap<object, readonly CpuIdentity[]>();
-
 /** The machine's CPUs now. */
-export function identitiesOf(topology: Pick<Topology, 'locations'>): readonly CpuIdentity[] {
-  const cached = machines.get(topology);
-  if (cached) return cached;
-  const identities = topology.locations.map((at): CpuIdentity => [at.cpu, at.core, at.package, at.node]);
-  machines.set(topology, identities);
-  return identities;
-}
+export const identitiesOf = oncePer(({ locations }: Pick<Topology, 'locations'>): readonly CpuIdentity[] =>
+  locations.map((at) => [at.cpu, at.core, at.package, at.node]),
+);
 
 type Rows = ReadonlyMap<number, CpuIdentity>;
 
-// Cached: many grants ask for the same table.
-const tables = new WeakMap<readonly CpuIdentity[], Rows>();
-
-function rowsOf(identities: readonly CpuIdentity[]): Rows {
-  const rows = tables.get(identities) ?? new Map(identities.map((row) => [row[0], row]));
-  tables.set(identities, rows);
-  return rows;
-}
+// Many grants ask for the same table.
+const rowsOf = oncePer(
+  (identities: readonly CpuIdentity[]): Rows => new Map(identities.map((row) => [row[0], row])),
+);
 
 type Column = 1 | 2 | 3;
 

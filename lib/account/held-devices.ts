@@ -1,4 +1,5 @@
 // The devices of pods. Pure.
+import { oncePer, oncePerLast } from '../base/collections/once-per.js';
 import { PCI_ADDRESS } from '../machine/machine-description.js';
 import type { Assignments } from './assignments.js';
 import type { KubeletPod, KubeletRecord } from './kubelet-record.js';
@@ -82,34 +83,22 @@ export const kubeletDevicesOf = ({ containers }: Pick<KubeletPod, 'containers'>)
     Object.entries(devices).flatMap(([resource, ids]) => ids.map((id) => deviceKey(resource, id))),
   );
 
-const ofKubelet = new WeakMap<KubeletRecord, ReadonlySet<string>>();
+const devicesOfRecord = oncePer(
+  ({ pods }: KubeletRecord): ReadonlySet<string> => new Set(pods.flatMap(kubeletDevicesOf)),
+);
 
 /** The {@link deviceKey}s of all devices that the kubelet has given out. */
-export function kubeletDevices(record: KubeletRecord | null): ReadonlySet<string> {
-  if (record === null) return NONE;
-  let keys = ofKubelet.get(record);
-  if (!keys) {
-    keys = new Set(record.pods.flatMap(kubeletDevicesOf));
-    ofKubelet.set(record, keys);
-  }
-  return keys;
-}
+export const kubeletDevices = (record: KubeletRecord | null): ReadonlySet<string> =>
+  record === null ? NONE : devicesOfRecord(record);
 
-// Includes the kubelet's devices. The same object while neither changes.
-const allHeld = new WeakMap<
-  ReadonlySet<string>,
-  { readonly kubelet: ReadonlySet<string>; readonly all: ReadonlySet<string> }
->();
+const both = oncePerLast(
+  (keys: ReadonlySet<string>, others: ReadonlySet<string>): ReadonlySet<string> =>
+    new Set([...keys, ...others]),
+);
 
 /** The {@link deviceKey}s of all devices held by grants and the kubelet's pods. */
 export function heldDevices({ pods, kubelet }: Pick<Assignments, 'pods' | 'kubelet'>): ReadonlySet<string> {
   const { keys } = devicesOfPods(pods);
   const kubeletKeys = kubeletDevices(kubelet);
-  if (kubeletKeys.size === 0) return keys;
-  let cached = allHeld.get(keys);
-  if (cached?.kubelet !== kubeletKeys) {
-    cached = { kubelet: kubeletKeys, all: new Set([...keys, ...kubeletKeys]) };
-    allHeld.set(keys, cached);
-  }
-  return cached.all;
+  return kubeletKeys.size === 0 ? keys : both(keys, kubeletKeys);
 }

@@ -1,5 +1,6 @@
 // KubeletRecord: what the kubelet has given out. A process of this machine keeps it on record
 // beside the grants. Pure.
+import { oncePer, oncePerLast } from '../base/collections/once-per.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import {
   type BookedMemory,
@@ -58,40 +59,25 @@ export const memoryOfKubeletPod = ({ containers }: Pick<KubeletPod, 'containers'
 
 type Pods = Pick<KubeletRecord, 'pods'>;
 
-// Safe because records never change.
-const cpusOfRecords = new WeakMap<Pods, CpuSet>();
+const cpusOfRecord = oncePer(({ pods }: Pods) =>
+  pods.reduce((all, pod) => all.union(cpusOfKubeletPod(pod)), CpuSet.EMPTY),
+);
 
 /** All CPUs that the kubelet has given to containers exclusively. */
-export function kubeletCpus(record: Pods | null): CpuSet {
-  if (record === null) return CpuSet.EMPTY;
-  let cpus = cpusOfRecords.get(record);
-  if (!cpus) {
-    cpus = record.pods.reduce((all, pod) => all.union(cpusOfKubeletPod(pod)), CpuSet.EMPTY);
-    cpusOfRecords.set(record, cpus);
-  }
-  return cpus;
-}
-
-const memoryOfRecords = new WeakMap<Pods, { readonly totalOn: TotalOn; readonly booked: BookedMemory }>();
+export const kubeletCpus = (record: Pods | null): CpuSet =>
+  record === null ? CpuSet.EMPTY : cpusOfRecord(record);
 
 /**
  * What the kubelet's pods take from each NUMA node. The kubelet does not report how it splits a
  * block over nodes. This splits it like numalign: ascending, as much as each node has. The last
  * node gets the rest, even beyond its memory.
  */
-export function kubeletMemory(record: Pods | null, totalOn: TotalOn): BookedMemory {
-  if (record === null) return NOTHING_BOOKED;
-  let cached = memoryOfRecords.get(record);
-  if (cached?.totalOn !== totalOn) {
-    cached = { totalOn, booked: record.pods.flatMap(memoryOfKubeletPod).reduce(bookOn, NOTHING_BOOKED) };
-    memoryOfRecords.set(record, cached);
-  }
-  return cached.booked;
-
-  function bookOn(booked: BookedMemory, block: MemoryBlock): BookedMemory {
+export const kubeletMemory = oncePerLast(({ pods }: Pods, totalOn: TotalOn): BookedMemory => {
+  const bookOn = (booked: BookedMemory, block: MemoryBlock) => {
     const { nodes, type } = block;
     const freeOn = (node: number) =>
       node === nodes.at(-1) ? Number.POSITIVE_INFINITY : totalOn(node, type) - (booked[node]?.[type] ?? 0);
     return bookMemory(booked, block, freeOn);
-  }
-}
+  };
+  return pods.flatMap(memoryOfKubeletPod).reduce(bookOn, NOTHING_BOOKED);
+});

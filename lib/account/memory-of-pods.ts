@@ -1,4 +1,5 @@
 // The memory of all pods on record, summed up by groups of NUMA nodes that share it. Pure.
+import { oncePer } from '../base/collections/once-per.js';
 import { type BookedMemory, type MemoryBlock, memoryBookings } from './booked-memory.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
@@ -53,26 +54,16 @@ export const memoryOfPods = (pods: readonly PodAssignment[]): MemoryBlock[] =>
     Object.entries(sums).flatMap(([type, bytes]) => (bytes > 0 ? [{ nodes, type, bytes }] : [])),
   );
 
-function nodesIn(groups: MemoryGroups): ReadonlyMap<number, readonly number[]> {
+const nodesIn = oncePer((groups: MemoryGroups): ReadonlyMap<number, readonly number[]> => {
   const byNode = new Map<number, readonly number[]>();
   for (const { nodes } of groups.values()) for (const node of nodes) byNode.set(node, nodes);
   return byNode;
-}
-
-const nodesOfGroups = new WeakMap<MemoryGroups, ReadonlyMap<number, readonly number[]>>();
+});
 
 /**
  * For each node with pods' memory, the nodes that it is allocated together with, itself included.
  */
-export function groupsOfPods(pods: readonly PodAssignment[]): ReadonlyMap<number, readonly number[]> {
-  const groups = groupsOf(pods);
-  let byNode = nodesOfGroups.get(groups);
-  if (!byNode) {
-    byNode = nodesIn(groups);
-    nodesOfGroups.set(groups, byNode);
-  }
-  return byNode;
-}
+export const groupsOfPods = (pods: readonly PodAssignment[]) => nodesIn(groupsOf(pods));
 
 /**
  * Finds a contradiction in the record, if any: overlapping groups, or a sum that differs from the

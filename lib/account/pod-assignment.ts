@@ -3,7 +3,6 @@ import type { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import type { MemoryBlock } from './booked-memory.js';
 import { BY_RECORD, type EnforcementLevel } from './levels.js';
-import type { QuietRequest } from './quiet/quiet-request.js';
 
 /** Members of the file that this version does not know. Rewriting the file keeps them. */
 export type UnknownFields = Readonly<Record<string, unknown>>;
@@ -135,6 +134,29 @@ export interface Elasticity {
   readonly max: number;
   /** A grant of twice the weight has twice as many CPUs. */
   readonly weight: number;
+}
+
+/** The parts of {@link RequestOptions.quiet}, by name. */
+export const QUIET_PARTS = ['interrupts', 'workqueues', 'packets', 'idle', 'frequency', 'cache'] as const;
+
+/** The parts of {@link RequestOptions.quiet}; {@link QuietOptions} says what each of them does. */
+export type QuietPart = (typeof QUIET_PARTS)[number];
+
+/**
+ * The part of each L3 cache that a grant has for itself: ways, or a percentage of them, rounded up.
+ */
+export type CacheShare = { readonly ways: number } | { readonly percent: number };
+
+/** What a grant keeps off its CPUs besides other threads. */
+export interface QuietRequest {
+  readonly interrupts: boolean;
+  readonly workqueues: boolean;
+  readonly packets: boolean;
+  /** Microseconds that an idle state may take to wake up; null: no limit requested. */
+  readonly idle: { readonly maxLatency: number } | null;
+  readonly frequency: boolean;
+  /** null: not requested. */
+  readonly cache: CacheShare | null;
 }
 
 /**

@@ -1,4 +1,5 @@
 // The pools of CPUs: what can be granted, what is free, and what is shared. Pure.
+import { oncePerLast } from '../base/collections/once-per.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Assignments, MachineSettings } from './assignments.js';
 import { cpusOfPods } from './cpus-of-pods.js';
@@ -23,28 +24,13 @@ export function universe(settings: MachineSettings, { online }: Pick<CpuSnapshot
   return settings.managedCPUs === null ? online : settings.managedCPUs.intersection(online);
 }
 
-// Cached by state or settings: every plan on them needs the same set.
-function oncePerMoment<Of extends object>(
-  find: (of: Of, now: CpuSnapshot) => CpuSet,
-): (of: Of, now: CpuSnapshot) => CpuSet {
-  const found = new WeakMap<Of, { readonly now: CpuSnapshot; readonly cpus: CpuSet }>();
-  return (of, now) => {
-    let cached = found.get(of);
-    if (cached?.now !== now) {
-      cached = { now, cpus: find(of, now) };
-      found.set(of, cached);
-    }
-    return cached.cpus;
-  };
-}
-
 /** The managed isolated CPUs, granted or not, without reserved ones. */
-export const isolatedPool = oncePerMoment((settings: MachineSettings, now) => {
+export const isolatedPool = oncePerLast((settings: MachineSettings, now: CpuSnapshot) => {
   const isolated = settings.isolatedCPUs ?? now.isolated;
   return universe(settings, now).intersection(isolated).difference(settings.reservedSystemCPUs);
 });
 
-const ordinaryPool = oncePerMoment((settings: MachineSettings, now) =>
+const ordinaryPool = oncePerLast((settings: MachineSettings, now: CpuSnapshot) =>
   universe(settings, now).difference(settings.reservedSystemCPUs).difference(isolatedPool(settings, now)),
 );
 
@@ -54,24 +40,22 @@ export function grantableCpus(settings: MachineSettings, now: CpuSnapshot, pool:
 }
 
 /** What a new grant may take of a pool: CPUs that no grant holds, without reserved ones. */
-export function freeCpus(state: Assignments, now: CpuSnapshot, pool: CpuPool = 'ordinary'): CpuSet {
-  return pool === 'isolated' ? freeIsolated(state, now) : freeOrdinary(state, now);
-}
+export const freeCpus = (state: Assignments, now: CpuSnapshot, pool: CpuPool = 'ordinary'): CpuSet =>
+  FREE[pool](state, now);
 
 const freeOf = (pool: CpuPool) =>
-  oncePerMoment((state: Assignments, now) =>
+  oncePerLast((state: Assignments, now: CpuSnapshot) =>
     grantableCpus(state.settings, now, pool).difference(exclusiveCpus(state)),
   );
-const freeOrdinary = freeOf('ordinary');
-const freeIsolated = freeOf('isolated');
+const FREE = { ordinary: freeOf('ordinary'), isolated: freeOf('isolated') };
 
 // Shared until granted.
-const shareableCpus = oncePerMoment((settings: MachineSettings, now) => {
+const shareableCpus = oncePerLast((settings: MachineSettings, now: CpuSnapshot) => {
   const shareable = universe(settings, now).difference(isolatedPool(settings, now));
   return settings.strictCPUReservation ? shareable.difference(settings.reservedSystemCPUs) : shareable;
 });
 
 /** Where everything without exclusive CPUs runs. Derived, never stored. */
-export const sharedPool = oncePerMoment((state: Assignments, now) =>
+export const sharedPool = oncePerLast((state: Assignments, now: CpuSnapshot) =>
   shareableCpus(state.settings, now).difference(exclusiveCpus(state)),
 );

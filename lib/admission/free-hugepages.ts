@@ -5,8 +5,8 @@ import {
   type FreeHugepages,
   type KernelHugepages,
   UNKNOWN_HUGEPAGES,
-} from '../decision/memory/memory-draft.js';
-import type { AdmissionRequest } from '../input/request.js';
+} from '../decision/draft/memory-draft.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import { countFreeHugepages, countUnreservedHugepages } from '../machine/hugepages.js';
 import type { Topology } from '../machine/topology.js';

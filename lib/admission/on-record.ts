@@ -4,9 +4,10 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
 import { NumalignError } from '../base/errors.js';
-import { type Flag, type FlagGround, flagGround, flagsOf, flagsOfEach } from '../decision/flags/flags.js';
+import { type FlagInputs, flagInputs } from '../decision/flags/flag-inputs.js';
+import { type Flag, flagsOf, flagsOfEach } from '../decision/flags/flags.js';
 import { type GrantInfo, grantInfo } from '../decision/grant-info.js';
-import type { PodRequest } from '../input/pods/pod-request.js';
+import type { PodRequest } from '../input/pods/pod-resources.js';
 import { podUnder } from '../input/pods/pod-resources.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import { freeOfBooked } from './free-hugepages.js';
@@ -18,7 +19,8 @@ export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment)
   const state = recordedState(site);
   const pod = findPod(state, uid);
   if (pod?.admittedAt !== admittedAt) return [];
-  return flagsOf(pod, state, topology, resources, cpusNow(topology), freeOfBooked(state, topology));
+  const hugepages = freeOfBooked(state, topology);
+  return flagsOf(pod, { state, topology, resources, present: cpusNow(topology), hugepages });
 }
 
 /**
@@ -67,11 +69,17 @@ export function managedPod(site: ReadOnlySite, pod: PodRequest): PodRequest {
   return pod.resources ? podUnder(recordedState(site).settings, pod) : pod;
 }
 
-/** What the flags of the state's grants are judged on now. */
-export function flagGroundNow({ topology, resources }: ReadOnlySite, state: Assignments): FlagGround {
-  const hugepages = freeOfBooked(state, topology);
-  return flagGround(state, topology, resources, cpusNow(topology, state.pods), hugepages);
-}
+const flagFactsNow = ({ topology, resources }: ReadOnlySite, state: Assignments) => ({
+  state,
+  topology,
+  resources,
+  present: cpusNow(topology, state.pods),
+  hugepages: freeOfBooked(state, topology),
+});
+
+/** What the flags of the state's grants depend on now. */
+export const flagInputsNow = (site: ReadOnlySite, state: Assignments): FlagInputs =>
+  flagInputs(flagFactsNow(site, state));
 
 /** The facts of some grants of a state. */
 export function grantInfos(
@@ -79,14 +87,9 @@ export function grantInfos(
   pods: readonly PodAssignment[],
   state: Assignments,
 ): GrantInfo[] {
-  const { ledger, topology, resources } = site;
-  const dead = new Set(ledger.owners.deadPods(pods));
-  const now = cpusNow(topology, state.pods);
-  const hugepages = freeOfBooked(state, topology);
+  const dead = new Set(site.ledger.owners.deadPods(pods));
+  const facts = flagFactsNow(site, state);
   // For some grants only, preparing to judge all of them would cost more than it saves.
-  const flags =
-    pods === state.pods
-      ? flagsOfEach(state, topology, resources, now, hugepages)
-      : (pod: PodAssignment) => flagsOf(pod, state, topology, resources, now, hugepages);
-  return pods.map((pod) => grantInfo(pod, topology, !dead.has(pod), flags(pod), now));
+  const flags = pods === state.pods ? flagsOfEach(facts) : (pod: PodAssignment) => flagsOf(pod, facts);
+  return pods.map((pod) => grantInfo(pod, facts, { alive: !dead.has(pod), flags: flags(pod) }));
 }

@@ -5,7 +5,7 @@ import { oncePerPods, podsAfter, podsBefore } from '../account/pod-list-changes.
 import { LayeredMap } from '../base/collections/layered-map.js';
 import { NumalignError } from '../base/errors.js';
 import { nameUid } from '../base/text/name-uid.js';
-import type { PodRequest } from '../input/pods/pod-request.js';
+import type { PodRequest } from '../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 
 /**

@@ -14,7 +14,7 @@ import { decide } from '../decision/decision.js';
 import type { Explanation } from '../decision/explanation.js';
 import type { Offer } from '../decision/progress.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { freeForStrict } from './free-hugepages.js';
 import { knownCheckpoint } from './on-record.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';

@@ -2,8 +2,9 @@
 import { findPod } from '../account/assignments.js';
 import { invalidOption } from '../base/check-options.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
-import { type AdmissionRequest, type AdmitOptions, parseAdmit } from '../input/request.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
+import { type AdmissionRequest, parseAdmit } from '../input/requests/request.js';
+import type { AdmitOptions } from '../input/requests/request-options.js';
 import { NodeSet } from '../machine/cpu-set.js';
 import { recordedState } from './on-record.js';
 import type { ReadOnlySite } from './site.js';

@@ -161,7 +161,13 @@ export function grantWarnings(
   resources: DeviceResources,
   present: CpuSnapshot,
 ): GrantFlagged[] {
-  const flagsOf = flagsOfEach(state, topology, resources, present, freeOfBooked(state, topology));
+  const flagsOf = flagsOfEach({
+    state,
+    topology,
+    resources,
+    present,
+    hugepages: freeOfBooked(state, topology),
+  });
   return state.pods.flatMap((pod): GrantFlagged[] => {
     const flags = flagsOf(pod);
     if (flags.length === 0) return [];

@@ -2,11 +2,13 @@
 import type { MemoryBlock } from '../account/booked-memory.js';
 import { checkOptions, isName, NAME } from '../base/check-options.js';
 import { parseAim } from '../input/enforcement-options.js';
-import { type LastingOwner, parseLastingOwner } from '../input/owner.js';
 import type { Placement } from '../input/placement.js';
-import { CONTAINER_KEYS, type ContainerSpec, parsePod } from '../input/pods/pod-request.js';
+import { parsePod } from '../input/pods/pod-request.js';
+import { CONTAINER_KEYS, type ContainerSpec } from '../input/pods/pod-spec.js';
 import { isExtendedResource, podShape } from '../input/pods/resource-amounts.js';
-import { type AdmissionRequest, checkSignal, type RequestOptions } from '../input/request.js';
+import { type LastingOwner, parseLastingOwner } from '../input/requests/owner.js';
+import { type AdmissionRequest, checkSignal } from '../input/requests/request.js';
+import type { RequestOptions } from '../input/requests/request-options.js';
 import { isMemoryType, pageBytes } from '../input/values/memory-types.js';
 import { CpuSet } from '../machine/cpu-set.js';
 

@@ -66,7 +66,8 @@ export interface ThrottlingCounters {
   readonly throttledNs: number | null;
 }
 
-function makeCounters<Name extends string>(
+/** `amountOf`: the amount of each counter. */
+export function makeCounters<Name extends string>(
   names: readonly Name[],
   amountOf: (name: Name) => number | null,
 ): Counters<Name> {

@@ -1,11 +1,46 @@
 // GrantAudits: the accounts of grants that this environment audits, from one look to the next.
+
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { ReadOnlySite } from '../admission/site.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
-import { type AuditOptions, checkAudit } from './audit-options.js';
 import { snapshotCpus, takeSnapshot } from './snapshot.js';
 import { subjectOf } from './subject.js';
 import { scanTasks } from './task-scan.js';
+
+/** The options of {@link Grant.audit} and {@link Manager.audit}. */
+export interface AuditOptions {
+  /**
+   * Resets all counters to 0 first.
+   * @default `false`
+   */
+  reset?: boolean;
+  /**
+   * Finds the tasks of other processes on the CPUs. It looks at every process that /proc shows.
+   * @default `true`
+   */
+  foreign?: boolean;
+  /**
+   * Counts interrupts. On a machine with many CPUs the kernel takes milliseconds to write the table.
+   * @default `true`
+   */
+  interrupts?: boolean;
+  /**
+   * Finds the NUMA nodes of the memory. The time grows with the amount of memory.
+   * @default `false`
+   */
+  memory?: boolean;
+}
+
+export function checkAudit(options: AuditOptions): AuditOptions {
+  const names = ['reset', 'foreign', 'interrupts', 'memory'] as const;
+  const fields = checkOptions(options, names, 'audit') as AuditOptions;
+  for (const name of names) {
+    const value: unknown = fields[name];
+    if (value !== undefined && typeof value !== 'boolean') invalidOption(name, value, 'true or false');
+  }
+  return fields;
+}
 
 interface Kept {
   readonly account: Account;
@@ -16,39 +51,39 @@ interface Kept {
 // Keyed by grant, not by object.
 const audits = () => new Map<string, Kept>();
 
-type Place = Pick<ReadOnlySite, 'topology' | 'ledger'>;
+type AuditSite = Pick<ReadOnlySite, 'topology' | 'ledger'>;
 
-const auditsOf = ({ ledger }: Place) => ledger.registry.of(audits);
+const auditsOf = ({ ledger }: AuditSite) => ledger.registry.of(audits);
 
 /**
  * Begins a grant's audit. Call it when threads of this process are pinned for a grant; only the
  * first call counts.
  */
-export function beginAudit(place: Place, pod: PodAssignment): void {
-  const audits = auditsOf(place);
+export function beginAudit(site: AuditSite, pod: PodAssignment): void {
+  const audits = auditsOf(site);
   if (audits.get(pod.uid)?.isPinned) return;
-  const subject = subjectOf(place.topology, pod, true, []);
+  const subject = subjectOf(site.topology, pod, true, []);
   // A pin must not take the time to look at other tasks.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
   audits.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
 }
 
 /** Ends a grant's audit. Call it when this process no longer has the grant. */
-export function endAudit(place: Place, pod: Pick<PodAssignment, 'uid'>): void {
-  auditsOf(place).delete(pod.uid);
+export function endAudit(site: AuditSite, pod: Pick<PodAssignment, 'uid'>): void {
+  auditsOf(site).delete(pod.uid);
 }
 
 /**
  * What has happened since the beginning; an audit without a beginning begins now.
  * @throws ERR_INVALID_OPTION
  */
-export function auditGrant(place: Place, pod: PodAssignment, options: AuditOptions): GrantAudit {
+export function auditGrant(site: AuditSite, pod: PodAssignment, options: AuditOptions): GrantAudit {
   const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
-  const audits = auditsOf(place);
+  const audits = auditsOf(site);
   const before = audits.get(pod.uid);
   const isPinned = before?.isPinned ?? false;
   const threads = before?.account.last.threads ?? [];
-  const subject = subjectOf(place.topology, pod, isPinned || place.ledger.owners.isOwn(pod.owner), threads);
+  const subject = subjectOf(site.topology, pod, isPinned || site.ledger.owners.isOwn(pod.owner), threads);
   const snapshot = takeSnapshot(subject, {
     scan: foreign ? scanTasks(subject.cpus) : null,
     cpus: snapshotCpus(subject.cpus, interrupts),

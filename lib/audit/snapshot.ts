@@ -5,7 +5,14 @@ import { native } from '../base/native.js';
 import { CPU_ACTIVITY_COLUMNS, type NativeThreads, THREAD_COLUMNS } from '../base/native-tables.js';
 import { THREAD_ROLES } from '../base/native-threads.js';
 import { CpuSet, type NodeSet } from '../machine/cpu-set.js';
-import type { CpuCounters, ThreadCounters, ThrottlingCounters } from './counters.js';
+import {
+  CPU_COUNTERS,
+  type CpuCounters,
+  makeCounters,
+  THREAD_COUNTERS,
+  type ThreadCounters,
+  type ThrottlingCounters,
+} from './counters.js';
 import type { Subject } from './subject.js';
 import { orNull, rowsOf, type TaskScan } from './task-scan.js';
 import { readThrottling } from './throttling.js';
@@ -84,21 +91,10 @@ export interface Views {
 export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
   const rows = rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
   return new Map(
-    rows.map(({ cpu, frequencyKHz, interrupts, deviceInterrupts, softirqs, busyNs, idleNs, stealNs }) => [
-      cpu,
-      {
-        cpu,
-        counters: {
-          interrupts: orNull(interrupts),
-          deviceInterrupts: orNull(deviceInterrupts),
-          softirqs: orNull(softirqs),
-          busyNs: orNull(busyNs),
-          idleNs: orNull(idleNs),
-          stealNs: orNull(stealNs),
-        },
-        frequencyKHz: orNull(frequencyKHz),
-      },
-    ]),
+    rows.map((row) => {
+      const counters = makeCounters(CPU_COUNTERS, (name) => orNull(row[name]));
+      return [row.cpu, { cpu: row.cpu, counters, frequencyKHz: orNull(row.frequencyKHz) }];
+    }),
   );
 }
 
@@ -112,24 +108,15 @@ export function takeSnapshot(
   const confinedPids = scan ? [...descendants].filter((pid) => scan.isConfined(pid)) : [];
   const processes = new Set([...roots, ...knownPids, ...confinedPids]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
-  const threads = rowsOf(THREAD_COLUMNS, rows).map(
-    ({ pid, tid, startNs, processor, role, ...counters }, i) => ({
-      pid,
-      tid,
-      startNs,
-      processor,
-      role: THREAD_ROLES[role]!,
-      cpus: new CpuSet(masks[i]!),
-      counters: {
-        runTimeNs: orNull(counters.runTimeNs),
-        runDelayNs: orNull(counters.runDelayNs),
-        timeslices: orNull(counters.timeslices),
-        voluntarySwitches: orNull(counters.voluntarySwitches),
-        involuntarySwitches: orNull(counters.involuntarySwitches),
-        migrations: orNull(counters.migrations),
-      },
-    }),
-  );
+  const threads = rowsOf(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
+    pid,
+    tid,
+    startNs,
+    processor,
+    role: THREAD_ROLES[role]!,
+    cpus: new CpuSet(masks[i]!),
+    counters: makeCounters(THREAD_COUNTERS, (name) => orNull(row[name])),
+  }));
   const pids = new Set(threads.map(({ pid }) => pid));
   return {
     time: Date.now(),
@@ -157,28 +144,13 @@ function foreignTasks(
   threads: readonly ThreadSnapshot[],
 ): TaskSnapshot[] {
   const tids = new Set(threads.map(({ tid }) => tid));
-  const found: TaskSnapshot[] = [];
-  for (const {
-    pid,
-    tid,
-    startNs,
-    processor,
-    command,
-    runTimeNs,
-    isKernel,
-    isBound,
-    isRunnable,
-    isConfined,
-  } of scan.on(cpus)) {
-    if (tids.has(tid)) continue;
-    const isOwner = isKernel === 0 && owners.has(pid);
-    // It has just ended, or belongs to another grant of the same owner.
-    if (isOwner && isConfined === 1) continue;
+  return scan.on(cpus).flatMap(({ isKernel, isBound, isConfined, ...task }): TaskSnapshot[] => {
+    const isOwner = isKernel === 0 && owners.has(task.pid);
+    // If confined, it has just ended, or belongs to another grant of the same owner.
+    if (tids.has(task.tid) || (isOwner && isConfined === 1)) return [];
     const kind = isKernel === 1 ? 'kernel' : isOwner ? 'owner' : 'user';
-    const [bound, runnable] = [isBound === 1, isRunnable === 1];
-    found.push({ pid, tid, startNs, processor, command, kind, bound, isRunnable: runnable, runTimeNs });
-  }
-  return found;
+    return [{ ...task, kind, bound: isBound === 1, isRunnable: task.isRunnable === 1 }];
+  });
 }
 
 /** Memory of these processes on other nodes; null if it cannot be read. */

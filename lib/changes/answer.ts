@@ -2,7 +2,7 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
 import { NumalignError } from '../base/errors.js';
-import { MOVABLE } from '../input/movable.js';
+import { MOVABLE } from '../input/requests/movable.js';
 import type { Topology } from '../machine/topology.js';
 import type { GrantEmitter, MoveEvent } from './move-event.js';
 

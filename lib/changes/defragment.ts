@@ -20,7 +20,7 @@ import { type Repacking, searchMoves } from '../decision/changes/repacking.js';
 import { type ProposedMove, proposedMove, type UnmovedGrant } from '../decision/changes/repacking-report.js';
 import { NEVER, type Question } from '../decision/question.js';
 import type { Placement } from '../input/placement.js';
-import { checkSignal } from '../input/request.js';
+import { checkSignal } from '../input/requests/request.js';
 import { option } from '../input/values/option-values.js';
 import { AskedGrants } from './asked-grants.js';
 import { giveBackRoom } from './move-grant.js';

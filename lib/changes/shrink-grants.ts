@@ -10,13 +10,13 @@ import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { type ElasticPod, elasticGrant, elasticPods } from '../decision/changes/elastic-grants.js';
 import { roomByShrinking } from '../decision/changes/shrinks.js';
-import type { ResizeInput } from '../decision/resized-pod.js';
+import type { ResizeFacts } from '../decision/resized-pod.js';
 import { until } from '../state/until.js';
 import { isPassing, noticeMsOf } from './answer.js';
 import { type MoveRequest, moveGrant } from './move-grant.js';
 
 /** What a decision about an elastic grant is made on. */
-export const resizeInput = ({ topology, resources }: Site, state: Assignments): ResizeInput => ({
+export const resizeInput = ({ topology, resources }: Site, state: Assignments): ResizeFacts => ({
   topology,
   resources,
   state,

@@ -1,6 +1,6 @@
 // ForkOptions: what a worker of a cluster gets, and what happens when it ends.
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/request.js';
+import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/requests/request-options.js';
 import { option } from '../input/values/option-values.js';
 
 /** How often `cluster.fork` replaces a worker that died, see {@link ForkOptions.respawn}. */

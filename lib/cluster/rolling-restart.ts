@@ -2,7 +2,7 @@
 import type { Worker } from 'node:cluster';
 import { checkOptions } from '../base/check-options.js';
 import { obstacleOf } from '../base/refusal.js';
-import { checkSignal } from '../input/request.js';
+import { checkSignal } from '../input/requests/request.js';
 import { option } from '../input/values/option-values.js';
 import type { WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, WorkerGrant } from './granted-worker.js';

@@ -5,17 +5,17 @@ import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { ANY_NODES, HintFamily, type TopologyHint } from '../machine/hints.js';
 import { cpuHints } from './cpus/cpu-manager.js';
-import type { Draft } from './cpus/draft.js';
+import { type DeviceRequest, deviceRequests } from './devices/device-draft.js';
 import { deviceHints } from './devices/device-hints.js';
-import { type DeviceRequest, deviceRequests } from './devices/device-requests.js';
-import type { OfferedHints } from './explanation.js';
+import type { Draft } from './draft/draft.js';
 import { askForHints } from './hints/hint-provider.js';
-import { type Hints, type MergeSite, mergeOffered } from './hints/merge-hints.js';
-import { jointSite } from './joint/joint-site.js';
+import { type Hints, type MergeRules, mergeOffered } from './hints/merge-hints.js';
+import { jointRules } from './joint/joint-rules.js';
 import { memoryHints } from './memory/memory-hints.js';
 import { type MemoryRequests, memoryRequests } from './memory/memory-requests.js';
 import type { Progress } from './progress.js';
 import { hintRequest } from './question.js';
+import type { OfferedHints } from './resource-explanations.js';
 
 /** The requests to the managers for a container, or for the whole pod. */
 export interface Requests {
@@ -33,7 +33,7 @@ export function admittedHint(progress: Progress, requests: Requests): TopologyHi
   if (topologyPolicy === 'none' && !progress.joint) return ANY_NODES;
   const answers = answersFor(progress, requests);
   if (topologyPolicy === 'none' && answers.length === 0) return ANY_NODES;
-  const { merged, families } = mergeOffered(hintsOf(answers), siteOf(progress));
+  const { merged, families } = mergeOffered(hintsOf(answers), rulesOf(progress));
   progress.offers = withLast(progress.offers, {
     container: progress.container?.name ?? null,
     offered: offeredHints(answers, families),
@@ -50,10 +50,10 @@ function hintsOf(answers: readonly Answer[]): readonly Hints[] {
   return hints;
 }
 
-function siteOf({ question, draft, joint }: Progress): MergeSite {
+function rulesOf({ question, draft, joint }: Progress): MergeRules {
   const { topology, request } = question;
   const { topologyPolicy, preferClosest } = request.placement;
-  if (joint) return jointSite(draft, topologyPolicy, joint.within);
+  if (joint) return jointRules(draft, topologyPolicy, joint.within);
   return {
     numaNodes: topology.numaNodes,
     policy: topologyPolicy,
@@ -64,7 +64,7 @@ function siteOf({ question, draft, joint }: Progress): MergeSite {
 /** The hints offered for the pod as a whole, whatever its scope. REQUIRES: no custom providers. */
 export function offeredForPod(progress: Progress): readonly HintFamily[] {
   const answers = answersFor(progress, requestsFor(progress.draft, undefined));
-  return answers.length === 0 ? [] : mergeOffered(hintsOf(answers), siteOf(progress)).families;
+  return answers.length === 0 ? [] : mergeOffered(hintsOf(answers), rulesOf(progress)).families;
 }
 
 /** The hints of one provider. Memory is several resources with common hints. */

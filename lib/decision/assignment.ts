@@ -7,11 +7,11 @@ import {
 } from '../account/pod-assignment.js';
 import { ISOLATED_OPTION, MOVE_OPTION } from '../account/pod-holdings.js';
 import { placementOptions } from '../input/placement.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { mixedMilli } from './cpus/cpu-choices.js';
 import { cpusTaken } from './cpus/cpu-manager.js';
-import type { MemoryDraft } from './memory/memory-draft.js';
+import type { MemoryDraft } from './draft/memory-draft.js';
 import { type ContainerAllocation, memoryOf, type Progress } from './progress.js';
 
 /** REQUIRES: all containers are placed. */

@@ -16,17 +16,16 @@ import {
   podClaims,
   takeOf,
 } from './cpus/cpu-manager.js';
-import { type Draft, nextDraft } from './cpus/draft.js';
 import { allocateDevices } from './devices/device-allocation.js';
-import { devicesLeft } from './devices/device-draft.js';
-import { deviceRequests, ownDevices } from './devices/device-requests.js';
+import { deviceRequests, devicesLeft, ownDevices } from './devices/device-draft.js';
+import { type Draft, nextDraft } from './draft/draft.js';
+import type { ContainerMemory, MemoryDraft } from './draft/memory-draft.js';
+import { partitionOf, sharesOf } from './draft/partition.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { narrowed, undivided } from './joint/narrowing.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
-import type { ContainerMemory, MemoryDraft } from './memory/memory-draft.js';
 import { memoryRequests } from './memory/memory-requests.js';
-import { partitionOf, sharesOf } from './pod-level/partition.js';
 import type { Progress } from './progress.js';
 import { hintRequest } from './question.js';
 

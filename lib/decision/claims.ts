@@ -4,36 +4,36 @@ import { type AdmissionReason, Refusal } from '../base/refusal.js';
 import { isStrict } from '../input/placement.js';
 import { requestOf } from '../input/pods/pod-request.js';
 import { cpuClaims, podExclusiveCount } from './cpus/cpu-choices.js';
-import type { Draft } from './cpus/draft.js';
+import type { Draft } from './draft/draft.js';
+import { type Claim, firstUnmet, isExclusive } from './draft/partition.js';
 import { type MemoryRequest, memoryRequests } from './memory/memory-requests.js';
-import { type Claim, firstUnmet } from './pod-level/partition.js';
-import { isExclusive } from './pod-level/pod-level.js';
 
-type Ground = Pick<Draft, 'pod' | 'placement' | 'topology'>;
+type PodDraft = Pick<Draft, 'pod' | 'placement' | 'topology'>;
 
 /** The claims to a type of the pod's memory, by container. */
-export const memoryClaims = ({ pod }: Ground, type: string): Claim[] =>
+export const memoryClaims = ({ pod }: PodDraft, type: string): Claim[] =>
   pod.containers.map((container) => ({
     kind: container.kind,
     amount: isExclusive(pod, container) ? requestOf(container, type) : null,
   }));
 
 /** @throws ERR_POD_POOL_EMPTY if exclusive containers leave none of the pod's CPUs to the others */
-export function checkCpusLeft(ground: Ground, reason: AdmissionReason = EMPTY): void {
-  const count = podExclusiveCount(ground.pod, ground.placement);
+export function checkCpusLeft(draft: PodDraft, reason: AdmissionReason = EMPTY): void {
+  const total = podExclusiveCount(draft.pod, draft.placement);
   // Without whole CPUs no container is exclusive.
-  if (count > 0) checkLeft(ground, 'cpu', count, cpuClaims(ground), reason);
+  if (total > 0) checkLeft(draft, { resource: 'cpu', total, claims: cpuClaims(draft) }, reason);
 }
 
 /**
  * @throws ERR_POD_POOL_EMPTY if exclusive containers leave none of the pod's memory to the others
  */
 export function checkMemoryLeft(
-  ground: Ground,
+  draft: PodDraft,
   requests: readonly MemoryRequest[],
   reason: AdmissionReason = EMPTY,
 ): void {
-  for (const { type, bytes } of requests) checkLeft(ground, type, bytes, memoryClaims(ground, type), reason);
+  for (const { type, bytes } of requests)
+    checkLeft(draft, { resource: type, total: bytes, claims: memoryClaims(draft, type) }, reason);
 }
 
 const EMPTY = 'EmptyPodSharedPoolError';
@@ -43,19 +43,20 @@ const EMPTY = 'EmptyPodSharedPoolError';
  * failed alignment.
  * @throws ERR_POD_POOL_EMPTY
  */
-export function checkLeftByHints(ground: Ground): void {
-  if (!isStrict(ground.placement)) return;
-  checkCpusLeft(ground, 'TopologyAffinityError');
-  checkMemoryLeft(ground, memoryRequests(ground, undefined), 'TopologyAffinityError');
+export function checkLeftByHints(draft: PodDraft): void {
+  if (!isStrict(draft.placement)) return;
+  checkCpusLeft(draft, 'TopologyAffinityError');
+  checkMemoryLeft(draft, memoryRequests(draft, undefined), 'TopologyAffinityError');
 }
 
-function checkLeft(
-  { pod }: Ground,
-  resource: string,
-  total: number,
-  claims: readonly Claim[],
-  reason: AdmissionReason,
-): void {
+/** The claims of a pod's containers to what it has of a resource. */
+interface Claimed {
+  readonly resource: string;
+  readonly total: number;
+  readonly claims: readonly Claim[];
+}
+
+function checkLeft({ pod }: PodDraft, { resource, total, claims }: Claimed, reason: AdmissionReason): void {
   const at = firstUnmet(total, claims);
   if (at < 0) return;
   const { name } = pod.containers[at]!;

@@ -82,10 +82,8 @@ export const mixedCpus = ({ mixed = 0 }: Pick<PodAssignment, 'mixed'>): number =
 /** The description of a grant on record. */
 export function grantInfo(
   pod: PodAssignment,
-  topology: Topology,
-  alive: boolean,
-  flags: readonly Flag[],
-  present: Unbalanced,
+  { topology, present }: { readonly topology: Topology; readonly present: Unbalanced },
+  { alive, flags }: Pick<GrantInfo, 'alive' | 'flags'>,
 ): GrantInfo {
   const cpus = presentCpus(pod);
   const { kind, pid, command, cgroup } = pod.owner;

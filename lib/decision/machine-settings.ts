@@ -15,18 +15,17 @@ import { NumalignError } from '../base/errors.js';
 import { DEFAULT_GATES, type FeatureGates, type KubeletVersion } from '../base/kubelet-features.js';
 import { cpusNamed } from '../base/text/cpus-named.js';
 import type { Config } from '../input/config.js';
-import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/machine-options.js';
-import { type Placement, placementUnder } from '../input/placement.js';
+import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/given-settings.js';
+import { placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { takeCpus } from './cpus/cpu-manager.js';
 import { totalOn } from './memory/memory-tables.js';
 
-export const DEFAULT_SETTINGS: MachineSettings = {
-  ...INITIAL_SETTINGS,
-  simulated: false,
-  unknown: {},
-};
+export const DEFAULT_SETTINGS: MachineSettings = { ...INITIAL_SETTINGS, simulated: false, unknown: {} };
+
+/** The options of an opener that settings follow from. */
+type Options = Pick<Config, 'settings' | 'placement'>;
 
 /** The agreed settings in force on the machine. */
 export interface Settings {
@@ -100,8 +99,7 @@ function chosenGates(
  * @throws ERR_INVALID_OPTION
  */
 export function chosenSettings(
-  options: GivenSettings,
-  placement: Placement,
+  { settings: options, placement }: Options,
   topology: Topology,
   now: CpuSnapshot,
   recorded: MachineSettings = DEFAULT_SETTINGS,
@@ -125,7 +123,12 @@ export function chosenSettings(
   }
   return {
     ...settings,
-    reservedSystemCPUs: takeCpus(topology, placementUnder(version, placement), all, reservedCount),
+    reservedSystemCPUs: takeCpus({
+      machine: topology,
+      placement: placementUnder(version, placement),
+      from: all,
+      count: reservedCount,
+    }),
   };
 }
 
@@ -231,16 +234,10 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
           : memoryText(value as BookedMemory);
     return text === '' ? 'none' : text;
   };
-  const differences = Object.entries(required)
-    .filter(
-      ([name, value]) =>
-        value !== undefined && show(value, name) !== show(recorded[name as keyof RequiredSettings], name),
-    )
-    .map(([name, value]) => ({
-      option: name,
-      asked: show(value, name),
-      recorded: show(recorded[name as keyof RequiredSettings], name),
-    }));
+  const differences = Object.entries(required).flatMap(([option, value]) => {
+    const [asked, now] = [show(value, option), show(recorded[option as keyof RequiredSettings], option)];
+    return value === undefined || asked === now ? [] : [{ option, asked, recorded: now }];
+  });
   if (differences.length === 0) return;
   const text = differences
     .map(({ option, asked, recorded: now }) => `${option} is ${now}, not ${asked}`)
@@ -248,9 +245,7 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
     `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
-    {
-      differences,
-    },
+    { differences },
   );
 }
 
@@ -269,19 +264,13 @@ function checkSameKind({ simulated }: MachineSettings, topology: Topology, path:
   );
 }
 
-type Options = Pick<Config, 'settings' | 'placement'>;
-
 /**
  * The first state of a machine.
  * @throws ERR_INVALID_OPTION for CPUs that the machine does not have, ERR_CONFIG_CONFLICT if the
  *   shared pool would be empty
  */
-export function firstState(
-  { settings, placement }: Options,
-  topology: Topology,
-  now: CpuSnapshot,
-): Assignments {
-  const required = chosenSettings(settings, placement, topology, now);
+export function firstState(options: Options, topology: Topology, now: CpuSnapshot): Assignments {
+  const required = chosenSettings(options, topology, now);
   checkKnown(required, topology);
   const defaults = { ...DEFAULT_SETTINGS, simulated: topology.isSimulated };
   const state = emptyAssignments(applySettings(defaults, required));
@@ -290,20 +279,14 @@ export function firstState(
 }
 
 /**
- * Checks that an opener can use the state on record.
+ * Checks that an opener can use the state on record. `path`: the state's folder, for errors.
  * @throws ERR_SIMULATED_MACHINE, ERR_CONFIG_CONFLICT, ERR_INVALID_OPTION
  */
 export function checkRecorded(
   { settings }: Assignments,
   options: Options,
-  topology: Topology,
-  now: CpuSnapshot,
-  path: string,
+  { topology, now, path }: { readonly topology: Topology; readonly now: CpuSnapshot; readonly path: string },
 ): void {
   checkSameKind(settings, topology, path);
-  checkAgreement(
-    settings,
-    chosenSettings(options.settings, options.placement, topology, now, settings),
-    path,
-  );
+  checkAgreement(settings, chosenSettings(options, topology, now, settings), path);
 }

@@ -14,15 +14,15 @@ import { exclusiveCount } from './cpus/cpu-choices.js';
 import { checkRoom, checkSharedPool, leavesNoPool, needsRoom, UnevenCores } from './cpus/cpu-limits.js';
 import { allocateCpus, cpusTaken } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
-import { ownDevices } from './devices/device-requests.js';
+import { ownDevices } from './devices/device-draft.js';
+import { isBookedWhole } from './draft/partition.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { narrowed, undivided } from './joint/narrowing.js';
-import { nodesAhead, type Trial } from './lookahead/nodes-ahead.js';
+import { nodesAhead, type Trial } from './joint/nodes-ahead.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
 import { isJoint, placeJointly } from './place-jointly.js';
-import { isBookedWhole } from './pod-level/pod-level.js';
 import { type ContainerAllocation, draftAfter, nodesOf, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question } from './question.js';
 

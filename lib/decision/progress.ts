@@ -6,13 +6,13 @@ import { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
 import { type CpuAllocation, cpusLeft, cpusTaken, keptCpus } from './cpus/cpu-manager.js';
-import { type Draft, firstDraft, nextDraft, withKept } from './cpus/draft.js';
 import { type DeviceAllocation, devicesLeft } from './devices/device-draft.js';
-import type { OfferedHints } from './explanation.js';
+import { type Draft, firstDraft, nextDraft, withKept } from './draft/draft.js';
+import type { MemoryDraft } from './draft/memory-draft.js';
 import type { MergeResult } from './hints/merge-hints.js';
-import type { Places } from './joint/score.js';
-import type { MemoryDraft } from './memory/memory-draft.js';
+import type { ContainerNodes } from './joint/score.js';
 import type { Question } from './question.js';
+import type { OfferedHints } from './resource-explanations.js';
 
 /** The hints merged for a container, or for the whole pod (null). */
 export interface Offer {
@@ -63,14 +63,11 @@ export function begin(question: Question, pool: CpuPool): Progress {
   const { pod, placement, isForCaller } = request;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
-  const draft = firstDraft({
-    ...{ topology, present, pool, state, pod, placement },
-    ...{ allowed, resources, hugepages },
-  });
+  const basis = { topology, present, pool, state, pod, placement, allowed, resources, hugepages };
   return {
     question,
     pool,
-    draft: resizing(draft, question),
+    draft: resizing(firstDraft(basis), question),
     allocations: NO_ALLOCATIONS,
     // A new list, because the caller of a plan gets it.
     offers: [],
@@ -108,7 +105,10 @@ export function nodesOf(progress: Progress): NodeSet {
 }
 
 /** REQUIRES: all containers are placed. */
-export function placesOf(progress: Progress, { container, cpus, devices }: ContainerAllocation): Places {
+export function nodesOfContainer(
+  progress: Progress,
+  { container, cpus, devices }: ContainerAllocation,
+): ContainerNodes {
   const blocks = memoryOf(progress).containers.find(({ name }) => name === container.name)?.blocks ?? [];
   const memory = NodeSet.from(blocks.flatMap(({ nodes }) => nodes));
   const near = progress.draft.topology.nodesOf(cpus.cpus.union(cpus.held)).union(memory);

@@ -6,13 +6,13 @@ import { placementUnder } from '../input/placement.js';
 import { amountFor } from '../input/pods/pod-request.js';
 import { podUnder } from '../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
-import type { AdmissionRequest } from '../input/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { DeviceResources } from './devices/device-resources.js';
+import type { FreeHugepages } from './draft/memory-draft.js';
+import { isBookedWhole } from './draft/partition.js';
 import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-provider.js';
-import type { FreeHugepages } from './memory/memory-draft.js';
-import { isBookedWhole } from './pod-level/pod-level.js';
 
 /** The admission time of plans. */
 export const NEVER = '1970-01-01T00:00:00.000Z';

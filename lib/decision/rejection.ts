@@ -6,11 +6,12 @@ import { NumalignError } from '../base/errors.js';
 import { type AdmissionReason, isShortage, type Refusal, type RejectionCode } from '../base/refusal.js';
 import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
-import { type Explanation, explain, type Holder, holdersOf, type OfferedHints } from './explanation.js';
+import { type Explanation, explain } from './explanation.js';
 import { askForAmounts, type NodeAmount } from './hints/hint-provider.js';
 import { place } from './place.js';
 import { begin, type Offer, type Progress } from './progress.js';
 import { hintRequest, type Question, undo } from './question.js';
+import { type Holder, holdersOf, type OfferedHints } from './resource-explanations.js';
 
 /** Why a request is not admitted, see {@link AdmissionError}. */
 export interface Rejection {

@@ -14,7 +14,7 @@ import type { DeviceResources } from './devices/device-resources.js';
 import { NEVER, type Question } from './question.js';
 
 /** The whole input of a resize. */
-export interface ResizeInput {
+export interface ResizeFacts {
   readonly topology: Topology;
   readonly present: CpuSnapshot;
   readonly resources: DeviceResources;
@@ -44,7 +44,7 @@ export interface ResizeQuestion extends Question {
 
 /** `defaults`: for parts of the placement that are not on record. */
 export function resizeQuestion(
-  { topology, present, resources, state }: ResizeInput,
+  { topology, present, resources, state }: ResizeFacts,
   pod: PodAssignment,
   { cpu, memory }: ResizedAmounts,
   defaults: Placement,
@@ -57,7 +57,10 @@ export function resizeQuestion(
   };
   const container = { name: now.name, kind: now.kind, requests };
   return {
-    ...{ topology, present, resources, recorded: state },
+    topology,
+    present,
+    resources,
+    recorded: state,
     state: removePods(state, new Set([pod.uid])),
     request: {
       pod: guaranteedPod(pod, container, pod.mixed !== undefined),
@@ -88,10 +91,8 @@ export function resizedPod({ recorded, resized, request }: ResizeQuestion, decis
   // Memory with unchanged amounts stays booked where it is, even on lost nodes. Types no longer
   // requested are given back.
   const left = now.memory.filter((block) => !isRequested(block)).reduce(releaseMemory, recorded.memory);
-  const after = {
-    ...{ ...now, request: requests, cpus, held, hint },
-    memory: isRebooked ? blocks : now.memory.filter(isRequested),
-  };
+  const memory = isRebooked ? blocks : now.memory.filter(isRequested);
+  const after = { ...now, request: requests, cpus, held, hint, memory };
   const pod = { ...resized, upcoming: null, containers: [after] };
   return { pod, next: replacePod(recorded, pod, isRebooked ? decision.next().memory : left) };
 }

@@ -1,6 +1,6 @@
 // Advice: texts that several checks use.
 
-import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { QuietPart } from '../account/pod-assignment.js';
 import { shellWord } from '../base/text/shell-word.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { MachineFacts } from './facts.js';

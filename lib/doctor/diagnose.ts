@@ -2,7 +2,7 @@
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
-import { parseMachineOptions } from '../input/machine-options.js';
+import { parseMachineOptions } from '../input/given-settings.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
 import { openManager } from '../managers/open-manager.js';

@@ -1,6 +1,6 @@
 // Checks of the machine and its kernel.
 import { cpusNamed } from '../base/text/cpus-named.js';
-import { WHOLE_QUIET } from '../input/quiet.js';
+import { WHOLE_QUIET } from '../input/requests/quiet.js';
 import { formatBytes } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { kernelWork } from '../quiet/kernel-work.js';

@@ -2,8 +2,13 @@
 // warnings, explanations, the status of the state, and the channels that managers publish on.
 
 export type { CpuMove } from '../account/cpu-identities.js';
-export type { Elasticity, MoveConsent, PodBooking } from '../account/pod-assignment.js';
-export type { CacheShare, QuietPart } from '../account/quiet/quiet-request.js';
+export type {
+  CacheShare,
+  Elasticity,
+  MoveConsent,
+  PodBooking,
+  QuietPart,
+} from '../account/pod-assignment.js';
 export {
   type AdmitMessage,
   type ApplyAction,
@@ -31,8 +36,8 @@ export type {
   StateArchived,
 } from '../admission/warnings.js';
 export type { AuditTotals, CpuAudit, ForeignTask, GrantAudit, ThreadAudit } from '../audit/account.js';
-export type { AuditOptions } from '../audit/audit-options.js';
 export type { CpuCounters, ThreadCounters, ThrottlingCounters } from '../audit/counters.js';
+export type { AuditOptions } from '../audit/grant-audits.js';
 export type { ThreadRole } from '../base/native-threads.js';
 export type { AdmissionReason, RejectionCode, ShortageCode } from '../base/refusal.js';
 export type { Throttling } from '../cgroups/files/cpu-stat.js';
@@ -44,25 +49,21 @@ export type {
   RepackingReport,
   UnmovedGrant,
 } from '../decision/changes/repacking-report.js';
-export type { DeviceEntry } from '../decision/devices/device-tables.js';
-export type {
-  Explanation,
-  Holder,
-  OfferedHints,
-  ResourceExplanation,
-} from '../decision/explanation.js';
+export type { DeviceEntry } from '../decision/devices/device-draft.js';
+export type { Explanation } from '../decision/explanation.js';
 export type { CpuFlag, CpuMoved, DeviceGone, MemoryGone } from '../decision/flags/flags.js';
 export type { CpuTaken, DeviceTaken, MemoryTaken } from '../decision/flags/kubelet-flags.js';
 export type { SharedPoolShort } from '../decision/flags/shared-pool-short.js';
 export type { HugepagesTaken } from '../decision/memory/hugepages-taken.js';
 export type { Offer } from '../decision/progress.js';
+export type { Holder, OfferedHints, ResourceExplanation } from '../decision/resource-explanations.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, DriftKind, Hotplug, ReconcileReport } from '../enforcement/drift.js';
 export type { Survivor } from '../enforcement/members/survivors.js';
-export type { MovableOptions } from '../input/movable.js';
-export type { QuietOptions } from '../input/quiet.js';
-export type { Requirement } from '../input/request.js';
+export type { MovableOptions } from '../input/requests/movable.js';
+export type { QuietOptions } from '../input/requests/quiet.js';
+export type { Requirement } from '../input/requests/request-options.js';
 export {
   affinity,
   type MovedThread,

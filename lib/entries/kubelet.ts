@@ -6,13 +6,8 @@ export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/ado
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
 export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
 export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/placement-options.js';
-export type {
-  PlainPod,
-  PodContainers,
-  PodManifest,
-  QosClass,
-  ResourceRequirements,
-} from '../input/pods/pod-request.js';
+export type { QosClass } from '../input/pods/pod-resources.js';
+export type { PlainPod, PodContainers, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
 export { podsOf } from '../input/pods/workload.js';
 export type {
   CpuManagerPolicy,
@@ -27,9 +22,9 @@ export {
   formatCpuManagerState,
   parseCpuManagerState,
 } from '../kubelet/cpu-manager-state.js';
-export type { KubeletFiles } from '../kubelet/kubelet-files.js';
 export type { KubeletFormatOptions } from '../kubelet/kubelet-format.js';
 export type { KubeletImportOptions } from '../kubelet/kubelet-import.js';
+export type { KubeletFiles } from '../kubelet/kubelet-states.js';
 export {
   formatMemoryManagerState,
   type KubeletMemoryBlock,

@@ -1,14 +1,17 @@
 // numalign/tools: the names, rules and words of numalign, for programs that take requests from people
 // or files, such as its command line.
 import { type ManagerOptions, parseConfig } from '../input/config.js';
-import { type PodRequest, type PodSpec, parsePod as parse } from '../input/pods/pod-request.js';
+import { parsePod as parse } from '../input/pods/pod-request.js';
+import type { PodRequest } from '../input/pods/pod-resources.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
 import { isExtendedResource as isExtended } from '../input/pods/resource-amounts.js';
-import { type AcquireOptions, parseAcquire } from '../input/request.js';
+import { parseAcquire } from '../input/requests/request.js';
+import type { AcquireOptions } from '../input/requests/request-options.js';
 import { GrantWatch } from '../managers/grant-watch.js';
 import type { ManagerView } from '../managers/manager-view.js';
 
 export { ENFORCEMENT_LEVELS } from '../account/levels.js';
-export { QUIET_PARTS } from '../account/quiet/quiet-request.js';
+export { QUIET_PARTS } from '../account/pod-assignment.js';
 export { checkOptions, invalidOption, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
 export { kernelFacts, unlessRefused } from '../base/errors.js';
@@ -24,9 +27,10 @@ export { cgroupFolder, ownLimits } from '../cgroups/limits.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
 export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';
+export { MACHINE_FLAGS, type MachineFlag } from '../input/machine-options.js';
 export { type OptionTables, rowsOf, type Setter } from '../input/option-table.js';
 export { excludedBy, PLACEMENT_OPTIONS } from '../input/placement-options.js';
-export type { PodRequest } from '../input/pods/pod-request.js';
+export type { PodRequest } from '../input/pods/pod-resources.js';
 export {
   checkPodCount,
   contentsOf,

@@ -18,7 +18,8 @@ import {
   spawnWith,
 } from '../children/spawn.js';
 import { parseConfig } from '../input/config.js';
-import { type AcquireOptions, type AdmissionRequest, parseAcquire } from '../input/request.js';
+import { type AdmissionRequest, parseAcquire } from '../input/requests/request.js';
+import type { AcquireOptions } from '../input/requests/request-options.js';
 import type { Quantity } from '../input/values/quantity.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { checkPoolPlace, type PoolOptions, type PoolPlace, poolOfSize } from '../pools/pool-options.js';

@@ -10,7 +10,7 @@ import { tracedApply } from '../admission/grants/traced.js';
 import { awaitSuccessor, offer, type Transfer, withdraw } from '../admission/grants/transfer.js';
 import type { Site } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
-import type { AuditOptions } from '../audit/audit-options.js';
+import type { AuditOptions } from '../audit/grant-audits.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { invalidOption } from '../base/check-options.js';
 import { type ErrorCode, NumalignError } from '../base/errors.js';
@@ -18,7 +18,7 @@ import { emitterOf, type GrantEmitter, type GrantEvents, type GrantListener } fr
 import type { ExecOptions } from '../children/execution.js';
 import type { Arguments, GrantForkOptions, GrantSpawnOptions, Inheritance } from '../children/spawn.js';
 import type { Placement } from '../input/placement.js';
-import { parseResize, type ResizeOptions } from '../input/resize.js';
+import { parseResize, type ResizeOptions } from '../input/requests/resize.js';
 import type { Quantity } from '../input/values/quantity.js';
 import type { PinResult } from '../machine/affinity.js';
 import type { PoolOptions, PoolPlace } from '../pools/pool-options.js';

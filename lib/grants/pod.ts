@@ -13,7 +13,7 @@ import type { Warning } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { Flag } from '../decision/flags/flags.js';
 import type { MemoryBinding } from '../enforcement/memory-binding.js';
-import { type LastingOwner, parseLastingOwner } from '../input/owner.js';
+import { type LastingOwner, parseLastingOwner } from '../input/requests/owner.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { QuietOutcome } from '../quiet/outcome.js';
 import { factsOf } from './facts.js';

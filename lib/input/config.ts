@@ -5,14 +5,9 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import { Topology } from '../machine/topology.js';
 import type { DeviceSelection } from './devices.js';
 import { type AimedLevel, DEFAULT_ENFORCEMENT, parseEnforcement } from './enforcement-options.js';
+import { type GivenSettings, parseSettings } from './given-settings.js';
 import { fieldName, fromKubeletConfiguration } from './kubelet-configuration.js';
-import {
-  type GivenSettings,
-  MACHINE_OPTIONS,
-  type MachineOptions,
-  parseSettings,
-  STRICT,
-} from './machine-options.js';
+import { MACHINE_OPTIONS, type MachineOptions, STRICT } from './machine-options.js';
 import { namesOf } from './option-table.js';
 import { type Placement, parsePlacement } from './placement.js';
 import { PLACEMENT_OPTIONS, type PlacementOptions } from './placement-options.js';

@@ -44,9 +44,6 @@ function parsePolicyOption(value: unknown, field: string): string {
   return String(parseScalar(value, field));
 }
 
-const parsePolicyOptions = (value: unknown, field: string) => parseMap(value, field, parsePolicyOption);
-const parseQuantities = (value: unknown, field: string) => parseMap(value, field, parseScalar);
-
 // A kubelet has many other gates, which do not matter here.
 function parseGates(value: unknown, field: string): Partial<FeatureGates> | undefined {
   const fields = option.object(value, field);
@@ -57,17 +54,15 @@ function parseGates(value: unknown, field: string): Partial<FeatureGates> | unde
   );
 }
 
-const parseList = (value: unknown, field: string) => Object.freeze([...option.list(value, field)]);
-
 // Kubernetes reads an empty text as a missing field.
 const parseText = (value: unknown, field: string) => option.text(value, field) || undefined;
 
 const SHAPES: Readonly<Record<KubeletField['shape'], Shape<unknown>>> = {
   text: parseText,
-  amounts: parseQuantities,
-  list: parseList,
+  amounts: (value, field) => parseMap(value, field, parseScalar),
+  list: (value, field) => Object.freeze([...option.list(value, field)]),
   gates: parseGates,
-  'policy options': parsePolicyOptions,
+  'policy options': (value, field) => parseMap(value, field, parsePolicyOption),
 };
 
 const TABLE = { ...PLACEMENT_OPTIONS, ...MACHINE_OPTIONS };

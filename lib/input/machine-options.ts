@@ -9,11 +9,11 @@ import {
   KUBELET_VERSIONS,
 } from '../base/kubelet-features.js';
 import { CpuSet } from '../machine/cpu-set.js';
-import { type Check, FLAG, type MachineRow, machineRow, type OptionsOf, oneOf } from './option-table.js';
+import { type Check, FLAG, machineRow, type OptionsOf, oneOf, type SettingFlag } from './option-table.js';
 import { parseRequests, type ResourceAmounts } from './pods/resource-amounts.js';
 import { isMemoryType } from './values/memory-types.js';
-import { option, parseCpus, parseFlag } from './values/option-values.js';
-import { parseQuantity, type Quantity, wholeValue } from './values/quantity.js';
+import { option, parseCpus } from './values/option-values.js';
+import { parseQuantity, type Quantity } from './values/quantity.js';
 
 /**
  * Reserved amounts by resource, as in a KubeletConfiguration. Only `cpu` counts; `reservedMemory`
@@ -89,7 +89,17 @@ export const MACHINE_OPTIONS = {
    * The CPUs that numalign grants or shares. null: all online CPUs.
    * @default null
    */
-  managedCPUs: machineRow({ check: CPUS_OR_NULL, default: null, kubelet: null }),
+  managedCPUs: machineRow({
+    check: CPUS_OR_NULL,
+    default: null,
+    kubelet: null,
+    flag: {
+      usage: '--managed <list>',
+      help: 'CPUs that numalign grants or shares',
+      configure: '; "all": every online CPU',
+      configureNull: 'all',
+    },
+  }),
   /**
    * CPUs that are never exclusive. They stay in the shared pool, unless `strictCPUReservation` is
    * set.
@@ -102,6 +112,11 @@ export const MACHINE_OPTIONS = {
       shape: 'text',
       note: '`static` does not require a reserved CPU, since numalign never empties the shared pool.',
     },
+    flag: {
+      usage: '--reserved <list>',
+      help: 'CPUs that are never exclusive',
+      configure: '; "none": no CPU',
+    },
   }),
   /**
    * Reserves CPUs by amount, such as `{ cpu: '500m' }`: the sum with `kubeReserved`, rounded up to
@@ -109,31 +124,64 @@ export const MACHINE_OPTIONS = {
    * list of `reservedSystemCPUs` takes precedence. Other resources are ignored.
    * @default none
    */
-  systemReserved: machineRow({ check: RESERVED, default: undefined, kubelet: { shape: 'amounts' } }),
+  systemReserved: machineRow({
+    check: RESERVED,
+    default: undefined,
+    kubelet: { shape: 'amounts' },
+    flag: null,
+  }),
   /**
    * Reserves CPUs by amount, added to `systemReserved`.
    * @default none
    */
-  kubeReserved: machineRow({ check: RESERVED, default: undefined, kubelet: { shape: 'amounts' } }),
+  kubeReserved: machineRow({
+    check: RESERVED,
+    default: undefined,
+    kubelet: { shape: 'amounts' },
+    flag: null,
+  }),
   /**
    * Keeps the reserved CPUs out of the shared pool too, like the kubelet's
    * `strict-cpu-reservation`. The shared pool must have another CPU, else ERR_CONFIG_CONFLICT.
    * @default false
    */
-  strictCPUReservation: machineRow({ check: FLAG, default: false, kubelet: null }),
+  strictCPUReservation: machineRow({
+    check: FLAG,
+    default: false,
+    kubelet: null,
+    flag: { usage: '--strict', help: 'keep the reserved CPUs out of the shared pool too' },
+  }),
   /**
    * CPUs that are never shared. Only requests with `isolation` get them. null: the CPUs that the
    * kernel isolates at the time (`isolcpus=`, `nohz_full=`, isolated partitions); none on a
    * simulated machine. Reserved CPUs among them stay reserved. See docs/isolated-cpus.md.
    * @default null
    */
-  isolatedCPUs: machineRow({ check: CPUS_OR_NULL, default: null, kubelet: null }),
+  isolatedCPUs: machineRow({
+    check: CPUS_OR_NULL,
+    default: null,
+    kubelet: null,
+    flag: {
+      usage: '--isolated <list>',
+      help: 'CPUs that are never shared, and granted only on request',
+      configure: '; "kernel": those that the kernel isolates; "none": no CPU',
+      configureNull: 'kernel',
+    },
+  }),
   /**
    * Memory that is never granted, such as `[{ numaNode: 0, limits: { memory: '1Gi' } }]`. Name each
    * type at most once for a node.
    * @default none
    */
-  reservedMemory: machineRow({ check: RESERVED_MEMORY, default: NOTHING_BOOKED, kubelet: { shape: 'list' } }),
+  reservedMemory: machineRow({
+    check: RESERVED_MEMORY,
+    default: NOTHING_BOOKED,
+    kubelet: { shape: 'list' },
+    flag: {
+      usage: '--reserved-memory <node:type=quantity>',
+      help: 'memory that is never granted, may be repeated; "none": none',
+    },
+  }),
   /**
    * The cgroup below which numalign makes its cgroups, as an absolute path in the cpuset hierarchy.
    * numalign touches nothing outside. Partitions need it directly below the root of the hierarchy
@@ -145,13 +193,28 @@ export const MACHINE_OPTIONS = {
    * @default `/numalign` for the machine's state folder; null with another `stateDir` or in a
    *   cgroup namespace
    */
-  cgroupRoot: machineRow({ check: CGROUP_ROOT, default: null, kubelet: null }),
+  cgroupRoot: machineRow({
+    check: CGROUP_ROOT,
+    default: null,
+    kubelet: null,
+    flag: {
+      usage: '--cgroup-root <path>',
+      help: 'the cgroup below which grants get theirs; "none": no cgroups',
+      configure: '; cannot change while CPUs are exclusive',
+      nullWord: 'none',
+    },
+  }),
   /**
    * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older
    * than this setting follows v1.32.
    * @default `v1.36`
    */
-  kubeletVersion: machineRow({ check: oneOf(KUBELET_VERSIONS), default: DEFAULT_VERSION, kubelet: null }),
+  kubeletVersion: machineRow({
+    check: oneOf(KUBELET_VERSIONS),
+    default: DEFAULT_VERSION,
+    kubelet: null,
+    flag: { usage: '--kubelet-version <version>', help: 'decide as this version of the kubelet' },
+  }),
   /**
    * Feature gates by the kubelet's names: `PodLevelResources`, `PodLevelResourceManagers` (needs
    * the first one), `DRAExtendedResource`. Gates that you leave out stay as they are; a change of
@@ -165,14 +228,11 @@ export const MACHINE_OPTIONS = {
       shape: 'gates',
       note: 'Gates that it leaves out are those of the kubelet version; other ones are ignored.',
     },
+    flag: {
+      usage: '--feature-gates <name=bool,...>',
+      help: 'feature gates of that kubelet; may be repeated',
+    },
   }),
-};
-
-type Table = typeof MACHINE_OPTIONS;
-type Values = {
-  readonly [Name in keyof Table]:
-    | (Table[Name] extends MachineRow<any, infer Value> ? Value : never)
-    | undefined;
 };
 
 /**
@@ -181,59 +241,23 @@ type Values = {
  * option out takes the recorded value. {@link Manager.configure} and `numalign configure` change
  * them for all. Settings and grants never empty the shared pool.
  */
-export interface MachineOptions extends OptionsOf<Table> {}
+export interface MachineOptions extends OptionsOf<typeof MACHINE_OPTIONS> {}
 
-/**
- * The machine settings among an opener's options; undefined to take the recorded value. Reserved
- * CPUs may be a number, from which numalign chooses CPUs later. Feature gates may be incomplete.
- */
-export interface GivenSettings extends Omit<Values, 'systemReserved' | 'kubeReserved'> {
-  readonly reservedCount: number | undefined;
+/** The flag of the commands for a setting of the machine. */
+export interface MachineFlag extends SettingFlag {
+  /** All that it takes, if that are words. */
+  readonly values?: readonly string[];
 }
 
-/** The machine settings that an opener requires; undefined to take the recorded value. */
-export interface RequiredSettings extends Omit<GivenSettings, 'reservedCount' | 'featureGates'> {
-  readonly featureGates: FeatureGates | undefined;
-}
-
-type Initial = { readonly [Name in keyof RequiredSettings]-?: Exclude<RequiredSettings[Name], undefined> };
-
-/** The settings of a new state. */
-export const INITIAL_SETTINGS = Object.fromEntries(
-  Object.entries(MACHINE_OPTIONS)
-    .filter(([, row]) => row.default !== undefined)
-    .map(([name, row]) => [name, row.default]),
-) as unknown as Initial;
-
-/** The machine settings among `options`. @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseSettings(options: Record<string, unknown>): GivenSettings {
-  const values = Object.fromEntries(
-    Object.entries(MACHINE_OPTIONS).map(([name, { check }]) => [
+/** The flags of the commands, by the setting of the machine. */
+export const MACHINE_FLAGS: Readonly<Record<string, MachineFlag>> = Object.fromEntries(
+  Object.entries(MACHINE_OPTIONS).flatMap(
+    ([
       name,
-      option.optional<unknown>(options[name], name, check),
-    ]),
-  ) as unknown as Values;
-  const { systemReserved, kubeReserved, ...settings } = values;
-  const amounts = [systemReserved, kubeReserved].filter((amount) => amount !== undefined);
-  // A list takes precedence over amounts, as in the kubelet.
-  const isCount = settings.reservedSystemCPUs === undefined && amounts.length > 0;
-  return Object.freeze({
-    ...settings,
-    reservedCount: isCount ? wholeValue(amounts.reduce((sum, amount) => sum + amount, 0n)) : undefined,
-    strictCPUReservation: strictOf(settings.strictCPUReservation, options.cpuManagerPolicyOptions),
-  });
-}
-
-function strictOf(direct: boolean | undefined, cpuOptions: unknown): boolean | undefined {
-  const policyOption = (cpuOptions as Record<string, unknown> | undefined)?.[STRICT];
-  if (policyOption === undefined) return direct;
-  const strict = parseFlag(policyOption, STRICT);
-  if (direct !== undefined && direct !== strict)
-    invalidOption(STRICT, policyOption, `the same as strictCPUReservation, which is ${direct}`);
-  return strict;
-}
-
-/** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
-export function parseMachineOptions(options: unknown): GivenSettings {
-  return parseSettings(checkOptions(options, Object.keys(MACHINE_OPTIONS), 'the machine settings'));
-}
+      {
+        flag,
+        check: { values },
+      },
+    ]) => (flag ? [[name, values ? { ...flag, values } : flag]] : []),
+  ),
+);

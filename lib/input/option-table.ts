@@ -51,6 +51,20 @@ export interface CommandFlag {
   readonly of: 'run' | 'pods' | 'all';
 }
 
+/** The flag of the commands for a setting of the machine. */
+export interface SettingFlag {
+  /** Such as `--managed <list>`. */
+  readonly usage: string;
+  /** What it does. */
+  readonly help: string;
+  /** What `configure` adds to the help. */
+  readonly configure?: string;
+  /** The word that stands for null. */
+  readonly nullWord?: string;
+  /** The same, for `configure` alone. */
+  readonly configureNull?: string;
+}
+
 /** What every option has. Null for what it does not have. */
 interface AnyOption<Given, Value, By extends Setter> {
   readonly by: By;
@@ -83,6 +97,7 @@ export interface OptionGroup<Given extends object> {
 export interface MachineRow<Given, Value> extends AnyOption<Given, Value, 'manager'> {
   /** The setting on record of a new state; undefined: it is no setting, but settings follow from it. */
   readonly default: NoInfer<Value> | undefined;
+  readonly flag: SettingFlag | null;
 }
 
 type AnyRow = OptionRow<any, string, any, Setter>;

@@ -205,7 +205,7 @@ export const PLACEMENT_OPTIONS = {
    * `initContainerLookahead`, and admits every request that `kubelet` admits. See docs/dynamic.md.
    */
   placement: row({
-    field: 'choice',
+    field: 'nodeChoice',
     by: 'both',
     check: oneOf(PLACEMENT_CHOICES),
     default: 'kubelet',

@@ -1,6 +1,7 @@
 // Placement: how to place one request, by the options of its manager and of the request.
 import { poolOf } from '../account/pod-holdings.js';
 import { invalidOption } from '../base/check-options.js';
+import { oncePer, oncePerLast } from '../base/collections/once-per.js';
 import { NumalignError } from '../base/errors.js';
 import { DEFAULT_VERSION, type KubeletVersion } from '../base/kubelet-features.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
@@ -49,19 +50,14 @@ export const DEFAULT_PLACEMENT: Placement = Object.freeze({
   kubeletVersion: DEFAULT_VERSION,
 });
 
-// Placements of other versions, a cache: placements never change.
-const otherVersions = new WeakMap<Placement, Placement>();
+const withVersion = oncePerLast(
+  (placement: Placement, kubeletVersion: KubeletVersion): Placement =>
+    Object.freeze({ ...placement, kubeletVersion }),
+);
 
 /** The same placement for this kubelet version; the same object each time. */
-export function placementUnder(kubeletVersion: KubeletVersion, placement: Placement): Placement {
-  if (placement.kubeletVersion === kubeletVersion) return placement;
-  let other = otherVersions.get(placement);
-  if (other?.kubeletVersion !== kubeletVersion) {
-    other = Object.freeze({ ...placement, kubeletVersion });
-    otherVersions.set(placement, other);
-  }
-  return other;
-}
+export const placementUnder = (kubeletVersion: KubeletVersion, placement: Placement): Placement =>
+  placement.kubeletVersion === kubeletVersion ? placement : withVersion(placement, kubeletVersion);
 
 function failExclusive(names: readonly string[], why: string): never {
   throw new NumalignError('ERR_INVALID_OPTION', `${names.join(' and ')} exclude each other: ${why}`, {
@@ -114,18 +110,13 @@ function checkNoCpus(
   if (isolation !== 'never') invalidOption('isolation', given, `'never' ${why}`);
 }
 
-// A cache: placements never change, and most requests have that of their manager.
-const optionsOfPlacements = new WeakMap<Placement, Readonly<Record<string, boolean>>>();
-
 /** The placement options in force, by the kubelet's names. */
-export function placementOptions(placement: Placement): Readonly<Record<string, boolean>> {
-  let options = optionsOfPlacements.get(placement);
-  if (!options) {
-    options = findOptions(placement);
-    optionsOfPlacements.set(placement, options);
-  }
-  return options;
-}
+export const placementOptions = oncePer((placement: Placement): Readonly<Record<string, boolean>> => {
+  const options: Record<string, boolean> = {};
+  for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
+  if (placement.nodeChoice === 'joint') options[JOINT_OPTION] = true;
+  return Object.freeze(options);
+});
 
 /** All options of a manager with this placement. */
 export function managerPlacement(placement: Placement): Readonly<Required<PlacementOptions>> {
@@ -145,13 +136,6 @@ function writtenOptions(table: OptionTables, names: readonly string[], placement
   return Object.freeze(Object.fromEntries(entries)) as Required<PlacementOptions>;
 }
 
-function findOptions(placement: Placement): Readonly<Record<string, boolean>> {
-  const options: Record<string, boolean> = {};
-  for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
-  if (placement.choice === 'joint') options[JOINT_OPTION] = true;
-  return Object.freeze(options);
-}
-
 /** The recorded placement of a grant, with `defaults` for what is not recorded. */
 export function recordedPlacement(
   {
@@ -169,7 +153,7 @@ export function recordedPlacement(
     topologyPolicy: PLACEMENT_OPTIONS.policy.check(policy, 'policy'),
     scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
-    choice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
+    nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
   });
 }
 

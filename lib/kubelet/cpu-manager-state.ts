@@ -4,21 +4,18 @@ import { CpuSet } from '../machine/cpu-set.js';
 import type { GoJson } from './go-json.js';
 import { cpuSet, type GoType, map, struct, text, textKey } from './go-value.js';
 import {
-  checkPolicy,
   checksum,
   type Header,
   type KubeletFormatOptions,
   mapValues,
   NEWER_MEMBERS,
-  parseJson,
+  podEntriesField,
   policyName,
   print,
-  readData,
-  readInto,
-  readWithoutPodEntries,
+  readManagerFile,
+  readVerified,
   unusable,
   type Verified,
-  verified,
 } from './kubelet-format.js';
 
 /** The file's name in the kubelet's folder. */
@@ -66,35 +63,33 @@ export type ByContainer<T> = ReadonlyMap<string, T> | null;
 
 const CHECKPOINT = 'state.CPUManagerCheckpoint';
 
-function cpuFile<Entry>(entry: GoType<Entry>): GoType<CpuFile<Entry>> {
-  const fields = {
-    policyName,
-    defaultCpuSet: { go: 'DefaultCPUSet', type: text() },
-    entries: { go: 'Entries', type: map(textKey(), entry), omitEmpty: true },
-    checksum,
-  };
-  return struct<CpuFile<Entry>>(CHECKPOINT, fields, NEWER_MEMBERS);
-}
+const FIELDS = { policyName, defaultCpuSet: { go: 'DefaultCPUSet', type: text() } };
+
+const entriesField = <Entry>(entry: GoType<Entry>) => ({
+  go: 'Entries',
+  type: map(textKey(), entry),
+  omitEmpty: true,
+});
+
+const FIELDS_V2 = { ...FIELDS, entries: entriesField(map(textKey(), text())) };
 
 const POD_ENTRY = struct<PodEntry>('state.PodCPUAssignment', {
   cpuSet: { go: 'CPUSet', type: cpuSet, omitEmpty: true },
 });
 
-const CPU_FILE_V1 = cpuFile(text());
-export const CPU_FILE = cpuFile(map(textKey(), text()));
+const CPU_FILE_V1 = struct<CpuFile<string>>(
+  CHECKPOINT,
+  { ...FIELDS, entries: entriesField(text()), checksum },
+  NEWER_MEMBERS,
+);
+export const CPU_FILE = struct<CpuFile<ByContainer<string>>>(
+  CHECKPOINT,
+  { ...FIELDS_V2, checksum },
+  NEWER_MEMBERS,
+);
 export const CPU_FILE_V3 = struct<CpuFileWithPods>(
   CHECKPOINT,
-  {
-    policyName,
-    defaultCpuSet: { go: 'DefaultCPUSet', type: text() },
-    entries: { go: 'Entries', type: map(textKey(), map(textKey(), text())), omitEmpty: true },
-    podEntries: {
-      go: 'PodEntries',
-      type: map(textKey(), POD_ENTRY, 'state.PodCPUAssignments'),
-      omitEmpty: true,
-    },
-    checksum,
-  },
+  { ...FIELDS_V2, podEntries: podEntriesField(POD_ENTRY, 'state.PodCPUAssignments'), checksum },
   NEWER_MEMBERS,
 );
 
@@ -133,51 +128,23 @@ function parseCpus(list: string, what: string): CpuSet {
   }
 }
 
-export type Entries = ReadonlyMap<string, ByContainer<string>>;
-
 function fromVersion1(
   entries: CpuFile<string>['entries'],
-  running: CpuManagerFormatOptions['runningContainers'],
+  running: CpuManagerFormatOptions['runningContainers'] = {},
 ) {
   const pods = new Map<string, Map<string, string>>();
   for (const [id, cpus] of entries ?? []) {
-    const container = running && Object.hasOwn(running, id) ? running[id]! : undefined;
-    if (!container) {
-      unusable(
-        CPU_MANAGER_STATE,
-        `it names container ${JSON.stringify(id)}, which is not a running container`,
-        {
-          value: id,
-          valid: Object.keys(running ?? {}),
-        },
-      );
+    if (!Object.hasOwn(running, id)) {
+      const message = `it names container ${JSON.stringify(id)}, which is not a running container`;
+      unusable(CPU_MANAGER_STATE, message, { value: id, valid: Object.keys(running) });
     }
-    const [uid, name] = container;
+    const [uid, name] = running[id]!;
     pods.set(uid, (pods.get(uid) ?? new Map()).set(name, cpus));
   }
   return pods;
 }
 
 const EMPTY = { policyName: '', defaultCpuSet: '', entries: new Map<string, never>(), checksum: 0n };
-const EMPTY_V3: CpuFileWithPods = { ...EMPTY, podEntries: new Map() };
-
-// With the gate, the kubelet tries the newest format first, then the others.
-function readCpuFile(json: GoJson, options: CpuManagerFormatOptions): Verified<CpuFileWithPods> {
-  const content = readData(CPU_FILE_V3, CPU_MANAGER_STATE, json, EMPTY_V3, options);
-  if (content) return content;
-  if (options.podLevelResourceManagers) {
-    try {
-      const file = readInto(CPU_FILE_V3, CPU_MANAGER_STATE, json, EMPTY_V3);
-      return verified(CPU_FILE_V3, CPU_MANAGER_STATE, file, options);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-    }
-  }
-  const olderFile = readWithoutPodEntries(CPU_MANAGER_STATE, json, options, () =>
-    readOlderFile(json, options),
-  );
-  return { ...olderFile, podEntries: null };
-}
 
 // Of the older formats, the kubelet tries the oldest first. A file without entries may have either
 // format.
@@ -185,14 +152,13 @@ function readOlderFile(
   json: GoJson,
   options: CpuManagerFormatOptions,
 ): Verified<CpuFile<ByContainer<string>>> {
+  const file = { name: CPU_MANAGER_STATE, json, empty: EMPTY };
   let old: Verified<CpuFile<string>>;
   try {
-    const file = readInto<CpuFile<string>>(CPU_FILE_V1, CPU_MANAGER_STATE, json, EMPTY);
-    old = verified(CPU_FILE_V1, CPU_MANAGER_STATE, file, options);
+    old = readVerified(CPU_FILE_V1, file, options);
   } catch (error) {
     if (!(error instanceof NumalignError)) throw error;
-    const file = readInto<CpuFile<ByContainer<string>>>(CPU_FILE, CPU_MANAGER_STATE, json, EMPTY);
-    return verified(CPU_FILE, CPU_MANAGER_STATE, file, options);
+    return readVerified(CPU_FILE, file, options);
   }
   return { ...old, entries: fromVersion1(old.entries, options.runningContainers) };
 }
@@ -213,25 +179,25 @@ export function parseCpuManagerState(
   if (file === null) {
     return { policyName: policy, defaultCpuSet: CpuSet.EMPTY, entries: new Map(), ...none, verified: true };
   }
-  const read = readCpuFile(parseJson(CPU_MANAGER_STATE, file), options);
-  checkPolicy(CPU_MANAGER_STATE, read, options);
-  const entries: Entries = read.entries ?? new Map();
-  const defaultCpuSet = parseCpus(read.defaultCpuSet, 'those of defaultCpuSet');
+  const { policyName, defaultCpuSet, entries, podEntries, verified } = readManagerFile(
+    {
+      name: CPU_MANAGER_STATE,
+      newest: CPU_FILE_V3,
+      empty: { ...EMPTY, podEntries: new Map() },
+      readOlder: (json) => readOlderFile(json, options),
+    },
+    file,
+    options,
+  );
   return {
-    policyName: read.policyName,
-    defaultCpuSet,
-    entries: new Map(
-      Array.from(entries, ([uid, containers]) => [
-        uid,
-        new Map(
-          Array.from(containers ?? [], ([name, cpus]) => [
-            name,
-            parseCpus(cpus, `those of container ${JSON.stringify(name)} of pod ${JSON.stringify(uid)}`),
-          ]),
-        ),
-      ]),
+    policyName,
+    defaultCpuSet: parseCpus(defaultCpuSet, 'those of defaultCpuSet'),
+    entries: mapValues(entries, (containers, uid) =>
+      mapValues(containers, (cpus, name) =>
+        parseCpus(cpus, `those of container ${JSON.stringify(name)} of pod ${JSON.stringify(uid)}`),
+      ),
     ),
-    ...(podLevelResourceManagers && { podEntries: read.podEntries ?? new Map() }),
-    verified: read.verified,
+    ...(podLevelResourceManagers && { podEntries: podEntries ?? new Map() }),
+    verified,
   };
 }

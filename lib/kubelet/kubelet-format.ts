@@ -3,7 +3,7 @@
 // kubelet, except that it neither trusts a file without a checksum nor skips unknown members.
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import { type GoJson, GoObject, parseGoJson } from './go-json.js';
-import { type GoType, GoTypeError, struct, text, uint64 } from './go-value.js';
+import { type GoType, GoTypeError, map, struct, text, textKey, uint64 } from './go-value.js';
 
 /** The options that the readers of the kubelet's state files share. */
 export interface KubeletFormatOptions {
@@ -54,9 +54,20 @@ export function print<T extends Header>(type: GoType<T>, file: T): string {
   return type.write({ ...file, checksum: checksumOf(type, file) });
 }
 
-export function mapValues<K, A, B>(from: ReadonlyMap<K, A>, change: (value: A) => B): Map<K, B> {
-  return new Map(Array.from(from, ([key, value]) => [key, change(value)]));
+/** Null is nil, which Go reads as an empty map. */
+export function mapValues<K, A, B>(
+  from: ReadonlyMap<K, A> | null,
+  change: (value: A, key: K) => B,
+): Map<K, B> {
+  return new Map(Array.from(from ?? [], ([key, value]) => [key, change(value, key)]));
 }
+
+/** What is booked for pods as a whole, by pod uid. */
+export const podEntriesField = <T>(entry: GoType<T>, name: string) => ({
+  go: 'PodEntries',
+  type: map(textKey(), entry, name),
+  omitEmpty: true,
+});
 
 export function unusable(name: string, message: string, details: ErrorDetails = {}): never {
   throw new NumalignError('ERR_KUBELET_STATE', `${name} cannot be used: ${message}`, {
@@ -65,19 +76,16 @@ export function unusable(name: string, message: string, details: ErrorDetails = 
   });
 }
 
-export function parseJson(name: string, file: string): GoJson {
+function parseJson(name: string, file: string): GoJson {
   try {
     return parseGoJson(file);
   } catch (cause) {
-    return unusable(name, `it is not JSON (${(cause as Error).message})`, {
-      value: file,
-      valid: 'JSON',
-      cause,
-    });
+    const message = `it is not JSON (${(cause as Error).message})`;
+    return unusable(name, message, { value: file, valid: 'JSON', cause });
   }
 }
 
-export function readInto<T>(type: GoType<T>, name: string, json: GoJson, empty: T): T {
+function readInto<T>(type: GoType<T>, name: string, json: GoJson, empty: T): T {
   try {
     return type.read(json, empty, name);
   } catch (cause) {
@@ -116,36 +124,76 @@ export function dataChecksum(data: string): bigint {
   return BigInt(fnv1a(Buffer.from(`(string)${data}`)));
 }
 
+/** The file of a manager, and the formats that its kubelets write. */
+export interface ManagerFile<Older extends Header, Newest extends Older & WithPods> {
+  readonly name: string;
+  /** The format with `podEntries`, and the variable that it is read into. */
+  readonly newest: GoType<Newest>;
+  readonly empty: Newest;
+  /** Reads the formats without `podEntries`. @throws ERR_KUBELET_STATE */
+  readonly readOlder: (json: GoJson) => Verified<Older>;
+}
+
+interface WithPods {
+  readonly podEntries: ReadonlyMap<string, unknown> | null;
+}
+
+/**
+ * Reads the text of a file. With the gate, the kubelet tries the newest format first, then the
+ * others.
+ * @throws ERR_KUBELET_STATE
+ */
+export function readManagerFile<Older extends Header, Newest extends Older & WithPods>(
+  file: ManagerFile<Older, Newest>,
+  content: string,
+  options: KubeletFormatOptions,
+): Verified<Older & { readonly podEntries: Newest['podEntries'] }> {
+  const { name, newest, empty } = file;
+  const json = parseJson(name, content);
+  const read =
+    readData(file, json, options) ??
+    (() => {
+      if (options.podLevelResourceManagers) {
+        try {
+          return readVerified(newest, { name, json, empty }, options);
+        } catch (error) {
+          if (!(error instanceof NumalignError)) throw error;
+        }
+      }
+      return { ...readWithoutPodEntries(file, json, options), podEntries: null };
+    })();
+  checkPolicy(name, read, options);
+  return read;
+}
+
 /**
  * Since 1.37 the file's content is in `data`, as a text, and the other members are a copy without
  * `podEntries` for older kubelets. Undefined for a file of an older kubelet.
  * @throws ERR_KUBELET_STATE, also where the kubelet would go back to the copy
  */
-export function readData<T extends Header & { readonly podEntries: ReadonlyMap<string, unknown> | null }>(
-  type: GoType<T>,
-  name: string,
+function readData<Older extends Header, Newest extends Older & WithPods>(
+  { name, newest, empty }: ManagerFile<Older, Newest>,
   json: GoJson,
-  empty: T,
   { podLevelResourceManagers = false }: KubeletFormatOptions,
-): Verified<T> | undefined {
+): Verified<Newest> | undefined {
   const { data, dataChecksum: value } = readInto(ENVELOPE, name, json, ENVELOPE.zero);
   if (data === '' && value === 0n) return undefined;
   checkChecksum(name, value, dataChecksum(data));
-  const content = readInto(type, `${name}.data`, parseJson(name, data), empty);
+  const content = readInto(newest, `${name}.data`, parseJson(name, data), empty);
   if (!podLevelResourceManagers && content.podEntries?.size) losePodEntries(name);
   return { ...content, verified: true };
 }
 
 /**
- * The file if its checksum is right, or if it has none and that is allowed.
+ * Reads a file in one format, if its checksum is right, or if it has none and that is allowed.
  * @throws ERR_KUBELET_STATE
  */
-export function verified<T extends Header>(
+export function readVerified<T extends Header>(
   type: GoType<T>,
-  name: string,
-  file: T,
+  { name, json, empty }: { readonly name: string; readonly json: GoJson; readonly empty: T },
   { allowUnverified = false }: KubeletFormatOptions,
 ): Verified<T> {
+  const file = readInto(type, name, json, empty);
   if (file.checksum !== 0n) {
     checkChecksum(name, file.checksum, checksumOf(type, file));
     return { ...file, verified: true };
@@ -163,15 +211,15 @@ export function verified<T extends Header>(
  * entries would be lost.
  * @throws ERR_KUBELET_STATE
  */
-export function readWithoutPodEntries<T extends { readonly verified: boolean }>(
-  name: string,
+function readWithoutPodEntries<Older extends Header, Newest extends Older & WithPods>(
+  { name, readOlder }: ManagerFile<Older, Newest>,
   json: GoJson,
   { podLevelResourceManagers = false }: KubeletFormatOptions,
-  read: () => T,
-): T {
-  if (!(json instanceof GoObject && json.members.some(([key]) => /^podEntries$/i.test(key)))) return read();
+): Verified<Older> {
+  const hasPodEntries = json instanceof GoObject && json.members.some(([key]) => /^podEntries$/i.test(key));
+  if (!hasPodEntries) return readOlder(json);
   try {
-    const file = read();
+    const file = readOlder(json);
     if (file.verified) return file;
   } catch (error) {
     if (podLevelResourceManagers || !(error instanceof NumalignError)) throw error;
@@ -186,14 +234,12 @@ function losePodEntries(name: string): never {
   });
 }
 
-export function checkPolicy(
+function checkPolicy(
   name: string,
   { policyName: value }: Header,
   { policy: valid }: KubeletFormatOptions,
 ): void {
   if (valid === undefined || value === valid) return;
-  unusable(name, `its policy is ${JSON.stringify(value)}, not ${JSON.stringify(valid)}`, {
-    value,
-    valid,
-  });
+  const message = `its policy is ${JSON.stringify(value)}, not ${JSON.stringify(valid)}`;
+  unusable(name, message, { value, valid });
 }

@@ -5,11 +5,10 @@ import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { aimOfAdoption } from '../adoption/adopt.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
-import { checkSignal } from '../input/request.js';
+import { checkSignal } from '../input/requests/request.js';
 import { type CpuManagerFormatOptions, parseCpuManagerState } from './cpu-manager-state.js';
-import { withKubeletPods } from './kubelet-exchange.js';
-import type { KubeletFiles } from './kubelet-files.js';
-import type { KubeletStates } from './kubelet-states.js';
+import { withKubeletPods } from './kubelet-pods.js';
+import type { KubeletFiles, KubeletStates } from './kubelet-states.js';
 import { parseMemoryManagerState } from './memory-manager-state.js';
 
 /** The options of {@link Manager.importKubelet}. */

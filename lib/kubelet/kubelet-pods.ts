@@ -1,4 +1,4 @@
-// KubeletPods: pods of the kubelet's files as pods on record. Pure.
+import { type Assignments, findPod } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
 import {
   type ContainerAssignment,
@@ -6,8 +6,12 @@ import {
   type PodAssignment,
   type PodBooking,
 } from '../account/pod-assignment.js';
+import { cpusOf } from '../account/pod-holdings.js';
 import { adoptedContainer } from '../adoption/adopted-pod.js';
+import { withAdopted } from '../adoption/adopted-state.js';
+import { NumalignError } from '../base/errors.js';
 import { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
 import type { ImportFacts, KubeletStates } from './kubelet-states.js';
 import type { KubeletMemoryBlock, MemoryManagerState } from './memory-manager-state.js';
 
@@ -78,4 +82,68 @@ export function bookedWith(booked: BookedMemory, { machineState }: MemoryManager
     for (const [type, { reserved }] of memoryMap) add(node, type, Number(reserved));
   }
   return sums;
+}
+
+/**
+ * The state with the pods of the kubelet's files, and these pods. What the files do not say has
+ * defaults: each pod is named by its uid, running and persistent.
+ * @throws ERR_POD_CONFLICT if a grant with a pod's uid is on record; ERR_KUBELET_IMPORT if the
+ *   files contradict themselves, the machine, or what others hold: then nothing is imported
+ */
+export function withKubeletPods(
+  state: Assignments,
+  topology: Topology,
+  states: KubeletStates,
+  facts: ImportFacts,
+): { readonly next: Assignments; readonly pods: readonly PodAssignment[] } {
+  const pods = podsOf(states, facts);
+  const conflict = pods.find(({ uid }) => findPod(state, uid));
+  if (conflict) {
+    throw new NumalignError('ERR_POD_CONFLICT', `pod ${conflict.uid} is admitted already: release it first`, {
+      value: conflict.uid,
+      valid: 'uids that no grant has',
+    });
+  }
+  const booked = bookedWith(state.memory, states.memory);
+  const { conflicts, ...adopted } = withAdopted(state, pods, booked, {
+    topology,
+    present: facts.present,
+  });
+  refuse([...bookingConflicts(pods, states), ...poolConflicts(pods, states), ...conflicts]);
+  return adopted;
+}
+
+/** Sentences about CPUs of pods that are also in the files' shared pool. */
+export function poolConflicts(pods: readonly PodAssignment[], { cpu }: KubeletStates): string[] {
+  return pods.flatMap((pod) => {
+    const cpus = cpusOf(pod).intersection(cpu.defaultCpuSet);
+    return cpus.isEmpty ? [] : [`pod ${pod.uid} has CPUs ${cpus}, which are in the files' shared pool too`];
+  });
+}
+
+/** Sentences about what the files book for pods as a whole, but their containers do not have. */
+export function bookingConflicts(pods: readonly PodAssignment[], { cpu, memory }: KubeletStates): string[] {
+  const uids = new Set(pods.map(({ uid }) => uid));
+  const booked = [...(cpu.podEntries?.keys() ?? []), ...(memory.podEntries?.keys() ?? [])];
+  const withoutContainers = [...new Set(booked)].filter((uid) => !uids.has(uid));
+  return [
+    ...withoutContainers.map((uid) => `pod ${uid} has CPUs or memory as a whole, and no container`),
+    ...pods.flatMap(({ uid, booking, containers }) =>
+      containers
+        .filter(({ cpus }) => booking && !cpus.isSubsetOf(booking.cpus))
+        .map(({ name }) => `container ${name} of pod ${uid} has CPUs that the pod as a whole does not have`),
+    ),
+  ];
+}
+
+export function refuse(conflicts: readonly string[]): void {
+  if (conflicts.length === 0) return;
+  throw new NumalignError(
+    'ERR_KUBELET_IMPORT',
+    `nothing is imported from the kubelet: ${conflicts.join('; ')}`,
+    {
+      value: conflicts,
+      valid: 'pods whose CPUs and memory are free here',
+    },
+  );
 }

@@ -1,8 +1,11 @@
 // KubeletStates: the content of the kubelet's state files, as values.
+
 import type { OwnerRecord } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
+import { formatCpuManagerState } from './cpu-manager-state.js';
 import type { MemoryManagerState } from './memory-manager-state.js';
+import { formatMemoryManagerState } from './memory-manager-state.js';
 
 /** The content of both files. */
 export interface KubeletStates {
@@ -18,4 +21,23 @@ export interface ImportFacts {
   readonly newOwner: () => OwnerRecord;
   readonly now: Date;
   readonly present: CpuSnapshot;
+}
+
+/** The texts of the kubelet's state files; null if a file does not exist. */
+export interface KubeletFiles {
+  /** The text of `/var/lib/kubelet/cpu_manager_state`. */
+  readonly cpuManagerState: string | null;
+  /** The text of `/var/lib/kubelet/memory_manager_state`. */
+  readonly memoryManagerState: string | null;
+}
+
+/** The files' texts. */
+export function formatKubeletFiles({
+  cpu,
+  memory,
+}: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
+  return {
+    cpuManagerState: formatCpuManagerState(cpu),
+    memoryManagerState: formatMemoryManagerState(memory),
+  };
 }

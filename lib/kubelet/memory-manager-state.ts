@@ -1,25 +1,20 @@
 // MemoryManagerState: the file of the kubelet's Memory Manager.
 
-import { NumalignError } from '../base/errors.js';
 import type { ByContainer } from './cpu-manager-state.js';
-import type { GoJson } from './go-json.js';
 import { int, intKey, list, map, pointer, struct, text, textKey, uint64 } from './go-value.js';
 import {
-  checkPolicy,
   checksum,
   type Header,
   type KubeletFormatOptions,
   mapValues,
   NEWER_MEMBERS,
-  parseJson,
+  podEntriesField,
   policyName,
   print,
-  readData,
-  readInto,
-  readWithoutPodEntries,
+  readManagerFile,
+  readVerified,
   unusable,
   type Verified,
-  verified,
 } from './kubelet-format.js';
 
 /** The file name of the Memory Manager's state. */
@@ -139,11 +134,7 @@ export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(
   CHECKPOINT,
   {
     ...MEMORY_FIELDS,
-    podEntries: {
-      go: 'PodEntries',
-      type: map(textKey(), POD_ENTRY, 'state.PodMemoryAssignments'),
-      omitEmpty: true,
-    },
+    podEntries: podEntriesField(POD_ENTRY, 'state.PodMemoryAssignments'),
     checksum,
   },
   NEWER_MEMBERS,
@@ -165,26 +156,6 @@ function present<T>(value: T | null, what: string): T {
 }
 
 const EMPTY: MemoryFile = { policyName: '', machineState: new Map(), entries: new Map(), checksum: 0n };
-const EMPTY_V2: MemoryFileWithPods = { ...EMPTY, podEntries: new Map() };
-
-// With the gate, the kubelet tries the newer format first.
-function readMemoryFile(json: GoJson, options: KubeletFormatOptions): Verified<MemoryFileWithPods> {
-  const content = readData(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, json, EMPTY_V2, options);
-  if (content) return content;
-  if (options.podLevelResourceManagers) {
-    try {
-      const file = readInto(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, json, EMPTY_V2);
-      return verified(MEMORY_FILE_V2, MEMORY_MANAGER_STATE, file, options);
-    } catch (error) {
-      if (!(error instanceof NumalignError)) throw error;
-    }
-  }
-  const olderFile = readWithoutPodEntries(MEMORY_MANAGER_STATE, json, options, () => {
-    const file = readInto(MEMORY_FILE, MEMORY_MANAGER_STATE, json, EMPTY);
-    return verified(MEMORY_FILE, MEMORY_MANAGER_STATE, file, options);
-  });
-  return { ...olderFile, podEntries: null };
-}
 
 const blocksOf = (blocks: readonly Block[] | null) =>
   (blocks ?? []).map((block) => ({ ...block, numaAffinity: block.numaAffinity ?? [] }));
@@ -205,26 +176,28 @@ export function parseMemoryManagerState(
     const none = podLevelResourceManagers && { podEntries: new Map() };
     return { policyName: policy, machineState: new Map(), entries: new Map(), ...none, verified: true };
   }
-  const read = readMemoryFile(parseJson(MEMORY_MANAGER_STATE, file), options);
-  checkPolicy(MEMORY_MANAGER_STATE, read, options);
+  const { policyName, machineState, entries, podEntries, verified } = readManagerFile(
+    {
+      name: MEMORY_MANAGER_STATE,
+      newest: MEMORY_FILE_V2,
+      empty: { ...EMPTY, podEntries: new Map() },
+      readOlder: (json) =>
+        readVerified(MEMORY_FILE, { name: MEMORY_MANAGER_STATE, json, empty: EMPTY }, options),
+    },
+    file,
+    options,
+  );
   return {
-    policyName: read.policyName,
-    machineState: mapValues(read.machineState ?? new Map<number, NodeState | null>(), (value) => {
+    policyName,
+    machineState: mapValues(machineState, (value) => {
       const { numberOfAssignments, memoryMap, cells } = present(value, 'a NUMA node of machineState');
-      const tables = mapValues(memoryMap ?? new Map<string, KubeletMemoryTable | null>(), (table) =>
-        present(table, 'a table of memoryMap'),
-      );
+      const tables = mapValues(memoryMap, (table) => present(table, 'a table of memoryMap'));
       return { numberOfAssignments, memoryMap: tables, cells: cells ?? [] };
     }),
-    entries: mapValues(
-      read.entries ?? new Map<string, ByContainer<readonly Block[] | null>>(),
-      (containers) => mapValues(containers ?? new Map<string, readonly Block[] | null>(), blocksOf),
-    ),
+    entries: mapValues(entries, (containers) => mapValues(containers, blocksOf)),
     ...(podLevelResourceManagers && {
-      podEntries: mapValues(read.podEntries ?? new Map<string, PodEntry>(), ({ memoryBlocks }) => ({
-        memoryBlocks: blocksOf(memoryBlocks),
-      })),
+      podEntries: mapValues(podEntries, ({ memoryBlocks }) => ({ memoryBlocks: blocksOf(memoryBlocks) })),
     }),
-    verified: read.verified,
+    verified,
   };
 }

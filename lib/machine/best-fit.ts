@@ -4,6 +4,7 @@ import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import { DEFAULT_VERSION, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 import { native } from '../base/native.js';
+import { shapes } from '../base/shapes.js';
 import type { TopologyHandle } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
 import { sizeOfBoth } from './id-set.js';
@@ -47,15 +48,15 @@ export function bestFit(
     mustInclude = CpuSet.EMPTY,
     nodes = null,
   } = checkOptions(options, OPTIONS, 'bestFit') as BestFitOptions;
-  if (strategy !== 'packed' && strategy !== 'spread') invalid('strategy', strategy, "'packed' or 'spread'");
+  argument.oneOf(strategy, 'strategy', ['packed', 'spread']);
   if (!Number.isInteger(count) || count < 0 || count > CpuSet.MAX_ID)
     invalid('count', count, 'a whole number of CPUs');
   if (!Number.isInteger(cpuGroupSize) || cpuGroupSize < 1 || cpuGroupSize > CpuSet.MAX_ID) {
     invalid('cpuGroupSize', cpuGroupSize, 'a whole number of at least 1');
   }
-  checkBoolean('distributeAcrossNuma', distributeAcrossNuma);
-  checkBoolean('preferAlignByUncoreCache', preferAlignByUncoreCache);
-  checkBoolean('wholeCores', wholeCores);
+  argument.flag(distributeAcrossNuma, 'distributeAcrossNuma');
+  argument.flag(preferAlignByUncoreCache, 'preferAlignByUncoreCache');
+  argument.flag(wholeCores, 'wholeCores');
   if (!KUBELET_VERSIONS.includes(kubeletVersion))
     invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
   if (nodes !== null && !(nodes instanceof NodeSet)) invalid('nodes', nodes, 'a NodeSet, or null');
@@ -128,6 +129,4 @@ export function invalid(name: string, value: unknown, valid: string): never {
   });
 }
 
-function checkBoolean(name: string, value: unknown): void {
-  if (typeof value !== 'boolean') invalid(name, value, 'true or false');
-}
+const argument = shapes(invalid);

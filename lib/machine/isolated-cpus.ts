@@ -50,19 +50,9 @@ export function kernelCpus(): KernelCpus {
 
 export const unbalancedCpus = (): CpuSet => kernelCpus().unbalanced;
 
-export const kernelIsolatedCpus = (): CpuSet => kernelCpus().isolated;
-
 /** Only isolcpus=: CPUs that no process may use at first. */
 export function bootIsolatedCpus(): CpuSet {
   return readList('isolated').difference(readList('partitions'));
-}
-
-/**
- * True if the kernel balances no load over some of these CPUs, so that threads must be placed one
- * by one. Reads the lists each time.
- */
-export function hasNoLoadBalancing(cpus: CpuSet): boolean {
-  return cpus.intersects(unbalancedCpus());
 }
 
 const readTickless = () => readList('tickless');

@@ -1,22 +1,15 @@
-// The CPUs of a machine that are online at this moment.
+import { oncePer } from '../base/collections/once-per.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { Words } from '../base/words.js';
 import { CpuSet } from './cpu-set.js';
 import type { Topology } from './topology.js';
 
-// The addon returns the same words while the kernel's list does not change.
-const sets = new WeakMap<Words, CpuSet>();
-
-/** The set of a kernel list; the same object while the list does not change. */
-export function listedCpus(words: Words): CpuSet {
-  let cpus = sets.get(words);
-  if (!cpus) {
-    cpus = new CpuSet(words);
-    sets.set(words, cpus);
-  }
-  return cpus;
-}
+/**
+ * The set of a kernel list; the same object while the list does not change, since the addon returns
+ * the same words.
+ */
+export const listedCpus = oncePer((words: Words) => new CpuSet(words));
 
 /** /sys/devices/system/cpu/online; undefined if hidden, as in some containers. */
 export function readOnlineCpus(): CpuSet | undefined {
@@ -35,4 +28,13 @@ export function onlineCpus(topology: Topology): CpuSet {
 /** Like {@link onlineCpus}, for these online CPUs; undefined: hidden. */
 export function cpusAmong(topology: Topology, online: CpuSet | undefined): CpuSet {
   return !online || topology.cpus.isSubsetOf(online) ? topology.cpus : topology.cpus.intersection(online);
+}
+
+/**
+ * Returns `base` without `quiet`. If none of these is online: the other online CPUs on the NUMA
+ * nodes of `base`, then those on the nearest nodes, then all. Empty only if every online CPU is
+ * quiet.
+ */
+export function housekeepingCpus(topology: Topology, base: CpuSet, quiet: CpuSet): CpuSet {
+  return new CpuSet(native.housekeepingCpus(topology.handle, base.words, quiet.words));
 }

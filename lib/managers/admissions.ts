@@ -16,15 +16,15 @@ import { answerMoves } from '../changes/mover.js';
 import { requestRoom } from '../changes/request-room.js';
 import { release } from '../grants/release.js';
 import type { Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
 import {
-  type AcquireOptions,
   type AdmissionRequest,
-  type AdmitOptions,
   checkAcquirable,
   checkParts,
   parseAcquire,
-} from '../input/request.js';
+  parseAdmit,
+} from '../input/requests/request.js';
+import type { AcquireOptions, AdmitOptions } from '../input/requests/request-options.js';
 import type { ManagerParts } from './manager-parts.js';
 
 export class Admissions {

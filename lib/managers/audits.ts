@@ -5,7 +5,7 @@ import { findOnRecord } from '../admission/grants/held-grant.js';
 import { recordedState } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
-import type { AuditOptions } from '../audit/audit-options.js';
+import type { AuditOptions } from '../audit/grant-audits.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { turnIfDue } from '../base/steps.js';

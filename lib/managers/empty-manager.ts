@@ -3,7 +3,8 @@ import type { NumalignError } from '../base/errors.js';
 import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
 import type { Grant } from '../grants/grant.js';
 import { parseConfig } from '../input/config.js';
-import { type AcquireOptions, parseAcquire } from '../input/request.js';
+import { parseAcquire } from '../input/requests/request.js';
+import type { AcquireOptions } from '../input/requests/request-options.js';
 import type { Manager } from './manager.js';
 
 /**

@@ -25,7 +25,7 @@ import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import type { ReconcileReport } from '../enforcement/drift.js';
 import { type DeviceSelection, parseDevices } from '../input/devices.js';
 import type { MachineOptions } from '../input/machine-options.js';
-import { checkSignal } from '../input/request.js';
+import { checkSignal } from '../input/requests/request.js';
 import { type KubeletPodHoldings, parseHoldings } from '../kubelet/record/kubelet-holdings.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/record-kubelet.js';

@@ -3,9 +3,9 @@
 import { cpusNow } from '../account/cpus-now.js';
 import { sharedPool } from '../account/pools.js';
 import { publishError } from '../admission/diagnostics.js';
-import { flagGroundNow, grantInfos, knownAssignments } from '../admission/on-record.js';
+import { flagInputsNow, grantInfos, knownAssignments } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
-import { type FlagGround, isSameGround } from '../decision/flags/flags.js';
+import { type FlagInputs, haveSameFlags } from '../decision/flags/flag-inputs.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -58,7 +58,7 @@ export const BLIND_MS = 30_000;
 
 /** What flags were judged on, and the grants that may have changed. */
 interface Judgement {
-  readonly ground: FlagGround;
+  readonly inputs: FlagInputs;
   readonly infos: readonly GrantInfo[];
 }
 
@@ -80,7 +80,7 @@ export class ManagerWatch {
   #end: (() => void) | undefined;
   // The checkpoint of the last look.
   #last: Checkpoint | undefined;
-  #ground: FlagGround | undefined;
+  #inputs: FlagInputs | undefined;
   readonly #flags = new Map<string, string>();
   // How many recoveries the listeners know.
   #recoveries = 0;
@@ -152,17 +152,17 @@ export class ManagerWatch {
 
   // Judges the grants that may have changed; without `changes` all.
   #judge({ assignments }: Checkpoint, changes?: Difference): Judgement {
-    const ground = flagGroundNow(this.#site, assignments);
+    const inputs = flagInputsNow(this.#site, assignments);
     const isSame =
-      changes && !changes.haveSettingsChanged && this.#ground && isSameGround(this.#ground, ground);
+      changes && !changes.haveSettingsChanged && this.#inputs && haveSameFlags(this.#inputs, inputs);
     const pods = isSame ? podsAfter(changes) : assignments.pods;
-    return { ground, infos: pods.length === 0 ? [] : grantInfos(this.#site, pods, assignments) };
+    return { inputs, infos: pods.length === 0 ? [] : grantInfos(this.#site, pods, assignments) };
   }
 
-  #follow(now: Checkpoint, { ground, infos }: Judgement, changes?: Difference): void {
+  #follow(now: Checkpoint, { inputs, infos }: Judgement, changes?: Difference): void {
     const { assignments, refusal } = now;
     this.#last = now;
-    this.#ground = ground;
+    this.#inputs = inputs;
     for (const { uid } of changes?.removed ?? []) {
       this.#flags.delete(uid);
       this.#cgroups.forget(uid);

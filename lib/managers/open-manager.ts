@@ -117,7 +117,7 @@ function openView(config: Config, topology: Topology, resources: Resources): Man
 function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resources: Resources): ManagerView {
   const { assignments } = store.read();
   const now = cpusNow(topology, assignments.pods);
-  checkRecorded(assignments, config, topology, now, store.path);
+  checkRecorded(assignments, config, { topology, now, path: store.path });
   const site = readOnlySiteOf(topology, store, resources);
   return new ManagerView({
     site,

@@ -4,7 +4,7 @@ import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-gran
 import type { Grant } from '../grants/grant.js';
 import { onceEnded } from '../grants/release.js';
 import type { ManagerOptions } from '../input/config.js';
-import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/request.js';
+import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/requests/request-options.js';
 import { option } from '../input/values/option-values.js';
 import { pinMemory } from '../threads/memory.js';
 import type { PlaceThreadsOptions } from '../threads/placement.js';

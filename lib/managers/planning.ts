@@ -12,8 +12,8 @@ import {
   planDefragmentation,
 } from '../changes/defragment.js';
 import type { Placement } from '../input/placement.js';
-import type { PodSpec } from '../input/pods/pod-request.js';
-import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
+import type { PodSpec } from '../input/pods/pod-spec.js';
+import { type AdmitOptions, NO_OPTIONS } from '../input/requests/request-options.js';
 
 /** Plans pods: see {@link ManagerView}. */
 export class Planning {

@@ -19,7 +19,8 @@ import {
 } from '../decision/machine-settings.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { Config } from '../input/config.js';
-import { type MachineOptions, parseMachineOptions } from '../input/machine-options.js';
+import { parseMachineOptions } from '../input/given-settings.js';
+import type { MachineOptions } from '../input/machine-options.js';
 import { checkBesideKubelet } from '../kubelet/kubelet-conflict.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
 import { kubeletStatus } from '../kubelet/record/kubelet-status.js';
@@ -50,7 +51,7 @@ export function prepare(site: Site, config: Config): Promise<readonly Warning[]>
     const assignments = checkpoint.assignments;
     // CPUs within reach are available once they are given back.
     site.topology = allowing(topology, site.enforcer.cpusWithinReach(assignments));
-    checkRecorded(assignments, config, topology, now, ledger.path);
+    checkRecorded(assignments, config, { topology, now, path: ledger.path });
     refuseBesideKubelet(site, config, assignments);
     // Such a state can only be looked at.
     if (checkpoint.refusal) return [];
@@ -113,7 +114,8 @@ export async function configure(site: Site, config: Config, options: MachineOpti
   await transact(site, undefined, async (state, commit) => {
     checkKnown(changes, site.topology, state.settings);
     const now = cpusNow(site.topology, state.pods);
-    const required = chosenSettings(changes, config.placement, site.topology, now, state.settings);
+    const { placement } = config;
+    const required = chosenSettings({ settings: changes, placement }, site.topology, now, state.settings);
     const settings = applySettings(state.settings, required);
     const next = { ...state, settings };
     checkLeavesPool(next, now);

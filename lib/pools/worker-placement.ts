@@ -4,7 +4,7 @@ import type { Worker } from 'node:worker_threads';
 import { checkNames } from '../base/check-options.js';
 import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
-import { checkSignal } from '../input/request.js';
+import { checkSignal } from '../input/requests/request.js';
 import { affinity, pinFor } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { openTrial } from '../threads/birth.js';

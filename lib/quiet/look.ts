@@ -1,7 +1,7 @@
 // Look: the kernel settings that concern quiet grants, and their values now. Changes nothing.
 import { setImmediate as turn } from 'node:timers/promises';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
-import type { QuietPart } from '../account/quiet/quiet-request.js';
+import type { QuietSetting } from '../account/assignments.js';
+import type { QuietPart } from '../account/pod-assignment.js';
 import { errorName } from '../base/codes/errno.js';
 import type { Topology } from '../machine/topology.js';
 import { cpusOfDemands, demandsFor, type QuietDemand } from './kernel/demands.js';
@@ -36,7 +36,7 @@ export interface Look {
 }
 
 /** The settings of the machine, and what grants ask of them. */
-export interface QuietGround {
+export interface QuietFacts {
   readonly parts: readonly Part[];
   readonly files: KernelFiles;
   readonly topology: Topology;
@@ -44,7 +44,7 @@ export interface QuietGround {
   readonly recorded: readonly QuietSetting[];
 }
 
-function partDemand({ topology, demands }: QuietGround, part: QuietPart): PartDemand {
+function partDemand({ topology, demands }: QuietFacts, part: QuietPart): PartDemand {
   const partDemands = demandsFor(demands, part);
   return { topology, demands: partDemands, cpus: cpusOfDemands(partDemands) };
 }
@@ -53,12 +53,12 @@ const reasonOf = (error: unknown) => errorName(error as NodeJS.ErrnoException) ?
 
 // The settings of all parts that are requested or on record. Adds failures to `unread`.
 function* settingsOf(
-  ground: QuietGround,
+  facts: QuietFacts,
   unread: UnreadSetting[],
 ): Generator<Omit<FoundSetting, 'identity' | 'value'>> {
-  const { parts, files, recorded } = ground;
+  const { parts, files, recorded } = facts;
   for (const part of parts) {
-    const demand = partDemand(ground, part.name);
+    const demand = partDemand(facts, part.name);
     const paths = recorded.filter((each) => each.part === part.name).map(({ path }) => path);
     if (demand.demands.length === 0 && paths.length === 0) continue;
     try {
@@ -72,7 +72,7 @@ function* settingsOf(
 /** How many settings are read or written between two turns of the event loop, about 50 µs each. */
 export const SETTINGS_AT_ONCE = 8;
 
-const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
+const hiddenOf = ({ parts, files, recorded }: QuietFacts): QuietSetting[] =>
   parts.flatMap((part) =>
     part.hidden(
       files,
@@ -84,10 +84,10 @@ const hiddenOf = ({ parts, files, recorded }: QuietGround): QuietSetting[] =>
  * Yields to the event loop in between, since there may be hundreds of settings. Does not throw: an
  * unreadable file must not keep a grant from ending.
  */
-export async function lookAtSettings(ground: QuietGround): Promise<Look> {
+export async function lookAtSettings(facts: QuietFacts): Promise<Look> {
   const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
   let count = 0;
-  for (const each of settingsOf(ground, unread)) {
+  for (const each of settingsOf(facts, unread)) {
     const { part, setting } = each;
     try {
       const value = await setting.read();
@@ -97,7 +97,7 @@ export async function lookAtSettings(ground: QuietGround): Promise<Look> {
     }
     if (++count % SETTINGS_AT_ONCE === 0) await turn();
   }
-  return { found, unread, hidden: hiddenOf(ground) };
+  return { found, unread, hidden: hiddenOf(facts) };
 }
 
 /** `promised`: settings that can only be read asynchronously. */
@@ -106,10 +106,10 @@ export interface LookNow extends Omit<Look, 'hidden'> {
 }
 
 /** The same for settings that can be read synchronously. */
-export function lookAtSettingsNow(ground: QuietGround): LookNow {
+export function lookAtSettingsNow(facts: QuietFacts): LookNow {
   const [found, unread]: [FoundSetting[], UnreadSetting[]] = [[], []];
   const promised: Setting[] = [];
-  for (const each of settingsOf(ground, unread)) {
+  for (const each of settingsOf(facts, unread)) {
     const { part, setting } = each;
     try {
       const value = setting.read();

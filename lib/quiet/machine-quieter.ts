@@ -1,15 +1,14 @@
 // MachineQuieter: keeps CPUs quiet on the machine that this process runs on.
-import type { Assignments } from '../account/assignments.js';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Assignments, QuietSetting } from '../account/assignments.js';
 import type { Comparison } from '../enforcement/drift.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { demandsAmong, demandsFor, type QuietDemand, quietDemands } from './kernel/demands.js';
 import type { KernelFiles } from './kernel/kernel-files.js';
 import type { Part } from './kernel/setting.js';
-import { type FoundSetting, lookAtSettings, type QuietGround } from './look.js';
+import { type FoundSetting, lookAtSettings, type QuietFacts } from './look.js';
 import { type QuietOutcome, quietOutcome } from './outcome.js';
-import { type Abstention, type Change, planQuiet, type QuietPlan } from './plan.js';
+import { type Change, type Exclusions, planQuiet, type QuietPlan } from './plan.js';
 import { type Quieter, type QuietReview, type QuietStep, quietKey, type RecordState } from './quieter.js';
 import { settingsAfter, settingsDuring, withSettings } from './record.js';
 import { rewrite, writeAll } from './writing.js';
@@ -32,16 +31,16 @@ export class MachineQuieter implements Quieter {
     this.#remainingWork = remainingWork;
   }
 
-  #ground(demands: readonly QuietDemand[], records: readonly QuietSetting[]): QuietGround {
+  #facts(demands: readonly QuietDemand[], records: readonly QuietSetting[]): QuietFacts {
     const [parts, files, topology] = [this.#parts, this.#files, this.#topology()];
     return { parts, files, topology, demands, recorded: records };
   }
 
-  #groundOf(state: Assignments): QuietGround {
-    return this.#ground(quietDemands(state), state.quiet?.settings ?? []);
+  #factsOf(state: Assignments): QuietFacts {
+    return this.#facts(quietDemands(state), state.quiet?.settings ?? []);
   }
 
-  #abstention(isGivenUp?: (path: string) => boolean): Abstention {
+  #exclusions(isGivenUp?: (path: string) => boolean): Exclusions {
     return { isGivenUp, isWritable: (path) => this.#files.isWritable(path) };
   }
 
@@ -50,8 +49,8 @@ export class MachineQuieter implements Quieter {
     records: readonly QuietSetting[],
     isGivenUp?: (path: string) => boolean,
   ): Promise<QuietPlan> {
-    const look = await lookAtSettings(this.#ground(demands, records));
-    return planQuiet(look, records, this.#abstention(isGivenUp));
+    const look = await lookAtSettings(this.#facts(demands, records));
+    return planQuiet(look, records, this.#exclusions(isGivenUp));
   }
 
   follow(
@@ -118,13 +117,13 @@ export class MachineQuieter implements Quieter {
   }
 
   outcome(state: Assignments, uid: string): QuietOutcome {
-    return quietOutcome(this.#groundOf(state), uid, this.#remainingWork);
+    return quietOutcome(this.#factsOf(state), uid, this.#remainingWork);
   }
 
   async compare(state: Assignments): Promise<Comparison> {
-    const ground = this.#groundOf(state);
-    const look = await lookAtSettings(ground);
-    const { changes, restorations } = planQuiet(look, ground.recorded, this.#abstention());
+    const facts = this.#factsOf(state);
+    const look = await lookAtSettings(facts);
+    const { changes, restorations } = planQuiet(look, facts.recorded, this.#exclusions());
     return {
       checked: look.found.length,
       drifts: [...restorations, ...changes].map(({ setting, value, target, part }) => ({

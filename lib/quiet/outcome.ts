@@ -1,12 +1,11 @@
-// QuietOutcome: how much of a grant's quiet is reached, and what stands in the way.
-import type { Assignments } from '../account/assignments.js';
+import type { Assignments, QuietSetting } from '../account/assignments.js';
 import { findPod } from '../account/assignments.js';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
-import { QUIET_PARTS, type QuietPart } from '../account/quiet/quiet-request.js';
+import { QUIET_PARTS, type QuietPart } from '../account/pod-assignment.js';
+import { NumalignError } from '../base/errors.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { demandsFor, partsOf } from './kernel/demands.js';
 import type { Part, PartDemand } from './kernel/setting.js';
-import { lookAtSettingsNow, type QuietGround } from './look.js';
+import { lookAtSettingsNow, type QuietFacts } from './look.js';
 import { keyOf } from './plan.js';
 
 /** How much of one part is reached. */
@@ -41,24 +40,24 @@ export function noOutcome(state: Assignments, uid: string, reason: string): Quie
 
 /** The outcome for one grant. `unchangedOn` returns {@link QuietOutcome.unchanged} for its CPUs. */
 export function quietOutcome(
-  ground: QuietGround,
+  facts: QuietFacts,
   uid: string,
   unchangedOn: (cpus: CpuSet) => readonly string[],
 ): QuietOutcome {
-  const demand = ground.demands.find((each) => each.uid === uid);
+  const demand = facts.demands.find((each) => each.uid === uid);
   if (!demand) return outcomeOf({}, []);
   const requestedParts = new Set(partsOf(demand.request, QUIET_PARTS));
-  const entries = ground.parts
+  const entries = facts.parts
     .filter(({ name }) => requestedParts.has(name))
-    .map((part) => [part.name, partOutcome(ground, part, uid)] as const);
+    .map((part) => [part.name, partOutcome(facts, part, uid)] as const);
   return outcomeOf(Object.fromEntries(entries), unchangedOn(demand.cpus));
 }
 
-function partOutcome(ground: QuietGround, part: Part, uid: string): PartOutcome {
-  const { files, topology, recorded } = ground;
-  const demands = demandsFor(ground.demands, part.name).filter((each) => each.uid === uid);
+function partOutcome(facts: QuietFacts, part: Part, uid: string): PartOutcome {
+  const { files, topology, recorded } = facts;
+  const demands = demandsFor(facts.demands, part.name).filter((each) => each.uid === uid);
   const grantDemand: PartDemand = { topology, demands, cpus: demands[0]!.cpus };
-  const { found, unread, promised } = lookAtSettingsNow({ ...ground, parts: [part] });
+  const { found, unread, promised } = lookAtSettingsNow({ ...facts, parts: [part] });
   const records = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const disturbing = found.flatMap(({ setting, identity, value }) => {
     const cpus = setting.disturbs(value, grantDemand);
@@ -94,4 +93,23 @@ function whyNot(record: QuietSetting | undefined, value: string): string {
   if (record.refusal !== null)
     return `: the kernel refuses ${record.written[0]} ${refusalText(record.refusal)}`;
   return record.written.includes(value) ? '' : `: another program has set it to ${value}`;
+}
+
+/** Why a grant does not have what it requires; undefined if it does. */
+export function quietShortfall(
+  { parts }: QuietOutcome,
+  required: readonly QuietPart[],
+): NumalignError | undefined {
+  const missing = required.filter((part) => parts[part]?.reached !== 'yes');
+  if (missing.length === 0) return undefined;
+  const why = missing.flatMap((part) => parts[part]?.reasons.map((reason) => `${part}: ${reason}`) ?? [part]);
+  return new NumalignError(
+    'ERR_QUIET',
+    `quiet ${missing.join(', ')} is required but not fully reached here: ${why.join('; ')}`,
+    {
+      value: missing,
+      valid: Object.keys(parts).filter((part) => parts[part as QuietPart]!.reached === 'yes'),
+      why,
+    },
+  );
 }

@@ -1,6 +1,7 @@
 // QuietPlan: which kernel settings must change for the current quiet grants, and what goes on
 // record. As pure as its inputs.
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { QuietSetting } from '../account/assignments.js';
+import { oncePerLast } from '../base/collections/once-per.js';
 import type { Inheritance } from './kernel/setting.js';
 import type { FoundSetting, Look, UnreadSetting } from './look.js';
 
@@ -29,40 +30,32 @@ export interface QuietPlan {
 /** The key of a setting, found or on record. */
 export const keyOf = (path: string, identity: string | null) => `${path} ${identity ?? ''}`;
 
-// Keyed by the record that settings inherit from, which never changes: there are hundreds of such
-// settings.
-const inheritances = new WeakMap<QuietSetting, ReadonlySet<string>>();
-
 /**
  * The values that new settings have started with since numalign wrote the one they inherit from.
+ * There are hundreds of such settings.
  */
-function valuesOf(from: QuietSetting, { convert }: Inheritance): ReadonlySet<string> {
-  let values = inheritances.get(from);
-  if (!values) {
-    values = new Set(from.written.map(convert));
-    inheritances.set(from, values);
-  }
-  return values;
-}
+const valuesOf = oncePerLast(
+  ({ written }: QuietSetting, { convert }: Inheritance): ReadonlySet<string> => new Set(written.map(convert)),
+);
 
 /** What must not be written. */
-export interface Abstention {
+export interface Exclusions {
   /** True for paths to leave as they are. */
   readonly isGivenUp?: ((path: string) => boolean) | undefined;
   /** Whether this process may write a path that another process was not allowed to write. */
   readonly isWritable: (path: string) => boolean;
 }
 
-/** As pure as `abstention`. */
+/** As pure as `exclusions`. */
 export function planQuiet(
   { found, unread, hidden }: Look,
   recorded: readonly QuietSetting[],
-  abstention: Abstention,
+  exclusions: Exclusions,
 ): QuietPlan {
   const recordsBefore = new Map(recorded.map((each) => [keyOf(each.path, each.identity), each]));
   const records = new Map<string, QuietSetting>();
   const steps = found.map((each) => {
-    const step = stepOf(each, beforeOf(each, recordsBefore), abstention);
+    const step = stepOf(each, beforeOf(each, recordsBefore), exclusions);
     const value = step.restoration?.target ?? each.value;
     const record = step.record ?? bystanderOf({ ...each, value }, records, recordsBefore);
     if (record) records.set(keyOf(record.path, record.identity), record);
@@ -137,7 +130,7 @@ function bystanderOf(
 function stepOf(
   found: FoundSetting,
   before: QuietSetting | undefined,
-  { isGivenUp, isWritable }: Abstention,
+  { isGivenUp, isWritable }: Exclusions,
 ): Step {
   const { part, setting, demand, identity, value } = found;
   const { path } = setting;

@@ -1,22 +1,21 @@
 // The record of quiet settings. Pure.
-import type { Assignments } from '../account/assignments.js';
-import type { QuietSetting } from '../account/quiet/quiet-record.js';
+import type { Assignments, QuietSetting } from '../account/assignments.js';
 import type { Setting } from './kernel/setting.js';
 import type { QuietPlan } from './plan.js';
 
 /** Why a value could not be written, and the setting's value then. */
-export interface Refusal {
+export interface WriteRefusal {
   /** The kernel's error, or what it made of the value. */
   readonly reason: string;
   readonly value: string | undefined;
 }
 
-export type Refusals = ReadonlyMap<Setting, Refusal>;
+export type WriteRefusals = ReadonlyMap<Setting, WriteRefusal>;
 
 /** The record after a plan, with what the kernel has refused. */
 export function settingsAfter(
   { settings, changes, restorations }: QuietPlan,
-  refusals: Refusals,
+  refusals: WriteRefusals,
 ): QuietSetting[] {
   const replacements = new Map<QuietSetting, QuietSetting>();
   for (const { setting, record } of changes) {
@@ -31,7 +30,7 @@ export function settingsAfter(
 }
 
 // What the kernel has made of a value of numalign also belongs to numalign.
-function withRefusal(record: QuietSetting, { reason, value }: Refusal): QuietSetting {
+function withRefusal(record: QuietSetting, { reason, value }: WriteRefusal): QuietSetting {
   const isKnown = value === undefined || value === record.original || record.written.includes(value);
   return { ...record, refusal: reason, written: isKnown ? record.written : [...record.written, value] };
 }

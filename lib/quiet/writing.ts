@@ -4,14 +4,14 @@ import { errorName } from '../base/codes/errno.js';
 import type { Setting } from './kernel/setting.js';
 import { SETTINGS_AT_ONCE } from './look.js';
 import type { Change } from './plan.js';
-import type { Refusal, Refusals } from './record.js';
+import type { WriteRefusal, WriteRefusals } from './record.js';
 
 /**
  * Writes one value after the other, with turns of the event loop. Returns what the kernel has
  * refused.
  */
-export async function writeAll(changes: readonly Change[]): Promise<Refusals> {
-  const refusals = new Map<Setting, Refusal>();
+export async function writeAll(changes: readonly Change[]): Promise<WriteRefusals> {
+  const refusals = new Map<Setting, WriteRefusal>();
   for (const [i, { setting, target }] of changes.entries()) {
     const refusal = await write(setting, target);
     if (refusal) refusals.set(setting, refusal);
@@ -25,7 +25,7 @@ export async function rewrite(changes: readonly Change[]): Promise<void> {
   await writeAll(changes.toReversed().map((change) => ({ ...change, target: change.value })));
 }
 
-async function write(setting: Setting, target: string): Promise<Refusal | undefined> {
+async function write(setting: Setting, target: string): Promise<WriteRefusal | undefined> {
   try {
     await setting.write(target);
     const value = await setting.read();

@@ -26,9 +26,10 @@ export function grantsOf(
   isAlive: StateReading['isAlive'],
 ): GrantStatus[] {
   const survivors = survivorsOf(mortalOwners(state.pods));
-  const flagsOf = flagsOfEach(state, topology, resources, present, freeOfBooked(state, topology));
+  const hugepages = freeOfBooked(state, topology);
+  const flagsOf = flagsOfEach({ state, topology, resources, present, hugepages });
   return state.pods.map((pod) => ({
-    ...grantInfo(pod, topology, isAlive(pod), flagsOf(pod), present),
+    ...grantInfo(pod, { topology, present }, { alive: isAlive(pod), flags: flagsOf(pod) }),
     containers: pod.containers.map(podContainer),
     survivors: survivors.get(pod.owner.uuid) ?? [],
     cgroups: cgroupsOf(pod),

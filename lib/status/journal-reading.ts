@@ -88,10 +88,8 @@ function readJournalIn(folder: NativeFolder): Omit<StateJournal, 'file'> {
   }
   if (!bytes) return { ...NOTHING, highest, copy };
   const { generation, damage } = judgementOf(bytes, highest);
-  return {
-    ...{ version: journalVersion(bytes), bytes: bytes.length, generation, highest, copy, damage },
-    lines: journalLines(bytes),
-  };
+  const [version, lines] = [journalVersion(bytes), journalLines(bytes)];
+  return { version, bytes: bytes.length, generation, highest, copy, damage, lines };
 }
 
 function judgementOf(bytes: Buffer, highest: number): Pick<StateJournal, 'generation' | 'damage'> {

@@ -29,7 +29,10 @@ function statusOf(site: ReadOnlySite, found: StateReading): StateStatus {
   const { managedCPUs, isolatedCPUs } = state.settings;
   return {
     stateDir: ledger.scope === 'memory' ? '' : ledger.path,
-    ...{ scope: ledger.scope, exists, generation, isOfEarlierBoot },
+    scope: ledger.scope,
+    exists,
+    generation,
+    isOfEarlierBoot,
     settings: {
       ...settingsNow(state.settings, present),
       managesAll: managedCPUs === null,

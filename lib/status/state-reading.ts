@@ -1,9 +1,12 @@
 // StateReading: what a state says, before it is compared with the machine.
+import { join } from 'node:path';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { currentCheckpoint } from '../admission/on-record.js';
 import type { ReadOnlySite } from '../admission/site.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
+import { memberOf } from '../enforcement/members/shared-member.js';
+import { SharedMembers } from '../enforcement/members/shared-members.js';
 import { isLocked, isOfBoot } from '../state/files/owner-claims.js';
 import { type FoundState, findState, STATE_FILE } from '../state/files/state-files.js';
 import { readBootId } from '../state/folder/folder.js';
@@ -11,7 +14,6 @@ import { explaining } from '../state/folder/folder-error.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import { deadPods, openExisting, recovered, withChild } from '../state/read-only-store.js';
 import { type Waiter, waitersIn } from '../state/wait-queue.js';
-import { membersIn } from './member-status.js';
 import type { MemberStatus, StateStatus } from './status.js';
 
 /** What a state says, before it is compared with the machine. */
@@ -86,4 +88,21 @@ function readFolder(
 function damageOf(found: FoundState): string | null {
   if (found.kind === 'good') return null;
   return found.kind === 'missing' ? `there is no ${STATE_FILE}` : found.why;
+}
+
+/** All members that are registered in a state folder. `pods`: the grants on record. */
+export function membersIn(
+  folder: NativeFolder,
+  path: string,
+  pods: readonly PodAssignment[],
+): MemberStatus[] {
+  const found = withChild(folder, 'members', (members) =>
+    members ? new SharedMembers(members, join(path, 'members')).registry.look() : [],
+  );
+  return found.map(({ entry }) => {
+    const member = memberOf(entry);
+    if (member.kind === 'cgroup' || entry.kind === 'cgroup') return member as MemberStatus;
+    const isThere = pods.some(({ uid }) => uid === entry.grant);
+    return { ...member, grant: isThere ? entry.grant : null, container: isThere ? entry.container : null };
+  });
 }

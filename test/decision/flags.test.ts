@@ -9,6 +9,7 @@ import type { CpuIdentity, PodAssignment } from '../../lib/account/pod-assignmen
 import { ISOLATED_OPTION } from '../../lib/account/pod-holdings.js';
 import { DEFAULT_GATES, DEFAULT_VERSION } from '../../lib/base/kubelet-features.js';
 import type { DeviceResources } from '../../lib/decision/devices/device-resources.js';
+import { UNKNOWN_HUGEPAGES } from '../../lib/decision/draft/memory-draft.js';
 import { flagsOf, flagsOfEach } from '../../lib/decision/flags/flags.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
@@ -107,8 +108,9 @@ it('finds the same for each grant of a state as for that grant alone', () => {
           },
         };
         const present = { online, isolated: CpuSet.EMPTY };
-        const alone = pods.map((each) => flagsOf(each, state, topology, devices, present));
-        expect(pods.map(flagsOfEach(state, topology, devices, present))).toEqual(alone);
+        const facts = { state, topology, resources: devices, present, hugepages: UNKNOWN_HUGEPAGES };
+        const alone = pods.map((each) => flagsOf(each, facts));
+        expect(pods.map(flagsOfEach(facts))).toEqual(alone);
         if (pods.length > 0 && alone.every((flags) => flags.length === 0)) unflagged++;
       },
     ),

@@ -8,7 +8,7 @@ import type { CpuSnapshot } from '../../lib/account/pools.js';
 import { freeCpus, isolatedPool, sharedPool } from '../../lib/account/pools.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
-import { hasNoLoadBalancing, kernelIsolatedCpus } from '../../lib/machine/isolated-cpus.js';
+import { kernelCpus, unbalancedCpus } from '../../lib/machine/isolated-cpus.js';
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { budget } from '../support/budget.mjs';
 import { machineAt } from '../support/changing-machine.js';
@@ -292,11 +292,13 @@ describe('for the kubelet', () => {
 describe('this kernel', () => {
   it('reports its isolated CPUs, and balances no load over those that it lists as isolated', async () => {
     const listed = CpuSet.parse(readFileSync('/sys/devices/system/cpu/isolated', 'utf8').trim());
-    expect(listed.isSubsetOf(kernelIsolatedCpus())).toBe(true);
-    expect(hasNoLoadBalancing(listed)).toBe(!listed.isEmpty);
+    expect(listed.isSubsetOf(kernelCpus().isolated)).toBe(true);
+    expect(listed.intersects(unbalancedCpus())).toBe(!listed.isEmpty);
     const manager = await openManager({ stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
-    expect(manager.settings().isolatedCPUs).toEqual(kernelIsolatedCpus().intersection(manager.topology.cpus));
+    expect(manager.settings().isolatedCPUs).toEqual(
+      kernelCpus().isolated.intersection(manager.topology.cpus),
+    );
   });
 });
 

@@ -11,7 +11,7 @@ import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { type AcquireOptions, CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import { parseAcquire } from '../../lib/input/request.js';
+import { parseAcquire } from '../../lib/input/requests/request.js';
 import { decodePod } from '../../lib/state/format/pod-record.js';
 import { podText } from '../../lib/state/format/pod-text.js';
 import { budget } from '../support/budget.mjs';

@@ -4,14 +4,15 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { emptyAssignments } from '../../lib/account/assignments.js';
 import { type Decision, decide } from '../../lib/decision/decision.js';
+import type { FreeHugepages } from '../../lib/decision/draft/memory-draft.js';
 import { flagsOf, flagsOfEach } from '../../lib/decision/flags/flags.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
-import type { FreeHugepages } from '../../lib/decision/memory/memory-draft.js';
 import type { Rejection } from '../../lib/decision/rejection.js';
 import { CpuSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import type { PodSpec } from '../../lib/input/pods/pod-request.js';
-import { type AdmitOptions, parseAdmit } from '../../lib/input/request.js';
+import type { PodSpec } from '../../lib/input/pods/pod-spec.js';
+import { parseAdmit } from '../../lib/input/requests/request.js';
+import type { AdmitOptions } from '../../lib/input/requests/request-options.js';
 import { budget } from '../support/budget.mjs';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { guaranteed } from '../support/simulated.js';
@@ -168,14 +169,15 @@ it('is a flag of the grants with pages there, as long as there are fewer', () =>
   const { next } = ask([3], undefined) as Decision;
   const state = next();
   const [pod] = state.pods;
-  const flags = (kernel: FreeHugepages) => flagsOf(pod!, state, topology, new Map(), present, kernel);
+  const flags = (kernel: FreeHugepages) =>
+    flagsOf(pod!, { state, topology, resources: new Map(), present, hugepages: kernel });
   // 5 of 8 pages should be free.
   expect(flags(kernelHas(4, 8, 8))).toMatchObject([
     { code: 'HUGEPAGES_TAKEN', resource: HUGE, nodes: [0], free: 4 * PAGE, expected: 5 * PAGE },
   ]);
-  expect(flagsOfEach(state, topology, new Map(), present, kernelHas(4, 8, 8))(pod!)).toEqual(
-    flags(kernelHas(4, 8, 8)),
-  );
+  expect(
+    flagsOfEach({ state, topology, resources: new Map(), present, hugepages: kernelHas(4, 8, 8) })(pod!),
+  ).toEqual(flags(kernelHas(4, 8, 8)));
   expect(flags(promised(4, 8, 8, 8))).toMatchObject([{ free: 4 * PAGE, expected: 5 * PAGE }]);
   for (const fine of [
     promised(5, 8, 8, 8),

@@ -1,6 +1,6 @@
 // needs: nothing
 import { describe, expect, it } from 'vitest';
-import { parseInterrupts } from '../../lib/doctor/interrupts.js';
+import { parseInterrupts } from '../../lib/doctor/hardware-facts.js';
 
 // CPU 1 is offline.
 const TEXT = `           CPU0       CPU2       CPU3

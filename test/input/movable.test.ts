@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import { parseMovable } from '../../lib/input/movable.js';
-import { parseAdmit } from '../../lib/input/request.js';
+import { parseMovable } from '../../lib/input/requests/movable.js';
+import { parseAdmit } from '../../lib/input/requests/request.js';
 import { thrownBy } from '../support/error-of.js';
 
 const USUAL = { maxPerHour: null, noticeMs: 5_000, exclude: NodeSet.EMPTY };

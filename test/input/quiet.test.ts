@@ -1,6 +1,6 @@
 // needs: nothing
 import { describe, expect, it } from 'vitest';
-import { parseQuiet, parseRequiredQuiet, WHOLE_QUIET } from '../../lib/input/quiet.js';
+import { parseQuiet, parseRequiredQuiet, WHOLE_QUIET } from '../../lib/input/requests/quiet.js';
 import { thrownBy } from '../support/error-of.js';
 
 const NOTHING = {

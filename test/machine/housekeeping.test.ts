@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
-import { housekeepingCpus } from '../../lib/machine/housekeeping.js';
+import { housekeepingCpus } from '../../lib/machine/online-cpus.js';
 
 const topology = await discover({ synthetic: 'package:2 [numa(memory=8GiB)] core:2 pu:1' });
 const housekeeping = (base: string, quiet: string) =>

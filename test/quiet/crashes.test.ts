@@ -4,8 +4,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Assignments } from '../../lib/account/assignments.js';
+import type { QuietRequest } from '../../lib/account/pod-assignment.js';
 import { addPod, removePods, replacePod } from '../../lib/account/pod-changes.js';
-import type { QuietRequest } from '../../lib/account/quiet/quiet-request.js';
 import { CpuSet } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { cpusOf, DISK_IS_FULL, podOf, QuietWorld, withCpus } from '../support/quiet-world.js';

@@ -4,7 +4,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { open as openFile } from 'node:fs/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type InterruptRow, parseInterrupts } from '../../lib/doctor/interrupts.js';
+import { type InterruptRow, parseInterrupts } from '../../lib/doctor/hardware-facts.js';
 import { affinity } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Grant, type Manager, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';

@@ -1,8 +1,8 @@
 // needs: nothing
 // The value of grant.quiet.
 import { beforeAll, expect, it } from 'vitest';
+import type { QuietSetting } from '../../lib/account/assignments.js';
 import { emptyAssignments } from '../../lib/account/assignments.js';
-import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';

@@ -1,7 +1,7 @@
 // needs: nothing
 // Plans for a setting that does not show at once what was written, like irqbalance.
 import { beforeAll, expect, it } from 'vitest';
-import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
+import type { QuietSetting } from '../../lib/account/assignments.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { Setting } from '../../lib/quiet/kernel/setting.js';

@@ -7,8 +7,8 @@ import { discover, type Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
 import { kernelFiles } from '../../lib/quiet/kernel/kernel-files.js';
 import { kernelWork, readKernelSettings, workText } from '../../lib/quiet/kernel-work.js';
+import { quietShortfall } from '../../lib/quiet/outcome.js';
 import { quieterOf } from '../../lib/quiet/quieter-of.js';
-import { quietShortfall } from '../../lib/quiet/requirement.js';
 import { quiet } from '../support/quiet.js';
 import { podOf } from '../support/quiet-world.js';
 

@@ -1,9 +1,9 @@
 // needs: nothing
 // What goes on record of settings once they are written.
 import { expect, it } from 'vitest';
-import type { QuietSetting } from '../../lib/account/quiet/quiet-record.js';
+import type { QuietSetting } from '../../lib/account/assignments.js';
 import type { Setting } from '../../lib/quiet/kernel/setting.js';
-import { lookAtSettings, type QuietGround } from '../../lib/quiet/look.js';
+import { lookAtSettings, type QuietFacts } from '../../lib/quiet/look.js';
 import type { Change, QuietPlan } from '../../lib/quiet/plan.js';
 import { settingsAfter } from '../../lib/quiet/record.js';
 import { NO_FILES } from '../support/quiet-machine.js';
@@ -47,7 +47,7 @@ it('stays of those parts that cannot be seen, and of no others', async () => {
   const parts = [
     { name: 'interrupts', settings: () => [], hidden: () => [] },
     { name: 'idle', settings: () => [], hidden },
-  ] as unknown as QuietGround['parts'];
-  const ground = { parts, files: NO_FILES, demands: [], recorded: [seen, unseen] } as unknown as QuietGround;
+  ] as unknown as QuietFacts['parts'];
+  const ground = { parts, files: NO_FILES, demands: [], recorded: [seen, unseen] } as unknown as QuietFacts;
   expect(await lookAtSettings(ground)).toEqual({ found: [], unread: [], hidden: [unseen] });
 });

@@ -6,7 +6,7 @@ import { addPod, removePods } from '../../lib/account/pod-changes.js';
 import { CpuSet } from '../../lib/index.js';
 import { quietDemands } from '../../lib/quiet/kernel/demands.js';
 import type { Part } from '../../lib/quiet/kernel/setting.js';
-import { lookAtSettings, type QuietGround } from '../../lib/quiet/look.js';
+import { lookAtSettings, type QuietFacts } from '../../lib/quiet/look.js';
 import { podOf, QuietWorld } from '../support/quiet-world.js';
 
 const ASKED = {
@@ -50,7 +50,7 @@ it('the event loop gets its turn after a few reads, too', async () => {
   } as unknown as Part;
   const pod = podOf('one', 'a', CpuSet.parse('0'), ASKED);
   const demands = quietDemands({ pods: [pod] });
-  const look = lookAtSettings({ parts: [part], demands, recorded: [] } as unknown as QuietGround);
+  const look = lookAtSettings({ parts: [part], demands, recorded: [] } as unknown as QuietFacts);
   let most = 0;
   for (let before = 0; before < 100; await turn()) {
     most = Math.max(most, reads - before);

@@ -1,7 +1,7 @@
 // A machine in memory with settings that quiet grants change: masks and latencies that others
 // change, too, that refuse, disappear and come back; and a process that can end at each single
 // step.
-import type { QuietPart } from '../../lib/account/quiet/quiet-request.js';
+import type { QuietPart } from '../../lib/account/pod-assignment.js';
 import { CpuSet } from '../../lib/index.js';
 import type { KernelFiles } from '../../lib/quiet/kernel/kernel-files.js';
 import type { Part, PartDemand, Setting } from '../../lib/quiet/kernel/setting.js';

@@ -1,7 +1,7 @@
 // Records of the demands and changes of quiet grants.
 import fc from 'fast-check';
-import type { QuietRecord } from '../../lib/account/quiet/quiet-record.js';
-import { QUIET_PARTS, type QuietRequest } from '../../lib/account/quiet/quiet-request.js';
+import type { QuietRecord } from '../../lib/account/assignments.js';
+import { QUIET_PARTS, type QuietRequest } from '../../lib/account/pod-assignment.js';
 
 const text = fc.string({ unit: 'grapheme', maxLength: 12 });
 

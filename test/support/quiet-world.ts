@@ -1,9 +1,9 @@
 // Processes that work for quiet grants on a machine in memory, one after the other: they end at any
 // step, and commits fail. MachineQuieter and the commit are the real ones.
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
+import type { QuietRequest } from '../../lib/account/pod-assignment.js';
 import { JUST_PLACED, type PodAssignment } from '../../lib/account/pod-assignment.js';
 import { removePods } from '../../lib/account/pod-changes.js';
-import type { QuietRequest } from '../../lib/account/quiet/quiet-request.js';
 import type { Site } from '../../lib/admission/site.js';
 import { commitEnforced } from '../../lib/admission/transact.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';

@@ -1,5 +1,5 @@
 // Demands of quiet grants, and their settings written and restored one after the other.
-import type { QuietRequest } from '../../lib/account/quiet/quiet-request.js';
+import type { QuietRequest } from '../../lib/account/pod-assignment.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import type { Topology } from '../../lib/machine/topology.js';
 import type { QuietDemand } from '../../lib/quiet/kernel/demands.js';

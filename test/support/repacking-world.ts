@@ -8,9 +8,10 @@ import { applySettings, DEFAULT_SETTINGS } from '../../lib/decision/machine-sett
 import type { Question } from '../../lib/decision/question.js';
 import type { Topology } from '../../lib/entries/topology.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
-import type { RequiredSettings } from '../../lib/input/machine-options.js';
+import type { RequiredSettings } from '../../lib/input/given-settings.js';
 import { parsePlacement } from '../../lib/input/placement.js';
-import { type AdmitOptions, parseAdmit } from '../../lib/input/request.js';
+import { parseAdmit } from '../../lib/input/requests/request.js';
+import type { AdmitOptions } from '../../lib/input/requests/request-options.js';
 import { guaranteed } from './simulated.js';
 
 export const OWNER: OwnerRecord = {

@@ -63,7 +63,7 @@ export const BUGS = [
   },
   {
     name: 'a container is not held to the memory nodes of its hint',
-    file: 'packages/kubernetes/lib/containers/placement.ts',
+    file: 'packages/kubernetes/lib/containers/container-placement.ts',
     before: [', ...(mems && !mems.isEmpty && { mems: mems.toString() })'],
     after: ', ...(mems?.isEmpty && { mems: mems.toString() })',
     shape: 'containers',

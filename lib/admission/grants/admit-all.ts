@@ -11,13 +11,9 @@ import { decide } from '../../decision/decision.js';
 import { type Question, undo } from '../../decision/question.js';
 import { withRollback } from '../../decision/rejection.js';
 import type { Placement } from '../../input/placement.js';
-import type { PodSpec } from '../../input/pods/pod-request.js';
-import {
-  type AdmissionRequest,
-  type AdmitOptions,
-  parseAdmit,
-  REQUEST_OPTIONS,
-} from '../../input/request.js';
+import type { PodSpec } from '../../input/pods/pod-spec.js';
+import { type AdmissionRequest, parseAdmit } from '../../input/requests/request.js';
+import { type AdmitOptions, REQUEST_OPTIONS } from '../../input/requests/request-options.js';
 import { option } from '../../input/values/option-values.js';
 import { AdmissionError } from '../admission-error.js';
 import { type Admission, aimOf, questionOf, quietShortfallOf } from '../admit.js';

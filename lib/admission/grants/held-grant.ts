@@ -5,7 +5,7 @@ import { removePods, replacePod, startContainer } from '../../account/pod-change
 import { display } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { survivorsOf } from '../../enforcement/members/survivors.js';
-import type { LastingOwner } from '../../input/owner.js';
+import type { LastingOwner } from '../../input/requests/owner.js';
 import { hasEnded } from '../../processes/process-identity.js';
 import { recordedState } from '../on-record.js';
 import type { ReadOnlySite, Site } from '../site.js';

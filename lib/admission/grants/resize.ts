@@ -10,7 +10,7 @@ import { NumalignError } from '../../base/errors.js';
 import { decide } from '../../decision/decision.js';
 import { type Resized, resizedPod, resizeQuestion } from '../../decision/resized-pod.js';
 import type { Placement } from '../../input/placement.js';
-import type { ResizeRequest } from '../../input/resize.js';
+import type { ResizeRequest } from '../../input/requests/resize.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';
 import { changesUnderWay } from '../changes-under-way.js';

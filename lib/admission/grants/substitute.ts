@@ -17,7 +17,7 @@ import {
   cpusOfNodes,
   onlineCpusKept,
 } from '../../decision/cpus/cpu-manager.js';
-import { type Draft, firstDraft, withKept } from '../../decision/cpus/draft.js';
+import { type Draft, firstDraft, withKept } from '../../decision/draft/draft.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';

@@ -14,7 +14,7 @@ import type { CpuSet } from '../../machine/cpu-set.js';
 import { siblings } from '../cpus/cpu-choices.js';
 import { takeOf } from '../cpus/cpu-manager.js';
 import { decideWhether } from '../decision.js';
-import { type Resized, type ResizeInput, resizedPod, resizeQuestion } from '../resized-pod.js';
+import { type Resized, type ResizeFacts, resizedPod, resizeQuestion } from '../resized-pod.js';
 import { type ElasticGrant, spareCpus } from './elastic-targets.js';
 
 /** A grant that grows and shrinks by itself. */
@@ -55,7 +55,7 @@ export function elasticView(state: Assignments, present: CpuSnapshot, pool: CpuP
  * `near`: the only CPUs that it may give up.
  */
 export function elasticSize(
-  input: ResizeInput,
+  input: ResizeFacts,
   pod: ElasticPod,
   cpu: number,
   near?: CpuSet,
@@ -73,7 +73,7 @@ const isSameMemory = (a: PodAssignment, b: PodAssignment) =>
 
 // The grant with the CPUs that it keeps as announced ones: a decision does not choose these again.
 function withKept(
-  { topology, state }: ResizeInput,
+  { topology, state }: ResizeFacts,
   pod: ElasticPod,
   cpu: number,
   near: CpuSet,

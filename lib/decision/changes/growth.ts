@@ -2,13 +2,13 @@
 // share. Pure.
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { isSettled, poolOf } from '../../account/pod-holdings.js';
-import type { ResizeInput } from '../resized-pod.js';
+import type { ResizeFacts } from '../resized-pod.js';
 import { type ElasticPod, elasticGrant, elasticPods, elasticSize, elasticView } from './elastic-grants.js';
 import { type ElasticGrant, elasticTargets, type Shares } from './elastic-targets.js';
 import { shrinksFor } from './shrinks.js';
 
 /** The grant with as many CPUs as it can have now, at most `most`; undefined if it cannot grow. */
-function largest(input: ResizeInput, pod: ElasticPod, most: number): PodAssignment | undefined {
+function largest(input: ResizeFacts, pod: ElasticPod, most: number): PodAssignment | undefined {
   const { cpus } = elasticGrant(pod);
   for (let count = most; count > cpus; count--) {
     const resized = elasticSize(input, pod, count);
@@ -23,7 +23,7 @@ function largest(input: ResizeInput, pod: ElasticPod, most: number): PodAssignme
  * of grants that are no longer awaited.
  */
 export function growthOf(
-  input: ResizeInput,
+  input: ResizeFacts,
   pod: ElasticPod,
   isAwaited: (pod: ElasticPod) => boolean = () => true,
 ): PodAssignment | undefined {
@@ -66,7 +66,7 @@ export interface GrowthRequest {
  * `mayAsk`: true if the owner of a grant may be asked.
  */
 export function growthRequest(
-  input: ResizeInput,
+  input: ResizeFacts,
   pod: ElasticPod,
   mayAsk: (pod: ElasticPod) => boolean,
 ): GrowthRequest | undefined {
@@ -88,7 +88,7 @@ export function growthRequest(
 }
 
 function giversAbove(
-  state: ResizeInput['state'],
+  state: ResizeFacts['state'],
   grants: readonly ElasticGrant[],
   targets: Shares,
   mayAsk: (pod: ElasticPod) => boolean,

@@ -5,7 +5,7 @@ import type { Steps } from '../../base/steps.js';
 import type { Placement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
-import type { AdmissionRequest } from '../../input/request.js';
+import type { AdmissionRequest } from '../../input/requests/request.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { mustBeWhole } from '../cpus/cpu-limits.js';
 import { mustAddUp } from '../cpus/cpu-manager.js';

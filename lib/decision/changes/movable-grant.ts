@@ -11,9 +11,9 @@ import {
   runningCpus,
 } from '../../account/pod-holdings.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
-import type { AdmissionRequest } from '../../input/request.js';
+import type { AdmissionRequest } from '../../input/requests/request.js';
 import { type CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { Question } from '../question.js';

@@ -4,7 +4,7 @@ import type { RepackingTables } from '../../base/native-tables.js';
 import { podTotal } from '../../input/pods/pod-request.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { exclusiveCount } from '../cpus/cpu-choices.js';
-import type { Draft } from '../cpus/draft.js';
+import type { Draft } from '../draft/draft.js';
 import { allocatableOn, takenByKubelet } from '../memory/memory-tables.js';
 import type { Question } from '../question.js';
 import { CpuViews, cpuPositions } from './cpu-views.js';

@@ -10,15 +10,15 @@ import { HintFamily } from '../../machine/hints.js';
 import { requestsFor } from '../alignment.js';
 import { exclusiveCount, oneThreadACore, podExclusiveCount } from '../cpus/cpu-choices.js';
 import { mustAddUp, podClaims } from '../cpus/cpu-manager.js';
-import type { Draft } from '../cpus/draft.js';
+import type { DeviceRequest } from '../devices/device-draft.js';
 import { availableDevices } from '../devices/device-draft.js';
 import { deviceHints } from '../devices/device-hints.js';
-import type { DeviceRequest } from '../devices/device-requests.js';
+import type { Draft } from '../draft/draft.js';
+import { isBookedWhole } from '../draft/partition.js';
 import type { Hints } from '../hints/merge-hints.js';
 import { candidates } from '../memory/memory-hints.js';
 import type { MemoryRequest } from '../memory/memory-requests.js';
 import { memoryRow } from '../memory/memory-tables.js';
-import { isBookedWhole } from '../pod-level/pod-level.js';
 import { nodesToTry } from './nodes-to-try.js';
 
 type Mask = readonly [low: number, high: number];

@@ -9,7 +9,7 @@ import type { CpuSet } from '../../machine/cpu-set.js';
 import { podExclusiveCount } from '../cpus/cpu-choices.js';
 import { decideWhether, POOLS } from '../decision.js';
 import type { Question } from '../question.js';
-import type { ResizeInput } from '../resized-pod.js';
+import type { ResizeFacts } from '../resized-pod.js';
 import { type ElasticPod, elasticGrant, elasticPods, elasticSize } from './elastic-grants.js';
 import { elasticTargets } from './elastic-targets.js';
 import type { Move } from './move.js';
@@ -38,7 +38,7 @@ const MOST_TRIALS = 512;
  * room.
  */
 export function shrinksFor(
-  input: ResizeInput,
+  input: ResizeFacts,
   { givers, missing, isMet }: ShrinkRequest,
 ): readonly PodAssignment[] | undefined {
   // The room is not enough even without these grants.
@@ -64,7 +64,7 @@ interface Shrunk {
 
 // The state after the grants have given up `count` CPUs. `near`: the only CPUs to give up.
 function shrunkBy(
-  input: ResizeInput,
+  input: ResizeFacts,
   givers: readonly Giver[],
   count: number,
   near: CpuSet | undefined,

@@ -1,13 +1,16 @@
 // The numbers of exclusive CPUs that pods need, and the CPUs to choose them from. Pure.
+
+import { oncePer } from '../../base/collections/once-per.js';
 import type { CoreClaims } from '../../base/native-hints.js';
 import type { Placement } from '../../input/placement.js';
-import { type PodRequest, podTotal, requestOf } from '../../input/pods/pod-request.js';
+import { podTotal, requestOf } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import { type ContainerRequest, MILLI } from '../../input/pods/resource-amounts.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
-import type { Claim } from '../pod-level/partition.js';
-import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
-import type { Draft } from './draft.js';
+import type { Draft } from '../draft/draft.js';
+import type { Claim } from '../draft/partition.js';
+import { isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 
 /** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {
@@ -67,17 +70,11 @@ export function coreClaims(claims: readonly Claim[], total = 0): CoreClaims {
 export const claimsAfter = (claims: readonly Claim[], at: number): CoreClaims =>
   claims[at]!.kind === 'init' ? [] : coreClaims(claims.slice(at + 1));
 
-// Caches machines with one thread per core: grants that hold siblings choose cores, not CPUs.
-const oneThreadMachines = new WeakMap<Topology, Topology>();
-
-export function oneThreadACore(topology: Topology): Topology {
-  const machine = oneThreadMachines.get(topology) ?? topology.withoutSmt();
-  oneThreadMachines.set(topology, machine);
-  return machine;
-}
+/** The machine for grants that hold siblings, which choose cores, not CPUs. */
+export const oneThreadACore = oncePer((topology: Topology) => topology.withoutSmt());
 
 /** The CPUs to choose `count` from, and the machine to choose on. */
-export function choices({ topology, placement, free, reusable }: Draft, count: number) {
+export function candidates({ topology, placement, free, reusable }: Draft, count: number) {
   const all = free.union(reusable);
   if (placement.holdSiblings) {
     const machine = oneThreadACore(topology);

@@ -8,8 +8,8 @@ import type { Placement } from '../../input/placement.js';
 import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
-import { choices, mixedMilli, podExclusiveCount, siblings } from './cpu-choices.js';
-import type { Draft } from './draft.js';
+import type { Draft } from '../draft/draft.js';
+import { candidates, mixedMilli, podExclusiveCount, siblings } from './cpu-choices.js';
 
 export function mustBeWhole({ fullPhysicalCpusOnly, holdSiblings }: Placement): boolean {
   return fullPhysicalCpusOnly && !holdSiblings;
@@ -88,7 +88,7 @@ function limitText(draft: Draft, count: number, from: CpuSet): string[] {
 export const everGrantable = (draft: Draft, count: number): CpuSet =>
   grantableCpus(draft.state.settings, draft.present, draft.pool)
     .intersection(draft.allowed)
-    .intersection(choices(draft, count).machine.cpus);
+    .intersection(candidates(draft, count).machine.cpus);
 
 /** How many of these CPUs can be granted on the empty machine. */
 export const mostEver = (draft: Draft, cpus: CpuSet): number =>
@@ -162,7 +162,7 @@ export function checkSharedPool(draft: Draft): void {
     kept: undefined,
   };
   const count = podExclusiveCount(pod, placement);
-  const most = pool.isEmpty ? 0 : Math.min(mostOf(before, choices(before, count).from), count - 1);
+  const most = pool.isEmpty ? 0 : Math.min(mostOf(before, candidates(before, count).from), count - 1);
   const message = pool.isEmpty
     ? 'no CPU would be left for everything else: one must stay shared'
     : keptShared(before, count, most);

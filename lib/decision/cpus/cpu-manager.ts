@@ -10,10 +10,11 @@ import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
+import type { CpusLeft, Draft } from '../draft/draft.js';
+import { isBookedWhole } from '../draft/partition.js';
 import type { Hints } from '../hints/merge-hints.js';
-import { isBookedWhole } from '../pod-level/pod-level.js';
 import {
-  choices,
+  candidates,
   claimsAfter,
   coreClaims,
   cpuClaims,
@@ -23,7 +24,6 @@ import {
   siblings,
 } from './cpu-choices.js';
 import { checkMultiple, checkSmtAlignment, insufficient, mustBeWhole, UnevenCores } from './cpu-limits.js';
-import type { CpusLeft, Draft } from './draft.js';
 
 /** All CPUs that the pod has taken after this allocation. */
 export const cpusTaken = ({ taken }: Pick<CpusLeft, 'taken'>, { cpus, held }: CpuAllocation): CpuSet =>
@@ -49,8 +49,8 @@ export interface CpuAllocation {
 const NOTHING: CpuAllocation = Object.freeze({ cpus: CpuSet.EMPTY, held: CpuSet.EMPTY });
 
 // Like the kubelet, leaves a lack of whole cores to the allocation, which reports it better.
-function hintChoices(draft: Draft, count: number): ReturnType<typeof choices> {
-  const chosen = choices(draft, count);
+function hintCandidates(draft: Draft, count: number): ReturnType<typeof candidates> {
+  const chosen = candidates(draft, count);
   if (chosen.from.size >= count || draft.placement.holdSiblings) return chosen;
   return { machine: chosen.machine, from: draft.free.union(draft.reusable) };
 }
@@ -60,7 +60,7 @@ export function cpuHints(draft: Draft, container: ContainerRequest | undefined):
   const { pod, placement, reusable } = draft;
   const count = container ? exclusiveCount(pod, container, placement) : podExclusiveCount(pod, placement);
   if (count === 0) return undefined;
-  const { machine, from } = hintChoices(draft, count);
+  const { machine, from } = hintCandidates(draft, count);
   if (count > machine.cpus.size) return HintFamily.from([], machine.numaNodes);
   const isWhole = mustAddUp(machine, placement);
   return {
@@ -127,10 +127,10 @@ export function allocateCount(
   if (count === 0) return NOTHING;
   if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
   checkSmtAlignment(draft, count);
-  const { machine, from } = choices(draft, count);
+  const { machine, from } = candidates(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
   const near = nearCpus(machine, placement, hint.nodes);
-  const cpus = takeNearFirst(machine, placement, from, near, count, later);
+  const cpus = takeNearFirst({ machine, placement, from, count, later }, near);
   return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
 }
 
@@ -147,7 +147,7 @@ export function takeOf(
   const { topology, placement } = draft;
   checkMultiple(draft, count);
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
-  return takeNearFirst(machine, placement, from, CpuSet.EMPTY, count, later);
+  return takeNearFirst({ machine, placement, from, count, later });
 }
 
 function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSet | null): CpuSet {
@@ -168,7 +168,7 @@ export function keptCpus(
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   const unclaimed = cpus.difference(kubeletCpus(state.kubelet));
   const isEnough = unclaimed.size >= count && !mustBeWhole(placement) && !placement.holdSiblings;
-  const left = takeNearFirst(machine, placement, isEnough ? unclaimed : cpus, CpuSet.EMPTY, count);
+  const left = takeNearFirst({ machine, placement, from: isEnough ? unclaimed : cpus, count });
   return {
     cpus: left,
     held: placement.holdSiblings ? siblings(topology, left).intersection(held) : CpuSet.EMPTY,
@@ -207,33 +207,39 @@ function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count:
   checkMultiple(draft, count);
   if (missing <= 0) return kept;
   checkSmtAlignment(draft, missing);
-  const { machine, from } = choices({ ...draft, reusable: CpuSet.EMPTY }, missing);
+  const { machine, from } = candidates({ ...draft, reusable: CpuSet.EMPTY }, missing);
   if (from.size < missing) throw insufficient(draft, missing, from);
   // Without a hint, prefer nodes of the kept CPUs.
   const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
-  const added = takeNearFirst(machine, placement, from, nearCpus(machine, placement, nodes), missing);
+  const near = nearCpus(machine, placement, nodes);
+  const added = takeNearFirst({ machine, placement, from, count: missing }, near);
   const held = placement.holdSiblings ? siblings(topology, added) : CpuSet.EMPTY;
   return { cpus: kept.cpus.union(added), held: kept.held.union(held) };
 }
 
+/** CPUs to take by best fit. */
+interface BestFit {
+  readonly machine: Topology;
+  readonly placement: Placement;
+  readonly from: CpuSet;
+  readonly count: number;
+  /** Claims that the rest should add up to. */
+  readonly later?: CoreClaims;
+}
+
 // `near`: CPUs to prefer; they need not be in `from`.
-function takeNearFirst(
-  machine: Topology,
-  placement: Placement,
-  from: CpuSet,
-  near: CpuSet,
-  count: number,
-  later: CoreClaims = NO_CLAIMS,
-): CpuSet {
+function takeNearFirst(fit: BestFit, near: CpuSet = CpuSet.EMPTY): CpuSet {
+  const { machine, placement, from, count, later = NO_CLAIMS } = fit;
   const isWhole = mustAddUp(machine, placement);
   // `nearby` of the near CPUs, and the rest anywhere.
   const take = (nearby: number) => {
     const rest = count - nearby;
     const next = isWhole && rest > 0 ? [2 * rest, ...later] : later;
-    const aligned = takeCpus(machine, placement, from, nearby, isWhole, near, next);
+    const aligned = takeCpus({ machine, placement, from, count: nearby, later: next }, near, isWhole);
     if (rest === 0) return aligned;
     const other = from.difference(aligned);
-    return aligned.union(takeCpus(machine, placement, other, rest, isWhole, other, later));
+    const others = takeCpus({ machine, placement, from: other, count: rest, later }, other, isWhole);
+    return aligned.union(others);
   };
   const most = Math.min(sizeOfBoth(from, near), count);
   if (!isWhole) return take(most);
@@ -244,18 +250,14 @@ function takeNearFirst(
 }
 
 /**
- * Takes `count` of `from` by best fit. `isWhole`: whole cores, whatever their sizes. `within`: only
- * CPUs that are in this set too. `later`: claims that the rest should add up to.
+ * Takes `count` of `from` by best fit. `within`: only CPUs that are in this set too. `isWhole`: whole
+ * cores, whatever their sizes.
  * @throws ERR_INSUFFICIENT_CPUS
  */
 export function takeCpus(
-  machine: Topology,
-  placement: Placement,
-  from: CpuSet,
-  count: number,
-  isWhole = false,
+  { machine, placement, from, count, later = NO_CLAIMS }: BestFit,
   within: CpuSet = from,
-  later: CoreClaims = NO_CLAIMS,
+  isWhole = false,
 ): CpuSet {
   if (count === 0) return CpuSet.EMPTY;
   const words = native.bestFit({
@@ -268,7 +270,7 @@ export function takeCpus(
     distributeAcrossNuma: placement.distributeAcrossNuma,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
-    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.choice === 'joint',
+    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
     later,
   });
   return new CpuSet(words);

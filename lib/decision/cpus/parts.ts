@@ -4,11 +4,11 @@
 import type { ContainerAssignment, PodAssignment } from '../../account/pod-assignment.js';
 import { SHARED_CONTAINER } from '../../account/pod-holdings.js';
 import { MILLI } from '../../input/pods/resource-amounts.js';
-import type { PartRequest } from '../../input/request.js';
-import { type Claim, partitionOf } from '../pod-level/partition.js';
+import type { PartRequest } from '../../input/requests/request.js';
+import type { Draft } from '../draft/draft.js';
+import { type Claim, partitionOf } from '../draft/partition.js';
 import { claimsAfter, siblings } from './cpu-choices.js';
 import { takeOf } from './cpu-manager.js';
-import type { Draft } from './draft.js';
 
 /**
  * The grant with its CPUs dealt to parts, by the options that chose them. Memory and devices are
@@ -26,12 +26,10 @@ export function withParts(draft: Draft, grant: PodAssignment, parts: readonly Pa
     cpus: part,
     held: siblings(draft.topology, part).intersection(held),
   });
-  const containers = parts.map(
-    ({ name, cpu }, i): ContainerAssignment => ({
-      ...{ ...whole, ...share(dealt.parts[i]!), name, memory: [], devices: {} },
-      request: { cpu: cpu * MILLI },
-    }),
-  );
+  const containers = parts.map(({ name, cpu }, i): ContainerAssignment => {
+    const request = { cpu: cpu * MILLI };
+    return { ...whole, ...share(dealt.parts[i]!), name, memory: [], devices: {}, request };
+  });
   const request = { ...whole.request, cpu: dealt.pool.size * MILLI };
   const rest = { ...whole, ...share(dealt.pool), name: SHARED_CONTAINER, isolation: 'pod', request } as const;
   return { ...grant, containers: [...containers, rest], booking: { cpus, held, memory } };

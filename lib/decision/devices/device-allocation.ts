@@ -3,19 +3,20 @@
 // preferred-allocation callbacks.
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import { withLast } from '../../base/collections/lists.js';
+import { oncePer } from '../../base/collections/once-per.js';
 import { Refusal } from '../../base/refusal.js';
 import { byteOrder, type Device } from '../../input/devices.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
+import type { DeviceRequest } from './device-draft.js';
 import {
   availableDevices,
   type DeviceAllocation,
-  type DeviceGround,
+  type DeviceDraft,
   devicesLeft,
   reusableIds,
 } from './device-draft.js';
-import type { DeviceRequest } from './device-requests.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
 const NO_LIST: readonly string[] = [];
@@ -26,7 +27,7 @@ const NO_LIST: readonly string[] = [];
  * @throws ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
 export function allocateDevices(
-  draft: DeviceGround,
+  draft: DeviceDraft,
   container: ContainerRequest,
   requests: readonly DeviceRequest[],
   hint: TopologyHint,
@@ -34,25 +35,18 @@ export function allocateDevices(
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
   let taken = draft.takenDevices;
   for (let next = 0; next < requests.length; next++) {
-    const { resource, count } = requests[next]!;
-    allocation[resource.name] = assigned(resource, choose(draft, taken, resource, count, hint));
+    const request = requests[next]!;
+    const { resource } = request;
+    allocation[resource.name] = assigned(resource, choose(draft, taken, request, hint));
     // Two resources may share a PCI device, so the next one must know.
     if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
   }
   return allocation;
 }
 
-// Safe because lists of devices never change.
-const assignments = new WeakMap<Device, DeviceAssignment>();
-
-function assignmentOf(device: Device): DeviceAssignment {
-  let assignment = assignments.get(device);
-  if (!assignment) {
-    assignment = Object.freeze({ id: device.id, nodes: device.numaNodes });
-    assignments.set(device, assignment);
-  }
-  return assignment;
-}
+const assignmentOf = oncePer(
+  ({ id, numaNodes }: Device): DeviceAssignment => Object.freeze({ id, nodes: numaNodes }),
+);
 
 // Above this number, a set is faster than searching the list for each device.
 const FEW_IDS = 8;
@@ -71,10 +65,9 @@ function assigned({ devices }: DeviceResource, chosen: readonly string[]): reado
 
 // `taken`: the pod's devices, with those of this container so far.
 function choose(
-  draft: DeviceGround,
+  draft: DeviceDraft,
   taken: ReadonlySet<string>,
-  resource: DeviceResource,
-  count: number,
+  { resource, count }: DeviceRequest,
   hint: TopologyHint,
 ): readonly string[] {
   const reusable = reusableIds(draft, resource);

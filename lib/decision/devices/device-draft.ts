@@ -1,10 +1,14 @@
 // The devices available to a pod at one step of its decision. Pure.
+
 import type { Assignments } from '../../account/assignments.js';
 import { deviceKey, deviceKeys, heldDevices } from '../../account/held-devices.js';
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
+import { withLast } from '../../base/collections/lists.js';
+import { oncePer, oncePerLast } from '../../base/collections/once-per.js';
 import type { Device } from '../../input/devices.js';
 import type { Placement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pods/pod-request.js';
+import { amountFor } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { Topology } from '../../machine/topology.js';
 import type { DeviceResource, DeviceResources } from './device-resources.js';
@@ -18,7 +22,7 @@ export interface DevicesLeft {
 }
 
 /** The input to choosing devices. */
-export interface DeviceGround extends DevicesLeft {
+export interface DeviceDraft extends DevicesLeft {
   readonly topology: Topology;
   /** The state without the pod. */
   readonly state: Assignments;
@@ -28,40 +32,21 @@ export interface DeviceGround extends DevicesLeft {
   readonly resources: DeviceResources;
 }
 
-// Safe because lists of devices never change.
-const keysOfLists = new WeakMap<readonly Device[], readonly string[]>();
+const keysOf = oncePer(({ name, devices }: DeviceResource) => devices.map(({ id }) => deviceKey(name, id)));
 
-function keysOf({ name, devices }: DeviceResource): readonly string[] {
-  let keys = keysOfLists.get(devices);
-  if (!keys) {
-    keys = devices.map(({ id }) => deviceKey(name, id));
-    keysOfLists.set(devices, keys);
-  }
-  return keys;
-}
-
-// The last result for each list, which never changes, and the holdings behind it.
-const lastAvailable = new WeakMap<
-  readonly Device[],
-  { readonly held: ReadonlySet<string>; readonly available: readonly Device[] }
->();
+const notHeld = oncePerLast((resource: DeviceResource, held: ReadonlySet<string>): readonly Device[] => {
+  const keys = keysOf(resource);
+  return resource.devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!));
+});
 
 /** The healthy devices that no grant holds. */
 export function availableDevices(
-  { state, takenDevices }: Pick<DeviceGround, 'state' | 'takenDevices'>,
+  { state, takenDevices }: Pick<DeviceDraft, 'state' | 'takenDevices'>,
   resource: DeviceResource,
 ): readonly Device[] {
-  const { name, devices } = resource;
-  const held = heldDevices(state);
-  let last = lastAvailable.get(devices);
-  if (last?.held !== held) {
-    const keys = keysOf(resource);
-    last = { held, available: devices.filter(({ healthy }, i) => healthy && !held.has(keys[i]!)) };
-    lastAvailable.set(devices, last);
-  }
-  const { available } = last;
+  const available = notHeld(resource, heldDevices(state));
   if (takenDevices.size === 0) return available;
-  return available.filter(({ id }) => !takenDevices.has(deviceKey(name, id)));
+  return available.filter(({ id }) => !takenDevices.has(deviceKey(resource.name, id)));
 }
 
 const NO_IDS: ReadonlySet<string> = new Set();
@@ -95,4 +80,62 @@ export function devicesLeft(
     reusableDevices.set(name, reusable);
   }
   return { takenDevices, reusableDevices };
+}
+
+/** A registered device. */
+export interface DeviceEntry {
+  /** The name of the resource. */
+  readonly resource: string;
+  /** Unique in its resource, such as a PCI address. */
+  readonly id: string;
+  /** The NUMA nodes near the device, ascending; null if it reports none. */
+  readonly numaNodes: readonly number[] | null;
+  /** Whether it may be granted, as registered. */
+  readonly healthy: boolean;
+  /** True if it is healthy and no grant holds it. */
+  readonly free: boolean;
+}
+
+/** All registered devices, ordered by resource, then by id. */
+export function deviceTable(state: Assignments, resources: DeviceResources): DeviceEntry[] {
+  return [...resources.values()].flatMap((resource) => {
+    const free = new Set(availableDevices({ state, takenDevices: new Set() }, resource));
+    return resource.devices.map((device) => ({
+      resource: resource.name,
+      ...device,
+      free: free.has(device),
+    }));
+  });
+}
+
+export interface DeviceRequest {
+  readonly resource: DeviceResource;
+  readonly count: number;
+}
+
+const NO_REQUESTS: readonly DeviceRequest[] = [];
+
+/** The requests that the Device Manager serves, without those that a DRA driver serves. */
+export function ownDevices(
+  { pod }: Pick<DeviceDraft, 'pod'>,
+  { name }: ContainerRequest,
+  requests: readonly DeviceRequest[],
+): readonly DeviceRequest[] {
+  const others = pod.draExtendedResources;
+  if (!others || !Object.hasOwn(others, name)) return requests;
+  return requests.filter(({ resource }) => !others[name]!.includes(resource.name));
+}
+
+/** The requests of a container, or of the whole pod, for the resources that this manager knows. */
+export function deviceRequests(
+  { pod, resources }: Pick<DeviceDraft, 'pod' | 'resources'>,
+  container: ContainerRequest | undefined,
+): readonly DeviceRequest[] {
+  if (resources.size === 0) return NO_REQUESTS;
+  let requests = NO_REQUESTS;
+  for (const resource of resources.values()) {
+    const count = amountFor(pod, container, resource.name);
+    if (count > 0) requests = withLast(requests, { resource, count });
+  }
+  return requests;
 }

@@ -1,35 +1,29 @@
 // The hints of the Device Manager. Follows the kubelet (v1.32 and v1.36). Pure, except for
 // preferred-allocation callbacks.
+import { oncePerLast } from '../../base/collections/once-per.js';
 import { native } from '../../base/native.js';
 import type { Device } from '../../input/devices.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { HintFamily } from '../../machine/hints.js';
 import type { Hints } from '../hints/merge-hints.js';
-import { availableDevices, type DeviceGround, reusableIds } from './device-draft.js';
-import type { DeviceRequest } from './device-requests.js';
+import type { DeviceRequest } from './device-draft.js';
+import { availableDevices, type DeviceDraft, reusableIds } from './device-draft.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
 // The columns of a device for the core: the low and high half of its mask, and its flags.
 const DEVICE_COLUMNS = 3;
 
-interface Rows {
-  readonly numaNodes: readonly number[];
-  readonly rows: readonly number[];
-}
+// Rows of an unchanged machine with the flags of the available devices.
+const rowsOfAvailable = new WeakMap<
+  readonly Device[],
+  { readonly numaNodes: readonly number[]; readonly rows: readonly number[] }
+>();
 
-// Caches for lists that never change, on an unchanged machine: rows without flags, and rows with
-// the flags of the available devices.
-const rowsOfLists = new WeakMap<readonly Device[], Rows>();
-const rowsOfAvailable = new WeakMap<readonly Device[], Rows>();
-
-function plainRows({ devices }: DeviceResource, numaNodes: readonly number[]): readonly number[] {
-  const cached = rowsOfLists.get(devices);
-  if (cached?.numaNodes === numaNodes) return cached.rows;
-  const rows = devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]);
-  rowsOfLists.set(devices, { numaNodes, rows });
-  return rows;
-}
+// Rows without flags.
+const plainRows = oncePerLast((devices: readonly Device[], numaNodes: readonly number[]) =>
+  devices.flatMap((device) => [...maskOf(device.numaNodes ?? [], numaNodes), 0]),
+);
 
 function rowsOf(
   resource: DeviceResource,
@@ -40,7 +34,7 @@ function rowsOf(
   const cached = reusable.size === 0 ? rowsOfAvailable.get(available) : undefined;
   if (cached?.numaNodes === numaNodes) return cached.rows;
   const { devices } = resource;
-  const rows = plainRows(resource, numaNodes).slice();
+  const rows = plainRows(devices, numaNodes).slice();
   let next = 0;
   for (let i = 0; i < devices.length; i++) {
     // Both lists have the same order.
@@ -56,8 +50,9 @@ function rowsOf(
  * The hints for `count` devices of a resource. Devices without NUMA nodes give no preference.
  * @throws ERR_PREFERRED_ALLOCATION
  */
-export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequest): Hints {
+export function deviceHints(draft: DeviceDraft, deviceRequest: DeviceRequest): Hints {
   const { topology, placement } = draft;
+  const { resource, count } = deviceRequest;
   const { devices } = resource;
   if (!isAligned(resource)) return HintFamily.from(null, topology.numaNodes);
   if (count > devices.length) return HintFamily.from([], topology.numaNodes);
@@ -68,7 +63,7 @@ export function deviceHints(draft: DeviceGround, { resource, count }: DeviceRequ
   const call = { nodes: topology.nodes.length, request: count, onlyNearDevices, devices: rows };
   if (!resource.preferredAllocation) return { kind: 'devices', call };
   const family = new HintFamily(native.deviceHints(call), topology.numaNodes);
-  return shapedByChoice(resource, family, available, reusable, count);
+  return withoutPoorChoices(family, deviceRequest, available, reusable);
 }
 
 // The callback runs under the lock, so numalign asks it about at most this many sets of NUMA nodes.
@@ -76,12 +71,11 @@ const MOST_CHOICES = 256;
 
 // Withdraws the preference for masks in which the callback finds no good choice, if it finds one in
 // others.
-function shapedByChoice(
-  resource: DeviceResource,
+function withoutPoorChoices(
   family: HintFamily,
+  { resource, count }: DeviceRequest,
   available: readonly Device[],
   reusable: ReadonlySet<string>,
-  count: number,
 ): HintFamily {
   if (reusable.size >= count) return family;
   // Preferred hints are the narrowest and come first.
@@ -96,12 +90,8 @@ function shapedByChoice(
         reusable.has(id) || (free.has(id) && numaNodes?.some((node) => nodes!.has(node))),
     );
     const ids = near.map(({ id }) => id);
-    const choice = askForPreferred(
-      resource,
-      ids,
-      ids.filter((id) => reusable.has(id)),
-      count,
-    );
+    const left = ids.filter((id) => reusable.has(id));
+    const choice = askForPreferred(resource, ids, left, count);
     if (choice === null || choice.length === count) isAnyGood = true;
     else refused.push(nodes!);
   }

@@ -1,23 +1,21 @@
 // Flags: what no longer holds about a grant on record, because the machine or its settings have
 // changed. A flagged grant stays as it is. Pure.
-import { isDeepStrictEqual } from 'node:util';
-import type { Assignments, MachineSettings } from '../../account/assignments.js';
-import { type BookedMemory, bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
+import type { Assignments } from '../../account/assignments.js';
+import { bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
 import { areInPlace, type CpuMove, movedCpus } from '../../account/cpu-identities.js';
 import { cpusOfPods, cpusOfSome } from '../../account/cpus-of-pods.js';
 import { devicesOfPods } from '../../account/held-devices.js';
-import type { KubeletRecord } from '../../account/kubelet-record.js';
 import { memoryOfPods } from '../../account/memory-of-pods.js';
-import type { CpuIdentity, PodAssignment } from '../../account/pod-assignment.js';
+import type { PodAssignment } from '../../account/pod-assignment.js';
 import { type CpuPool, cpusOf, devicesOf, memoryOf, poolOf } from '../../account/pod-holdings.js';
 import type { CpuSnapshot } from '../../account/pools.js';
 import { formatBytes } from '../../input/values/quantity.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import { PCI_ADDRESS } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
-import type { DeviceResource, DeviceResources } from '../devices/device-resources.js';
+import type { DeviceResources } from '../devices/device-resources.js';
+import type { FreeHugepages } from '../draft/memory-draft.js';
 import { type HugepagesTaken, hugepagesTaken } from '../memory/hugepages-taken.js';
-import { type FreeHugepages, UNKNOWN_HUGEPAGES } from '../memory/memory-draft.js';
 import { allocatableOn, isMemoryKnown } from '../memory/memory-tables.js';
 import { type CpuTaken, type DeviceTaken, type MemoryTaken, takenFlags } from './kubelet-flags.js';
 import { poolShortage, type SharedPoolShort, sharedPoolShort } from './shared-pool-short.js';
@@ -93,21 +91,23 @@ export type Flag =
   | DeviceGone
   | DeviceTaken;
 
-/**
- * The flags of a pod on record. `resources`: the registered devices. Unregistered PCI devices are
- * looked up in the machine. `present`: the CPUs at this moment. `hugepages`: the kernel's free
- * hugepages.
- */
-export function flagsOf(
-  pod: PodAssignment,
-  state: Assignments,
-  topology: Topology,
-  resources: DeviceResources,
-  present: CpuSnapshot,
-  hugepages: FreeHugepages = UNKNOWN_HUGEPAGES,
-): readonly Flag[] {
+/** What the flags of a state's pods depend on. */
+export interface FlagFacts {
+  readonly state: Assignments;
+  readonly topology: Topology;
+  /** The registered devices. Unregistered PCI devices are looked up in the machine. */
+  readonly resources: DeviceResources;
+  /** The CPUs at this moment. */
+  readonly present: CpuSnapshot;
+  /** The kernel's free hugepages. */
+  readonly hugepages: FreeHugepages;
+}
+
+/** The flags of a pod on record. */
+export function flagsOf(pod: PodAssignment, facts: FlagFacts): readonly Flag[] {
+  const { state, topology, resources, present, hugepages } = facts;
   return Object.freeze([
-    ...cpuFlags(cpusOf(pod), poolOf(pod), state, present),
+    ...cpuFlags(cpusOf(pod), poolOf(pod), facts),
     ...moveFlags(pod, state, topology),
     ...memoryFlags(memoryOf(pod), state, topology),
     ...hugepagesTaken(memoryOf(pod), state, topology, hugepages),
@@ -120,95 +120,24 @@ export function flagsOf(
 const NO_FLAGS: readonly Flag[] = Object.freeze([]);
 
 /**
- * Returns {@link flagsOf} for each pod of a state. Checks single pods only if a check of all pods
+ * Returns {@link flagsOf} for each pod of the state. Checks single pods only if a check of all pods
  * together finds something.
  */
-export function flagsOfEach(
-  state: Assignments,
-  topology: Topology,
-  resources: DeviceResources,
-  present: CpuSnapshot,
-  hugepages: FreeHugepages = UNKNOWN_HUGEPAGES,
-): (pod: PodAssignment) => readonly Flag[] {
-  const { pods } = state;
+export function flagsOfEach(facts: FlagFacts): (pod: PodAssignment) => readonly Flag[] {
+  const { state, topology, resources, present, hugepages } = facts;
+  const { pods, kubelet } = state;
   const isolated = pods.filter((pod) => poolOf(pod) === 'isolated');
   const areUnflagged =
-    cpuFlags(cpusOfPods(pods), 'ordinary', state, present).length === 0 &&
-    cpuFlags(cpusOfSome(isolated), 'isolated', state, present).length === 0 &&
+    cpuFlags(cpusOfPods(pods), 'ordinary', facts).length === 0 &&
+    cpuFlags(cpusOfSome(isolated), 'isolated', facts).length === 0 &&
     areInPlace(state, topology) &&
     memoryFlags(memoryOfPods(pods), state, topology).length === 0 &&
     (hugepages.size === 0 || hugepagesTaken(memoryOfPods(pods), state, topology, hugepages).length === 0) &&
     poolShortage(state, present).missing === 0 &&
     (devicesOfPods(pods).keys.size === 0 ||
       pods.every((pod) => deviceFlags(pod, topology, resources).length === 0)) &&
-    (state.kubelet === null || pods.every((pod) => takenFlags(pod, state, topology).length === 0));
-  return areUnflagged
-    ? () => NO_FLAGS
-    : (pod) => flagsOf(pod, state, topology, resources, present, hugepages);
-}
-
-/** The input of every pod's flags, besides the pod and the settings. */
-export interface FlagGround {
-  readonly topology: Topology;
-  readonly present: CpuSnapshot;
-  /** The CPUs on record. */
-  readonly cpus: readonly CpuIdentity[];
-  readonly resources: readonly DeviceResource[];
-  /**
-   * The booked memory, if it exceeds the machine's somewhere; else null, and no flag depends on it.
-   */
-  readonly scarce: BookedMemory | null;
-  /** The flags of hugepages. */
-  readonly taken: readonly HugepagesTaken[];
-  /** The shortage of the shared pool; null if there is none. */
-  readonly short: ReturnType<typeof poolShortage> | null;
-  readonly kubelet: KubeletRecord | null;
-}
-
-export function flagGround(
-  state: Assignments,
-  topology: Topology,
-  resources: DeviceResources,
-  present: CpuSnapshot,
-  hugepages: FreeHugepages,
-): FlagGround {
-  const { cpus, memory, settings, pods, kubelet } = state;
-  const shortage = poolShortage(state, present);
-  const isScarce = isMemoryKnown(topology) && isOverbooked(memory, topology, settings);
-  return {
-    topology,
-    present,
-    cpus,
-    resources: [...resources.values()],
-    scarce: isScarce ? memory : null,
-    taken: hugepages.size === 0 ? [] : hugepagesTaken(memoryOfPods(pods), state, topology, hugepages),
-    short: shortage.missing > 0 ? shortage : null,
-    kubelet,
-  };
-}
-
-function isOverbooked(memory: BookedMemory, topology: Topology, settings: MachineSettings): boolean {
-  return Object.entries(memory).some(([id, types]) => {
-    const node = topology.nodes.find((each) => each.id === Number(id));
-    return Object.entries(types).some(
-      ([type, bytes]) => bytes > (node ? allocatableOn(node, type, settings) : 0),
-    );
-  });
-}
-
-/** True if unchanged pods and settings have the same flags on both. */
-export function isSameGround(a: FlagGround, b: FlagGround): boolean {
-  return (
-    a.topology === b.topology &&
-    a.present.online.equals(b.present.online) &&
-    a.present.isolated.equals(b.present.isolated) &&
-    (a.cpus === b.cpus || isDeepStrictEqual(a.cpus, b.cpus)) &&
-    isDeepStrictEqual(a.scarce, b.scarce) &&
-    isDeepStrictEqual([a.taken, a.short], [b.taken, b.short]) &&
-    (a.kubelet === b.kubelet || isDeepStrictEqual(a.kubelet?.pods, b.kubelet?.pods)) &&
-    a.resources.length === b.resources.length &&
-    a.resources.every((resource, i) => resource === b.resources[i])
-  );
+    (kubelet === null || pods.every((pod) => takenFlags(pod, state, topology).length === 0));
+  return areUnflagged ? () => NO_FLAGS : (pod) => flagsOf(pod, facts);
 }
 
 /** Returns `CPU 3 is` or `CPUs 2-3 are`. */
@@ -216,11 +145,11 @@ function theseAre(cpus: CpuSet): string {
   return cpus.size === 1 ? `CPU ${cpus} is` : `CPUs ${cpus} are`;
 }
 
-function cpuFlags(held: CpuSet, pool: CpuPool, { settings }: Assignments, present: CpuSnapshot): CpuFlag[] {
-  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = settings;
+function cpuFlags(held: CpuSet, pool: CpuPool, { state, present }: FlagFacts): CpuFlag[] {
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = state.settings;
   const { online } = present;
   const notIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
-  const found: [CpuFlag['code'], CpuSet, string][] = [
+  const cases: [CpuFlag['code'], CpuSet, string][] = [
     ['CPU_OFFLINE', held.difference(online), 'offline'],
     ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'now reserved for the system'],
     [
@@ -230,7 +159,7 @@ function cpuFlags(held: CpuSet, pool: CpuPool, { settings }: Assignments, presen
     ],
     ['CPU_NOT_ISOLATED', pool === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'no longer isolated'],
   ];
-  return found
+  return cases
     .filter(([, cpus]) => !cpus.isEmpty)
     .map(([code, cpus, what]) => Object.freeze({ code, message: `${theseAre(cpus)} ${what}`, cpus }));
 }

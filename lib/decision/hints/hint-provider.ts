@@ -3,7 +3,7 @@
 import { checkOptions, invalidOption, isName, NAME, thrownText } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { Refusal } from '../../base/refusal.js';
-import type { QosClass } from '../../input/pods/pod-request.js';
+import type { QosClass } from '../../input/pods/pod-resources.js';
 import type { HintFamily, TopologyHint } from '../../machine/hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
 

@@ -77,7 +77,7 @@ const MERGED = 6;
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
 /** The machine in terms of the merge. */
-export interface MergeSite {
+export interface MergeRules {
   /** Ascending. */
   readonly numaNodes: readonly number[];
   readonly policy: TopologyManagerPolicy;
@@ -91,7 +91,7 @@ export interface MergeSite {
 export type Hints = HintFamily | HintQuestion;
 
 // The core's answer is valid until the next call.
-function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joint }: MergeSite): Words {
+function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joint }: MergeRules): Words {
   return native.mergeHints({
     hints,
     nodes: numaNodes.length,
@@ -101,7 +101,7 @@ function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joi
   });
 }
 
-function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
+function resultOf(answer: Words, { numaNodes }: MergeRules): MergeResult {
   const flags = answer[2]!;
   const hint = hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes);
   const merged = { hint, admitted: (flags & 4) !== 0, exact: (flags & 8) !== 0 };
@@ -116,9 +116,9 @@ function resultOf(answer: Words, { numaNodes }: MergeSite): MergeResult {
  */
 export function mergeOffered(
   hints: readonly Hints[],
-  site: MergeSite,
+  rules: MergeRules,
 ): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
-  const answer = askToMerge(hints, site);
+  const answer = askToMerge(hints, rules);
   // Allocated at full length: a growing array takes several times as long.
   const families = new Array<HintFamily>(hints.length);
   let at = MERGED;
@@ -129,10 +129,10 @@ export function mergeOffered(
       continue;
     }
     const length = answer[at]!;
-    families[i] = familyAt(answer, at + 1, length, site.numaNodes);
+    families[i] = familyAt(answer, at + 1, length, rules.numaNodes);
     at += 1 + length;
   }
-  return { merged: resultOf(answer, site), families };
+  return { merged: resultOf(answer, rules), families };
 }
 
 function noFamily(
@@ -230,8 +230,8 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
     }
   }
   try {
-    const site = { numaNodes, policy, distances };
-    return resultOf(askToMerge(families, site), site);
+    const rules = { numaNodes, policy, distances };
+    return resultOf(askToMerge(families, rules), rules);
   } catch (error) {
     // The merge itself checks the words of families.
     throw wrongFamily(providers, families, numaNodes) ?? error;

@@ -3,11 +3,11 @@
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import { cpuHints } from '../cpus/cpu-manager.js';
-import type { Draft } from '../cpus/draft.js';
+import type { Draft } from '../draft/draft.js';
 import { type Hints, mergeOffered } from '../hints/merge-hints.js';
 import { candidates, memoryHints } from '../memory/memory-hints.js';
 import type { MemoryRequests } from '../memory/memory-requests.js';
-import { jointSite } from './joint-site.js';
+import { jointRules } from './joint-rules.js';
 
 /** The hints for a container's CPUs and memory. */
 export interface ResourceHints {
@@ -30,7 +30,7 @@ export function narrowed(
   const best = (near: TopologyHint, ...hints: readonly (Hints | undefined)[]): TopologyHint => {
     const asked = hints.filter((each) => each !== undefined);
     if (asked.length < hints.length) return near;
-    const { merged } = mergeOffered(asked, jointSite(draft, 'best-effort', near.nodes!));
+    const { merged } = mergeOffered(asked, jointRules(draft, 'best-effort', near.nodes!));
     return merged.admitted && merged.hint.nodes?.isSubsetOf(near.nodes!) ? merged.hint : near;
   };
   const cpuQuestion = cpuHints(draft, container);
@@ -42,7 +42,7 @@ export function narrowed(
   const mayShare = () => {
     const { merged } = mergeOffered(
       [candidates(draft, memory, [...near.nodes!])],
-      jointSite(draft, 'best-effort', near.nodes!),
+      jointRules(draft, 'best-effort', near.nodes!),
     );
     return merged.admitted && merged.hint.nodes?.equals(near.nodes!);
   };

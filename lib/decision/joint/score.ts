@@ -17,7 +17,7 @@ export interface Score {
 }
 
 /** The NUMA nodes of what a container has. */
-export interface Places {
+export interface ContainerNodes {
   readonly all: NodeSet;
   readonly cpusAndMemory: NodeSet;
 }
@@ -32,7 +32,7 @@ export function distanceOf({ distances, numaNodes }: Topology, nodes: NodeSet): 
 }
 
 /** `each`: by container. */
-export function scoreOf(topology: Topology, each: readonly Places[]): Score {
+export function scoreOf(topology: Topology, each: readonly ContainerNodes[]): Score {
   const pod = each.reduce((nodes, { all }) => nodes.union(all), NodeSet.EMPTY);
   let [placed, ofContainers, containersApart, ofCpusAndMemory] = [0, 0, 0, 0];
   for (const { all, cpusAndMemory } of each) {

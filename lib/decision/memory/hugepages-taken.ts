@@ -4,7 +4,7 @@ import { bookedOn, type MemoryBlock } from '../../account/booked-memory.js';
 import { formatBytes } from '../../input/values/quantity.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
-import type { FreeHugepages } from './memory-draft.js';
+import type { FreeHugepages } from '../draft/memory-draft.js';
 import { allocatableOn, takenByKubelet } from './memory-tables.js';
 
 /**

@@ -7,8 +7,8 @@ import { formatBytes } from '../../input/values/quantity.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
 import type { Topology } from '../../machine/topology.js';
+import type { Draft } from '../draft/draft.js';
 import { mergeOffered } from '../hints/merge-hints.js';
-import type { MemoryGround } from './memory-draft.js';
 import { groupsOf, isSame } from './memory-groups.js';
 import { candidates, keptNodes, type MemoryQuestion } from './memory-hints.js';
 import type { MemoryRequests } from './memory-requests.js';
@@ -16,15 +16,15 @@ import { memoryRow } from './memory-tables.js';
 
 const NO_BLOCKS: readonly MemoryBlock[] = [];
 
-const keptBytes = ({ kept }: MemoryGround, type: string) =>
+const keptBytes = ({ kept }: Draft, type: string) =>
   kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
 
-function isGrowing(draft: MemoryGround, requests: MemoryRequests): boolean {
+function isGrowing(draft: Draft, requests: MemoryRequests): boolean {
   return requests.some(({ type, bytes }) => bytes > keptBytes(draft, type));
 }
 
 // True if a resize leaves the memory alone: it stays booked, even on lost nodes.
-function isKept(draft: MemoryGround, requests: MemoryRequests): boolean {
+function isKept(draft: Draft, requests: MemoryRequests): boolean {
   return draft.kept !== undefined && requests.every(({ type, bytes }) => bytes === keptBytes(draft, type));
 }
 
@@ -36,8 +36,8 @@ function bestOf(
   // One question for all types, because all must fit on the same nodes.
   const family = new HintFamily(native.memoryHints(question.call), numaNodes);
   if (family.isEmpty) return undefined;
-  const site = { numaNodes, policy: 'best-effort', distances: undefined } as const;
-  const { nodes, preferred } = mergeOffered([family], site).merged.hint;
+  const rules = { numaNodes, policy: 'best-effort', distances: undefined } as const;
+  const { nodes, preferred } = mergeOffered([family], rules).merged.hint;
   return { nodes: nodes!.toArray(), preferred };
 }
 
@@ -47,7 +47,7 @@ function bestOf(
  * @throws ERR_INSUFFICIENT_MEMORY
  */
 export function allocateMemory(
-  draft: MemoryGround,
+  draft: Draft,
   requests: MemoryRequests,
   hint: TopologyHint,
 ): readonly MemoryBlock[] {
@@ -56,7 +56,7 @@ export function allocateMemory(
   return requests.map(({ type, bytes }) => ({ nodes, type, bytes }));
 }
 
-function chooseNodes(draft: MemoryGround, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
+function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
   const groups = groupsOf(draft);
   const kept = keptNodes(draft);
   if (draft.kept && !isGrowing(draft, requests)) {
@@ -97,7 +97,7 @@ function chooseNodes(draft: MemoryGround, requests: MemoryRequests, hint: Topolo
 }
 
 // Like the kubelet, ignores what init containers left behind.
-function haveEnough(draft: MemoryGround, requests: MemoryRequests, ids: readonly number[]): boolean {
+function haveEnough(draft: Draft, requests: MemoryRequests, ids: readonly number[]): boolean {
   const { numaNodes } = draft.topology;
   for (const { type, bytes } of requests) {
     const { free } = memoryRow(draft, type, bytes);
@@ -108,7 +108,7 @@ function haveEnough(draft: MemoryGround, requests: MemoryRequests, ids: readonly
   return true;
 }
 
-function insufficient(draft: MemoryGround, requests: MemoryRequests, why: string): Refusal {
+function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refusal {
   const request = requests.map(({ type, bytes }) => `${formatBytes(bytes)} of ${type}`).join(' and ');
   const details = {
     value: Object.fromEntries(requests.map(({ type, bytes }) => [type, bytes])),

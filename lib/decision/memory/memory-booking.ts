@@ -1,7 +1,8 @@
 // The booked memory after a container got its own. Pure.
 import { type BookedMemory, bookMemory, type MemoryBlock } from '../../account/booked-memory.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
-import type { MemoryDraft, MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
+import type { MemoryDraft } from '../draft/memory-draft.js';
 import { groupsOf, groupsWith, isSame } from './memory-groups.js';
 import { memoryRow } from './memory-tables.js';
 
@@ -21,7 +22,7 @@ function replaceAmount(
 
 /** The memory left after a container got its allocation. */
 export function memoryLeft(
-  draft: MemoryGround,
+  draft: Draft,
   { name, kind }: ContainerRequest,
   blocks: readonly MemoryBlock[],
 ): MemoryDraft {
@@ -50,7 +51,7 @@ export function memoryLeft(
 }
 
 // A container's blocks have different types, so they do not affect each other.
-function bookOn(draft: MemoryGround, booked: BookedMemory, block: MemoryBlock): BookedMemory {
+function bookOn(draft: Draft, booked: BookedMemory, block: MemoryBlock): BookedMemory {
   const { free } = memoryRow(draft, block.type);
   // The block of a resized container may be on a missing node.
   return bookMemory(booked, block, (id) => free[draft.topology.numaNodes.indexOf(id)] ?? 0);

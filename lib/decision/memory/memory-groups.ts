@@ -1,8 +1,9 @@
 // The NUMA nodes whose memory is allocated together. Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import { groupsOfPods } from '../../account/memory-of-pods.js';
+import { oncePerLast } from '../../base/collections/once-per.js';
 import { maskOf } from '../../machine/hint-masks.js';
-import type { MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
 
 /** True if two ascending lists have the same nodes. */
 export const isSame = (a: readonly number[], b: readonly number[]) =>
@@ -10,8 +11,7 @@ export const isSame = (a: readonly number[], b: readonly number[]) =>
 
 type Groups = ReadonlyMap<number, readonly number[]>;
 
-export const groupsOf = ({ state, memory }: MemoryGround): Groups =>
-  memory.groups ?? groupsOfPods(state.pods);
+export const groupsOf = ({ state, memory }: Draft): Groups => memory.groups ?? groupsOfPods(state.pods);
 
 /** The groups after a container got these blocks. */
 export function groupsWith(groups: Groups, blocks: readonly MemoryBlock[]): Groups {
@@ -28,29 +28,16 @@ export function groupsWith(groups: Groups, blocks: readonly MemoryBlock[]): Grou
   return next ?? groups;
 }
 
-/** Groups in the form that the core expects. */
-interface GroupMasks {
-  readonly numaNodes: readonly number[];
-  /** By node, the low and high half of its group's mask; zero without a group. */
-  readonly words: readonly number[];
-  /** By node, true if its group takes no more. */
-  readonly closed: readonly boolean[];
-}
-
-// Safe because groups never change; many pods are placed beside the same ones.
-const masksOfGroups = new WeakMap<Groups, GroupMasks>();
-
-export function groupMasks(groups: Groups, numaNodes: readonly number[]): GroupMasks {
-  let masks = masksOfGroups.get(groups);
-  if (masks?.numaNodes !== numaNodes) {
-    const isThere = (node: number) => numaNodes.includes(node);
-    masks = {
-      numaNodes,
-      words: numaNodes.flatMap((node) => maskOf(groups.get(node)?.filter(isThere) ?? [], numaNodes)),
-      // A group that lost a node must be unchanged when the node comes back.
-      closed: numaNodes.map((node) => groups.get(node)?.every(isThere) === false),
-    };
-    masksOfGroups.set(groups, masks);
-  }
-  return masks;
-}
+/** Groups in the form that the core expects. Many pods are placed beside the same ones. */
+export const groupMasks = oncePerLast((groups: Groups, numaNodes: readonly number[]) => {
+  const isThere = (node: number) => numaNodes.includes(node);
+  return {
+    /** By node, the low and high half of its group's mask; zero without a group. */
+    words: numaNodes.flatMap((node) => maskOf(groups.get(node)?.filter(isThere) ?? [], numaNodes)),
+    /**
+     * By node, true if its group takes no more: a group that lost a node must be unchanged when the
+     * node comes back.
+     */
+    closed: numaNodes.map((node) => groups.get(node)?.every(isThere) === false),
+  };
+});

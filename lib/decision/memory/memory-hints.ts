@@ -3,7 +3,7 @@
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { HintQuestion } from '../../base/native-hints.js';
 import { maskOf } from '../../machine/hint-masks.js';
-import type { MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
 import { groupMasks, groupsOf } from './memory-groups.js';
 import type { MemoryRequests } from './memory-requests.js';
 import { memoryRow } from './memory-tables.js';
@@ -16,7 +16,7 @@ const NO_ROWS: readonly number[] = [];
 const NO_MASK = [0, 0] as const;
 
 /** Asks for all sets of NUMA nodes that can book the request and contain `must`. */
-export function candidates(draft: MemoryGround, requests: MemoryRequests, must = NO_NODES): MemoryQuestion {
+export function candidates(draft: Draft, requests: MemoryRequests, must = NO_NODES): MemoryQuestion {
   const { topology, memory } = draft;
   const { numaNodes } = topology;
   const { length } = numaNodes;
@@ -58,11 +58,11 @@ function reusableRows(
  * The hints for a container, or for the whole pod; undefined: no preference. They are the same for
  * all types, because all must fit on the same nodes.
  */
-export function memoryHints(draft: MemoryGround, requests: MemoryRequests): MemoryQuestion | undefined {
+export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuestion | undefined {
   return requests.length === 0 ? undefined : candidates(draft, requests, keptNodes(draft));
 }
 
 /** The nodes where a resized container keeps its memory. */
-export function keptNodes({ kept }: MemoryGround): readonly number[] {
+export function keptNodes({ kept }: Draft): readonly number[] {
   return kept ? [...new Set(kept.memory.flatMap(({ nodes }) => nodes))].sort((a, b) => a - b) : NO_NODES;
 }

@@ -1,12 +1,13 @@
 // The requests to the Memory Manager. Pure.
 import { withLast } from '../../base/collections/lists.js';
 import type { Placement } from '../../input/placement.js';
-import { amountFor, type PodRequest } from '../../input/pods/pod-request.js';
+import { amountFor } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { isMemoryType } from '../../input/values/memory-types.js';
 import type { Topology } from '../../machine/topology.js';
-import { isBookedWhole, isExclusive, podAmount } from '../pod-level/pod-level.js';
-import type { MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
+import { isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 import { isMemoryKnown } from './memory-tables.js';
 
 /** A number of bytes of one type. */
@@ -39,7 +40,7 @@ const typesOfPod = ({ containers }: PodRequest) => [
 
 /** The requests to the Memory Manager for a container, or for the whole pod. */
 export function memoryRequests(
-  { pod, placement, topology }: Pick<MemoryGround, 'pod' | 'placement' | 'topology'>,
+  { pod, placement, topology }: Pick<Draft, 'pod' | 'placement' | 'topology'>,
   container: ContainerRequest | undefined,
 ): MemoryRequests {
   if (!isManaged(pod, placement, topology)) return NO_REQUESTS;

@@ -4,11 +4,13 @@ import { type BookedMemory, bookedOn, NOTHING_BOOKED, type TotalOn } from '../..
 import { type KubeletRecord, kubeletMemory } from '../../account/kubelet-record.js';
 import { groupsOfPods } from '../../account/memory-of-pods.js';
 import { withLast } from '../../base/collections/lists.js';
+import { oncePer } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import { MAX_HINT_NODES } from '../../machine/hint-masks.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
-import type { KernelHugepages, MemoryDraft, MemoryGround } from './memory-draft.js';
+import type { Draft } from '../draft/draft.js';
+import type { KernelHugepages, MemoryDraft } from '../draft/memory-draft.js';
 
 /**
  * The memory of one type on one NUMA node, in bytes. `total` of ordinary memory excludes hugepages.
@@ -36,42 +38,28 @@ export interface MemoryTable {
   readonly group: readonly number[];
 }
 
-// Cached: read often, and nodes never change.
-const totals = new WeakMap<NumaNode, ReadonlyMap<string, number>>();
-
-function typesOn(node: NumaNode): ReadonlyMap<string, number> {
-  const cached = totals.get(node);
-  if (cached) return cached;
-  const { memoryBytes, hugepages } = node;
+const typesOn = oncePer(({ memoryBytes, hugepages }: NumaNode): ReadonlyMap<string, number> => {
   const pools = hugepages.map(({ bytes, count }): [string, number] => [hugepageType(bytes), bytes * count]);
   const inPages = pools.reduce((sum, [, bytes]) => sum + bytes, 0);
-  const found = new Map([[MEMORY, Math.max(0, memoryBytes - inPages)], ...pools]);
-  totals.set(node, found);
-  return found;
-}
+  return new Map([[MEMORY, Math.max(0, memoryBytes - inPages)], ...pools]);
+});
 
 /** The bytes of a type on a node. */
 export function totalOn(node: NumaNode, type: string): number {
   return typesOn(node).get(type) ?? 0;
 }
 
-const totalsByMachine = new WeakMap<Topology, TotalOn>();
-
 /**
  * Returns the bytes of a type on a node of the machine; 0 for a node that it does not have. The
  * same function for the same machine.
  */
-export function totalsOf(topology: Topology): TotalOn {
-  let total = totalsByMachine.get(topology);
-  if (!total) {
-    total = (id, type) => {
-      const node = topology.nodes.find((each) => each.id === id);
+export const totalsOf = oncePer(
+  ({ nodes }: Topology): TotalOn =>
+    (id, type) => {
+      const node = nodes.find((each) => each.id === id);
       return node ? totalOn(node, type) : 0;
-    };
-    totalsByMachine.set(topology, total);
-  }
-  return total;
-}
+    },
+);
 
 /** What the kubelet's pods take from each node of a machine. */
 export function takenByKubelet(kubelet: KubeletRecord | null, topology: Topology): BookedMemory {
@@ -163,23 +151,22 @@ const rowBeside = oncePerType((memory: MemoryDraft, topology, type, state: Assig
  * The memory of a type for the container that is placed. With `bytes`, for a request of this size:
  * nothing is free if all nodes together have less.
  */
-export function memoryRow(ground: MemoryGround, type: string, bytes = 0): MemoryRow {
-  const { topology, state, memory, hugepages } = ground;
+export function memoryRow(draft: Draft, type: string, bytes = 0): MemoryRow {
+  const { topology, state, memory, hugepages } = draft;
   const row =
     memory.containers.length === 0 ? rowOn(state, topology, type) : rowBeside(memory, topology, type, state);
   const kernel = hugepages?.get(type);
-  return kernel ? lesserOf(ground, row, type, kernel, bytes) : row;
+  return kernel ? lesserOf(draft, row, { type, bytes }, kernel) : row;
 }
 
 // The minimum of three amounts: the record's, the kernel's on the node, and the kernel's unreserved
 // amount. Other processes may use free pages, and booked pages may not be in use yet. None of the
 // three counts what the pod has taken so far, which is subtracted.
 function lesserOf(
-  { topology, state, memory }: MemoryGround,
+  { topology, state, memory }: Draft,
   { allocatable, free }: MemoryRow,
-  type: string,
+  { type, bytes }: { readonly type: string; readonly bytes: number },
   { byNode, unreserved = Number.POSITIVE_INFINITY }: KernelHugepages,
-  bytes: number,
 ): MemoryRow {
   const booked = memory.booked();
   const takenByPod = topology.numaNodes.map(

@@ -9,8 +9,15 @@ import {
   type PodRequest,
   parsePodAmounts,
   podResources,
-  type QosClass,
 } from './pod-resources.js';
+import {
+  CONTAINER_KEYS,
+  CONTAINER_NAME,
+  hasManifestKeys,
+  isContainerName,
+  POD_KEYS,
+  RESOURCES_KEYS,
+} from './pod-spec.js';
 import { qosOfCaller, qosOfContainers, qosOfWhole } from './qos-class.js';
 import {
   amountIn,
@@ -24,85 +31,6 @@ import {
   podShape,
   type ResourceAmounts,
 } from './resource-amounts.js';
-
-export type { PodRequest, QosClass } from './pod-resources.js';
-
-/** The resources of one container. The default of a request is the limit. */
-export interface ResourceRequirements {
-  /**
-   * What the container is promised; by default its limits. Exclusive CPUs need requests that equal
-   * the limits of CPU and memory.
-   */
-  readonly requests?: ResourceAmounts;
-  /** What the container may use at most; by default as much as there is. */
-  readonly limits?: ResourceAmounts;
-}
-
-/**
- * A container of a pod, with `resources` like in Kubernetes, or directly with `requests` and
- * `limits`.
- */
-export interface ContainerSpec extends ResourceRequirements {
-  /** Unique in the pod: up to 63 lower-case letters, digits and inner hyphens. */
-  readonly name: string;
-  /** `Always` makes an init container a sidecar, which runs as long as the pod. */
-  readonly restartPolicy?: string;
-  /** The requests and limits in one object. Refused beside `requests` or `limits`. */
-  readonly resources?: ResourceRequirements;
-}
-
-/** The containers of a pod. */
-export interface PodContainers {
-  /** Containers that run one after the other, before `containers`. */
-  readonly initContainers?: readonly ContainerSpec[];
-  /** At least one. */
-  readonly containers: readonly ContainerSpec[];
-}
-
-/** A pod without the structure of a manifest. */
-export interface PlainPod extends PodContainers {
-  /**
-   * Identifies the pod on record: 1 to 253 printable characters. By default numalign makes a UUID.
-   */
-  readonly uid?: string;
-  /** A name for people, 1 to 253 printable characters; by default the uid. */
-  readonly name?: string;
-  /** The resources of the pod as a whole: cpu, memory and hugepages. */
-  readonly resources?: ResourceRequirements;
-  /**
-   * The class that Kubernetes gave the pod, if these fields do not show it.
-   * @default computed from the containers
-   */
-  readonly qosClass?: QosClass;
-  /**
-   * The resources whose devices a DRA driver provides, by container. In a manifest this is
-   * `status.extendedResourceClaimStatus`.
-   */
-  readonly draExtendedResources?: Readonly<Record<string, readonly string[]>>;
-}
-
-/**
- * A Kubernetes manifest of kind Pod, such as a parsed YAML file or a V1Pod. The type is loose,
- * since a manifest has many fields that do not matter here. numalign checks those that do.
- */
-export interface PodManifest {
-  /** `v1`, which is also the default. */
-  readonly apiVersion?: string;
-  /** `Pod`; {@link podsOf} takes other kinds. */
-  readonly kind?: string;
-  /**
-   * numalign reads `uid`, `name`, `namespace` (by default `default`) and the annotation
-   * `numalign.io/movable`.
-   */
-  readonly metadata?: object;
-  /** numalign reads `containers`, `initContainers` and `resources`, as in a {@link PlainPod}. */
-  readonly spec?: object;
-  /** numalign reads `extendedResourceClaimStatus`: the devices that a DRA driver gives. */
-  readonly status?: object;
-}
-
-/** The forms of a pod that callers may pass. */
-export type PodSpec = PlainPod | PodManifest;
 
 /** The pod of an acquired grant: one container, whose requests are its limits. */
 export function guaranteedPod(
@@ -123,27 +51,6 @@ export function guaranteedPod(
 
 /** The namespace of a pod that names none. */
 export const DEFAULT_NAMESPACE = 'default';
-const POD_KEYS = [
-  'uid',
-  'name',
-  'initContainers',
-  'containers',
-  'resources',
-  'qosClass',
-  'draExtendedResources',
-] as const;
-export const MANIFEST_KEYS = ['apiVersion', 'kind', 'metadata', 'spec'] as const;
-const RESOURCES_KEYS = ['requests', 'limits'] as const;
-export const CONTAINER_KEYS = ['name', 'restartPolicy', 'resources', ...RESOURCES_KEYS] as const;
-
-/** The rule of {@link isContainerName} in words. */
-export const CONTAINER_NAME = '1 to 63 lower-case letters, digits and inner hyphens';
-
-/** True if Kubernetes accepts the value as the name of a container. */
-export function isContainerName(value: unknown): value is string {
-  return typeof value === 'string' && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value);
-}
-
 function parseName(value: unknown, field: string): string | undefined {
   if (value === undefined || value === null) return undefined;
   return isName(value) ? value : fail(field, value, NAME);
@@ -163,11 +70,17 @@ function fieldsOf(value: unknown, field: string, keys: readonly string[] | undef
   return keys === undefined ? fields : checkOptions(fields, keys, field);
 }
 
+/** What the containers of a list are. */
+interface ContainerList {
+  readonly field: string;
+  readonly isInit: boolean;
+  readonly isManifest: boolean;
+}
+
 function parseContainer(
   value: unknown,
   field: string,
-  isInit: boolean,
-  isManifest: boolean,
+  { isInit, isManifest }: ContainerList,
 ): ParsedContainer {
   const container = fieldsOf(value, field, isManifest ? undefined : CONTAINER_KEYS);
   const { name, resources } = container;
@@ -209,7 +122,7 @@ function parseContainer(
  */
 export function parsePod(value: unknown): PodRequest {
   const pod = podShape.object(value, 'the pod');
-  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  const isManifest = hasManifestKeys(pod);
   if (isManifest && pod.kind !== 'Pod') fail('kind', pod.kind, '"Pod"');
   if (isManifest && (pod.apiVersion ?? 'v1') !== 'v1') fail('apiVersion', pod.apiVersion, '"v1"');
   const [specField, nameField] = isManifest ? ['spec.', 'metadata.'] : ['', ''];
@@ -217,14 +130,13 @@ export function parsePod(value: unknown): PodRequest {
   const metadata = isManifest ? podShape.object(pod.metadata ?? {}, 'metadata') : pod;
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
-  const init = containersIn(
-    spec.initContainers,
-    `${specField}initContainers`,
-    true,
-    isManifest,
-    NO_CONTAINERS,
+  const init = { field: `${specField}initContainers`, isInit: true, isManifest };
+  const others = { field: `${specField}containers`, isInit: false, isManifest };
+  const containers = containersIn(
+    spec.containers,
+    others,
+    containersIn(spec.initContainers, init, NO_CONTAINERS),
   );
-  const containers = containersIn(spec.containers, `${specField}containers`, false, isManifest, init);
   const resourcesField = `${specField}resources`;
   if (!isManifest && spec.resources) checkOptions(spec.resources, RESOURCES_KEYS, resourcesField);
   const whole = parsePodAmounts(spec.resources, resourcesField, containers);
@@ -299,17 +211,16 @@ const NO_LIST: readonly unknown[] = [];
 // Adds the containers of a list to those before.
 function containersIn(
   value: unknown,
-  field: string,
-  isInit: boolean,
-  isManifest: boolean,
+  of: ContainerList,
   before: readonly ParsedContainer[],
 ): readonly ParsedContainer[] {
+  const { field, isInit } = of;
   const list = podShape.list(value ?? NO_LIST, field, 'a list of containers');
   if (list.length === 0 && isInit) return before;
   if (list.length === 0) fail(field, value, 'a list of at least one container');
   let containers = before;
   for (let i = 0; i < list.length; i++) {
-    const entry = parseContainer(list[i], `${field}[${i}]`, isInit, isManifest);
+    const entry = parseContainer(list[i], `${field}[${i}]`, of);
     const { name } = entry.container;
     for (const { container } of containers)
       if (container.name === name) fail(`${field}[${i}].name`, name, 'unique in the pod');

@@ -2,7 +2,8 @@
 import { isName, NAME } from '../../base/check-options.js';
 import { type Fields, isObject } from '../../base/shapes.js';
 import { nameUid } from '../../base/text/name-uid.js';
-import { DEFAULT_NAMESPACE, MANIFEST_KEYS, type PlainPod, type PodSpec } from './pod-request.js';
+import { DEFAULT_NAMESPACE } from './pod-request.js';
+import { hasManifestKeys, type PlainPod, type PodSpec } from './pod-spec.js';
 import { fail, podShape } from './resource-amounts.js';
 
 /** The greatest number of pods of one workload: more than a node runs. */
@@ -116,7 +117,7 @@ export function podsOf(manifest: unknown): PodSpec[] {
 
 /** The pod with this uid. */
 export function withUid(pod: PodSpec, uid: string): PodSpec {
-  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  const isManifest = hasManifestKeys(pod);
   const metadata = { ...('metadata' in pod && pod.metadata), uid };
   return isManifest ? { ...pod, metadata } : { ...(pod as PlainPod), uid };
 }
@@ -197,7 +198,8 @@ function workloadOf(fields: Fields, rules: Kind, at: string): Workload {
   const first = fields.kind === 'StatefulSet' ? firstOrdinal(holder, path) : 0;
   const replicas = rules.replicas(holder, path);
   const podAt = (i: number): PodSpec => ({
-    ...{ apiVersion: 'v1', kind: 'Pod' },
+    apiVersion: 'v1',
+    kind: 'Pod',
     metadata: {
       ...(isObject(labels) && { labels }),
       ...(isObject(annotations) && { annotations }),
@@ -239,7 +241,7 @@ function identity(namespace: string | undefined, name: string | undefined, ordin
 
 // `pod`: a manifest or a plain pod.
 function workloadOfPod(pod: Fields, at: string): Workload {
-  const isManifest = MANIFEST_KEYS.some((key) => key in pod);
+  const isManifest = hasManifestKeys(pod);
   const metadata = isManifest ? podShape.object(pod.metadata ?? {}, `${at}metadata`) : pod;
   const withNames = (names: object): PodSpec =>
     isManifest ? { ...pod, metadata: { ...metadata, ...names } } : { ...pod, ...names };

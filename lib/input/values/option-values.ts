@@ -21,12 +21,15 @@ export function parseCpus(value: unknown, name: string): CpuSet {
 
 const COUNT = `a whole number of CPUs from 1 to ${CpuSet.MAX_ID} (a part of a CPU cannot be exclusive)`;
 
-const isCount = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= CpuSet.MAX_ID;
+/** A test for whole numbers from 1 on. */
+export const isFrom1To =
+  (greatest: number) =>
+  (value: unknown): value is number =>
+    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= greatest;
 
 /** The number of exclusive CPUs. `others`: other valid values, for the error. @throws ERR_INVALID_OPTION */
 export const parseCpuCount = (value: unknown, name: string, others = ''): number =>
-  option.that(value, name, isCount, `${COUNT}${others}`);
+  option.that(value, name, isFrom1To(CpuSet.MAX_ID), `${COUNT}${others}`);
 
 const MIXED = `CPUs from 1 to ${CpuSet.MAX_ID}, such as 2.5, in steps of 0.001`;
 

@@ -1,9 +1,8 @@
 // Which grants ask for quiet, and on which CPUs. Pure.
 import type { Assignments } from '../../account/assignments.js';
-import type { PodAssignment } from '../../account/pod-assignment.js';
+import type { PodAssignment, QuietPart, QuietRequest } from '../../account/pod-assignment.js';
 import { presentCpus } from '../../account/pod-holdings.js';
 import { oncePerPods, podsThat } from '../../account/pod-list-changes.js';
-import type { QuietPart, QuietRequest } from '../../account/quiet/quiet-request.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 
 /** The CPUs of one grant, and the quiet that it asks for. */

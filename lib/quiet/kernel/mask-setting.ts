@@ -1,7 +1,7 @@
 // MaskSetting: a kernel file with the CPUs on which some work is done.
 import { unlessRefused } from '../../base/errors.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import { housekeepingCpus } from '../../machine/housekeeping.js';
+import { housekeepingCpus } from '../../machine/online-cpus.js';
 import { cpuMask, parseCpuMask } from './cpu-mask.js';
 import { FileSetting } from './file-setting.js';
 import type { KernelFiles } from './kernel-files.js';

@@ -1,7 +1,7 @@
 // Setting: one kernel setting that quiet grants change, and how its value follows from their
 // demands.
-import type { QuietSetting } from '../../account/quiet/quiet-record.js';
-import type { QuietPart } from '../../account/quiet/quiet-request.js';
+import type { QuietSetting } from '../../account/assignments.js';
+import type { QuietPart } from '../../account/pod-assignment.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { QuietDemand } from './demands.js';

@@ -1,5 +1,5 @@
 // CachePlan: which ways of which L3 cache each grant gets, according to resctrl's current state.
-import type { CacheShare } from '../../account/quiet/quiet-request.js';
+import type { CacheShare } from '../../account/pod-assignment.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import type { PartDemand } from '../kernel/setting.js';

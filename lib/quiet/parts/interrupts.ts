@@ -5,7 +5,6 @@ import { type NamedProcess, namedProcesses } from '../../processes/named-process
 import { type Ask, askSocket } from '../kernel/irqbalance-client.js';
 import type { KernelFiles } from '../kernel/kernel-files.js';
 import { HEX, LIST, MaskSetting } from '../kernel/mask-setting.js';
-import { recent } from '../kernel/recent.js';
 import type { Inheritance, Part, PartDemand } from '../kernel/setting.js';
 import { irqbalanceSettings, rivalObstacles } from './irqbalance.js';
 
@@ -116,3 +115,12 @@ export function interruptsPart({ ask, running }: IrqbalanceMeans = THIS_MACHINE)
 }
 
 export const interrupts: Part = interruptsPart();
+
+/** `read`, with its result kept for `ms` milliseconds. `now`: the time in milliseconds. */
+export function recent<T>(read: () => T, ms: number, now: () => number = () => performance.now()): () => T {
+  let last: { readonly value: T; readonly until: number } | undefined;
+  return () => {
+    if (!last || last.until <= now()) last = { value: read(), until: now() + ms };
+    return last.value;
+  };
+}

@@ -1,8 +1,7 @@
 // Encodes pods, settings, the kubelet's holdings and quiet settings as the state files write them.
-import type { MachineSettings } from '../../account/assignments.js';
+import type { MachineSettings, QuietRecord } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { ContainerAssignment, PodAssignment, PodBooking } from '../../account/pod-assignment.js';
-import type { QuietRecord } from '../../account/quiet/quiet-record.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { encodeChange, encodeConsent } from './move-section.js';
 

@@ -1,7 +1,7 @@
 // The parts of the state files about quiet grants: their requests, and the kernel settings that
 // numalign changed for them. Pure.
-import type { QuietRecord, QuietSetting } from '../../account/quiet/quiet-record.js';
-import { type CacheShare, QUIET_PARTS, type QuietRequest } from '../../account/quiet/quiet-request.js';
+import type { QuietRecord, QuietSetting } from '../../account/assignments.js';
+import { type CacheShare, QUIET_PARTS, type QuietRequest } from '../../account/pod-assignment.js';
 import {
   flag,
   list,

@@ -1,7 +1,7 @@
 // The record of an owner, and the command that people know it by.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { printable } from '../../base/text/printable.js';
-import type { OwnerChoice } from '../../input/owner.js';
+import type { OwnerChoice } from '../../input/requests/owner.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';
 import { ownerName, programName } from '../../processes/program-name.js';
 import type { OwnerFile } from '../format/owner-file.js';

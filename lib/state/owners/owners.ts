@@ -9,7 +9,7 @@ import { podListChanges, podsBefore } from '../../account/pod-list-changes.js';
 import { unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { OwnerChoice } from '../../input/owner.js';
+import type { OwnerChoice } from '../../input/requests/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
 import type { Checkpoint } from '../format/checkpoint.js';

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
 /** Why the command cannot run, for people. */
-export interface Refusal {
+export interface LibraryRefusal {
   readonly code: 'ERR_LIBRARY_MISSING' | 'ERR_LIBRARY_VERSION';
   readonly message: string;
 }
@@ -13,7 +13,7 @@ export interface Refusal {
 const releaseOf = (version: string) => /^\d+\.\d+/.exec(version)?.[0];
 
 /** `own`: the command's version; `found`: that of the library, undefined without one. Pure. */
-export function refusalOf(own: string, found: string | undefined): Refusal | undefined {
+export function refusalOf(own: string, found: string | undefined): LibraryRefusal | undefined {
   const release = releaseOf(own);
   const remedy = `npm install @numalign/cli@${release} numalign@${release}, with --global for a global command`;
   if (found === undefined)
@@ -32,5 +32,5 @@ function versionIn(path: string): string | undefined {
 }
 
 /** Of this command, and the library that it finds. */
-export const refusalHere = (): Refusal | undefined =>
+export const refusalHere = (): LibraryRefusal | undefined =>
   refusalOf(versionIn('../package.json')!, versionIn('numalign/package.json'));

@@ -1,8 +1,7 @@
 // needs: nothing
 import { InvalidArgumentError } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { enforcementRequest } from '../lib/arguments/enforcement.js';
-import { partNames, quietParts } from '../lib/arguments/quiet.js';
+import { enforcementRequest, partNames, quietParts } from '../lib/arguments/enforcement.js';
 import { quietLines, quietText } from '../lib/pages/quiet-text.js';
 import { numalign } from './numalign.js';
 

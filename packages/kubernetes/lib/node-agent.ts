@@ -59,7 +59,8 @@ export class NodeAgent {
         new NumalignNode({
           ...nri,
           ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
-          ...{ manager, log },
+          manager,
+          log,
         }),
     ];
     this.#parts = parts.filter((part) => part !== null);

@@ -1,6 +1,6 @@
 // CacheRun: grants that come and go on a fake resctrl, with their settings written and restored by
 // the record like every quiet setting.
-import type { QuietSetting } from '../../../lib/account/quiet/quiet-record.js';
+import type { QuietSetting } from '../../../lib/account/assignments.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
 import type { Topology } from '../../../lib/machine/topology.js';
 import type { QuietDemand } from '../../../lib/quiet/kernel/demands.js';

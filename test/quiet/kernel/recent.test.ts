@@ -1,6 +1,6 @@
 // needs: nothing
 import { expect, it } from 'vitest';
-import { recent } from '../../../lib/quiet/kernel/recent.js';
+import { recent } from '../../../lib/quiet/parts/interrupts.js';
 
 it('a value is kept for a while, and then read again', () => {
   let [time, reads] = [5, 0];

@@ -1,7 +1,7 @@
 // needs: nothing
 // Records of settings that a process cannot see stay for one that can.
 import { expect, it } from 'vitest';
-import type { QuietSetting } from '../../../lib/account/quiet/quiet-record.js';
+import type { QuietSetting } from '../../../lib/account/assignments.js';
 import { PARTS } from '../../../lib/quiet/parts/parts.js';
 import { kernelTree } from '../../support/kernel-tree.js';
 

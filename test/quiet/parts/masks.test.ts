@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { discover, type Topology } from '../../../lib/entries/topology.js';
 import { CpuSet } from '../../../lib/machine/cpu-set.js';
-import { housekeepingCpus } from '../../../lib/machine/housekeeping.js';
+import { housekeepingCpus } from '../../../lib/machine/online-cpus.js';
 import { HEX, LIST, MaskSetting } from '../../../lib/quiet/kernel/mask-setting.js';
 import type { Setting } from '../../../lib/quiet/kernel/setting.js';
 import { idle } from '../../../lib/quiet/parts/idle.js';

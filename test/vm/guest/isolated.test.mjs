@@ -7,11 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { affinity } from '../../../dist/entries/diagnostics.js';
 import { CpuSet, openManager, pin } from '../../../dist/index.js';
-import {
-  hasNoLoadBalancing,
-  kernelIsolatedCpus,
-  unbalancedCpus,
-} from '../../../dist/machine/isolated-cpus.js';
+import { kernelCpus, unbalancedCpus } from '../../../dist/machine/isolated-cpus.js';
 
 const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');
@@ -27,8 +23,8 @@ async function open(options = {}) {
 
 test(`the kernel isolates the CPUs of its command line: ${isolated}`, () => {
   assert.deepEqual(unbalancedCpus(), isolcpus);
-  assert.deepEqual(kernelIsolatedCpus(), isolated);
-  for (let cpu = 0; cpu < 16; cpu++) assert.equal(hasNoLoadBalancing(CpuSet.of(cpu)), isolcpus.has(cpu));
+  assert.deepEqual(kernelCpus().isolated, isolated);
+  for (let cpu = 0; cpu < 16; cpu++) assert.equal(unbalancedCpus().has(cpu), isolcpus.has(cpu));
 });
 
 test('they are a pool of their own, and grants of them are pinned to them', async () => {

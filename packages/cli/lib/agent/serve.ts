@@ -1,8 +1,10 @@
 // Serves metrics and health until a signal ends it.
+
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
 import { type Manager, openManager } from 'numalign';
 import { type DeviceFlags, devicesOf } from '../arguments/devices.js';
-import { managerOptions, type OpeningFlags } from '../arguments/placement.js';
+import { managerOptions, type OpeningFlags } from '../arguments/placement-flags.js';
+import type { StateFlags } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
 import { print, tell } from '../terminal/output.js';
 import { abortAtEnd } from '../terminal/signals.js';
@@ -11,12 +13,10 @@ import { ailments } from './agent-health.js';
 import { Rounds } from './agent-rounds.js';
 import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from './agent-server.js';
 
-export interface ServeFlags extends OpeningFlags, DeviceFlags {
+export interface ServeFlags extends OpeningFlags, DeviceFlags, StateFlags {
   maxGrants?: number;
   memoryElsewhere?: boolean;
-  stateDir?: string;
   besideKubelet?: boolean;
-  output: 'text' | 'json';
 }
 
 /** Returns when a signal ends the agent (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */

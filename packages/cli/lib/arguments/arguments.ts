@@ -1,8 +1,8 @@
 // Parses values on the command line for the API. A wrong value is a usage error.
 import { InvalidArgumentError, Option } from 'commander';
 import { type AcquireOptions, CpuSet, NumalignError } from 'numalign';
-import type { CpuManagerPolicyOptions, FeatureGates, ReservedMemory } from 'numalign/kubelet';
-import { checkManagerOptions, KUBELET_VERSIONS, parseQuantity } from 'numalign/tools';
+import type { CpuManagerPolicyOptions } from 'numalign/kubelet';
+import { checkManagerOptions, parseQuantity } from 'numalign/tools';
 
 /** Turns a refusal of the API into a usage error. */
 export function asArgument<T>(parse: () => T): T {
@@ -17,18 +17,6 @@ export function asArgument<T>(parse: () => T): T {
 /** A Linux list such as `0-3,8`; `none` is the empty one. */
 export function cpuList(value: string): CpuSet {
   return asArgument(() => CpuSet.parse(value === 'none' ? '' : value));
-}
-
-/**
- * Like {@link cpuList}, or `all`. Not null like in the API: for commander it is a parser's failure.
- */
-export function cpuListOrAll(value: string): CpuSet | 'all' {
-  return value === 'all' ? value : cpuList(value);
-}
-
-/** Like {@link cpuList}, or `kernel`. */
-export function cpuListOrKernel(value: string): CpuSet | 'kernel' {
-  return value === 'kernel' ? value : cpuList(value);
 }
 
 /** The rule for an amount of CPUs without `--mixed`. */
@@ -80,48 +68,6 @@ export function cpuOption(value: string, before: CpuManagerPolicyOptions = {}): 
   const options = { ...before, [name!]: flag };
   asArgument(() => checkManagerOptions({ cpuManagerPolicyOptions: options }));
   return options;
-}
-
-/** Adds `0:memory=1Gi` to the list before; `none` is an empty list. */
-export function reservedMemory(
-  value: string,
-  before: readonly ReservedMemory[] = [],
-): readonly ReservedMemory[] {
-  if (value === 'none') return [];
-  const match = /^(\d+):([^=]+)=(.+)$/s.exec(value);
-  if (!match)
-    throw new InvalidArgumentError('It must be a NUMA node, a type and an amount, such as 0:memory=1Gi.');
-  const [, node, type, amount] = match;
-  const reserved = [...before, { numaNode: Number(node), limits: { [type!]: amount! } }];
-  asArgument(() => checkManagerOptions({ reservedMemory: reserved }));
-  return reserved;
-}
-
-/** Adds `PodLevelResources=true,DRAExtendedResource=false` to the gates before. */
-export function featureGates(value: string, before: Partial<FeatureGates> = {}): Partial<FeatureGates> {
-  const flags = { true: true, false: false } as Readonly<Record<string, boolean>>;
-  const entries = value.split(',').map((each) => {
-    const [, name, flag] = /^([^=]+)=(true|false)$/.exec(each) ?? [];
-    if (name === undefined || flag === undefined)
-      throw new InvalidArgumentError('It must be gates and flags, such as PodLevelResourceManagers=true.');
-    return [name, flags[flag]] as const;
-  });
-  const gates = { ...before, ...Object.fromEntries(entries) };
-  asArgument(() => checkManagerOptions({ featureGates: gates }));
-  return gates;
-}
-
-export function kubeletVersionOption(): Option {
-  return new Option('--kubelet-version <version>', 'decide as this version of the kubelet').choices(
-    KUBELET_VERSIONS,
-  );
-}
-
-export function featureGatesOption(): Option {
-  return new Option(
-    '--feature-gates <name=bool,...>',
-    'feature gates of that kubelet; may be repeated',
-  ).argParser(featureGates);
 }
 
 /** Checks an amount such as `2Gi`. */

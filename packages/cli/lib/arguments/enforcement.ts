@@ -1,17 +1,76 @@
 // The options of commands for enforcement and quiet.
 import { InvalidArgumentError, Option } from 'commander';
 import type { AimedLevel, EnforcementLevel, RequestOptions } from 'numalign';
-import { AIMED_LEVELS, checkManagerOptions, ENFORCEMENT_LEVELS } from 'numalign/tools';
+import type { QuietOptions, QuietPart } from 'numalign/diagnostics';
+import { AIMED_LEVELS, checkAcquireOptions, ENFORCEMENT_LEVELS, QUIET_PARTS } from 'numalign/tools';
 import { asArgument } from './arguments.js';
-import { type QuietFlags, quietOptions } from './quiet.js';
+
+export interface QuietFlags {
+  /** `true`: without parts. */
+  quiet?: true | QuietOptions;
+  requireQuiet?: readonly QuietPart[];
+}
+
+const VALID =
+  'interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
+
+const wrong = (part: string) =>
+  new InvalidArgumentError(`"${part}" is none of ${VALID}. \`--\` goes before a command.`);
+
+// Without the cache, which needs an amount.
+const ALL: QuietOptions = Object.fromEntries(
+  QUIET_PARTS.flatMap((part) => (part === 'cache' ? [] : [[part, true]])),
+);
+
+const isPart = (name: string): name is QuietPart => QUIET_PARTS.some((part) => part === name);
+
+function partOf(text: string): QuietOptions {
+  const [, name = '', amount, percent] = /^(\w+)(?:=(\d+)(%?))?$/.exec(text) ?? [];
+  if (name === 'all' && amount === undefined) return ALL;
+  if (!isPart(name)) throw wrong(text);
+  if (name === 'cache') {
+    if (amount === undefined) throw wrong(text);
+    return { cache: percent ? { percent: Number(amount) } : { ways: Number(amount) } };
+  }
+  if (amount === undefined) return { [name]: true };
+  if (name !== 'idle' || percent) throw wrong(text);
+  return { idle: { maxLatency: Number(amount) } };
+}
+
+/** Parses parts such as `interrupts,idle=20,cache=25%`. */
+export function quietParts(value: string): QuietOptions {
+  const quiet: QuietOptions = Object.assign({}, ...value.split(',').map(partOf));
+  asArgument(() => checkAcquireOptions({ cpu: 1, quiet }));
+  return quiet;
+}
+
+/** Parses names such as `interrupts,workqueues`. */
+export function partNames(value: string): readonly QuietPart[] {
+  return value.split(',').map((name) => {
+    if (isPart(name)) return name;
+    throw new InvalidArgumentError(`"${name}" is not a part of quiet: ${QUIET_PARTS.join(', ')}.`);
+  });
+}
+
+/** The options of one request. */
+export function quietOptions(): Option[] {
+  return [
+    new Option(
+      '--quiet [parts]',
+      'keep kernel work off the CPUs: all, or parts such as interrupts,idle=20,cache=25%',
+    ).argParser(quietParts),
+    new Option(
+      '--require-quiet <parts>',
+      'parts of --quiet that must succeed completely, such as interrupts,workqueues',
+    ).argParser(partNames),
+  ];
+}
 
 export interface EnforcementFlags extends QuietFlags {
   require?: EnforcementLevel;
   enforcement?: AimedLevel;
   unmovableMembers?: 'fail' | 'report';
 }
-
-const NO_CGROUPS = 'none';
 
 /** The options of one request. */
 export function enforcementOptions(): Option[] {
@@ -46,21 +105,4 @@ export function enforcementRequest({
     ...(enforcement && { enforcement }),
     ...(unmovableMembers && { unmovableMembers }),
   };
-}
-
-/** An option of the machine; `more` ends its description. */
-export function cgroupRootOption(more: string): Option {
-  return new Option(
-    '--cgroup-root <path>',
-    `the cgroup below which grants get theirs; "none": no cgroups${more}`,
-  ).argParser((value) => {
-    if (value === '') throw new InvalidArgumentError('It is empty.');
-    if (value !== NO_CGROUPS) asArgument(() => checkManagerOptions({ cgroupRoot: value }));
-    return value;
-  });
-}
-
-/** The value for the API: `none` is null. */
-export function cgroupRootOf(value: string): string | null {
-  return value === NO_CGROUPS ? null : value;
 }

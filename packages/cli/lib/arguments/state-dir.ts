@@ -5,6 +5,12 @@ import { MACHINE_STATE_DIR } from 'numalign';
 
 export { MACHINE_STATE_DIR };
 
+/** The flags of commands on a state. */
+export interface StateFlags {
+  stateDir?: string;
+  output: 'text' | 'json';
+}
+
 export function stateDirOption(): Option {
   return new Option(
     '--state-dir <dir>',

@@ -13,7 +13,7 @@ import {
   type PlacementFlags,
   placementOf,
   placementOptions,
-} from '../arguments/placement.js';
+} from '../arguments/placement-flags.js';
 import {
   type FilePod,
   type FileWorkload,
@@ -22,7 +22,7 @@ import {
   readWorkloads,
 } from '../arguments/pod-file.js';
 import { mixedOption } from '../arguments/pod-flags.js';
-import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
+import { besideKubeletOption, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { workloadTitle } from '../pages/plan-text.js';
 import {
   choiceLines,
@@ -40,13 +40,11 @@ import { abortAtEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { fitPage, formatJson, printable } from '../terminal/text.js';
 
-interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags, MovableFlags {
+interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags, MovableFlags, StateFlags {
   file?: string[];
-  stateDir?: string;
   replace?: boolean;
   mixed?: boolean;
   besideKubelet?: boolean;
-  output: 'text' | 'json';
 }
 
 export function addAdmit(program: Command): void {
@@ -99,7 +97,8 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
     openingLines(manager.warnings).forEach(tell);
     const request = {
       ...placementOf(flags, ['request']),
-      ...{ replace, mixed },
+      replace,
+      mixed,
       // Without the flag, manifests decide.
       ...(flags.movable && { movable: flags.movable }),
       ...enforcementRequest(flags),

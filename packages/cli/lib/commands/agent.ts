@@ -6,7 +6,7 @@ import type { ServeFlags } from '../agent/serve.js';
 import { outputOption } from '../arguments/arguments.js';
 import { deviceOptions } from '../arguments/devices.js';
 import { checkStandardInput } from '../arguments/documents.js';
-import { openingOptions } from '../arguments/placement.js';
+import { openingOptions } from '../arguments/placement-flags.js';
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 
 interface AgentFlags extends ServeFlags {

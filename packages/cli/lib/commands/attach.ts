@@ -5,17 +5,15 @@ import { type MemoryBinding, openManager } from 'numalign';
 import { cpusNamed, nodesNamed } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { statusIn } from '../arguments/view.js';
 import { machineOf } from '../pages/machine.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
-interface AttachFlags {
+interface AttachFlags extends StateFlags {
   container?: string;
   migrate?: boolean;
-  stateDir?: string;
-  output: 'text' | 'json';
 }
 
 export function addAttach(program: Command): void {

@@ -1,20 +1,11 @@
 // numalign configure: changes the settings that all users of a state folder share.
-import { type Command, Option } from 'commander';
-import { type CpuSet, type MachineOptions, openManager } from 'numalign';
+import type { Command } from 'commander';
+import { openManager } from 'numalign';
 import type { StateStatus } from 'numalign/diagnostics';
-import type { FeatureGates, KubeletVersion, ReservedMemory } from 'numalign/kubelet';
 import { cpusNamed } from 'numalign/tools';
-import {
-  cpuList,
-  cpuListOrAll,
-  cpuListOrKernel,
-  featureGatesOption,
-  kubeletVersionOption,
-  outputOption,
-  reservedMemory,
-} from '../arguments/arguments.js';
-import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { outputOption } from '../arguments/arguments.js';
+import { configureOptions, type SettingFlags, settingsOf } from '../arguments/machine-settings.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines } from '../pages/pod-text.js';
 import { settingsRows } from '../pages/settings-text.js';
 import { flagLines } from '../pages/status/grant-lines.js';
@@ -23,49 +14,15 @@ import { table } from '../terminal/table.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
 
-interface ConfigureFlags {
-  managed?: CpuSet | 'all';
-  reserved?: CpuSet;
-  strict?: boolean;
-  isolated?: CpuSet | 'kernel';
-  reservedMemory?: readonly ReservedMemory[];
-  cgroupRoot?: string;
-  kubeletVersion?: KubeletVersion;
-  featureGates?: Partial<FeatureGates>;
-  stateDir?: string;
-  output: 'text' | 'json';
-}
+interface ConfigureFlags extends SettingFlags, StateFlags {}
 
 export function addConfigure(program: Command): void {
-  const command = program.command('configure');
+  const command = program
+    .command('configure')
+    .description('Change the settings of the machine for all its users. Grants stay as they are.');
+  const options = configureOptions();
+  for (const option of options) command.addOption(option);
   command
-    .description('Change the settings of the machine for all its users. Grants stay as they are.')
-    .addOption(
-      new Option(
-        '--managed <list>',
-        'CPUs that numalign grants or shares; "all": every online CPU',
-      ).argParser(cpuListOrAll),
-    )
-    .addOption(
-      new Option('--reserved <list>', 'CPUs that are never exclusive; "none": no CPU').argParser(cpuList),
-    )
-    .option('--strict', 'keep the reserved CPUs out of the shared pool too')
-    .option('--no-strict', 'the reserved CPUs are shared')
-    .addOption(
-      new Option(
-        '--isolated <list>',
-        'CPUs that are never shared, and granted only on request; "kernel": those that the kernel isolates; "none": no CPU',
-      ).argParser(cpuListOrKernel),
-    )
-    .addOption(
-      new Option(
-        '--reserved-memory <node:type=quantity>',
-        'memory that is never granted, may be repeated; "none": none',
-      ).argParser(reservedMemory),
-    )
-    .addOption(cgroupRootOption('; cannot change while CPUs are exclusive'))
-    .addOption(kubeletVersionOption())
-    .addOption(featureGatesOption())
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addHelpText(
@@ -87,11 +44,9 @@ Examples:
   $ numalign configure --managed all --reserved none --no-strict`,
     )
     .action((flags: ConfigureFlags) => {
-      const { stateDir, output, ...settings } = flags;
-      if (Object.values(settings).every((flag) => flag === undefined)) {
-        command.error(
-          'error: nothing to change: give --managed, --reserved, --strict, --no-strict, --isolated, --reserved-memory, --cgroup-root, --kubelet-version or --feature-gates',
-        );
+      if (Object.keys(settingsOf(flags)).length === 0) {
+        const names = options.map(({ long }) => long);
+        command.error(`error: nothing to change: give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`);
       }
       return configure(flags);
     });
@@ -108,35 +63,14 @@ function whyNothing({ settings }: StateStatus): string | undefined {
 }
 
 async function configure(flags: ConfigureFlags): Promise<void> {
-  const {
-    managed,
-    reserved,
-    strict,
-    isolated,
-    reservedMemory,
-    cgroupRoot,
-    kubeletVersion,
-    featureGates,
-    stateDir = MACHINE_STATE_DIR,
-    output,
-  } = flags;
+  const { stateDir = MACHINE_STATE_DIR, output } = flags;
   // This command grants nothing.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
   openingLines(manager.warnings).forEach(tell);
   const before = manager.status();
-  const options: MachineOptions = {
-    ...(managed !== undefined && { managedCPUs: managed === 'all' ? null : managed }),
-    ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
-    ...(strict !== undefined && { strictCPUReservation: strict }),
-    ...(isolated !== undefined && { isolatedCPUs: isolated === 'kernel' ? null : isolated }),
-    ...(reservedMemory !== undefined && { reservedMemory }),
-    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
-    ...(kubeletVersion !== undefined && { kubeletVersion }),
-    ...(featureGates !== undefined && { featureGates }),
-  };
   let after: StateStatus;
   try {
-    await manager.configure(options);
+    await manager.configure(settingsOf(flags));
     after = manager.status();
   } finally {
     manager.close();

@@ -4,15 +4,13 @@ import { openManager } from 'numalign';
 import type { Defragmentation } from 'numalign/diagnostics';
 import { cpusNamed } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { withView } from '../arguments/view.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
-interface DefragmentFlags {
+interface DefragmentFlags extends StateFlags {
   dryRun?: boolean;
-  stateDir?: string;
-  output: 'text' | 'json';
 }
 
 export function addDefragment(program: Command): void {

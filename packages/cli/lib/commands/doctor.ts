@@ -2,17 +2,13 @@
 // only reads.
 import type { Command } from 'commander';
 import { outputOption } from '../arguments/arguments.js';
-import { cgroupRootOf, cgroupRootOption } from '../arguments/enforcement.js';
-import { stateDirOption } from '../arguments/state-dir.js';
+import { type SettingFlags, settingOption, settingsOf } from '../arguments/machine-settings.js';
+import { type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
 
-interface DoctorFlags {
-  cgroupRoot?: string;
-  stateDir?: string;
-  output: 'text' | 'json';
-}
+interface DoctorFlags extends Pick<SettingFlags, 'cgroupRoot'>, StateFlags {}
 
 const HAS_PROBLEM = 1;
 
@@ -23,7 +19,7 @@ export function addDoctor(program: Command): void {
       'Check what numalign can do on this machine as this user, and show how to fix what it cannot.',
     )
     .addOption(stateDirOption())
-    .addOption(cgroupRootOption(' (default: that on record, or /numalign)'))
+    .addOption(settingOption('cgroupRoot', ' (default: that on record, or /numalign)'))
     .addOption(outputOption())
     .addHelpText(
       'after',
@@ -46,14 +42,14 @@ Examples:
     .action(showDiagnosis);
 }
 
-async function showDiagnosis({ cgroupRoot, stateDir, output }: DoctorFlags): Promise<void> {
+async function showDiagnosis({ stateDir, output, ...flags }: DoctorFlags): Promise<void> {
   const [{ diagnose }, { doctorText }] = await Promise.all([
     import('numalign/diagnostics'),
     import('../pages/doctor-text.js'),
   ]);
   const diagnosis = await diagnose({
     ...(stateDir !== undefined && { stateDir }),
-    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...settingsOf(flags),
   });
   const { healthy, findings } = diagnosis;
   print(output === 'json' ? formatJson(diagnosis) : doctorText(findings, stdoutPage()));

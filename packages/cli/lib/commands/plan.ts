@@ -12,7 +12,7 @@ import {
   type PlacementFlags,
   placementOf,
   placementOptions,
-} from '../arguments/placement.js';
+} from '../arguments/placement-flags.js';
 import { type FilePod, type FileWorkload, podFileOption, readWorkloads } from '../arguments/pod-file.js';
 import { type PodFlags, podOfFlags, podOptions, replicasOption } from '../arguments/pod-flags.js';
 import { stateDirOption } from '../arguments/state-dir.js';

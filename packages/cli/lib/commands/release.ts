@@ -4,16 +4,14 @@ import { type CpuSet, NumalignError, openManager } from 'numalign';
 import { cpusNamed } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { statusIn } from '../arguments/view.js';
 import { machineOf } from '../pages/machine.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
-interface ReleaseFlags {
+interface ReleaseFlags extends StateFlags {
   dead?: boolean;
-  stateDir?: string;
-  output: 'text' | 'json';
 }
 
 interface ReleasedGrant {

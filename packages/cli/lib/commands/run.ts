@@ -12,21 +12,10 @@ import {
 import { cpusNamed, delayNotices, isExtendedResource } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
-import {
-  cgroupRootOf,
-  type EnforcementFlags,
-  enforcementOptions,
-  enforcementRequest,
-} from '../arguments/enforcement.js';
+import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
+import { agreedOption, settingsOf } from '../arguments/machine-settings.js';
 import { type MovableFlags, movableOption } from '../arguments/movable.js';
-import {
-  agreedCgroupRootOption,
-  isolatedOption,
-  type PlacementFlags,
-  placementFlags,
-  placementOf,
-  reservedOption,
-} from '../arguments/placement.js';
+import { type PlacementFlags, placementFlags, placementOf } from '../arguments/placement-flags.js';
 import {
   checkCpusOrRange,
   cpusOrRangeOption,
@@ -77,13 +66,13 @@ export function addRun(program: Command): void {
       'name of the grant (default: its uid); it gets the CPUs of the last grant of that name if they are free',
     )
     .option('--wait', 'wait until there is room; the longest wait comes first')
-    .addOption(reservedOption())
+    .addOption(agreedOption('reservedSystemCPUs'))
     .addOption(movableOption())
-    .addOption(isolatedOption());
+    .addOption(agreedOption('isolatedCPUs'));
   for (const option of [...placementFlags('run'), ...enforcementOptions(), ...deviceOptions()])
     command.addOption(option);
   command
-    .addOption(agreedCgroupRootOption())
+    .addOption(agreedOption('cgroupRoot'))
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
     .addOption(outputOption())
@@ -245,13 +234,11 @@ function inWordsOfRun(error: unknown): unknown {
 }
 
 async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {
-  const { reserved, isolated, cgroupRoot, stateDir, besideKubelet } = flags;
+  const { stateDir, besideKubelet } = flags;
   return {
     ...(stateDir !== undefined && { stateDir }),
     ...(besideKubelet !== undefined && { besideKubelet }),
-    ...(reserved && { reservedSystemCPUs: reserved }),
-    ...(isolated && { isolatedCPUs: isolated }),
-    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
+    ...settingsOf(flags),
     ...placementOf(flags, ['manager']),
     devices: await devicesOf(flags),
   };

@@ -11,14 +11,12 @@ import {
 } from 'numalign';
 import { shellWord } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
 
-interface ShareFlags {
+interface ShareFlags extends StateFlags {
   remove?: boolean;
-  stateDir?: string;
-  output: 'text' | 'json';
 }
 
 export function addShare(program: Command): void {

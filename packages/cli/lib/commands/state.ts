@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError, openManager } from 'numalign';
 import { outputOption } from '../arguments/arguments.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, withView } from '../arguments/view.js';
 import { journalText } from '../pages/journal-text.js';
 import { podTable } from '../pages/pod-text.js';
@@ -12,11 +12,9 @@ import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { countText, formatJson, printable } from '../terminal/text.js';
 
-interface StateFlags {
+interface KubeletFlags extends StateFlags {
   kubelet: string;
-  stateDir?: string;
   allowUnverified?: boolean;
-  output: 'text' | 'json';
 }
 
 function kubeletOption(): Option {
@@ -80,7 +78,7 @@ async function showState({
   stateDir = MACHINE_STATE_DIR,
   output,
   last = Number.MAX_SAFE_INTEGER,
-}: Pick<StateFlags, 'stateDir' | 'output'> & { last?: number }): Promise<void> {
+}: StateFlags & { last?: number }): Promise<void> {
   const { stateJournal } = await import('numalign/diagnostics');
   const journal = stateJournal({ stateDir });
   const { lines, damage } = journal;
@@ -114,7 +112,7 @@ Examples:
     .action(exportState);
 }
 
-async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: StateFlags): Promise<void> {
+async function exportState({ kubelet, stateDir = MACHINE_STATE_DIR, output }: KubeletFlags): Promise<void> {
   const { files, generation } = await withView({ stateDir, memoryManagerPolicy: 'Static' }, (view) =>
     ofOneGeneration(view, () => {
       const { exists, refusal, generation } = view.status();
@@ -168,7 +166,7 @@ Examples:
     .action(importState);
 }
 
-async function importState(flags: StateFlags): Promise<void> {
+async function importState(flags: KubeletFlags): Promise<void> {
   const { kubelet, allowUnverified = false, stateDir = MACHINE_STATE_DIR, output } = flags;
   const { readKubeletFolder } = await import('../arguments/kubelet-folder.js');
   const files = await readKubeletFolder(kubelet);

@@ -2,7 +2,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
 import { outputOption } from '../arguments/arguments.js';
-import { MACHINE_STATE_DIR, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { unlessClosed, withView } from '../arguments/view.js';
 import { statusText } from '../pages/status/status-text.js';
 import { watchStatus } from '../pages/status/status-watch.js';
@@ -54,9 +54,7 @@ Examples:
     });
 }
 
-interface StatusFlags {
-  stateDir?: string;
-  output: 'text' | 'json';
+interface StatusFlags extends StateFlags {
   watch?: boolean;
   interval?: number;
 }

@@ -148,7 +148,10 @@ export function planJson(workloads: readonly PlannedWorkload[]) {
   return {
     admitted: pods.every(({ plan }) => plan.admitted),
     workloads: workloads.map(({ workload: { kind, name, replicas }, pods }) => ({
-      ...{ kind, name: name ?? null, replicas, pods: pods.length },
+      kind,
+      name: name ?? null,
+      replicas,
+      pods: pods.length,
       fit: pods.filter(({ plan }) => plan.admitted).length,
     })),
     pods: pods.map(podJson),
@@ -160,7 +163,13 @@ function podJson({ pod: { request }, plan }: PlannedPod) {
   // Without what the containers show already.
   const { uid: planUid, cpus, memory, devices, alreadyAdmitted, replaced, policy, scope, ...answer } = plan;
   return {
-    ...{ uid: uid ?? null, name: name ?? null, qosClass, alreadyAdmitted, replaced, policy, scope },
+    uid: uid ?? null,
+    name: name ?? null,
+    qosClass,
+    alreadyAdmitted,
+    replaced,
+    policy,
+    scope,
     ...answer,
   };
 }

@@ -50,7 +50,8 @@ async function writePicture(path: string, picture: string): Promise<void> {
     const { errno } = error as NodeJS.ErrnoException;
     if (errno === undefined) throw error;
     throw new NumalignError('ERR_SYSCALL', `cannot write the picture ${path}: ${errnoName(-errno)}`, {
-      ...{ value: path, valid: 'a file that can be written, or - for the standard output' },
+      value: path,
+      valid: 'a file that can be written, or - for the standard output',
       ...kernelFacts(error as Error),
       cause: error,
     });

@@ -103,7 +103,8 @@ export class Connection {
     const text = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
     const ca = this.#ca.read();
     return new Promise((resolve, reject) => {
-      const clientRequest = this.#request(path, { method, agent, ca }, token, text, contentType);
+      const headers = headersOf(token, text, contentType);
+      const clientRequest = this.#request(path, { method, agent, ca, headers });
       let answer: IncomingMessage | undefined;
       // The reader of the answer must see this error, not that of the connection that it ends.
       const fail = (error: ApiError) => {
@@ -133,33 +134,23 @@ export class Connection {
   }
 
   // Throws immediately for what cannot be sent or used.
-  #request(
-    path: string,
-    options: RequestOptions,
-    token: string,
-    body: Buffer | undefined,
-    contentType: string,
-  ): ClientRequest {
-    const headers = {
-      authorization: `Bearer ${token}`,
-      accept: 'application/json',
-      'user-agent': 'numalign-node',
-      ...(body && { 'content-type': contentType, 'content-length': body.length }),
-    };
+  #request(path: string, options: RequestOptions): ClientRequest {
     try {
-      return request(new URL(path, this.#url), { ...options, headers });
+      return request(new URL(path, this.#url), options);
     } catch (cause) {
-      throw new ApiError(
-        'ERR_API_CREDENTIALS',
-        `the token or the CA cannot be used: ${(cause as Error).message}`,
-        {
-          cause,
-          valid: 'a bearer token of one line, and certificates in PEM form',
-        },
-      );
+      const message = `the token or the CA cannot be used: ${(cause as Error).message}`;
+      const valid = 'a bearer token of one line, and certificates in PEM form';
+      throw new ApiError('ERR_API_CREDENTIALS', message, { cause, valid });
     }
   }
 }
+
+const headersOf = (token: string, body: Buffer | undefined, contentType: string) => ({
+  authorization: `Bearer ${token}`,
+  accept: 'application/json',
+  'user-agent': 'numalign-node',
+  ...(body && { 'content-type': contentType, 'content-length': body.length }),
+});
 
 interface Sent {
   readonly response: IncomingMessage;

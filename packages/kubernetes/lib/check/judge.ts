@@ -53,9 +53,8 @@ export function judge(facts: NodeFacts): Finding[] {
   );
   const { cluster } = facts;
   if (cluster === null) return findings;
-  const more = Object.entries(CLUSTER_CHECKS).map(([check, verdict]) => ({
-    ...{ group: 'cluster', check },
-    ...verdict(cluster),
-  }));
+  const more = Object.entries(CLUSTER_CHECKS).map(([check, verdict]) => {
+    return { group: 'cluster', check, ...verdict(cluster) };
+  });
   return [...findings, ...more];
 }

@@ -90,7 +90,8 @@ async function attach(flags: AttachFlags): Promise<void> {
     // Fails before a state is made for nothing.
     await runtime.version();
     const manager = await openManager({
-      ...{ stateDir, sharedMember: false },
+      stateDir,
+      sharedMember: false,
       besideKubelet: await isKubeletIdle(),
     });
     try {
@@ -128,10 +129,21 @@ async function attachIn(
   flags: AttachFlags,
   signal: AbortSignal,
 ): Promise<void> {
-  const attachment = new ContainerAttachment({ ...flags, manager, runtime, log: logToStderr, signal });
+  const parts = { manager, runtime, log: logToStderr };
+  const attachment = new ContainerAttachment({ ...flags, ...parts, signal });
   await attachment.start();
   show(attachment.attached, flags);
-  if (flags.follow) await follow(attachment, { manager, runtime }, flags, signal);
+  const { reconcilePeriod, follow } = flags;
+  if (!follow) return;
+  const keeper = new AttachmentKeeper({
+    ...parts,
+    attachment,
+    ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
+  });
+  signal.addEventListener('abort', () => void keeper.close());
+  await keeper.start();
+  if (!signal.aborted) await keeper.ended;
+  await keeper.close();
 }
 
 function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): void {
@@ -144,24 +156,12 @@ function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): voi
   }
   const { id, name, pod, namespace, pid } = container;
   printJson({
-    ...{ stateDir, grant, container: { id, name, pod, namespace, pid }, cpus, mems },
+    stateDir,
+    grant,
+    container: { id, name, pod, namespace, pid },
+    cpus,
+    mems,
     cgroup: { path: cpuset.folder, cpus: cpuset.effectiveCpus, mems: cpuset.effectiveMems },
     others: moves.map((move) => ({ id: move.container.id, before: move.before, after: move.after })),
   });
-}
-
-async function follow(
-  attachment: ContainerAttachment,
-  parts: { manager: Manager; runtime: ContainerRuntime },
-  { reconcilePeriod }: AttachFlags,
-  signal: AbortSignal,
-): Promise<void> {
-  const keeper = new AttachmentKeeper({
-    ...{ ...parts, attachment, log: logToStderr },
-    ...(reconcilePeriod !== undefined && { reconcilePeriodMs: reconcilePeriod }),
-  });
-  signal.addEventListener('abort', () => void keeper.close());
-  await keeper.start();
-  if (!signal.aborted) await keeper.ended;
-  await keeper.close();
 }

@@ -161,7 +161,9 @@ async function check({
   json,
 }: RunFlags): Promise<void> {
   const findings = await checkNode({
-    ...{ nriSocket: nri ? nriSocket : null, kubeletFolder, stateDir },
+    nriSocket: nri ? nriSocket : null,
+    kubeletFolder,
+    stateDir,
     ...(publish && { publish: { nodeName } }),
   });
   if (json) printJson(findings);

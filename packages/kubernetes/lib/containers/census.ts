@@ -5,8 +5,8 @@ import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION } from '../placement/annotations.js';
 import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
+import type { Placement } from './container-placement.js';
 import type { Grants } from './grants.js';
-import type { Placement } from './placement.js';
 
 /** A running container and its place. */
 export interface CensusEntry {
@@ -28,14 +28,21 @@ const SHARED: ContainerRequest = {
   pod: null,
   exclusiveCpus: 0,
   memory: undefined,
-  choice: null,
+  chosenCpus: null,
   smt: undefined,
   cdi: false,
 };
 
 const unknownPod = (id: string): PodSandbox => ({
-  ...{ id, name: id, uid: id, namespace: '', labels: {}, annotations: {} },
-  ...{ runtime_handler: '', linux: null, pid: 0 },
+  id,
+  name: id,
+  uid: id,
+  namespace: '',
+  labels: {},
+  annotations: {},
+  runtime_handler: '',
+  linux: null,
+  pid: 0,
 });
 
 interface Candidate extends Pick<CensusEntry, 'pod' | 'container' | 'request' | 'cpus'> {
@@ -100,7 +107,7 @@ function candidateOf(
 // were free then.
 function requestOf(pod: PodSandbox, container: Container, { prefix }: CensusOptions): ContainerRequest {
   const request = containerRequest(prefix, pod, container);
-  return CHOICE_ANNOTATION in container.annotations ? request : { ...request, choice: null };
+  return CHOICE_ANNOTATION in container.annotations ? request : { ...request, chosenCpus: null };
 }
 
 const rankOf = (candidate: Candidate) => (candidate.onRecord ? 0 : exclusiveCpusOf(candidate) ? 1 : 2);

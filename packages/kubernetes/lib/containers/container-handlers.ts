@@ -14,12 +14,12 @@ import {
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
-import { choiceOf, withResources } from '../placement/container-update.js';
+import { chosenCpusOf, withResources } from '../placement/container-update.js';
 import { type CensusEntry, takeCensus } from './census.js';
+import { adjustment, sharedCpus, update } from './container-placement.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
-import { adjustment, sharedCpus, update } from './placement.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -101,7 +101,7 @@ export class ContainerHandlers implements NriHandlers {
       const request = containerRequest(this.#prefix, pod, container);
       const placement = await this.#grants.place(pod, container, request);
       const { pool } = this.#grants;
-      const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
+      const cpus = placement?.cpus ?? sharedCpus(pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
       return {
         adjust: adjustment(cpus, placement, request),
@@ -136,10 +136,10 @@ export class ContainerHandlers implements NriHandlers {
       if (!entry) return [];
       const request = containerRequest(this.#prefix, pod, withResources(container, resources));
       const placement = await this.#granted.resize(entry, request);
-      const choice = isExclusive(entry) ? null : (choiceOf(resources) ?? entry.request.choice);
+      const chosenCpus = isExclusive(entry) ? null : (chosenCpusOf(resources) ?? entry.request.chosenCpus);
       const { pool } = this.#grants;
-      const cpus = placement?.cpus ?? sharedCpus(pool, choice);
-      this.#inventory.put({ ...entry, request: { ...request, choice }, placement, cpus });
+      const cpus = placement?.cpus ?? sharedCpus(pool, chosenCpus);
+      this.#inventory.put({ ...entry, request: { ...request, chosenCpus }, placement, cpus });
       return [update(entry.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, entry.id)];
     });
   }
@@ -190,7 +190,9 @@ export class ContainerHandlers implements NriHandlers {
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
-      ...{ request, placement, cpus },
+      request,
+      placement,
+      cpus,
     };
     this.#inventory.put(entry);
     return entry;

@@ -6,9 +6,9 @@ import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { ContainerUpdate } from '../nri/messages.js';
 import type { ContainerRequest } from '../placement/container-request.js';
+import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer } from './inventory.js';
-import { type Placement, update } from './placement.js';
 
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;

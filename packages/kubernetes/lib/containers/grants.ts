@@ -20,7 +20,7 @@ import {
   type RestoreAllocation,
 } from '../placement/allocation.js';
 import type { ContainerRequest } from '../placement/container-request.js';
-import { type Placement, placementOf } from './placement.js';
+import { type Placement, placementOf } from './container-placement.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
 

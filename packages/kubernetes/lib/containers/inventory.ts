@@ -2,7 +2,7 @@
 import type { CpuSet } from 'numalign';
 import type { PodSandbox } from '../nri/messages.js';
 import type { ContainerRequest } from '../placement/container-request.js';
-import type { Placement } from './placement.js';
+import type { Placement } from './container-placement.js';
 
 export interface KnownContainer {
   readonly id: string;

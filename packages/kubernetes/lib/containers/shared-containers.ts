@@ -4,8 +4,8 @@ import type { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { ContainerUpdate } from '../nri/messages.js';
+import { sharedCpus, update } from './container-placement.js';
 import { type Inventory, isExclusive, type KnownContainer } from './inventory.js';
-import { sharedCpus, update } from './placement.js';
 
 export interface SharedContainersOptions {
   readonly inventory: Inventory;
@@ -79,7 +79,7 @@ export class SharedContainers {
   #misplaced(pool: CpuSet): { readonly container: KnownContainer; readonly cpus: CpuSet }[] {
     return this.#inventory.containers
       .filter((container) => !isExclusive(container))
-      .map((container) => ({ container, cpus: sharedCpus(pool, container.request.choice) }))
+      .map((container) => ({ container, cpus: sharedCpus(pool, container.request.chosenCpus) }))
       .filter(({ container, cpus }) => !container.cpus?.equals(cpus));
   }
 }

@@ -3,8 +3,8 @@
 import type { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import { sharedCpus } from './container-placement.js';
 import type { KnownContainer } from './inventory.js';
-import { sharedCpus } from './placement.js';
 
 /** Puts the container where the record says; `pool`: the shared one. Failures are logged. */
 export function correctStartCpuset(
@@ -12,7 +12,7 @@ export function correctStartCpuset(
   pool: CpuSet,
   { cpusets, log }: { readonly cpusets: CpusetFiles; readonly log: Log },
 ): void {
-  const cpus = placement?.cpus ?? sharedCpus(pool, request.choice);
+  const cpus = placement?.cpus ?? sharedCpus(pool, request.chosenCpus);
   const found = cpusets.read(cgroupsPath);
   if (!found || found.equals(cpus)) return;
   const error = cpusets.write(cgroupsPath, cpus);

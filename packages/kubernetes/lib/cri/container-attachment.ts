@@ -87,7 +87,7 @@ export class ContainerAttachment {
       signal?.throwIfAborted();
       const moves = (await this.#neighbours?.fit(container.id, grant.cpus)) ?? [];
       signal?.throwIfAborted();
-      const cpuset = await runtime.setCpuset(container, choiceOf(grant));
+      const cpuset = await runtime.setCpuset(container, cpusetOf(grant));
       signal?.throwIfAborted();
       this.#attached = { container, grant: grant.uid, cpus: grant.cpus, mems: grant.mems, cpuset, moves };
     } catch (error) {
@@ -181,7 +181,7 @@ export class ContainerAttachment {
         cpuset.effectiveCpus.equals(grant.cpus) &&
         (grant.mems === null || cpuset.effectiveMems.equals(grant.mems));
       if (isRight) return true;
-      await runtime.setCpuset(container, choiceOf(grant));
+      await runtime.setCpuset(container, cpusetOf(grant));
       const message = `${describeContainer(container)} had CPUs ${cpuset.effectiveCpus}: it has CPUs ${grant.cpus} again`;
       log('warn', message, { container: container.id, cpus: `${grant.cpus}` });
       return true;
@@ -223,7 +223,7 @@ function attached(container: RunningContainer, { uid, cpus }: GrantInfo): NodeEr
   return new NodeError('ERR_CONTAINER_ATTACHED', message, { value: uid, valid: 'that grant' });
 }
 
-const choiceOf = ({ cpus, mems }: Held): CpusetChoice => ({ cpus, ...(mems && { mems }) });
+const cpusetOf = ({ cpus, mems }: Held): CpusetChoice => ({ cpus, ...(mems && { mems }) });
 
 // Held siblings are left out, since they must stay idle.
 function heldOf({ uid, booking, containers }: Pod): Held {

@@ -112,7 +112,13 @@ export class DevicePlugin {
     this.#log = log;
     const { signal } = this.#closing;
     this.#service = new DeviceService({
-      ...{ manager, resource, unit, patienceMs, graceMs, signal, log },
+      manager,
+      resource,
+      unit,
+      patienceMs,
+      graceMs,
+      signal,
+      log,
       listening: () => clearTimeout(this.#timer),
       ended: () => this.#return(),
     });

@@ -102,7 +102,9 @@ const blockOf = ({ numaAffinity, type, size }: KubeletMemoryBlock): MemoryHoldin
 });
 
 const withMemory = (uid: string, name: string, memory: readonly MemoryHolding[]): FiledContainer => ({
-  ...{ uid, name, memory },
+  uid,
+  name,
+  memory,
   cpus: CpuSet.EMPTY,
   devices: {},
 });

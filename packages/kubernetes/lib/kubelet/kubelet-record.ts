@@ -9,9 +9,13 @@ const UNKNOWN_NAMESPACE = 'unknown';
 
 export function recordOf({ namespace, name, uid, containers }: PodHoldings): RecordedPod {
   return {
-    ...{ uid: uid ?? null, namespace: namespace || UNKNOWN_NAMESPACE, name },
+    uid: uid ?? null,
+    namespace: namespace || UNKNOWN_NAMESPACE,
+    name,
     containers: containers.map((container) => ({
-      ...{ name: container.name, cpus: container.cpus, memory: container.memory },
+      name: container.name,
+      cpus: container.cpus,
+      memory: container.memory,
       devices: Object.fromEntries(
         Object.entries(container.devices).map(([resource, list]) => [resource, list.map(({ id }) => id)]),
       ),

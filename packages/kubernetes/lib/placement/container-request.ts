@@ -17,7 +17,7 @@ export interface ContainerRequest {
   /** The ordinary memory to book, as a quantity; undefined: none. */
   readonly memory: string | number | undefined;
   /** The CPUs in the shared pool that its creator has chosen; null: all of them. */
-  readonly choice: CpuSet | null;
+  readonly chosenCpus: CpuSet | null;
   readonly smt: 'hold-sibling' | undefined;
   readonly cdi: boolean;
 }
@@ -43,12 +43,12 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
   const cpu = isGuaranteed ? limits.cpu : undefined;
   const exclusiveCpus = typeof cpu === 'number' && Number.isInteger(cpu) ? cpu : 0;
   const name = grantName(prefix, pod, container);
-  const choice = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
+  const chosenCpus = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
   return {
     pod: isNeeded ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
     exclusiveCpus,
     memory: isGuaranteed ? limits.memory : undefined,
-    choice: exclusiveCpus > 0 || choice === '' ? null : CpuSet.parse(choice),
+    chosenCpus: exclusiveCpus > 0 || chosenCpus === '' ? null : CpuSet.parse(chosenCpus),
     smt: wishes.smt,
     cdi: wishes.cdi,
   };

@@ -22,7 +22,7 @@ export function withResources(container: Container, resources: LinuxResources | 
 }
 
 /** The CPUs that an update chooses; null: none. */
-export function choiceOf(resources: LinuxResources | null): CpuSet | null {
+export function chosenCpusOf(resources: LinuxResources | null): CpuSet | null {
   const cpus = resources?.cpu?.cpus ?? '';
   return cpus === '' ? null : CpuSet.parse(cpus);
 }

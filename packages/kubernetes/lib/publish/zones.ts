@@ -8,7 +8,7 @@ import type { NumaNode, Topology } from 'numalign/topology';
 import type { ResourceInfo, Zone } from './node-resource-topology.js';
 
 /** What zones are computed from. */
-export interface ZoneGround {
+export interface ZoneFacts {
   readonly topology: Topology;
   readonly settings: Settings;
   readonly placement: Readonly<PlacementOptions>;
@@ -28,15 +28,15 @@ export function zonesOf(manager: ManagerView): Zone[] {
 }
 
 /** One zone per NUMA node, ascending. Resources that a node does not have are left out. */
-export function zones(ground: ZoneGround): Zone[] {
-  const { nodes } = ground.topology;
+export function zones(facts: ZoneFacts): Zone[] {
+  const { nodes } = facts.topology;
   return nodes.map((node) => {
     const costs = node.distances?.map((value, i) => ({ name: zoneName(nodes[i]!), value }));
     return {
       name: zoneName(node),
       type: 'Node',
       ...(costs && { costs }),
-      resources: [...cpus(node, ground), ...memory(node, ground), ...devices(node, ground)],
+      resources: [...cpus(node, facts), ...memory(node, facts), ...devices(node, facts)],
     };
   });
 }
@@ -52,18 +52,18 @@ function resource(name: string, capacity: number, allocatable: number, available
   };
 }
 
-function cpus(node: NumaNode, ground: ZoneGround): ResourceInfo[] {
+function cpus(node: NumaNode, facts: ZoneFacts): ResourceInfo[] {
   if (node.cpus.isEmpty) return [];
-  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = ground.settings;
+  const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = facts.settings;
   // Isolated CPUs only go to pods that ask for them, which the cluster's scheduler cannot see.
   const allocatable = managedCPUs
     .difference(reservedSystemCPUs)
     .difference(isolatedCPUs)
     .intersection(node.cpus);
-  return [resource('cpu', node.cpus.size, allocatable.size, availableCpus(node, ground))];
+  return [resource('cpu', node.cpus.size, allocatable.size, availableCpus(node, facts))];
 }
 
-function availableCpus(node: NumaNode, { topology, placement, free }: ZoneGround): number {
+function availableCpus(node: NumaNode, { topology, placement, free }: ZoneFacts): number {
   const { cpuManagerPolicy = 'static', cpuManagerPolicyOptions: options = {} } = placement;
   const all = free.freeCpus().intersection(node.cpus);
   // Under this policy nothing is exclusive, and nothing is refused.
@@ -87,7 +87,7 @@ function inWholeCores({ cores, cpusPerCore }: Topology, from: CpuSet, most: numb
   return 0;
 }
 
-function memory(node: NumaNode, { placement, free }: ZoneGround): ResourceInfo[] {
+function memory(node: NumaNode, { placement, free }: ZoneFacts): ResourceInfo[] {
   const isBooked = placement.memoryManagerPolicy !== 'None';
   return free
     .memory()
@@ -101,7 +101,7 @@ function memory(node: NumaNode, { placement, free }: ZoneGround): ResourceInfo[]
 
 // A device near several nodes counts on each. A device without a near node, or a resource without
 // any known place, is in no zone: the cluster's scheduler then uses the whole machine.
-function devices(node: NumaNode, { free }: ZoneGround): ResourceInfo[] {
+function devices(node: NumaNode, { free }: ZoneFacts): ResourceInfo[] {
   const near = free.devices().filter(({ numaNodes }) => numaNodes?.includes(node.id));
   const names = [...new Set(near.map((device) => device.resource))];
   return names.map((name) => {

@@ -1,7 +1,7 @@
 import { type Manager, NumalignError } from 'numalign';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { placementOf } from '../../lib/containers/container-placement.js';
 import { Grants } from '../../lib/containers/grants.js';
-import { placementOf } from '../../lib/containers/placement.js';
 
 const RETRIES_MS = 100_000;
 const PLACEMENT = placementOf('a', { cpus: null, memory: [], devices: {} } as never);

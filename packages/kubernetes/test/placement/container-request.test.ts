@@ -54,8 +54,8 @@ describe('A container', () => {
   });
 
   it('keeps the CPUs that its creator has chosen for it in the shared pool', () => {
-    expect(String(ask({ cpuset: '2-3' }).choice)).toBe('2-3');
-    expect(ask({ ...GUARANTEED, cpuset: '2-3' }).choice).toBeNull();
+    expect(String(ask({ cpuset: '2-3' }).chosenCpus)).toBe('2-3');
+    expect(ask({ ...GUARANTEED, cpuset: '2-3' }).chosenCpus).toBeNull();
   });
 
   it('has the same whole number of CPUs as the kubelet had for its shares and quota', () => {

@@ -1,9 +1,11 @@
 // numalign systemd-unit: prints a unit that runs a program on exclusive CPUs.
+
 import { basename, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { NumalignError } from 'numalign';
 import { outputOption } from '../../arguments/arguments.js';
 import { checkCpusOrRange } from '../../arguments/pod-flags.js';
+import type { StateFlags } from '../../arguments/state-dir.js';
 import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
 import { SLICE } from '../../systemd/setup-files.js';
 import { isSliceName, isTemplate, serviceName } from '../../systemd/unit-name.js';
@@ -14,7 +16,7 @@ import { addRun } from '../run.js';
 import { installedLauncher, programPath } from './installed.js';
 import { PassedOptions } from './passed-options.js';
 
-interface UnitFlags {
+interface UnitFlags extends StateFlags {
   cpus?: number | { readonly min: number; readonly max: number };
   weight?: number;
   supervise?: boolean;
@@ -26,8 +28,6 @@ interface UnitFlags {
   restart: string;
   slice: string;
   workingDirectory?: string;
-  stateDir?: string;
-  output: 'text' | 'json';
 }
 
 // The options of run in the help: all of them would fill two screens.
@@ -137,7 +137,12 @@ function printUnit(
   const unit = serviceName(name);
   const text = serviceUnit(
     {
-      ...{ name, type, restart, slice, user, stateDir },
+      name,
+      type,
+      restart,
+      slice,
+      user,
+      stateDir,
       description:
         flags.description === undefined
           ? `${literal(name).replace(/@$/, ' %i')} on its own CPUs`

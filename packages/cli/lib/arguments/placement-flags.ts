@@ -2,13 +2,12 @@
 // them.
 import { Option } from 'commander';
 import {
-  type CpuSet,
   type ManagerOptions,
   NumalignError,
   type PlacementOptions,
   type RequestPlacementOptions,
 } from 'numalign';
-import type { CpuManagerPolicyOptions, FeatureGates, KubeletVersion } from 'numalign/kubelet';
+import type { CpuManagerPolicyOptions } from 'numalign/kubelet';
 import {
   checkManagerOptions,
   excludedBy,
@@ -17,19 +16,14 @@ import {
   rowsOf,
   type Setter,
 } from 'numalign/tools';
-import { cpuList, cpuOption, featureGatesOption, kubeletVersionOption } from './arguments.js';
+import { cpuOption } from './arguments.js';
 import { fileName, inPlace, readDocuments } from './documents.js';
-import { cgroupRootOf, cgroupRootOption } from './enforcement.js';
+import { agreedOption, type SettingFlags, settingOption, settingsOf } from './machine-settings.js';
 
 /** The flags of every command that opens a manager. */
-export interface OpeningFlags {
+export interface OpeningFlags extends SettingFlags {
   config?: string;
   cpuOption?: CpuManagerPolicyOptions;
-  reserved?: CpuSet;
-  isolated?: CpuSet;
-  cgroupRoot?: string;
-  kubeletVersion?: KubeletVersion;
-  featureGates?: Partial<FeatureGates>;
 }
 
 /** Flags of placement have the names of the options that they set. */
@@ -65,38 +59,17 @@ export function placementOf(
   return valuesOf(PLACEMENT_OPTIONS);
 }
 
-/** An option of the machine. */
-export function isolatedOption(): Option {
-  return new Option(
-    '--isolated <list>',
-    'CPUs that are never shared, and granted only on request; must match the recorded settings',
-  ).argParser(cpuList);
-}
-
-/** An option of the machine. */
-export function agreedCgroupRootOption(): Option {
-  return cgroupRootOption('; must match the recorded settings');
-}
-
-/** An option of the machine. */
-export function reservedOption(): Option {
-  return new Option(
-    '--reserved <list>',
-    'CPUs that are never exclusive; must match the recorded settings',
-  ).argParser(cpuList);
-}
-
 export function openingOptions(): Option[] {
   return [
     new Option('--config <file>', "a KubeletConfiguration; what it leaves out has Kubernetes' defaults"),
     new Option('--cpu-option <name[=bool]>', 'an option of the static CPU policy; may be repeated').argParser(
       cpuOption,
     ),
-    reservedOption(),
-    isolatedOption(),
-    agreedCgroupRootOption(),
-    kubeletVersionOption(),
-    featureGatesOption(),
+    agreedOption('reservedSystemCPUs'),
+    agreedOption('isolatedCPUs'),
+    agreedOption('cgroupRoot'),
+    settingOption('kubeletVersion'),
+    settingOption('featureGates'),
   ];
 }
 
@@ -112,9 +85,7 @@ async function readConfiguration(
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
       `${fileName(file)}: it must be one document, a KubeletConfiguration`,
-      {
-        value: file,
-      },
+      { value: file },
     );
   }
   const { value, place } = document;
@@ -124,17 +95,13 @@ async function readConfiguration(
 
 /** The options of a manager with these flags. */
 export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
-  const { config, cpuOption, reserved, isolated, cgroupRoot, kubeletVersion, featureGates } = flags;
+  const { config, cpuOption } = flags;
   const document = config === undefined ? undefined : await readConfiguration(config);
   return {
     ...(document && { kubeletConfiguration: document }),
     ...placementOf(flags, ['manager', 'both']),
     // Added to the document's one by one: the API's option would replace them all.
     ...(cpuOption && { cpuManagerPolicyOptions: { ...document?.cpuManagerPolicyOptions, ...cpuOption } }),
-    ...(reserved && { reservedSystemCPUs: reserved }),
-    ...(isolated && { isolatedCPUs: isolated }),
-    ...(cgroupRoot !== undefined && { cgroupRoot: cgroupRootOf(cgroupRoot) }),
-    ...(kubeletVersion && { kubeletVersion }),
-    ...(featureGates && { featureGates }),
+    ...settingsOf(flags),
   };
 }

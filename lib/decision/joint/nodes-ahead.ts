@@ -1,6 +1,5 @@
 // NodesAhead: chooses the NUMA nodes for a pod's init containers so that the whole pod fits near
 // them. Pure.
-
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { HintFamily } from '../../machine/hints.js';
 
@@ -12,8 +11,8 @@ export interface Trial {
   readonly offered: readonly HintFamily[];
 }
 
-// Per resource; the narrowest sets come first.
-const MOST_SETS = 64;
+/** How many sets of nodes are tried of each resource; the narrowest come first. */
+export const MOST_SETS = 64;
 
 /**
  * The nodes for the first init containers with which the pod needs the fewest NUMA nodes. Undefined
@@ -23,7 +22,7 @@ export function nodesAhead(attempt: (within: NodeSet | undefined) => Trial): Nod
   const { nodes, offered } = attempt(undefined);
   let fewest = nodes?.size ?? Number.POSITIVE_INFINITY;
   let best: NodeSet | undefined;
-  for (const within of setsOf(offered)) {
+  for (const within of offeredSets(offered).sort((a, b) => a.size - b.size)) {
     // One node is the best possible.
     if (fewest <= 1) break;
     const size = attempt(within).nodes?.size ?? Number.POSITIVE_INFINITY;
@@ -32,9 +31,9 @@ export function nodesAhead(attempt: (within: NodeSet | undefined) => Trial): Nod
   return best;
 }
 
-function setsOf(offered: readonly HintFamily[]): Iterable<NodeSet> {
-  const sets = new Map<string, NodeSet>();
-  for (const family of offered)
-    for (const { nodes } of family.first(MOST_SETS)) if (nodes) sets.set(nodes.toString(), nodes);
-  return [...sets.values()].sort((a, b) => a.size - b.size);
+/** The sets of nodes that are offered, each once. */
+export function offeredSets(families: readonly HintFamily[]): NodeSet[] {
+  const hints = families.flatMap((family) => family.first(MOST_SETS));
+  const sets = hints.flatMap(({ nodes }) => (nodes ? [[nodes.toString(), nodes] as const] : []));
+  return [...new Map(sets).values()];
 }

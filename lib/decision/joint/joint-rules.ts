@@ -1,11 +1,16 @@
 // Rooms: how much of everything each NUMA node has free, requested or not. Of equally good nodes,
 // the choice takes those with the least: whole nodes stay whole, and a request without devices
 // avoids nodes with devices. Pure.
+
+import { oncePer } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
+import type { NodeSet } from '../../machine/cpu-set.js';
+import { maskOf } from '../../machine/hint-masks.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
-import type { Draft } from '../cpus/draft.js';
 import { availableDevices } from '../devices/device-draft.js';
+import type { Draft } from '../draft/draft.js';
+import type { MergeRules } from '../hints/merge-hints.js';
 import { isMemoryKnown, memoryRow } from '../memory/memory-tables.js';
 
 // All of a machine's resource. Whole numbers, so that sums do not depend on their order.
@@ -37,17 +42,19 @@ export function roomsOf(draft: Draft): readonly number[] {
 
 const sumOf = (amounts: readonly number[]) => amounts.reduce((sum, amount) => sum + amount, 0);
 
-// Safe because machines never change.
-const typesKnown = new WeakMap<Topology, readonly string[]>();
+const typesOf = oncePer((topology: Topology): readonly string[] => {
+  if (!isMemoryKnown(topology)) return [];
+  const pages = topology.nodes.flatMap(({ hugepages }) => hugepages.map(({ bytes }) => hugepageType(bytes)));
+  return [...new Set([MEMORY, ...pages])];
+});
 
-function typesOf(topology: Topology): readonly string[] {
-  let types = typesKnown.get(topology);
-  if (!types) {
-    const pages = topology.nodes.flatMap(({ hugepages }) =>
-      hugepages.map(({ bytes }) => hugepageType(bytes)),
-    );
-    types = isMemoryKnown(topology) ? [...new Set([MEMORY, ...pages])] : [];
-    typesKnown.set(topology, types);
-  }
-  return types;
+/** `within`: the nodes to choose from; undefined: all. */
+export function jointRules(
+  draft: Draft,
+  policy: MergeRules['policy'],
+  within: NodeSet | undefined,
+): MergeRules {
+  const { numaNodes, distances } = draft.topology;
+  const joint = { within: maskOf(within ?? numaNodes, numaNodes), rooms: roomsOf(draft) };
+  return { numaNodes, policy, distances, joint };
 }

@@ -1,10 +1,6 @@
 // The memory available to a pod at one step of its decision.
-import type { Assignments } from '../../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../../account/booked-memory.js';
-import type { Placement } from '../../input/placement.js';
-import type { PodRequest } from '../../input/pods/pod-request.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
-import type { Topology } from '../../machine/topology.js';
 
 /** Bytes of a hugepage type that are free in the kernel; undefined if unknown. */
 export interface KernelHugepages {
@@ -46,18 +42,4 @@ export interface MemoryDraft {
   readonly groups: ReadonlyMap<number, readonly number[]> | undefined;
   /** What init containers left for later ones, on exactly these nodes. */
   readonly reusable: readonly MemoryBlock[];
-}
-
-/** The input to booking memory. */
-export interface MemoryGround {
-  readonly topology: Topology;
-  /** The state without the pod. */
-  readonly state: Assignments;
-  readonly pod: PodRequest;
-  readonly placement: Placement;
-  readonly memory: MemoryDraft;
-  /** The kernel's free hugepages, if they must suffice. */
-  readonly hugepages?: FreeHugepages | undefined;
-  /** For a resize: what the only container keeps. */
-  readonly kept?: { readonly memory: readonly MemoryBlock[] } | undefined;
 }

@@ -1,4 +1,4 @@
-// Placement: where a container runs according to the record, and what its runtime is told. Pure.
+// Placement: where a container runs by the record, and what its runtime is told. Pure.
 import { type CpuSet, NodeSet, type PodContainer } from 'numalign';
 import type { ContainerAdjustment, ContainerUpdate } from '../nri/messages.js';
 import { CPUS_VARIABLE, DEVICES_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
@@ -35,8 +35,8 @@ export function placementOf(uid: string, { cpus, memory, devices }: PodContainer
 /**
  * The CPUs of a container in the shared pool: those that its creator has chosen, if any are left.
  */
-export function sharedCpus(pool: CpuSet, choice: CpuSet | null): CpuSet {
-  const common = choice?.intersection(pool);
+export function sharedCpus(pool: CpuSet, chosenCpus: CpuSet | null): CpuSet {
+  const common = chosenCpus?.intersection(pool);
   return common && !common.isEmpty ? common : pool;
 }
 
@@ -51,7 +51,7 @@ const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
 export function adjustment(
   cpus: CpuSet,
   placement: Placement | null,
-  { choice, cdi }: Pick<ContainerRequest, 'choice' | 'cdi'>,
+  { chosenCpus, cdi }: Pick<ContainerRequest, 'chosenCpus' | 'cdi'>,
 ): ContainerAdjustment {
   const { uid, memoryNodes, devices = [] } = placement ?? {};
   // The shared pool may change while a container runs.
@@ -65,8 +65,8 @@ export function adjustment(
   return {
     env,
     annotations: {
-      // A later plugin cannot distinguish a cpuset that numalign has narrowed from a choice.
-      [CHOICE_ANNOTATION]: choice?.toString() ?? '',
+      // A later plugin cannot distinguish a cpuset that numalign has narrowed from a chosen one.
+      [CHOICE_ANNOTATION]: chosenCpus?.toString() ?? '',
       ...(names.length > 0 && { 'cdi.k8s.io/numalign': names.join(',') }),
     },
     linux: { resources: cpuset(cpus, memoryNodes) },

@@ -1,6 +1,31 @@
 // Partition: deals out what is booked to several claims. Exclusive claims get their own part; all
 // others share the rest. Knows neither pods nor processes. Pure.
+import type { Placement } from '../../input/placement.js';
+import { requestOf } from '../../input/pods/pod-request.js';
+import type { PodRequest } from '../../input/pods/pod-resources.js';
+import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
+
+/** True if a pod is booked once for all of its containers. */
+export function isBookedWhole(
+  { resources }: Pick<PodRequest, 'resources'>,
+  { scope, topologyPolicy }: Placement,
+): boolean {
+  return resources?.isManaged === true && scope === 'pod' && topologyPolicy !== 'none';
+}
+
+/**
+ * True if the managers allocate for this container. With pod-level resources, only containers whose
+ * CPU and memory limits equal their requests are exclusive; all others share.
+ */
+export function isExclusive({ resources }: PodRequest, { name }: ContainerRequest): boolean {
+  return !resources || (resources.isManaged && resources.guaranteed.includes(name));
+}
+
+/** The pod-level request for a resource. */
+export function podAmount({ resources }: PodRequest, resource: string): number {
+  return resources ? requestOf(resources, resource) : 0;
+}
 
 /** A claim to a part. */
 export interface Claim {

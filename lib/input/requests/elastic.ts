@@ -1,7 +1,7 @@
 // Checks and freezes the range of CPUs of a request.
-import type { Elasticity } from '../account/pod-assignment.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { option, parseCpuCount } from './values/option-values.js';
+import type { Elasticity } from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { isFrom1To, option, parseCpuCount } from '../values/option-values.js';
 
 /** The least and the greatest number of exclusive CPUs, see {@link AcquireOptions.cpu}. */
 export interface CpuRange {
@@ -14,9 +14,6 @@ export interface CpuRange {
 const WEIGHT = 100;
 const MOST_WEIGHT = 10_000;
 const WEIGHTS = `a whole number from 1 to ${MOST_WEIGHT}`;
-
-const isWeight = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_WEIGHT;
 
 const isRange = (cpu: unknown): cpu is object =>
   typeof cpu === 'object' && cpu !== null && ('min' in cpu || 'max' in cpu);
@@ -42,6 +39,6 @@ export function parseElastic(
   return Object.freeze({
     min,
     max,
-    weight: weight === undefined ? WEIGHT : option.that(weight, 'weight', isWeight, WEIGHTS),
+    weight: weight === undefined ? WEIGHT : option.that(weight, 'weight', isFrom1To(MOST_WEIGHT), WEIGHTS),
   });
 }

@@ -1,161 +1,31 @@
 // Checks and freezes requests.
-import type { EnforcementLevel, EnforcementRequest } from '../account/levels.js';
-import type { Elasticity, MoveConsent } from '../account/pod-assignment.js';
-import type { QuietPart, QuietRequest } from '../account/quiet/quiet-request.js';
-import { checkOptions, invalidOption, isName, NAME } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
-import type { Topology } from '../machine/topology.js';
-import { type CpuRange, parseElastic } from './elastic.js';
-import { type AimedLevel, parseAim } from './enforcement-options.js';
-import { MOVABLE, type MovableOptions, parseMovable } from './movable.js';
-import { namesOf } from './option-table.js';
+import type { EnforcementRequest } from '../../account/levels.js';
+import type { Elasticity, MoveConsent, QuietPart, QuietRequest } from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption, isName, NAME } from '../../base/check-options.js';
+import { oncePer } from '../../base/collections/once-per.js';
+import { NumalignError } from '../../base/errors.js';
+import { isObject } from '../../base/shapes.js';
+import type { Topology } from '../../machine/topology.js';
+import { parseAim } from '../enforcement-options.js';
+import { STRICT } from '../machine-options.js';
+import { type Placement, parsePlacement } from '../placement.js';
+import { guaranteedPod, parsePod } from '../pods/pod-request.js';
+import type { PodRequest } from '../pods/pod-resources.js';
+import { CONTAINER_NAME, isContainerName } from '../pods/pod-spec.js';
+import { type ContainerRequest, MILLI, parseResources } from '../pods/resource-amounts.js';
+import { isMemoryType } from '../values/memory-types.js';
+import { option, parseCpuCount, parseMixedCount } from '../values/option-values.js';
+import { parseElastic } from './elastic.js';
+import { MOVABLE, parseMovable } from './movable.js';
 import { type OwnerChoice, parseOwner } from './owner.js';
-import { type Placement, parsePlacement } from './placement.js';
-import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from './placement-options.js';
+import { parseQuiet, parseRequiredQuiet } from './quiet.js';
 import {
-  CONTAINER_NAME,
-  guaranteedPod,
-  isContainerName,
-  type PodRequest,
-  parsePod,
-} from './pods/pod-request.js';
-import {
-  type ContainerRequest,
-  MILLI,
-  parseResources,
-  type ResourceAmounts,
-} from './pods/resource-amounts.js';
-import { parseQuiet, parseRequiredQuiet, type QuietOptions } from './quiet.js';
-import { isMemoryType } from './values/memory-types.js';
-import { option, parseCpuCount, parseMixedCount } from './values/option-values.js';
-import type { Quantity } from './values/quantity.js';
-
-/**
- * The options that {@link Manager.acquire}, {@link Manager.admit} and {@link Manager.plan} share.
- */
-export interface RequestOptions extends RequestPlacementOptions {
-  /**
-   * When the grant ends. `process`: with this process or Worker. `persistent`: when it is released
-   * by its uid. `{ cgroup }`, the absolute path of a cgroup's folder: when no process is left in
-   * the cgroup or below it. The cgroup must have a process now.
-   * @default `process`
-   */
-  owner?: OwnerChoice;
-  /**
-   * The weakest enforcement level that you accept: a lower one is ERR_ENFORCEMENT. Or
-   * `{ enforcement, quiet }`, with parts of `quiet` that must be fully reached: else the request is
-   * ERR_QUIET.
-   * @default `recorded`
-   */
-  require?: EnforcementLevel | Requirement;
-  /**
-   * Moves the kernel's own work off the CPUs until the grant ends. `true`: every part except
-   * `cache`. {@link Grant.quiet} shows what is reached. See docs/quiet.md.
-   * @default `false`
-   */
-  quiet?: boolean | QuietOptions;
-  /**
-   * The strongest enforcement level to aim at, not below `require`.
-   * @default the manager's; `isolated` if that is required
-   */
-  enforcement?: AimedLevel;
-  /**
-   * Like {@link ManagerOptions.unmovableMembers}.
-   * @default the manager's
-   */
-  unmovableMembers?: 'fail' | 'report';
-  /**
-   * What happens if the kubelet takes CPUs of the grant, see {@link Manager.recordKubelet}. `keep`:
-   * the grant stays and gets the flag CPU_TAKEN. `move`: a manager of this process replaces the
-   * CPUs when it reconciles, and the threads follow; without room they only leave the taken CPUs.
-   * `move` needs the owner `process`. See docs/kubelet.md.
-   * @default `keep`
-   */
-  onTaken?: 'keep' | 'move';
-  /**
-   * Makes the whole CPUs of a fractional amount exclusive and books the rest in the shared pool:
-   * `2.5` stands for two exclusive CPUs and half of a shared one. Without this option, a fractional
-   * amount gets no exclusive CPU. Refused for a pod with resources as a whole. See docs/dynamic.md.
-   * @default `false`
-   */
-  mixed?: boolean;
-  /**
-   * Consents to a move to other CPUs and memory, on these terms, if that makes room for another
-   * request. The grant's threads, memory and attached processes move. The owner gets a notice first
-   * ({@link Grant.on}). No grant moves without consent. See docs/grants.md.
-   * @default `false`; for a manifest its annotation `numalign.io/movable`
-   */
-  movable?: boolean | MovableOptions;
-  /**
-   * Aborts the wait for the lock of the state and, with `wait`, for room.
-   * @default none
-   */
-  signal?: AbortSignal;
-  /**
-   * Waits until there is room, in the order of arrival over all processes. A request that would not
-   * fit the empty machine is rejected at once. Requests without `wait` do not queue. See
-   * docs/grants.md.
-   * @default `false`
-   */
-  wait?: boolean;
-}
-
-/** What a request requires, see {@link RequestOptions.require}. */
-export interface Requirement {
-  /** The weakest level that you accept, else ERR_ENFORCEMENT; by default `recorded`. */
-  readonly enforcement?: EnforcementLevel;
-  /** Parts that must be fully reached, else ERR_QUIET; by default none. */
-  readonly quiet?: readonly QuietPart[];
-}
-
-/**
- * The options of {@link Manager.acquire}, which requests a Guaranteed pod of one container. With
- * `optional: true`, it returns an {@link EmptyGrant} if there is no room, instead of throwing.
- */
-export interface AcquireOptions extends RequestOptions {
-  /**
-   * How many exclusive CPUs: a whole number from 1. With `mixed`, also a fraction such as 2.5. A
-   * range such as `{ min: 2, max: 8 }` gives as many as are free: the grant shrinks for requests
-   * and grows again when there is room. It requires that the process is the owner. See
-   * docs/dynamic.md.
-   * @default required
-   */
-  cpu: number | CpuRange;
-  /**
-   * For a range of CPUs: its share relative to other ranges, from 1 to 10000. Twice the weight gets
-   * twice the CPUs.
-   * @default `100`
-   */
-  weight?: number;
-  /**
-   * CPUs of the grant for single threads, by part name: `{ main: 1, io: 1 }`. Parts are whole CPUs,
-   * with `full-pcpus-only` whole cores. They have fewer CPUs in all than `cpu`: all other threads
-   * share the rest. A name has 1 to 63 lower-case letters, digits and inner hyphens. See
-   * docs/threads.md.
-   * @default none
-   */
-  parts?: Readonly<Record<string, number>>;
-  /**
-   * Memory to book near the CPUs, such as `'2Gi'`. Refused with the memory policy `None`.
-   * @default none
-   */
-  memory?: Quantity;
-  /**
-   * Hugepages and devices by resource: `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. Each
-   * resource must be registered here.
-   * @default none
-   */
-  resources?: ResourceAmounts;
-  /**
-   * A name for people, of 1 to 253 characters. If they are free, a grant gets the CPUs of the
-   * previous grant of its name.
-   * @default the grant's uid
-   */
-  name?: string;
-}
-
-/** The options of {@link Manager.admit} and {@link Manager.plan}. The amounts are in the pod. */
-export type AdmitOptions = RequestOptions;
+  ACQUIRE_OPTIONS,
+  type AcquireOptions,
+  type AdmitOptions,
+  NO_OPTIONS,
+  REQUEST_OPTIONS,
+} from './request-options.js';
 
 /** CPUs of a grant that only some threads of its process use. */
 export interface PartRequest {
@@ -187,53 +57,12 @@ export interface AdmissionRequest {
   readonly elastic?: Elasticity | undefined;
 }
 
-/** The names of {@link RequestOptions}. */
-export const REQUEST_OPTIONS: readonly string[] = [
-  ...namesOf(PLACEMENT_OPTIONS, 'request'),
-  ...Object.keys({
-    owner: true,
-    require: true,
-    enforcement: true,
-    unmovableMembers: true,
-    quiet: true,
-    onTaken: true,
-    mixed: true,
-    movable: true,
-    signal: true,
-    wait: true,
-  } satisfies Record<Exclude<keyof RequestOptions, keyof RequestPlacementOptions>, true>),
-];
-
-/** The names of {@link AcquireOptions}. */
-export const ACQUIRE_OPTIONS: readonly string[] = [
-  ...Object.keys({
-    cpu: true,
-    weight: true,
-    parts: true,
-    memory: true,
-    resources: true,
-    name: true,
-    optional: true,
-  } satisfies Record<Exclude<keyof AcquireOptions, keyof RequestOptions> | 'optional', true>),
-  ...REQUEST_OPTIONS,
-];
-
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
-  const { signal, wait = false, cpuManagerPolicyOptions } = options;
+  const { signal, wait = false, cpuManagerPolicyOptions: cpuOptions } = options;
   const owner = parseOwner(options.owner);
   checkSignal(signal);
-  const strict = 'strict-cpu-reservation';
-  if (
-    typeof cpuManagerPolicyOptions === 'object' &&
-    cpuManagerPolicyOptions !== null &&
-    strict in cpuManagerPolicyOptions
-  ) {
-    invalidOption(
-      strict,
-      (cpuManagerPolicyOptions as Record<string, unknown>)[strict],
-      'left out: it is a setting of the machine',
-    );
-  }
+  if (isObject(cpuOptions) && STRICT in cpuOptions)
+    invalidOption(STRICT, cpuOptions[STRICT], 'left out: it is a setting of the machine');
   const requirement = parseRequire(options.require);
   const quiet = parseQuiet(options.quiet);
   return {
@@ -254,20 +83,8 @@ function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown 
   return isObject ? checkOptions(value, ['enforcement', 'quiet'], 'require') : { enforcement: value };
 }
 
-/** The result for a request without options. */
-export const NO_OPTIONS: AdmitOptions & Record<string, unknown> = Object.freeze({});
-
-const commons = new WeakMap<Placement, ReturnType<typeof parseCommon>>();
-
 // All requests without options share a result.
-function commonOf(placement: Placement): ReturnType<typeof parseCommon> {
-  let common = commons.get(placement);
-  if (!common) {
-    common = parseCommon(NO_OPTIONS, placement);
-    commons.set(placement, common);
-  }
-  return common;
-}
+const commonOf = oncePer((placement: Placement) => parseCommon(NO_OPTIONS, placement));
 
 function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
   const isMove = option.optional(value, 'onTaken', (choice, name) =>
@@ -320,11 +137,7 @@ export function parseAcquire(options: AcquireOptions, placement: Placement): Adm
     throw new NumalignError(
       'ERR_INVALID_OPTION',
       'acquire needs exclusive CPUs, and the CPU policy none grants none',
-      {
-        option: 'cpuManagerPolicy',
-        value: 'none',
-        valid: ['static', 'dynamic'],
-      },
+      { option: 'cpuManagerPolicy', value: 'none', valid: ['static', 'dynamic'] },
     );
   }
   const parts = parseParts(fields.parts ?? {}, Math.floor(milli / MILLI));

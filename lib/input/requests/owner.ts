@@ -1,7 +1,7 @@
 // Checks and freezes the owner of a grant.
 import { isAbsolute } from 'node:path';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { option } from './values/option-values.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { option } from '../values/option-values.js';
 
 /** The owner of a grant, see {@link RequestOptions.owner}. */
 export type OwnerChoice = 'process' | LastingOwner;

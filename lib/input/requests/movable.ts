@@ -1,9 +1,9 @@
 // Checks and freezes the consent of a request to be moved.
-import type { MoveConsent } from '../account/pod-assignment.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { parseDuration } from './values/duration.js';
-import { option } from './values/option-values.js';
+import type { MoveConsent } from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
+import { parseDuration } from '../values/duration.js';
+import { isFrom1To, option } from '../values/option-values.js';
 
 /** The terms on which a grant consents to a move, see {@link RequestOptions.movable}. */
 export interface MovableOptions {
@@ -38,9 +38,6 @@ export const MOVABLE: MoveConsent = Object.freeze({
 const VALID = 'true, false or { maxPerHour, notice, exclude }';
 const MOVES = `a whole number of moves from 1 to ${MOST_MOVES}`;
 
-const isCount = (value: unknown): value is number =>
-  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MOST_MOVES;
-
 /** undefined if the grant is never moved. @throws ERR_INVALID_OPTION */
 export function parseMovable(value: unknown): MoveConsent | undefined {
   if (value === undefined || value === false) return undefined;
@@ -53,7 +50,9 @@ export function parseMovable(value: unknown): MoveConsent | undefined {
   } = checkOptions(value, ['maxPerHour', 'notice', 'exclude'], 'movable');
   return Object.freeze({
     maxPerHour:
-      maxPerHour === undefined ? null : option.that(maxPerHour, 'movable.maxPerHour', isCount, MOVES),
+      maxPerHour === undefined
+        ? null
+        : option.that(maxPerHour, 'movable.maxPerHour', isFrom1To(MOST_MOVES), MOVES),
     noticeMs: Math.ceil(parseDuration('movable.notice', notice)),
     exclude: parseNodes(exclude),
   });

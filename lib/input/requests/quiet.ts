@@ -4,9 +4,9 @@ import {
   QUIET_PARTS,
   type QuietPart,
   type QuietRequest,
-} from '../account/quiet/quiet-request.js';
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { option } from './values/option-values.js';
+} from '../../account/pod-assignment.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { isFrom1To, option } from '../values/option-values.js';
 
 export { QUIET_PARTS };
 
@@ -52,10 +52,9 @@ function parseIdle(value: unknown): QuietRequest['idle'] {
   return Object.freeze({ maxLatency: option.whole(maxLatency, 'quiet.idle.maxLatency', MOST_LATENCY_US) });
 }
 
-const isWithin =
-  (greatest: number) =>
-  (value: unknown): value is number =>
-    Number.isInteger(value) && (value as number) >= 1 && (value as number) <= greatest;
+// A whole number from 1 on; `why` ends what would be valid.
+const amount = (value: unknown, name: string, greatest: number, why = '') =>
+  option.that(value, name, isFrom1To(greatest), `a whole number from 1 to ${greatest}${why}`);
 
 function parseCache(value: unknown): CacheShare | null {
   if (value === undefined) return null;
@@ -65,22 +64,8 @@ function parseCache(value: unknown): CacheShare | null {
   if ((ways === undefined) === (percent === undefined)) invalidOption('quiet.cache', value, valid);
   return Object.freeze(
     ways === undefined
-      ? {
-          percent: option.that(
-            percent,
-            'quiet.cache.percent',
-            isWithin(99),
-            'a whole number from 1 to 99: all other tasks share the rest',
-          ),
-        }
-      : {
-          ways: option.that(
-            ways,
-            'quiet.cache.ways',
-            isWithin(MOST_WAYS),
-            `a whole number from 1 to ${MOST_WAYS}`,
-          ),
-        },
+      ? { percent: amount(percent, 'quiet.cache.percent', 99, ': all other tasks share the rest') }
+      : { ways: amount(ways, 'quiet.cache.ways', MOST_WAYS) },
   );
 }
 

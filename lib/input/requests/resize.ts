@@ -1,9 +1,9 @@
 // Checks and freezes the options of a resize.
-import { checkOptions, invalidOption } from '../base/check-options.js';
-import { parseRequests } from './pods/resource-amounts.js';
+import { checkOptions, invalidOption } from '../../base/check-options.js';
+import { parseRequests } from '../pods/resource-amounts.js';
+import { option, parseCpuCount } from '../values/option-values.js';
+import type { Quantity } from '../values/quantity.js';
 import { checkSignal } from './request.js';
-import { option, parseCpuCount } from './values/option-values.js';
-import type { Quantity } from './values/quantity.js';
 
 /** The options of {@link Grant.resize}. */
 export interface ResizeOptions {

@@ -6,8 +6,8 @@ import type { CpuPool } from '../../account/pod-holdings.js';
 import type { CpuSnapshot } from '../../account/pools.js';
 import { freeCpus } from '../../account/pools.js';
 import { CpuSet } from '../../machine/cpu-set.js';
-import type { DeviceGround, DevicesLeft } from '../devices/device-draft.js';
-import type { MemoryDraft, MemoryGround } from '../memory/memory-draft.js';
+import type { DeviceDraft, DevicesLeft } from '../devices/device-draft.js';
+import type { FreeHugepages, MemoryDraft } from './memory-draft.js';
 
 /** What a resized container keeps, whatever it gets in addition. */
 export interface Kept {
@@ -17,7 +17,7 @@ export interface Kept {
   readonly devices: ContainerAssignment['devices'];
 }
 
-export interface Draft extends DeviceGround, MemoryGround {
+export interface Draft extends DeviceDraft {
   readonly present: CpuSnapshot;
   /** The only pool that its exclusive CPUs come from. */
   readonly pool: CpuPool;
@@ -32,6 +32,10 @@ export interface Draft extends DeviceGround, MemoryGround {
    * containers.
    */
   readonly reusable: CpuSet;
+  readonly memory: MemoryDraft;
+  /** The kernel's free hugepages, if they must suffice. */
+  readonly hugepages?: FreeHugepages | undefined;
+  /** For a resize: what the only container keeps. */
   readonly kept?: Kept | undefined;
 }
 
@@ -39,7 +43,7 @@ export interface Draft extends DeviceGround, MemoryGround {
 export type CpusLeft = Pick<Draft, 'free' | 'taken' | 'reusable'>;
 
 /** The part of a draft that stays the same while containers are placed. */
-export type DraftGround = Omit<Draft, keyof CpusLeft | keyof DevicesLeft | 'memory'>;
+export type DraftBasis = Omit<Draft, keyof CpusLeft | keyof DevicesLeft | 'memory'>;
 
 // Shared by new drafts, which is safe because drafts are immutable.
 const NO_CONTAINERS: MemoryDraft['containers'] = [];
@@ -47,10 +51,10 @@ const NOTHING: readonly MemoryBlock[] = [];
 const NO_DEVICES: DevicesLeft = { takenDevices: new Set(), reusableDevices: new Map() };
 
 /** A draft without containers. */
-export function firstDraft(ground: DraftGround): Draft {
-  const { state, present, pool, allowed } = ground;
+export function firstDraft(basis: DraftBasis): Draft {
+  const { state, present, pool, allowed } = basis;
   const free = freeCpus(state, present, pool).intersection(allowed);
-  return nextDraft(ground, { free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY }, NO_DEVICES, {
+  return nextDraft(basis, { free, taken: CpuSet.EMPTY, reusable: CpuSet.EMPTY }, NO_DEVICES, {
     booked: () => state.memory,
     containers: NO_CONTAINERS,
     groups: undefined,
@@ -60,12 +64,12 @@ export function firstDraft(ground: DraftGround): Draft {
 
 /** The draft after one more container is placed. */
 export function nextDraft(
-  ground: DraftGround,
+  basis: DraftBasis,
   cpus: CpusLeft,
   devices: DevicesLeft,
   memory: MemoryDraft,
 ): Draft {
-  const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = ground;
+  const { topology, state, present, pool, pod, placement, allowed, resources, hugepages, kept } = basis;
   // Member by member: spreading is many times slower.
   return {
     topology,
