@@ -12,7 +12,7 @@ import type { DeviceResource } from '../decision/devices/device-resources.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import { checkPlacement, type Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-spec.js';
-import { type AdmissionRequest, parseAdmit } from '../input/requests/request.js';
+import type { AdmissionRequest } from '../input/requests/request.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/requests/request-options.js';
 import { pageBytes } from '../input/values/memory-types.js';
 import { option } from '../input/values/option-values.js';

@@ -5,7 +5,9 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
 import type { CpuPool } from '../account/pod-holdings.js';
 import { Refusal } from '../base/refusal.js';
+import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { IsolationChoice } from '../input/policies.js';
+import { MILLI } from '../input/values/quantity.js';
 import { podAssignment } from './assignment.js';
 import { withParts } from './cpus/parts.js';
 import { choiceText } from './joint/choice-text.js';
@@ -89,4 +91,25 @@ function admission(progress: Progress): Decision {
   const next = () => addPod(question.state, pod, memory.booked());
   const isJoint = question.request.placement.nodeChoice === 'joint';
   return { admitted: true, pod, next, offers, explanation: isJoint ? choiceText(joint, offers) : null };
+}
+
+/**
+ * The question with the largest number of CPUs that would be admitted. Unchanged if the request
+ * gives no range, or nothing above the minimum would be admitted.
+ */
+export function largestQuestion<Q extends Question>(question: Q): Q {
+  const { request, present, providers } = question;
+  const { pod, elastic } = request;
+  // Custom providers cannot allocate for a trial.
+  if (!elastic || providers.length > 0) return question;
+  const [container] = pod.containers as [ContainerRequest];
+  for (let cpu = Math.min(elastic.max, present.online.size); cpu > elastic.min; cpu--) {
+    const requests = { ...container.requests, cpu: cpu * MILLI };
+    const larger = {
+      ...question,
+      request: { ...request, pod: { ...pod, containers: [{ ...container, requests }] } },
+    };
+    if (decideWhether(larger)) return larger;
+  }
+  return question;
 }

@@ -22,7 +22,6 @@ import {
   checkAcquirable,
   checkParts,
   parseAcquire,
-  parseAdmit,
 } from '../input/requests/request.js';
 import type { AcquireOptions, AdmitOptions } from '../input/requests/request-options.js';
 import type { ManagerParts } from './manager-parts.js';
