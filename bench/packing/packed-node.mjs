@@ -4,7 +4,7 @@ import { removePods } from '../../dist/account/pod-changes.js';
 import { exclusiveCpus, freeCpus } from '../../dist/account/pools.js';
 import { PERSISTENT_OWNER } from '../../dist/admission/placed-pod.js';
 import { decideWhether } from '../../dist/decision/decision.js';
-import { deviceTable } from '../../dist/decision/devices/device-tables.js';
+import { deviceTable } from '../../dist/decision/devices/device-draft.js';
 import { firstState } from '../../dist/decision/machine-settings.js';
 import { memoryTables } from '../../dist/decision/memory/memory-tables.js';
 import { NEVER } from '../../dist/decision/question.js';

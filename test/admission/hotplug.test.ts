@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // CPUs that come and go while a machine is in use. test/vm/guest/hotplug.test.mjs shows how the
 // kernel treats threads then.
 import fc from 'fast-check';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Grants of an owner that has ended: any process with an open manager takes them back by itself.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';

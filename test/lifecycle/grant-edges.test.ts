@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Failures between the steps of a grant's life: stopped processes, failing commits, repeated steps.
 import { mkdirSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // A grant's life: waiting for it, getting it again by name, resizing it, handing it over; within
 // one process and across several.
 import { readdirSync, readFileSync, statSync } from 'node:fs';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // pin({ cpu: 1 }): one line from nothing to a process on its own CPUs, and nothing left after it.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

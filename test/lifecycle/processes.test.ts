@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Several processes on one folder, on the real machine.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

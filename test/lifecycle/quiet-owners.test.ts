@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Kernel settings for a quiet grant are restored however its owner ends. The settings are in a
 // folder tree.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';

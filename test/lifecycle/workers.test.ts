@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Workers: each has its own environment, and its grants end with it.
 import { readdirSync, readlinkSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';

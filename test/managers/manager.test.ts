@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,

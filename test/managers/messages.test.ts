@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Errors and printed objects for common mistakes.
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Grants that a program can do without, on a machine where numalign works.
 import { chmodSync, mkdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';

@@ -8,5 +8,5 @@ const before: string | undefined = whyNotPlaceable();
 
 afterAll(() => expect(whyNotPlaceable(), 'this file belongs to a project with `isolate`').toBe(before));
 
-// What such a file has begun at most once is begun anew for the next one.
+// The next file makes its own.
 afterAll(removeCopy);

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The metrics of a manager's actions in collectMetrics, read like Prometheus reads them.
 import { type ContainerSpec, type ManagerOptions, openManager } from 'numalign';
 import { DIAGNOSTICS_CHANNELS } from 'numalign/diagnostics';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // The values of registerMetrics, read like OpenTelemetry's SDK reads them.
 import { createNoopMeter } from '@opentelemetry/api';
 import { AggregationTemporality, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
