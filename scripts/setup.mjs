@@ -32,9 +32,14 @@ const ROLLDOWN = ['rolldown/bin/cli.mjs', '-c'];
 const program = (name) => join(root, 'node_modules', name);
 
 function javascript() {
-  const inputs = ['lib', 'rolldown.config.mjs', 'tsconfig.json', 'tsconfig.build.json'];
-  step('typescript', inputs, ['dist/index.js', 'dist/index.d.ts'], 'compiling TypeScript', () => {
-    rmSync(join(root, 'dist'), { recursive: true, force: true });
+  const inputs = [
+    ...['lib', 'packages/metrics/lib', 'packages/cli/lib'],
+    ...['rolldown.config.mjs', 'tsconfig.json', 'tsconfig.build.json'],
+  ];
+  const outputs = ['dist/index.js', 'dist/index.d.ts', 'dist-test/lib/index.js'];
+  step('typescript', inputs, outputs, 'compiling TypeScript', () => {
+    for (const folder of ['dist', 'dist-test/lib'])
+      rmSync(join(root, folder), { recursive: true, force: true });
     run(process.execPath, [program(ROLLDOWN[0]), '-c']);
     run(process.execPath, [program(TSC[0]), '-p', 'tsconfig.build.json']);
   });

@@ -5,7 +5,7 @@ import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
 import { parseMachineOptions } from '../input/machine-options.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
-import { openManager } from '../managers/open-manager.js';
+import { openManager } from '../open-manager.js';
 import type { FactsQuestion } from './facts.js';
 import type { Finding } from './finding.js';
 import { judge } from './judge.js';

@@ -4,7 +4,8 @@ import { type ManagerOptions, parseConfig } from '../input/config.js';
 import { type PodRequest, type PodSpec, parsePod as parse } from '../input/pods/pod-request.js';
 import { isExtendedResource as isExtended } from '../input/pods/resource-amounts.js';
 import { type AcquireOptions, parseAcquire } from '../input/request.js';
-import { GrantWatch } from '../managers/grant-watch.js';
+import type { GrantWatch } from '../managers/grant-watch.js';
+import { late } from '../managers/late-classes.js';
 import type { ManagerView } from '../managers/manager-view.js';
 
 export { ENFORCEMENT_LEVELS } from '../account/levels.js';
@@ -74,5 +75,5 @@ export function isExtendedResource(resource: string): boolean {
 
 /** Watches the grants of a state. */
 export function watchGrants(view: ManagerView): GrantWatch {
-  return new GrantWatch(view);
+  return new late.GrantWatch(view);
 }

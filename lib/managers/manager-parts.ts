@@ -2,11 +2,11 @@
 import type { ManagerWatch } from '../admission/manager-watch.js';
 import type { ReadOnlySite, Site } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
+import { NumalignError } from '../base/errors.js';
 import type { DeviceResource } from '../decision/devices/device-resources.js';
 import type { SharedMember } from '../enforcement/members/shared-member.js';
 import type { Config } from '../input/config.js';
 import type { Placement } from '../input/placement.js';
-import type { Lifetime } from './lifetime.js';
 
 /** The parts of a view. */
 export interface ViewParts {
@@ -31,4 +31,31 @@ export interface ManagerParts {
   readonly watch: ManagerWatch;
   /** The warnings of opening it. */
   readonly openingWarnings: readonly Warning[];
+}
+
+/** Whether a manager is still in use. */
+export class Lifetime {
+  readonly #end = new AbortController();
+
+  /** Aborted with ERR_MANAGER_CLOSED at the end. */
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  get isOver(): boolean {
+    return this.signal.aborted;
+  }
+
+  /** @throws ERR_MANAGER_CLOSED */
+  check(): void {
+    if (this.isOver) throw closedError();
+  }
+
+  end(): void {
+    if (!this.isOver) this.#end.abort(closedError());
+  }
+}
+
+function closedError(): NumalignError {
+  return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
 }

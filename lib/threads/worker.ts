@@ -1,5 +1,5 @@
 // Workers that begin on the CPUs of a grant.
-import { Worker, type WorkerOptions } from 'node:worker_threads';
+import type { Worker, WorkerOptions } from 'node:worker_threads';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -76,7 +76,7 @@ export function startWorker(
   const { value: worker, tid } = bornOn(
     cradle.target,
     cradle.cpus,
-    () => new Worker(filename, workerOptions),
+    () => new (process.getBuiltinModule('node:worker_threads').Worker)(filename, workerOptions),
   );
   adoptWorker(cradle, worker, tid);
   // On the grant it disturbs no other process, so it may stay if it cannot leave.

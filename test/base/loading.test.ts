@@ -2,9 +2,9 @@
 // The modules that a program loads, and when: V8 needs longer to read most of the package's code
 // than to run it.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -22,14 +22,19 @@ function run<Printed>(program: string, type: 'module' | 'commonjs' = 'module'): 
 
 /** Records the files of dist/ that were loaded since it was last called. */
 const RECORD = `
-  const { createRequire } = await import('node:module');
-  const { cache } = createRequire(process.cwd() + '/');
-  const seen = new Set();
+  const { Session } = await import('node:inspector');
+  const dist = 'file://' + process.cwd() + '/dist/';
   const report = {};
+  let files = [];
+  const session = new Session();
+  session.connect();
+  session.on('Debugger.scriptParsed', ({ params: { url } }) => {
+    if (url.startsWith(dist)) files.push(url.slice(dist.length).replace(/(-[\\w-]{8})?\\.js$/, ''));
+  });
+  session.post('Debugger.enable');
   function record(step) {
-    const files = Object.keys(cache).filter((file) => file.endsWith('.cjs') && !seen.has(file));
-    for (const file of files) seen.add(file);
-    report[step] = files.map((file) => file.slice((process.cwd() + '/dist/').length).replace(/(-[\\w-]{8})?\\.cjs$/, '')).sort();
+    report[step] = files.sort();
+    files = [];
   }`;
 
 describe('the package', () => {
@@ -118,33 +123,21 @@ describe('the package', () => {
   });
 
   it('can start with any of its files: no two files need each other at their start', () => {
-    const files = readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' });
-    const shared = files.filter((file) => file.endsWith('.cjs'));
-    expect(shared.length).toBeGreaterThan(10);
-    const waiting = run<Record<string, string[]>>(
-      `
-        const Module = require('node:module');
-        const load = Module._load;
-        let waiting;
-        Module._load = (request, parent, ...more) => {
-          if (request.startsWith('.')) {
-            const file = Module._resolveFilename(request, parent);
-            if (require.cache[file]?.loaded === false) waiting.push(file);
-          }
-          return load(request, parent, ...more);
-        };
-        const found = {};
-        for (const file of ${JSON.stringify(shared)}) {
-          for (const path of Object.keys(require.cache)) if (path.endsWith('.cjs')) delete require.cache[path];
-          waiting = [];
-          require('./dist/' + file);
-          found[file] = waiting;
-        }
-        console.log(JSON.stringify(found));
-      `,
-      'commonjs',
+    const importsOf = new Map(
+      readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.js'))
+        .map((file) => {
+          const text = readFileSync(join(ROOT, 'dist', file), 'utf8');
+          const paths = [...text.matchAll(/^(?:import|export)\b[^'"]*["'](\.[^'"]+)["']/gm)];
+          return [file, paths.map(([, path]) => join(dirname(file), path!))];
+        }),
     );
-    expect(waiting).toEqual(Object.fromEntries(shared.map((file) => [file, []])));
+    expect(importsOf.size).toBeGreaterThan(10);
+    const reached = (file: string, seen = new Set<string>()): Set<string> => {
+      for (const each of importsOf.get(file)!) if (!seen.has(each)) reached(each, seen.add(each));
+      return seen;
+    };
+    expect([...importsOf.keys()].filter((file) => reached(file).has(file))).toEqual([]);
   });
 
   it('loads no slow part of Node at its import', () => {
