@@ -3,6 +3,16 @@ import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import type { RejectionCode } from '../base/refusal.js';
 import type { Explanation } from '../decision/explanation.js';
 import type { Rejection } from '../decision/rejection.js';
+import type { RepackingReport } from '../decision/repacking/repacking-report.js';
+
+declare module '../base/errors.js' {
+  interface ErrorDetails {
+    /** Of a rejection: what the request asks for, what is free, and which grants hold the rest. */
+    explanation?: Explanation;
+    /** Of a rejection under the policy `dynamic`: the moves that would admit the request. */
+    repacking?: RepackingReport;
+  }
+}
 
 /**
  * A request is not admitted: {@link Manager.acquire}, {@link Manager.admit} and

@@ -100,13 +100,6 @@ export interface Explanation {
   readonly text: string;
 }
 
-declare module '../base/errors.js' {
-  interface ErrorDetails {
-    /** Of a rejection: what the request asks for, what is free, and which grants hold the rest. */
-    explanation?: Explanation;
-  }
-}
-
 export interface RejectionFacts {
   readonly draft: Draft;
   readonly reason: AdmissionReason;
