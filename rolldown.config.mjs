@@ -4,45 +4,54 @@ import { readdirSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
 
-const pathOf = (entry) => `lib/entries/${entry}.ts`;
-const inputOf = (entries) => Object.fromEntries(entries.map((entry) => [`entries/${entry}`, pathOf(entry)]));
-
 const common = {
   external: /^[^./]/, // What the package depends on stays where npm puts it.
   platform: 'node',
   transform: { target: 'es2022' },
 };
 
-/** The modules that entries load at once, besides themselves. */
-async function modulesOf(...entries) {
-  const bundle = await rolldown({ ...common, input: entries.map(pathOf) });
+const entry = (name) => [`entries/${name}`, `lib/entries/${name}.ts`];
+const ENTRIES = {
+  index: 'lib/entries/numalign.ts',
+  preload: 'lib/preload.ts',
+  ...Object.fromEntries(['cluster', 'diagnostics', 'kubelet', 'tools', 'topology'].map(entry)),
+};
+
+// What modules load at once, besides themselves, is in one file, without what is in files before it.
+const LAYERS = {
+  common: ['entries/numalign'],
+  requests: ['entries/cluster', 'entries/kubelet', 'entries/topology'],
+  shared: ['entries/diagnostics', 'entries/tools'],
+  managers: ['managers/door'],
+};
+
+/** The modules that some load at once. */
+async function loadedBy(names) {
+  const bundle = await rolldown({ ...common, input: names.map((name) => `lib/${name}.ts`) });
   const { output } = await bundle.generate();
   const files = new Map(output.map((file) => [file.fileName, file]));
-  const modules = new Set();
-  for (const file of output.filter(({ isEntry }) => isEntry)) add(file, files, modules);
-  return modules;
+  const loaded = new Set();
+  const add = ({ imports, moduleIds, facadeModuleId }) => {
+    for (const id of moduleIds) if (id !== facadeModuleId) loaded.add(id);
+    for (const name of imports) if (files.has(name)) add(files.get(name));
+  };
+  for (const file of output.filter(({ isEntry }) => isEntry)) add(file);
+  return loaded;
 }
 
-function add({ imports, moduleIds, facadeModuleId }, files, modules) {
-  for (const id of moduleIds) if (id !== facadeModuleId) modules.add(id);
-  for (const name of imports) if (files.has(name)) add(files.get(name), files, modules);
-}
-
-const atImport = await modulesOf('numalign');
-const forRequests = await modulesOf('cluster', 'kubelet', 'topology');
+const layers = Object.entries(LAYERS).map(async ([name, starts], i, { length }) => {
+  const loaded = await loadedBy(starts);
+  return { name, test: (id) => loaded.has(id), priority: length - i };
+});
 
 const shipped = {
   ...common,
-  input: {
-    index: pathOf('numalign'),
-    preload: 'lib/preload.ts',
-    ...inputOf(['cluster', 'diagnostics', 'kubelet', 'tools', 'topology']),
-  },
+  input: ENTRIES,
   output: {
     dir: 'dist',
     sourcemap: true,
     comments: false,
-    // Half of the time of a start is the reading of code. Lines and the names in stack traces stay.
+    // Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
     minify: {
       compress: true,
       mangle: { keepNames: true, toplevel: false },
@@ -50,13 +59,7 @@ const shipped = {
     },
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].js',
-    codeSplitting: {
-      groups: [
-        { name: 'common', test: (id) => atImport.has(id), priority: 2 },
-        { name: 'requests', test: (id) => forRequests.has(id), priority: 1 },
-        { name: 'shared', minShareCount: 2 },
-      ],
-    },
+    codeSplitting: { groups: await Promise.all(layers) },
   },
 };
 
@@ -68,7 +71,7 @@ const modulesIn = (folder) =>
     .map((name) => `${folder}/${name}`);
 const TESTED = [...modulesIn('lib'), ...modulesIn('packages/metrics/lib'), 'packages/cli/lib/program.ts'];
 /** What acts when it is loaded. */
-const ACTIVE = ['lib/preload.ts', pathOf('cluster')].map((path) => resolve(path));
+const ACTIVE = ['lib/preload.ts', 'lib/entries/cluster.ts'].map((path) => resolve(path));
 
 const forTests = {
   ...common,
