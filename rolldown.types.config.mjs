@@ -11,7 +11,7 @@ const ENTRIES = [
 export default defineConfig({
   input: Object.fromEntries(ENTRIES.map((entry) => [entry, `${TYPES}/${entry}.d.ts`])),
   external: /^[^./]/,
-  plugins: [dts({ dtsOnly: true, generator: 'oxc', tsconfig: false })],
+  plugins: [dts({ dtsInput: true, tsconfig: false })],
   output: {
     dir: 'dist',
     chunkFileNames: '[name].d.ts',

@@ -37,6 +37,6 @@ const isRequest = (target: unknown): target is PinAcquireOptions =>
 
 async function pinProcess(request: PinAcquireOptions, options: unknown): Promise<Grant | EmptyGrant> {
   if (options !== undefined) invalidOption('options', options, 'left out: the request has the options');
-  const { pinToGrant } = await import('./managers/door.js');
-  return (await pinToGrant(request)).grant;
+  const { enter } = await import('./managers/door.js');
+  return (await enter().pinToGrant(request)).grant;
 }

@@ -38,8 +38,8 @@ async function acquire(): Promise<void> {
     manager: optionsIn('NUMALIGN_MANAGER') ?? {},
     threads: optionsIn('NUMALIGN_THREADS') ?? {},
   };
-  const { pinToGrant } = await import('./managers/door.js');
-  const result = await pinToGrant(request as PinAcquireOptions);
+  const { enter } = await import('./managers/door.js');
+  const result = await enter().pinToGrant(request as PinAcquireOptions);
   ({ manager, grant } = result);
   if (result.manager === undefined) {
     const { message, code } = result.grant.reason;

@@ -2,13 +2,14 @@
 
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { type Admission, admit } from '../admission/admit.js';
-import type { AdmitAllOptions } from '../admission/grants/admit-all.js';
+import { type AdmitAllOptions, admitAll, parseBatch } from '../admission/grants/admit-all.js';
 import { tracedAdmission } from '../admission/grants/traced.js';
 import { takeOver } from '../admission/grants/transfer.js';
 import { checkRequest } from '../admission/request-check.js';
 import type { Room } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
-import type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
+import { adopt } from '../adoption/adopt.js';
+import { type AdoptedPod, type AdoptOptions, parseAdoption } from '../adoption/adoption-request.js';
 import type { Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
 import {
@@ -74,7 +75,6 @@ export class Admissions {
   /** @throws as {@link Manager.admitAll} */
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions): Promise<Admission[]> {
     const site = this.#site;
-    const { admitAll, parseBatch } = await import('../admission/grants/admit-all.js');
     const batch = parseBatch(pods, options, this.#placement);
     for (const request of batch.requests) checkRequest(site, request);
     if (batch.requests.length === 0) return [];
@@ -95,8 +95,6 @@ export class Admissions {
   /** @throws as {@link Manager.adopt} */
   async adopt(pod: AdoptedPod, options: AdoptOptions): Promise<Admission> {
     const site = this.#site;
-    const { adopt } = await import('../adoption/adopt.js');
-    const { parseAdoption } = await import('../adoption/adoption-request.js');
     const request = parseAdoption(pod, options, this.#placement);
     return tracedAdmission(site, request, () => adopt(site, request, options.signal));
   }

@@ -40,6 +40,7 @@ export const late: Classes = {
 
 /** Gives the late classes the members of those that have been loaded. */
 export function settle(classes: Classes): void {
+  if (loaded) return;
   loaded = classes;
   for (const name of Object.keys(late) as (keyof Classes)[]) {
     const { prototype } = classes[name];

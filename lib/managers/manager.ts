@@ -20,12 +20,18 @@ import type { MachineOptions } from '../input/machine-options.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
 import { type AcquireOptions, type AdmitOptions, checkSignal, NO_OPTIONS } from '../input/request.js';
 import type { KubeletFiles } from '../kubelet/kubelet-files.js';
-import type { KubeletImportOptions } from '../kubelet/kubelet-import.js';
+import { importPods, type KubeletImportOptions, parseKubeletFiles } from '../kubelet/kubelet-import.js';
 import type { KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
 import type { TopologyHint } from '../machine/hints.js';
-import type { Defragmentation, DefragmentOptions } from '../repacking/defragment.js';
+import {
+  type Defragmentation,
+  type DefragmentOptions,
+  defragment,
+  parseDefragment,
+  planDefragmentation,
+} from '../repacking/defragment.js';
 import { Admissions } from './admissions.js';
 import { type DeviceOptions, ManagedMachine } from './managed-machine.js';
 import type { ManagerParts } from './manager-parts.js';
@@ -234,7 +240,6 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    */
   override async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
     const site = this.#site;
-    const { defragment, parseDefragment, planDefragmentation } = await import('../repacking/defragment.js');
     const { dryRun, signal } = parseDefragment(options);
     await turnIfDue();
     const run = dryRun ? planDefragmentation : defragment;
@@ -260,7 +265,6 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    */
   async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
     const site = this.#site;
-    const { importPods, parseKubeletFiles } = await import('../kubelet/kubelet-import.js');
     const { verified, ...states } = parseKubeletFiles(
       files,
       options,

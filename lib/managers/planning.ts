@@ -8,7 +8,12 @@ import { turnIfDue } from '../base/steps.js';
 import type { Placement } from '../input/placement.js';
 import type { PodSpec } from '../input/pods/pod-request.js';
 import { type AdmitOptions, NO_OPTIONS } from '../input/request.js';
-import type { Defragmentation, DefragmentOptions } from '../repacking/defragment.js';
+import {
+  type Defragmentation,
+  type DefragmentOptions,
+  parseDefragment,
+  planDefragmentation,
+} from '../repacking/defragment.js';
 
 /** Plans pods: see {@link ManagerView}. */
 export class Planning {
@@ -60,7 +65,6 @@ export class Planning {
    * @throws ERR_INVALID_OPTION without `dryRun: true`; ERR_STATE_*; the signal's reason
    */
   async defragment(options: DefragmentOptions & { dryRun: true }): Promise<Defragmentation> {
-    const { parseDefragment, planDefragmentation } = await import('../repacking/defragment.js');
     const { dryRun, signal } = parseDefragment(options);
     if (!dryRun) invalidOption('dryRun', dryRun, 'true: this manager only reads');
     await turnIfDue();
