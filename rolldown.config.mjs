@@ -1,7 +1,7 @@
 // The JavaScript of the package: a file for each entry of package.json, for what the source loads by
 // import(), and few for what these share, since Node takes up to a millisecond for each.
 import { readdirSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
 
 const common = {
@@ -44,9 +44,23 @@ const layers = Object.entries(LAYERS).map(async ([name, starts], i, { length }) 
   return { name, test: (id) => loaded.has(id), priority: length - i };
 });
 
+/** What require() gets: the same, from the same modules, which Node loads for it. */
+const commonJs = {
+  name: 'common-js',
+  generateBundle(_, bundle) {
+    for (const { isEntry, name, exports } of Object.values(bundle)) {
+      if (!isEntry || name === 'preload') continue;
+      const lines = exports.map((each) => `exports.${each} = entry.${each};\n`);
+      const source = `const entry = require('./${basename(name)}.js');\n${lines.join('')}`;
+      this.emitFile({ type: 'asset', fileName: `${name}.cjs`, source });
+    }
+  },
+};
+
 const shipped = {
   ...common,
   input: ENTRIES,
+  plugins: [commonJs],
   output: {
     dir: 'dist',
     sourcemap: true,

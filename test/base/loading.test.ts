@@ -153,8 +153,7 @@ describe('the package', () => {
         import { createRequire } from 'node:module';
         import * as imported from '${name}';
         const required = createRequire(process.cwd() + '/')('${name}');
-        // Node marks what has a default.
-        const names = Object.keys(required).filter((name) => name !== '__esModule').sort();
+        const names = Object.keys(required).sort();
         const differ = names.filter((name) => imported[name] !== required[name]);
         const more = Object.keys(imported).filter((name) => !(name in required));
         console.log(JSON.stringify([names, [...differ, ...more]]));`);
