@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import * as index from '../../lib/index.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -69,6 +70,21 @@ describe('the package', () => {
       record('import');
       console.log(JSON.stringify(report));`);
     expect(report).toMatchObject({ import: ['common', 'entries/cluster', 'requests'] });
+  });
+
+  it('has the values of lib/index.ts, whose types it has', () => {
+    const names = run<string[]>(`console.log(JSON.stringify(Object.keys(await import('numalign'))));`);
+    expect(names.sort()).toEqual(Object.keys(index).sort());
+  });
+
+  it('has classes before their code is loaded, and the same classes then', () => {
+    const found = run<boolean[]>(`
+      const { Manager, ManagerView, openManager } = await import('numalign');
+      const before = {} instanceof Manager;
+      const view = await openManager({ readOnly: true, stateDir: null });
+      console.log(JSON.stringify([before, view instanceof ManagerView, view instanceof Manager]));
+      view.close();`);
+    expect(found).toEqual([false, true, false]);
   });
 
   it('loads nothing more to show a state', () => {
