@@ -9,7 +9,8 @@ const needing = testsByNeed(import.meta.dirname, folders, ['test/package']);
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (name: string, options: { include: string[]; setupFiles?: string[]; isolate?: boolean }) => ({
   extends: true as const,
-  test: { name, fileParallelism: false, ...options },
+  // Node loads what is built, as it does for programs.
+  test: { name, fileParallelism: false, server: { deps: { external: [/\/dist-test\//] } }, ...options },
 });
 /** With lib/ as it is built. */
 const onLibrary = (need: keyof typeof needing, options: { setupFiles?: string[]; isolate?: boolean }) => ({

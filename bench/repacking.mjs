@@ -1,14 +1,14 @@
 // Looking for moves: a full machine on which a request fits in sum, but on no NUMA node. Each call
 // uses another state than the one before.
-import { emptyAssignments } from '../dist/account/assignments.js';
-import { removePods } from '../dist/account/pod-changes.js';
-import { decideWhether } from '../dist/decision/decision.js';
-import { DEFAULT_SETTINGS } from '../dist/decision/machine-settings.js';
-import { repack } from '../dist/decision/repacking/repacking.js';
-import { discover } from '../dist/entries/topology.js';
-import { CpuSet, NodeSet } from '../dist/index.js';
-import { parsePlacement } from '../dist/input/placement.js';
-import { parseAdmit } from '../dist/input/request.js';
+import { emptyAssignments } from '../dist-test/lib/account/assignments.js';
+import { removePods } from '../dist-test/lib/account/pod-changes.js';
+import { decideWhether } from '../dist-test/lib/decision/decision.js';
+import { DEFAULT_SETTINGS } from '../dist-test/lib/decision/machine-settings.js';
+import { repack } from '../dist-test/lib/decision/changes/repacking.js';
+import { discover } from '../dist-test/lib/entries/topology.js';
+import { CpuSet, NodeSet } from '../dist-test/lib/index.js';
+import { parsePlacement } from '../dist-test/lib/input/placement.js';
+import { parseAdmit } from '../dist-test/lib/input/requests/request.js';
 import { podOf } from './support/inputs.mjs';
 import { measured } from './support/measure.mjs';
 import { inTurn, randomNumbers } from './support/random.mjs';

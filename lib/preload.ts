@@ -38,8 +38,8 @@ async function acquire(): Promise<void> {
     manager: optionsIn('NUMALIGN_MANAGER') ?? {},
     threads: optionsIn('NUMALIGN_THREADS') ?? {},
   };
-  const { pinToGrant } = await import('./managers/pin-to-grant.js');
-  const result = await pinToGrant(request as PinAcquireOptions);
+  const { enter } = await import('./managers/door.js');
+  const result = await enter().pinToGrant(request as PinAcquireOptions);
   ({ manager, grant } = result);
   if (result.manager === undefined) {
     const { message, code } = result.grant.reason;
@@ -66,7 +66,7 @@ async function find(uid: string): Promise<void> {
   if (!stateDir || acquiredBy !== '') return;
   const { hasState } = await import('./state/folder/folder.js');
   if (!hasState(stateDir)) return;
-  const { openManager } = await import('./managers/open-manager.js');
+  const { openManager } = await import('./open-manager.js');
   const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
   const opened = await openManager({ stateDir, ...quiet });
   try {

@@ -14,12 +14,14 @@ export const BUILD_PACKAGES = [
   { name: 'libhwloc-dev', present: () => works('sh', [join(root, 'scripts/hwloc-flags.sh'), '--libs']) },
 ];
 
-const sources = readFileSync(join(root, 'native/sources.txt'), 'utf8').split('\n').filter(Boolean);
 /** Files and folders that the addon is built from. */
-export const ADDON_INPUTS = [
-  ...['binding.gyp', 'native/sources.txt', 'scripts/hwloc-flags.sh'],
-  ...new Set(sources.map((source) => `native/${source.split('/')[0]}`)),
-];
+export function addonInputs() {
+  const sources = readFileSync(join(root, 'native/sources.txt'), 'utf8').split('\n').filter(Boolean);
+  return [
+    ...['binding.gyp', 'native/sources.txt', 'scripts/hwloc-flags.sh'],
+    ...new Set(sources.map((source) => `native/${source.split('/')[0]}`)),
+  ];
+}
 
 /**
  * npm's own node-gyp, which builds without a network if Node's headers are installed. It is found
@@ -53,6 +55,8 @@ export function nodePrefix() {
  * them.
  */
 export function compileAddon(defaults = {}) {
+  // The package has its sources in one file.
+  if (!existsSync(join(root, 'native'))) run('tar', ['-xzf', 'native.tar.gz']);
   const prefix = nodePrefix();
   const env = { ...(prefix && { npm_config_nodedir: prefix }), ...defaults, ...process.env };
   run(process.execPath, [nodeGyp(), 'configure', 'build', '--jobs', 'max'], { env });

@@ -10,7 +10,7 @@
 import { copyFileSync, cpSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ADDON_INPUTS, nodeGyp, nodePrefix } from './addon.mjs';
+import { addonInputs, nodeGyp, nodePrefix } from './addon.mjs';
 import { PREBUILD_SYSTEM } from './cache-folder.mjs';
 import { checkMusl, prebuildMusl } from './prebuild-musl.mjs';
 import { cached, checkAddon, fileOf, HWLOC, megabytes, publish, unpackHwloc } from './prebuild-parts.mjs';
@@ -84,7 +84,7 @@ function prebuild(arch) {
   try {
     unpackHwloc(folder);
     for (const path of [
-      ...ADDON_INPUTS,
+      ...addonInputs(),
       'scripts/hwloc-static.sh',
       'package.json',
       ...['node_modules/node-addon-api', 'node_modules/prebuildify'].flatMap(withDependencies),
@@ -147,7 +147,7 @@ const libcs = listed('libc', LIBRARIES_OF_C);
 for (const arch of archs) {
   const scripts = ['addon.mjs', 'hwloc-static.sh', 'prebuild-parts.mjs'];
   const inputs = [
-    ...ADDON_INPUTS,
+    ...addonInputs(),
     ...scripts.map((name) => `scripts/${name}`),
     'node_modules/node-addon-api/package.json',
   ];

@@ -4,7 +4,7 @@
 //   node scripts/setup.mjs
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { ADDON_INPUTS, BUILD_PACKAGES, compileAddon } from './addon.mjs';
+import { addonInputs, BUILD_PACKAGES, compileAddon } from './addon.mjs';
 import { aptCommand, fail, installPackages, root, run, step, works } from './steps.mjs';
 
 function nodeModules() {
@@ -20,7 +20,7 @@ function nodeModules() {
 }
 
 function addon() {
-  const inputs = [...ADDON_INPUTS, 'node_modules/node-addon-api/package.json'];
+  const inputs = [...addonInputs(), 'node_modules/node-addon-api/package.json'];
   step('addon', inputs, ['build/Release/numalign.node'], 'compiling the addon', () => {
     compileAddon(works('ccache', ['--version']) ? { CXX: 'ccache g++' } : {});
   });
@@ -32,11 +32,17 @@ const ROLLDOWN = ['rolldown/bin/cli.mjs', '-c'];
 const program = (name) => join(root, 'node_modules', name);
 
 function javascript() {
-  const inputs = ['lib', 'rolldown.config.mjs', 'tsconfig.json', 'tsconfig.build.json'];
-  step('typescript', inputs, ['dist/index.js', 'dist/index.d.ts'], 'compiling TypeScript', () => {
-    rmSync(join(root, 'dist'), { recursive: true, force: true });
+  const inputs = [
+    ...['lib', 'packages/metrics/lib', 'packages/cli/lib'],
+    ...['rolldown.config.mjs', 'rolldown.types.config.mjs', 'tsconfig.json', 'tsconfig.build.json'],
+  ];
+  const outputs = ['dist/index.js', 'dist/index.d.ts', 'dist-test/lib/index.js'];
+  step('typescript', inputs, outputs, 'compiling TypeScript', () => {
+    for (const folder of ['dist', 'dist-test/lib'])
+      rmSync(join(root, folder), { recursive: true, force: true });
     run(process.execPath, [program(ROLLDOWN[0]), '-c']);
     run(process.execPath, [program(TSC[0]), '-p', 'tsconfig.build.json']);
+    run(process.execPath, [program(ROLLDOWN[0]), '-c', 'rolldown.types.config.mjs']);
   });
 }
 

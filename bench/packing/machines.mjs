@@ -1,6 +1,6 @@
 // Machines to pack grants on, described by what each NUMA node has for grants. The system has two
 // more CPUs of each node.
-import { discover } from '../../dist/entries/topology.js';
+import { discover } from '../../dist-test/lib/entries/topology.js';
 
 export const GIB = 2 ** 30;
 export const GPU = 'example.com/gpu';

@@ -1,18 +1,18 @@
 // The node of a simulation: a state in memory, on which the package itself decides.
-import { cpusNow } from '../../dist/account/cpus-now.js';
-import { removePods } from '../../dist/account/pod-changes.js';
-import { exclusiveCpus, freeCpus } from '../../dist/account/pools.js';
-import { PERSISTENT_OWNER } from '../../dist/admission/placed-pod.js';
-import { decideWhether } from '../../dist/decision/decision.js';
-import { deviceTable } from '../../dist/decision/devices/device-draft.js';
-import { firstState } from '../../dist/decision/machine-settings.js';
-import { memoryTables } from '../../dist/decision/memory/memory-tables.js';
-import { NEVER } from '../../dist/decision/question.js';
-import { repack } from '../../dist/decision/repacking/repacking.js';
-import { parseConfig } from '../../dist/input/config.js';
-import { parseDevices } from '../../dist/input/devices.js';
-import { parseAdmit } from '../../dist/input/request.js';
-import { NO_OPTIONS } from '../../dist/input/request-options.js';
+import { cpusNow } from '../../dist-test/lib/account/cpus-now.js';
+import { removePods } from '../../dist-test/lib/account/pod-changes.js';
+import { exclusiveCpus, freeCpus } from '../../dist-test/lib/account/pools.js';
+import { PERSISTENT_OWNER } from '../../dist-test/lib/admission/placed-pod.js';
+import { repack } from '../../dist-test/lib/decision/changes/repacking.js';
+import { decideWhether } from '../../dist-test/lib/decision/decision.js';
+import { deviceTable } from '../../dist-test/lib/decision/devices/device-draft.js';
+import { firstState } from '../../dist-test/lib/decision/machine-settings.js';
+import { memoryTables } from '../../dist-test/lib/decision/memory/memory-tables.js';
+import { NEVER } from '../../dist-test/lib/decision/question.js';
+import { parseConfig } from '../../dist-test/lib/input/config.js';
+import { parseDevices } from '../../dist-test/lib/input/devices.js';
+import { parseAdmit } from '../../dist-test/lib/input/requests/request.js';
+import { NO_OPTIONS } from '../../dist-test/lib/input/requests/request-options.js';
 import { canArrange, less } from './arrangement.mjs';
 import { capacities, GPU, hasRoom, simulated } from './machines.mjs';
 

@@ -1,6 +1,6 @@
 // A trace: a CSV file whose first line names its columns.
 import { readFileSync } from 'node:fs';
-import { parseQuantity, wholeValue } from '../../dist/input/values/quantity.js';
+import { parseQuantity, wholeValue } from '../../dist-test/lib/input/values/quantity.js';
 
 const COLUMNS = ['cpu', 'memory', 'gpu', 'arrival', 'duration'];
 const TIMES = ['arrival', 'duration'];

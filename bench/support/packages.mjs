@@ -32,7 +32,7 @@ function treeOf({ path }) {
   cpSync(join(ROOT, 'bench'), join(tree, 'bench'), { recursive: true });
   mkdirSync(join(tree, 'build'));
   for (const name of SHARED) symlinkSync(join(ROOT, name), join(tree, name));
-  for (const name of ['dist', 'packages']) symlinkSync(join(path, name), join(tree, name));
+  for (const name of ['dist', 'dist-test', 'packages']) symlinkSync(join(path, name), join(tree, name));
   return tree;
 }
 

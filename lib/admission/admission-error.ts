@@ -1,8 +1,18 @@
 // AdmissionError: the error that a rejected request throws.
 import { type ErrorDetails, NumalignError } from '../base/errors.js';
 import type { RejectionCode } from '../base/refusal.js';
+import type { RepackingReport } from '../decision/changes/repacking-report.js';
 import type { Explanation } from '../decision/explanation.js';
 import type { Rejection } from '../decision/rejection.js';
+
+declare module '../base/errors.js' {
+  interface ErrorDetails {
+    /** Of a rejection: what the request asks for, what is free, and which grants hold the rest. */
+    explanation?: Explanation;
+    /** Of a rejection under the policy `dynamic`: the moves that would admit the request. */
+    repacking?: RepackingReport;
+  }
+}
 
 /**
  * A request is not admitted: {@link Manager.acquire}, {@link Manager.admit} and

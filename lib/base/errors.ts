@@ -1,9 +1,11 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
-import { readFileSync, readlinkSync } from 'node:fs';
 import { errnoName, errorText } from './codes/errno.js';
 import type { ErrorCodes } from './codes/error-codes.js';
 import { plainJson } from './text/plain-json.js';
+
+// An import would load the streams of Node at the import of numalign.
+const { readFileSync, readlinkSync } = process.getBuiltinModule('node:fs');
 
 /** What went wrong. docs/reference/errors.md says for each code what it means and what to do. */
 export type ErrorCode = keyof ErrorCodes;

@@ -1,10 +1,12 @@
 // Loads the addon and types its surface.
-import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { NumalignError } from './errors.js';
 import type { Native } from './native-surface.js';
 import { type WiredFunctions, wired } from './wire.js';
+
+// An import would load the streams of Node at the import of numalign.
+const { existsSync, readFileSync } = process.getBuiltinModule('node:fs');
 
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 

@@ -1,12 +1,5 @@
 // Spawning: starts programs on the CPUs of a grant.
-import {
-  type ChildProcess,
-  type ForkOptions,
-  fork,
-  type SpawnOptions,
-  type StdioOptions,
-  spawn,
-} from 'node:child_process';
+import type { ChildProcess, ForkOptions, SpawnOptions, StdioOptions } from 'node:child_process';
 import { invalidOption } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { NodeSet } from '../machine/cpu-set.js';
@@ -52,7 +45,7 @@ export function spawnWith(
 ): ChildProcess {
   const { args, counts, options } = parse(rest);
   const { stdio = 'pipe' } = options;
-  return spawn(command, args, {
+  return process.getBuiltinModule('node:child_process').spawn(command, args, {
     ...options,
     env: environmentOf(inheritance, options.env, counts),
     stdio: withLock(Array.isArray(stdio) ? stdio : [stdio, stdio, stdio], inheritance.ownerFd),
@@ -66,7 +59,7 @@ export function forkWith(
   ...rest: [Arguments<GrantForkOptions>, GrantForkOptions | undefined]
 ): ChildProcess {
   const { args, counts, options } = parse(rest);
-  return fork(modulePath, args, {
+  return process.getBuiltinModule('node:child_process').fork(modulePath, args, {
     ...options,
     env: environmentOf(inheritance, options.env, counts),
     stdio: forkStreams(options, inheritance.ownerFd),

@@ -2,9 +2,10 @@
 import type { ClusterSettings, Cluster as NodeCluster } from 'node:cluster';
 import { obstacleOf } from '../base/refusal.js';
 import type { ManagerOptions } from '../input/config.js';
-import { EmptyManager } from '../managers/empty-manager.js';
-import { Manager } from '../managers/manager.js';
-import { openManager } from '../managers/open-manager.js';
+import type { EmptyManager } from '../managers/empty-manager.js';
+import { late } from '../managers/late-classes.js';
+import type { Manager } from '../managers/manager.js';
+import { openManager } from '../open-manager.js';
 import { type ForkOptions, parseFork, type WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, WorkerGrant } from './granted-worker.js';
 import { parseRestart, type Replacement, type RestartOptions, restartAll } from './rolling-restart.js';
@@ -103,9 +104,9 @@ export class Primary implements SlotOwner {
   // Opens the manager once; a failure is not kept.
   #open(): Promise<Manager> {
     const managerOption = this.#managerOption;
-    if (managerOption instanceof EmptyManager) return Promise.reject(managerOption.reason);
+    if (managerOption instanceof late.EmptyManager) return Promise.reject(managerOption.reason);
     this.#manager ??=
-      managerOption instanceof Manager ? Promise.resolve(managerOption) : openManager(managerOption);
+      managerOption instanceof late.Manager ? Promise.resolve(managerOption) : openManager(managerOption);
     const opening = this.#manager;
     opening.catch(() => {
       if (this.#manager === opening) this.#manager = undefined;

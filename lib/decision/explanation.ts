@@ -31,13 +31,6 @@ export interface Explanation {
   readonly text: string;
 }
 
-declare module '../base/errors.js' {
-  interface ErrorDetails {
-    /** Of a rejection: what the request asks for, what is free, and which grants hold the rest. */
-    explanation?: Explanation;
-  }
-}
-
 export interface RejectionFacts extends RejectedRequest {
   readonly reason: AdmissionReason;
   readonly message: string;

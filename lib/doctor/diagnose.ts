@@ -5,11 +5,9 @@ import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
 import { parseMachineOptions } from '../input/given-settings.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
-import { openManager } from '../managers/open-manager.js';
+import { openManager } from '../open-manager.js';
 import type { FactsQuestion } from './facts.js';
 import type { Finding } from './finding.js';
-import { judge } from './judge.js';
-import { readMachineFacts } from './read-facts.js';
 
 /** The options of {@link diagnose}. */
 export interface DiagnoseOptions {
@@ -48,6 +46,10 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
   const path = parseConfig(stateDir === undefined ? {} : { stateDir }).stateDir ?? MACHINE_STATE_DIR;
   const topology = await discover();
   const state = await look(path, topology);
+  const [{ judge }, { readMachineFacts }] = await Promise.all([
+    import('./judge.js'),
+    import('./read-facts.js'),
+  ]);
   const findings = judge(readMachineFacts({ topology, stateDir: path, cgroupRoot, ...state }));
   return { healthy: findings.every(({ status }) => status !== 'problem'), findings };
 }

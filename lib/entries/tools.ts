@@ -7,7 +7,8 @@ import type { PodSpec } from '../input/pods/pod-spec.js';
 import { isExtendedResource as isExtended } from '../input/pods/resource-amounts.js';
 import { parseAcquire } from '../input/requests/request.js';
 import type { AcquireOptions } from '../input/requests/request-options.js';
-import { GrantWatch } from '../managers/grant-watch.js';
+import type { GrantWatch } from '../managers/grant-watch.js';
+import { late } from '../managers/late-classes.js';
 import type { ManagerView } from '../managers/manager-view.js';
 
 export { ENFORCEMENT_LEVELS } from '../account/levels.js';
@@ -78,5 +79,5 @@ export function isExtendedResource(resource: string): boolean {
 
 /** Watches the grants of a state. */
 export function watchGrants(view: ManagerView): GrantWatch {
-  return new GrantWatch(view);
+  return new late.GrantWatch(view);
 }

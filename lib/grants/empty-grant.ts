@@ -3,7 +3,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { type InspectOptions, inspect } from 'node:util';
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { type NumalignError, unlessRefused } from '../base/errors.js';
 import { obstacleOf } from '../base/refusal.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
@@ -158,7 +158,7 @@ export class EmptyGrant implements Same {
 
   worker(filename: string | URL, { part, cpus: _, ...options }: GrantWorkerOptions = {}): Worker {
     this.#checkPart(part);
-    return new Worker(filename, options);
+    return new (process.getBuiltinModule('node:worker_threads').Worker)(filename, options);
   }
 
   async placeWorkers(

@@ -14,15 +14,7 @@ import { PLACEMENT_OPTIONS, type PlacementOptions } from './placement-options.js
 import { parseDuration } from './values/duration.js';
 import { option, parseFlag } from './values/option-values.js';
 
-/**
- * The state folder of the whole machine. A manager with another folder is private. Root makes this
- * one, with mode 2770 and the group `numalign` if there is one: write access to it is the right to
- * take any CPU. See docs/enforcement.md.
- */
-export const MACHINE_STATE_DIR = '/run/numalign';
-
-/** The cgroup of the machine's folder. */
-export const MACHINE_CGROUP_ROOT = '/numalign';
+export { MACHINE_CGROUP_ROOT, MACHINE_STATE_DIR } from './values/machine-folder.js';
 
 /**
  * The options of {@link openManager}. With `optional: true`, it returns an {@link EmptyManager} if

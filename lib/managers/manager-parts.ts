@@ -36,6 +36,7 @@ export interface ManagerParts {
   readonly openingWarnings: readonly Warning[];
 }
 
+/** Whether a manager is still in use. */
 export class Lifetime {
   readonly #end = new AbortController();
 

@@ -9,7 +9,7 @@ import { option } from '../input/values/option-values.js';
 import { pinMemory } from '../threads/memory.js';
 import type { PlaceThreadsOptions } from '../threads/placement.js';
 import type { Manager } from './manager.js';
-import { openManager } from './open-manager.js';
+import { openMachine } from './open-machine.js';
 
 /** The request that {@link pin} takes. */
 export interface PinAcquireOptions extends AcquireOptions {
@@ -62,7 +62,7 @@ async function openAndPin({
   replace,
   acquire,
 }: ReturnType<typeof parse>): Promise<PinnedProcess> {
-  const manager = await openManager(options);
+  const manager = (await openMachine(options)) as Manager;
   try {
     const grant = await manager.acquire(acquire);
     try {

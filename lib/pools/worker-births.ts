@@ -4,7 +4,7 @@
 // thread, which calls a getter in that data. Before it returns, it publishes the Worker on the
 // diagnostics channel `worker_threads`. Both are interfaces of Node; nothing is replaced.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { setEnvironmentData, type Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 import { isBirthOpen } from '../threads/birth.js';
 
 const KEY = 'numalign.birth';
@@ -60,7 +60,7 @@ function publish(message: unknown): void {
 /** Watches births until {@link unwatchBirths}. */
 export function watchBirths(listener: BirthListener): void {
   if (listeners.push(listener) > 1) return;
-  setEnvironmentData(KEY, {
+  process.getBuiltinModule('node:worker_threads').setEnvironmentData(KEY, {
     get thread() {
       return expectWorker();
     },
@@ -76,6 +76,6 @@ export function unwatchBirths(listener: BirthListener): void {
   if (at === -1) return;
   listeners.splice(at, 1);
   if (listeners.length > 0) return;
-  setEnvironmentData(KEY);
+  process.getBuiltinModule('node:worker_threads').setEnvironmentData(KEY);
   unsubscribe(CHANNEL, publish);
 }

@@ -1,5 +1,5 @@
 // Workers that begin on the CPUs of a grant.
-import { Worker, type WorkerOptions } from 'node:worker_threads';
+import type { Worker, WorkerOptions } from 'node:worker_threads';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { CpuSet } from '../machine/cpu-set.js';
@@ -70,7 +70,11 @@ export function startWorker(
       ? placeOf(grant, cpus)
       : { part: target.part, cpus: cpusWithin(target, 'cpus', cpuOption), oneEach: target.oneToOne };
   const start = workerStartOn(grant, place);
-  const { value: worker, tid } = bornOn(start.target, start.cpus, () => new Worker(filename, workerOptions));
+  const { value: worker, tid } = bornOn(
+    start.target,
+    start.cpus,
+    () => new (process.getBuiltinModule('node:worker_threads').Worker)(filename, workerOptions),
+  );
   adoptWorker(start, worker, tid);
   // On the grant it disturbs no other process, so it may stay if it cannot leave.
   if (isShared && tid !== 0) grant.share?.([tid]).catch(() => {});

@@ -10,9 +10,9 @@ export async function commandLine() {
 /** The rows of the tables of options by name, those of groups too, and what excludes what. */
 export async function optionTables() {
   const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { rowsOf }] = await Promise.all([
-    built('dist/input/placement-options.js'),
-    built('dist/input/machine-options.js'),
-    built('dist/input/option-table.js'),
+    built('dist-test/lib/input/placement-options.js'),
+    built('dist-test/lib/input/machine-options.js'),
+    built('dist-test/lib/input/option-table.js'),
   ]);
   const inGroups = Object.fromEntries(rowsOf(PLACEMENT_OPTIONS));
   return {

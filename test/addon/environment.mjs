@@ -3,9 +3,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parentPort, workerData } from 'node:worker_threads';
-import { native } from '../../dist/base/native.js';
-import { discover } from '../../dist/entries/topology.js';
-import { openManager } from '../../dist/index.js';
+import { native } from '../../dist-test/lib/base/native.js';
+import { discover } from '../../dist-test/lib/entries/topology.js';
+import { openManager } from '../../dist-test/lib/index.js';
 import { Random } from '../torture/random.mjs';
 
 const { seed, folder: path, exits } = workerData;

@@ -2,7 +2,7 @@
 // its work are under way.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { native } from '../../dist/base/native.js';
+import { native } from '../../dist-test/lib/base/native.js';
 
 const [where, path] = process.argv.slice(2);
 const callbackOf = (kind) => () => {

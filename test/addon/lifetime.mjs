@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { Worker } from 'node:worker_threads';
 
 const [folder] = process.argv.slice(2);
-const url = (name) => JSON.stringify(new URL(`../../dist/${name}.js`, import.meta.url).href);
+const url = (name) => JSON.stringify(new URL(`../../dist-test/lib/${name}.js`, import.meta.url).href);
 const BODIES = {
   wait: `const { native } = await import(${url('base/native')});
     native.Folder.open(folder, true, 0o700, -1).waitLock('lock', '', () => {});

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
-const NATIVE = new URL('../../dist/base/native.js', import.meta.url).href;
+const NATIVE = new URL('../../dist-test/lib/base/native.js', import.meta.url).href;
 
 it.each(['Inotify', 'CpuEvents'])('%s that cannot be polled leaves no descriptor open', (kind) => {
   const next = 200;

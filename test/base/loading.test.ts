@@ -2,11 +2,12 @@
 // The modules that a program loads, and when: V8 needs longer to read most of the package's code
 // than to run it.
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import * as index from '../../lib/index.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -22,14 +23,19 @@ function run<Printed>(program: string, type: 'module' | 'commonjs' = 'module'): 
 
 /** Records the files of dist/ that were loaded since it was last called. */
 const RECORD = `
-  const { createRequire } = await import('node:module');
-  const { cache } = createRequire(process.cwd() + '/');
-  const seen = new Set();
+  const { Session } = await import('node:inspector');
+  const dist = 'file://' + process.cwd() + '/dist/';
   const report = {};
+  let files = [];
+  const session = new Session();
+  session.connect();
+  session.on('Debugger.scriptParsed', ({ params: { url } }) => {
+    if (url.startsWith(dist)) files.push(url.slice(dist.length).replace(/(-[\\w-]{8})?\\.js$/, ''));
+  });
+  session.post('Debugger.enable');
   function record(step) {
-    const files = Object.keys(cache).filter((file) => file.endsWith('.cjs') && !seen.has(file));
-    for (const file of files) seen.add(file);
-    report[step] = files.map((file) => file.slice((process.cwd() + '/dist/').length).replace(/(-[\\w-]{8})?\\.cjs$/, '')).sort();
+    report[step] = files.sort();
+    files = [];
   }`;
 
 describe('the package', () => {
@@ -51,48 +57,46 @@ describe('the package', () => {
       record('once more');
       console.log(JSON.stringify(report));`);
     expect(report).toEqual({
-      import: ['addon', 'common', 'index', 'library'],
-      open: ['opening'],
-      acquire: ['admission', 'cgroups', 'rare'],
+      import: ['common', 'index'],
+      open: ['door', 'managers', 'requests', 'shared'],
+      acquire: [],
       'once more': [],
     });
   });
 
-  it('loads next to nothing with numalign/cluster, which workers import too', () => {
+  it('loads no manager with numalign/cluster, which workers import too', () => {
     const report = run(`${RECORD}
       await import('numalign/cluster');
       record('import');
       console.log(JSON.stringify(report));`);
-    expect(report).toMatchObject({ import: ['cluster', 'entries/cluster'] });
+    expect(report).toMatchObject({ import: ['common', 'entries/cluster', 'requests'] });
   });
 
-  it('loads no code for admission when it opens or shows a state with grants', () => {
-    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
-    onTestFinished(() => rmSync(stateDir, { recursive: true }));
-    const options = JSON.stringify({ stateDir });
-    run(`
-      const { openManager } = await import('numalign');
-      const manager = await openManager(${options});
-      await manager.acquire({ cpu: 1, memory: '1Mi', owner: 'persistent' });
-      console.log(null);
-      manager.close();`);
-    const opened = run(`${RECORD}
-      const { openManager } = await import('numalign');
-      record('import');
-      const manager = await openManager(${options});
-      record('open');
-      manager.close();
-      console.log(JSON.stringify(report));`);
-    expect(opened).toMatchObject({ open: ['opening'] });
+  it('has the values of lib/index.ts, whose types it has', () => {
+    const names = run<string[]>(`console.log(JSON.stringify(Object.keys(await import('numalign'))));`);
+    expect(names.sort()).toEqual(Object.keys(index).sort());
+  });
+
+  it('has classes before their code is loaded, and the same classes then', () => {
+    const found = run<boolean[]>(`
+      const { Manager, ManagerView, openManager } = await import('numalign');
+      const before = {} instanceof Manager;
+      const view = await openManager({ readOnly: true, stateDir: null });
+      console.log(JSON.stringify([before, view instanceof ManagerView, view instanceof Manager]));
+      view.close();`);
+    expect(found).toEqual([false, true, false]);
+  });
+
+  it('loads nothing more to show a state', () => {
     const shown = run(`${RECORD}
       const { openManager } = await import('numalign');
-      record('import');
-      const view = await openManager({ ...${options}, readOnly: true });
+      const view = await openManager({ readOnly: true });
+      record('open');
       view.status();
       record('status');
       view.close();
       console.log(JSON.stringify(report));`);
-    expect(shown).toMatchObject({ status: ['opening', 'rare'] });
+    expect(shown).toMatchObject({ status: [] });
   });
 
   it('can be removed while a process holds a grant, which it can still release', () => {
@@ -118,33 +122,21 @@ describe('the package', () => {
   });
 
   it('can start with any of its files: no two files need each other at their start', () => {
-    const files = readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' });
-    const shared = files.filter((file) => file.endsWith('.cjs'));
-    expect(shared.length).toBeGreaterThan(10);
-    const waiting = run<Record<string, string[]>>(
-      `
-        const Module = require('node:module');
-        const load = Module._load;
-        let waiting;
-        Module._load = (request, parent, ...more) => {
-          if (request.startsWith('.')) {
-            const file = Module._resolveFilename(request, parent);
-            if (require.cache[file]?.loaded === false) waiting.push(file);
-          }
-          return load(request, parent, ...more);
-        };
-        const found = {};
-        for (const file of ${JSON.stringify(shared)}) {
-          for (const path of Object.keys(require.cache)) if (path.endsWith('.cjs')) delete require.cache[path];
-          waiting = [];
-          require('./dist/' + file);
-          found[file] = waiting;
-        }
-        console.log(JSON.stringify(found));
-      `,
-      'commonjs',
+    const importsOf = new Map(
+      readdirSync(join(ROOT, 'dist'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => file.endsWith('.js'))
+        .map((file) => {
+          const text = readFileSync(join(ROOT, 'dist', file), 'utf8');
+          const paths = [...text.matchAll(/^(?:import|export)\b[^'"]*["'](\.[^'"]+)["']/gm)];
+          return [file, paths.map(([, path]) => join(dirname(file), path!))];
+        }),
     );
-    expect(waiting).toEqual(Object.fromEntries(shared.map((file) => [file, []])));
+    expect(importsOf.size).toBeGreaterThan(10);
+    const reached = (file: string, seen = new Set<string>()): Set<string> => {
+      for (const each of importsOf.get(file)!) if (!seen.has(each)) reached(each, seen.add(each));
+      return seen;
+    };
+    expect([...importsOf.keys()].filter((file) => reached(file).has(file))).toEqual([]);
   });
 
   it('loads no slow part of Node at its import', () => {

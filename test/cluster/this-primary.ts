@@ -10,7 +10,7 @@ import { type Manager, openManager, pin } from '../../lib/index.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 // By Node itself: vitest writes what a module exports onto its default.
-export const required = createRequire(import.meta.url)('../../dist/entries/cluster.cjs') as object & {
+export const required = createRequire(import.meta.url)('../../dist-test/lib/entries/cluster.js') as object & {
   readonly cluster: Cluster;
 };
 export const { cluster } = required;

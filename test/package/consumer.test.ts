@@ -148,7 +148,7 @@ describe.runIf(isRoot)('the package in a project', () => {
       },
     );
     expect(stdout).toBe('1\n');
-    const text = `await import('numalign/dist/library.cjs').catch(({ code }) => console.log(code))`;
+    const text = `await import('numalign/dist/preload.js').catch(({ code }) => console.log(code))`;
     expect(runModule(cwd, text)).toBe('ERR_PACKAGE_PATH_NOT_EXPORTED\n');
   });
 });

@@ -49,7 +49,7 @@ describe.runIf(isRoot)('the tarball', () => {
           'binding.gyp',
           'package.json',
         ],
-        ...['dist', 'docs', 'examples', 'native', 'prebuilds', 'scripts', 'types'],
+        ...['dist', 'docs', 'examples', 'native.tar.gz', 'prebuilds', 'scripts', 'types'],
       ].sort(),
     );
     expect(
@@ -65,8 +65,15 @@ describe.runIf(isRoot)('the tarball', () => {
     expect(
       tarball().files.filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)|(?<!\.d)\.ts$/.test(path)),
     ).toEqual([]);
+    expect(tarball().files.length).toBeLessThanOrEqual(120);
+  });
+
+  it('holds the sources that the addon is compiled from, in one archive', () => {
+    const { stdout } = run('tar', ['-tzf', 'native.tar.gz'], { cwd: ROOT });
     const sources = readFileSync(join(ROOT, 'native/sources.txt'), 'utf8').trim().split('\n');
-    expect(sources.filter((path) => !tarball().files.includes(`native/${path}`))).toEqual([]);
+    const packed = new Set(stdout.split('\n'));
+    expect(sources.filter((path) => !packed.has(`native/${path}`))).toEqual([]);
+    expect([...packed].filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)/.test(path))).toEqual([]);
   });
 
   it('holds addons that are never unloaded', () => {

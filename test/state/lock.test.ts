@@ -17,7 +17,7 @@ import { makeStateDir } from '../support/state-dir.js';
 // @ts-expect-error without declarations
 import { standsStill } from '../torture/processes.mjs';
 
-const DIST = fileURLToPath(new URL('../../dist', import.meta.url));
+const DIST = fileURLToPath(new URL('../../dist-test/lib', import.meta.url));
 const PRELUDE = `
   import { native } from '${DIST}/base/native.js';
   import { lockNote } from '${DIST}/state/owners/lock-holder.js';

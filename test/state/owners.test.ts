@@ -169,7 +169,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
       populate(cgroup);
       const identity = identifyCgroup(cgroup);
       const script = `
-      import { isCgroupAlive } from './dist/processes/cgroup-owner.js';
+      import { isCgroupAlive } from './dist-test/lib/processes/cgroup-owner.js';
       console.log(isCgroupAlive(JSON.parse(process.argv[1])));`;
       const judged = (of: object, ...mounting: string[]) =>
         execFileSync(

@@ -1,24 +1,31 @@
-// Tests run the built packages, which load in a tenth of the time that their modules take.
+// Tests run the modules as they are built for tests, which load in a tenth of the time that they take
+// one by one.
+import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Plugin } from 'vite';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const BUILT = join(ROOT, 'dist-test');
 
-/** What a module is in dist: a file of its own, but in packages/cli only its program is one. */
-function builtOf(path: string): string | undefined {
-  if (path === 'packages/cli/lib/program.js') return 'packages/cli/dist/program.cjs';
-  const [, before, module] = /^(packages\/metrics\/|)lib\/(.+)$/.exec(path) ?? [];
-  return module === undefined ? undefined : `${before}dist/${module}`;
+const ENTRIES: Readonly<Record<string, string>> = {
+  numalign: 'lib/index.js',
+  '@numalign/metrics': 'packages/metrics/lib/index.js',
+};
+
+/** The path of a module of this project from its root; undefined for one of others. */
+function moduleOf(source: string, importer: string): string | undefined {
+  if (source.startsWith('.')) return resolve(dirname(importer), source).slice(ROOT.length);
+  const [, entry] = /^numalign\/(\w+)$/.exec(source) ?? [];
+  return entry === undefined ? ENTRIES[source] : `lib/entries/${entry}.js`;
 }
 
 export const builtLibrary: Plugin = {
   name: 'built-library',
   enforce: 'pre',
   resolveId(source, importer) {
-    if (!importer || !source.startsWith('.')) return undefined;
-    const path = resolve(dirname(importer), source).slice(ROOT.length);
-    const built = builtOf(path);
-    return built === undefined ? undefined : { id: join(ROOT, built), external: true };
+    const module = importer && moduleOf(source, importer);
+    const built = module && join(BUILT, module);
+    return built && existsSync(built) ? { id: built, external: true } : undefined;
   },
 };

@@ -1,16 +1,16 @@
 // Moves through the package's own modules: for tests, and for processes that tests start.
-import { changesUnderWay } from '../../dist/admission/changes-under-way.js';
-import { moveTime, transact } from '../../dist/admission/transact.js';
-import { moveGrant, releaseRoom } from '../../dist/changes/move-grant.js';
-import { moverOf } from '../../dist/changes/mover.js';
-import { announceMove, beginMove, placeOf } from '../../dist/decision/changes/move-steps.js';
-import { HintProviders } from '../../dist/decision/hints/hint-providers.js';
-import { NO_ENFORCER } from '../../dist/enforcement/enforcer.js';
-import { CpuSet, NodeSet } from '../../dist/index.js';
-import { parseConfig } from '../../dist/input/config.js';
-import { siteOf as realSite } from '../../dist/managers/site.js';
-import { NO_QUIETER } from '../../dist/quiet/quieter.js';
-import { Ledger } from '../../dist/state/ledger.js';
+import { changesUnderWay } from '../../dist-test/lib/admission/changes-under-way.js';
+import { moveTime, transact } from '../../dist-test/lib/admission/transact.js';
+import { moveGrant, releaseRoom } from '../../dist-test/lib/changes/move-grant.js';
+import { moverOf } from '../../dist-test/lib/changes/mover.js';
+import { announceMove, beginMove, placeOf } from '../../dist-test/lib/decision/changes/move-steps.js';
+import { HintProviders } from '../../dist-test/lib/decision/hints/hint-providers.js';
+import { NO_ENFORCER } from '../../dist-test/lib/enforcement/enforcer.js';
+import { CpuSet, NodeSet } from '../../dist-test/lib/index.js';
+import { parseConfig } from '../../dist-test/lib/input/config.js';
+import { siteOf as realSite } from '../../dist-test/lib/managers/site.js';
+import { NO_QUIETER } from '../../dist-test/lib/quiet/quieter.js';
+import { Ledger } from '../../dist-test/lib/state/ledger.js';
 
 /** The admission of a manager of a simulated machine. */
 export function siteOf({ topology, stateDir }) {

@@ -10,6 +10,7 @@ const COPIED = [
   'lib',
   'native',
   'dist',
+  'dist-test',
   'package.json',
   'binding.gyp',
   'rolldown.config.mjs',

@@ -45,7 +45,7 @@ function copied(): string {
   const paths = [
     ...packages.flatMap((path) => [join(path, 'package.json'), join(path, 'dist')]),
     ...dependencies.map((name) => `node_modules/${name}`),
-    ...['build/Release/numalign.node', AGENT],
+    ...['build/Release/numalign.node', 'dist-test/library.js', 'dist-test/lib', AGENT],
   ];
   for (const path of paths) cpSync(join(ROOT, path), join(copy, path), { recursive: true });
   for (const name of ['numalign', '@numalign'])

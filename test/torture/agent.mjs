@@ -6,8 +6,8 @@
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { answerMoves, openMoves } from './moves.mjs';
+import { modulesOf } from './package-modules.mjs';
 import { openQuietManager, quieterOf } from './quiet-manager.mjs';
 import { Random } from './random.mjs';
 import { GONE, isExpected, REFUSALS } from './refusals.mjs';
@@ -22,8 +22,9 @@ const MAX_GRANTS = 3;
 
 const setup = JSON.parse(process.argv[2]);
 const { machine, stateDir } = setup;
-const numalign = await import(pathToFileURL(`${setup.package}/dist/index.js`));
-const { discover } = await import(pathToFileURL(`${setup.package}/dist/entries/topology.js`));
+const load = modulesOf(setup.package);
+const numalign = await load('index');
+const { discover } = await load('entries/topology');
 const random = new Random(setup.seed);
 // For answers to other agents, at any time.
 const answers = new Random(setup.seed, 1);

@@ -2,12 +2,13 @@
 // persistent grants and the kubelet's records, and prints again. One JSON object a line.
 //
 //   node audit.mjs '{ "package", "machine", "stateDir" }'
-import { pathToFileURL } from 'node:url';
+import { modulesOf } from './package-modules.mjs';
 import { openQuietManager } from './quiet-manager.mjs';
 
 const { package: folder, machine, stateDir } = JSON.parse(process.argv[2]);
-const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
-const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+const load = modulesOf(folder);
+const { discover } = await load('entries/topology');
+const { openManager } = await load('index');
 
 const topology = machine.isReal ? {} : { topology: await discover({ synthetic: machine.synthetic }) };
 const options = { ...machine.options, ...topology, stateDir, lockTimeoutMs: 10_000 };

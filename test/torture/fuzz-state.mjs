@@ -19,10 +19,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { freshSeed, parseOptions } from './options.mjs';
+import { modulesOf } from './package-modules.mjs';
 import { Random } from './random.mjs';
 import { scratchFolder } from './scratch.mjs';
 import { decodeState } from './state-file.mjs';
@@ -33,21 +34,19 @@ const MAX_FAILURES = 5;
 
 const given = parseOptions('test/torture/fuzz-state.mjs', { seconds: 20, seed: freshSeed() });
 const random = new Random(given.seed, 6);
-const dist = join(resolve(given.packages[0]), 'dist');
-const load = (path) => import(pathToFileURL(join(dist, path)));
-const { NumalignError } = await load('base/errors.js');
+const load = modulesOf(resolve(given.packages[0]));
+const { NumalignError } = await load('base/errors');
 
 // ---- the formats of this package
 
-const { decodeCheckpoint, encodeCheckpoint, encodeJournal, readJournal } =
-  await load('state/format/journal.js');
-const { decodeOwnerFile, encodeOwnerFile } = await load('state/format/owner-file.js');
-const { JournalFollower } = await load('state/files/journal-follower.js');
-const { openFolder } = await load('state/folder/folder.js');
-const { isMoving } = await load('account/pod-holdings.js');
-const { beginMove, callOffMove, finishMove, undoMove } = await load('decision/changes/move-steps.js');
-const { heldCpus } = await load('account/cpus-of-pods.js');
-const { moveTime } = await load('admission/transact.js');
+const { decodeCheckpoint, encodeCheckpoint, encodeJournal, readJournal } = await load('state/format/journal');
+const { decodeOwnerFile, encodeOwnerFile } = await load('state/format/owner-file');
+const { JournalFollower } = await load('state/files/journal-follower');
+const { openFolder } = await load('state/folder/folder');
+const { isMoving } = await load('account/pod-holdings');
+const { beginMove, callOffMove, finishMove, undoMove } = await load('decision/changes/move-steps');
+const { heldCpus } = await load('account/cpus-of-pods');
+const { moveTime } = await load('admission/transact');
 const formats = [
   {
     name: 'state',

@@ -2,7 +2,7 @@
 // package, and how it answers them.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
+import { modulesOf } from './package-modules.mjs';
 
 const isReady = ({ movable, upcoming, transfer, formerOwner, containers }) =>
   movable && upcoming === null && transfer === null && formerOwner === null && containers.length === 1;
@@ -12,7 +12,7 @@ const isReady = ({ movable, upcoming, transfer, formerOwner, containers }) =>
  * Returns undefined if the package lacks moves or the dynamic policy.
  */
 export async function openMoves(folder, random, reserved, quieterOf = () => undefined) {
-  const load = (name) => import(pathToFileURL(`${folder}/dist/${name}.js`));
+  const load = modulesOf(folder);
   const { CpuSet, Manager, NodeSet } = await load('index');
   if (typeof Manager.prototype.defragment !== 'function') return undefined;
   const { HintProviders } = await load('decision/hints/hint-providers');

@@ -2,7 +2,7 @@
 // openManager, except for the files of settings.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { modulesOf } from './package-modules.mjs';
 import { padded, TREE } from './quiet-tree.mjs';
 
 const quieters = new WeakMap();
@@ -15,7 +15,7 @@ export const quieterOf = (manager) => quieters.get(manager);
  * read or listed.
  */
 export async function openQuietManager(folder, options, onRead = () => {}) {
-  const module = (path) => import(pathToFileURL(`${folder}/dist/${path}.js`));
+  const module = modulesOf(folder);
   const { parseConfig } = await module('input/config');
   const { discover } = await module('entries/topology');
   const { deviceResources, openStore, siteOf } = await module('managers/site');

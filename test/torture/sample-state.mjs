@@ -6,13 +6,14 @@
 //
 // With `moves` some grants have moved, some are in the middle of it, and some are mixed.
 import { once } from 'node:events';
-import { pathToFileURL } from 'node:url';
 import { openMoves } from './moves.mjs';
+import { modulesOf } from './package-modules.mjs';
 import { Random } from './random.mjs';
 
 const [folder, stateDir, withMoves] = process.argv.slice(2);
-const { discover } = await import(pathToFileURL(`${folder}/dist/entries/topology.js`));
-const { openManager } = await import(pathToFileURL(`${folder}/dist/index.js`));
+const load = modulesOf(folder);
+const { discover } = await load('entries/topology');
+const { openManager } = await load('index');
 const { simulatedMachine } = await import('./machines.mjs');
 
 const { synthetic, options, resource } = simulatedMachine();

@@ -52,13 +52,6 @@ export interface RepackingReport {
   readonly text: string;
 }
 
-declare module '../../base/errors.js' {
-  interface ErrorDetails {
-    /** Of a rejection under the policy `dynamic`: the moves that would admit the request. */
-    repacking?: RepackingReport;
-  }
-}
-
 const NO_MOVES: Readonly<Record<NoRepacking['reason'], string>> = {
   sum: 'no move would help: too little is free in all',
   place: 'no move would help: no NUMA nodes would do',

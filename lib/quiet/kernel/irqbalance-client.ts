@@ -1,5 +1,4 @@
 // The socket of irqbalance: one command per connection, and an answer that ends with it. Root only.
-import { connect } from 'node:net';
 
 /**
  * Sends a text to a UNIX socket, and returns everything received until the other side closes.
@@ -14,7 +13,7 @@ const TIMEOUT_MS = 1000;
 export const askSocket: Ask = (path, text) =>
   new Promise((resolve, reject) => {
     let answer = '';
-    const socket = connect(path, () => socket.write(text));
+    const socket = process.getBuiltinModule('node:net').connect(path, () => socket.write(text));
     const timeout = setTimeout(
       () => socket.destroy(failure('ETIMEDOUT', `${path} did not answer within ${TIMEOUT_MS} ms`)),
       TIMEOUT_MS,

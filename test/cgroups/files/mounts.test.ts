@@ -84,9 +84,9 @@ describe.runIf(isUsable && canUnshare)('in a container', () => {
    */
   function inside(options: string[], commands: string, root: string, script: string): any {
     const program = `
-      import { openCpusetHierarchy } from './dist/cgroups/cpuset-hierarchy.js';
-      import { MadeGroupsInMemory } from './dist/cgroups/files/made-groups.js';
-      import { CpuSet, NodeSet } from './dist/index.js';
+      import { openCpusetHierarchy } from './dist-test/lib/cgroups/cpuset-hierarchy.js';
+      import { MadeGroupsInMemory } from './dist-test/lib/cgroups/files/made-groups.js';
+      import { CpuSet, NodeSet } from './dist-test/lib/index.js';
       const refusal = (action) => { try { action(); } catch (e) { return [e.code, e.details?.reason, e.errnoName]; } };
       const open = () => openCpusetHierarchy(${JSON.stringify(root)}, new MadeGroupsInMemory());
       console.log(JSON.stringify(${script}));`;

@@ -16,11 +16,11 @@ import {
 import { join } from 'node:path';
 import { after, afterEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { openCpusetHierarchy } from '../../../dist/cgroups/cpuset-hierarchy.js';
-import { KERNEL_FILES } from '../../../dist/cgroups/files/cgroup-files.js';
-import { MadeGroupsInMemory } from '../../../dist/cgroups/files/made-groups.js';
-import { limitsOfProcess } from '../../../dist/cgroups/limits.js';
-import { CpuSet, NodeSet } from '../../../dist/index.js';
+import { openCpusetHierarchy } from '../../../dist-test/lib/cgroups/cpuset-hierarchy.js';
+import { KERNEL_FILES } from '../../../dist-test/lib/cgroups/files/cgroup-files.js';
+import { MadeGroupsInMemory } from '../../../dist-test/lib/cgroups/files/made-groups.js';
+import { limitsOfProcess } from '../../../dist-test/lib/cgroups/limits.js';
+import { CpuSet, NodeSet } from '../../../dist-test/lib/index.js';
 import { removeCgroup } from './cgroup-removal.mjs';
 
 const MOUNT = '/sys/fs/cgroup';
@@ -632,9 +632,9 @@ describe('a subtree that is delegated to a user', () => {
   /** Runs a script as that user, from inside the subtree or not. `report` gets the output. */
   function asUser(script, { inside }) {
     const prelude = `
-      import { openCpusetHierarchy } from '${library}/dist/cgroups/cpuset-hierarchy.js';
-      import { MadeGroupsInMemory } from '${library}/dist/cgroups/files/made-groups.js';
-      import { CpuSet, NodeSet } from '${library}/dist/index.js';
+      import { openCpusetHierarchy } from '${library}/dist-test/lib/cgroups/cpuset-hierarchy.js';
+      import { MadeGroupsInMemory } from '${library}/dist-test/lib/cgroups/files/made-groups.js';
+      import { CpuSet, NodeSet } from '${library}/dist-test/lib/index.js';
       import { spawn } from 'node:child_process';
       const said = {};
       const refusal = (action) => { try { action(); return 'none'; } catch (e) { return e.details ? [e.code, e.details.reason, e.errnoName ?? null, e.message] : String(e.stack); } };

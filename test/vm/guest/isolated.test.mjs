@@ -5,9 +5,9 @@ import { mkdtempSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { affinity } from '../../../dist/entries/diagnostics.js';
-import { CpuSet, openManager, pin } from '../../../dist/index.js';
-import { kernelCpus, unbalancedCpus } from '../../../dist/machine/isolated-cpus.js';
+import { affinity } from '../../../dist-test/lib/entries/diagnostics.js';
+import { CpuSet, openManager, pin } from '../../../dist-test/lib/index.js';
+import { kernelCpus, unbalancedCpus } from '../../../dist-test/lib/machine/isolated-cpus.js';
 
 const commandLine = readFileSync('/proc/cmdline', 'utf8');
 const argument = (name) => CpuSet.parse(new RegExp(`(?:^| )${name}=([0-9,-]+)`).exec(commandLine)?.[1] ?? '');

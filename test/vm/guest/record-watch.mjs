@@ -2,9 +2,9 @@
 // and threads of grants that were allowed on others meanwhile.
 import { once } from 'node:events';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { cpusOf } from '../../../dist/account/pod-holdings.js';
-import { CpuSet } from '../../../dist/index.js';
-import { Ledger } from '../../../dist/state/ledger.js';
+import { cpusOf } from '../../../dist-test/lib/account/pod-holdings.js';
+import { CpuSet } from '../../../dist-test/lib/index.js';
+import { Ledger } from '../../../dist-test/lib/state/ledger.js';
 import { now } from './kernel-trace.mjs';
 import * as kernel from './kernel-view.mjs';
 

@@ -1,10 +1,10 @@
 // pin: puts threads of this process on CPUs that you name, or that it acquires.
-import { invalidOption } from '../base/check-options.js';
-import type { EmptyGrant, Optional } from '../grants/empty-grant.js';
-import type { Grant } from '../grants/grant.js';
-import { type PinOptions, type PinResult, pinToCpus } from '../machine/affinity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
-import { type PinAcquireOptions, pinToGrant } from './pin-to-grant.js';
+import { invalidOption } from './base/check-options.js';
+import type { EmptyGrant, Optional } from './grants/empty-grant.js';
+import type { Grant } from './grants/grant.js';
+import { type PinOptions, type PinResult, pinToCpus } from './machine/affinity.js';
+import type { CpuSet } from './machine/cpu-set.js';
+import type { PinAcquireOptions } from './managers/pin-to-grant.js';
 
 /**
  * Acquires exclusive CPUs and runs this process on them: opens the manager, acquires, and pins
@@ -37,5 +37,6 @@ const isRequest = (target: unknown): target is PinAcquireOptions =>
 
 async function pinProcess(request: PinAcquireOptions, options: unknown): Promise<Grant | EmptyGrant> {
   if (options !== undefined) invalidOption('options', options, 'left out: the request has the options');
-  return (await pinToGrant(request)).grant;
+  const { enter } = await import('./managers/door.js');
+  return (await enter().pinToGrant(request)).grant;
 }

@@ -1,4 +1,4 @@
-// openManager: opens a machine, and the state that its processes share.
+// What openManager does: from options to a manager, a view of the state, or an empty manager.
 import { cpusNow } from '../account/cpus-now.js';
 import { reclaim } from '../admission/transact.js';
 import { grantWarnings, settingWarnings } from '../admission/warnings.js';
@@ -38,35 +38,17 @@ export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir
   stateDir?: string | null;
 }
 
-/**
- * Opens the machine: discovers it, opens the state that its processes share, and takes grants of
- * dead owners back. Several managers in one process are allowed and see each other. Changes of the
- * machine are no reason to refuse: see {@link Manager.warnings}. With `optional: true`, the result
- * is an {@link EmptyManager} if the machine cannot be opened.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER without access to the folder; ERR_CONFIG_CONFLICT if
- *   the recorded settings differ from the given ones; ERR_STATE_CORRUPT, ERR_STATE_VERSION,
- *   ERR_LOCK_TIMEOUT; ERR_SIMULATED_MACHINE; ERR_KUBELET_CONFLICT beside a kubelet that may give
- *   the same CPUs away
- */
-export async function openManager(options: Optional<ManagerOptions>): Promise<Manager | EmptyManager>;
-export async function openManager(options?: ManagerOptions): Promise<Manager>;
-/**
- * With `readOnly: true`, only reads: see {@link ManagerView}. Recorded settings must agree with the
- * given ones.
- * @throws ERR_INVALID_OPTION; ERR_STATE_FOLDER if the folder is closed to this process;
- *   ERR_CONFIG_CONFLICT; ERR_SIMULATED_MACHINE; ERR_STATE_CORRUPT, ERR_STATE_VERSION
- */
-export async function openManager(options: ViewOptions): Promise<ManagerView>;
-export async function openManager(
-  options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
+/** As openManager says. */
+export async function openMachine(
+  options: ManagerOptions | ViewOptions | Optional<ManagerOptions>,
 ): Promise<ManagerView | EmptyManager> {
   const isOptional = (options as Partial<Optional<ManagerOptions>> | null)?.optional === true;
   return isOptional
-    ? openMachine(options).catch((error) => new EmptyManager(obstacleOf(error)))
-    : openMachine(options);
+    ? openOne(options).catch((error) => new EmptyManager(obstacleOf(error)))
+    : openOne(options);
 }
 
-async function openMachine(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
+async function openOne(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
   const config = parseConfig(options);
   await turnIfDue();
   const topology = config.topology ?? (await discover());

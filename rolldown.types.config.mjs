@@ -1,0 +1,27 @@
+// The types of the package, from those of its modules: a file for each entry, and few that they share.
+import { defineConfig } from 'rolldown';
+import { dts } from 'rolldown-plugin-dts';
+
+const TYPES = './dist-test/types';
+const ENTRIES = [
+  ...['index', 'preload'],
+  ...['cluster', 'diagnostics', 'kubelet', 'tools', 'topology'].map((name) => `entries/${name}`),
+];
+
+export default defineConfig({
+  input: Object.fromEntries(ENTRIES.map((entry) => [entry, `${TYPES}/${entry}.d.ts`])),
+  external: /^[^./]/,
+  plugins: [dts({ dtsInput: true, tsconfig: false })],
+  output: {
+    dir: 'dist',
+    chunkFileNames: '[name].d.ts',
+    // admission-error.ts adds members to a type of errors.ts, which it names by file and name.
+    minifyInternalExports: false,
+    codeSplitting: {
+      groups: [
+        { name: 'base/errors', test: /base\/errors\.d\.ts$/, includeDependenciesRecursively: false },
+        { name: 'types/shared', minShareCount: 2 },
+      ],
+    },
+  },
+});
