@@ -22,7 +22,7 @@ const LAYERS = {
   common: ['entries/numalign'],
   requests: ['entries/cluster', 'entries/kubelet', 'entries/topology'],
   shared: ['entries/diagnostics', 'entries/tools'],
-  managers: ['managers/door'],
+  managers: ['door'],
 };
 
 /** The modules that some load at once. */

@@ -80,13 +80,13 @@ export const HOUSES = {
     room('reconcile', 630, 'finds and repairs drift', on('newer-kernel', 'quiet')),
     room('status', 370, 'the state as others see it'),
     room('grants', 1140, 'the parts of a Grant'),
-    room('managers', 1450, 'a manager opens; the parts of a Manager', {
+    room('managers', 1440, 'a manager opens; the parts of a Manager', {
       because:
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
-    room('.', 200, 'the entry numalign', { because: 'openManager and pin are doors, which load the rest' }),
+    room('.', 210, 'the entry numalign', { because: 'openManager and pin are doors, which load the rest' }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
-    room('doctor', 870, 'what keeps a machine from working well', on('isolated')),
+    room('doctor', 880, 'what keeps a machine from working well', on('isolated')),
     room('entries', 270, 'the other entries of the package'),
   ],
   'native/core': [

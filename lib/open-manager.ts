@@ -29,6 +29,6 @@ export async function openManager(options: ViewOptions): Promise<ManagerView>;
 export async function openManager(
   options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
 ): Promise<ManagerView | EmptyManager> {
-  const { enter } = await import('./managers/door.js');
+  const { enter } = await import('./door.js');
   return enter().openMachine(options);
 }

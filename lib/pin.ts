@@ -37,6 +37,6 @@ const isRequest = (target: unknown): target is PinAcquireOptions =>
 
 async function pinProcess(request: PinAcquireOptions, options: unknown): Promise<Grant | EmptyGrant> {
   if (options !== undefined) invalidOption('options', options, 'left out: the request has the options');
-  const { enter } = await import('./managers/door.js');
+  const { enter } = await import('./door.js');
   return (await enter().pinToGrant(request)).grant;
 }

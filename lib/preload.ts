@@ -38,7 +38,7 @@ async function acquire(): Promise<void> {
     manager: optionsIn('NUMALIGN_MANAGER') ?? {},
     threads: optionsIn('NUMALIGN_THREADS') ?? {},
   };
-  const { enter } = await import('./managers/door.js');
+  const { enter } = await import('./door.js');
   const result = await enter().pinToGrant(request as PinAcquireOptions);
   ({ manager, grant } = result);
   if (result.manager === undefined) {
