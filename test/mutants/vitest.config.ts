@@ -35,8 +35,8 @@ export default defineConfig({
     sequence: { sequencer: AsListed },
     // A machine that is busy must not pass for a killed mutant.
     retry: 1,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
-    expect: { poll: { timeout: 10_000 } },
+    testTimeout: 10_000,
+    hookTimeout: 10_000,
+    expect: { poll: { timeout: 6_000 } },
   },
 });

@@ -1,10 +1,11 @@
 // needs: agents
 // State folders at paths that cannot be used.
-import fs, { mkdirSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { checkUsable } from '../../lib/state/folder/folder.js';
+import { MACHINE_STATE_DIR } from '../../lib/input/config.js';
+import { checkUsable, hasState, scopeOf } from '../../lib/state/folder/folder.js';
 import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -44,5 +45,30 @@ describe('a state folder', () => {
       syncBuiltinESMExports();
     });
     expect(whyNot(name)).toContain(why);
+  });
+
+  it.each([
+    ['state.json', true],
+    ['state.copy.json', true],
+    ['state.json.new', false],
+  ])('has a state with a file %s: %s', (name, isState) => {
+    const folder = makeStateDir();
+    mkdirSync(folder);
+    expect(hasState(folder)).toBe(false);
+    writeFileSync(join(folder, name), '');
+    expect(hasState(folder)).toBe(isState);
+  });
+
+  it('is the machine’s at its path, and private at any other, also where nothing is', () => {
+    const folder = makeStateDir();
+    mkdirSync(folder);
+    expect([folder, join(folder, 'new'), join(folder, 'no/such/folder')].map(scopeOf)).toEqual([
+      ...['private', 'private', 'private'],
+    ]);
+    const link = join(folder, 'run');
+    symlinkSync(dirname(MACHINE_STATE_DIR), link);
+    expect([MACHINE_STATE_DIR, join(link, basename(MACHINE_STATE_DIR))].map(scopeOf)).toEqual([
+      ...['machine', 'machine'],
+    ]);
   });
 });
