@@ -75,7 +75,17 @@ const STATE_OWNERS = [
 ];
 
 const STATE = [
-  ...tests('state', 'wait-queue', 'lock', 'open-folders', 'owner-watch', 'machine-group', 'folder-errors'),
+  ...tests(
+    'state',
+    'memory-store',
+    'read-only-store',
+    'wait-queue',
+    'lock',
+    'open-folders',
+    'owner-watch',
+    'machine-group',
+    'folder-errors',
+  ),
   ...tests('state', 'shared-folders', 'open-file-limit'),
   ...tests('processes', 'program-name'),
   ...tests('kubelet', 'kubelet-exchange'),
@@ -91,6 +101,7 @@ export const JUDGES = {
   'lib/state/files': STATE_FILES,
   'lib/state/folder': tests(
     'state',
+    'closed-folders',
     'folder',
     'root-choice',
     'machine-group',

@@ -35,7 +35,7 @@ export class RootChoice {
 
   /** True if this process is root, and others than root may have written the state. */
   get counts(): boolean {
-    return process.geteuid?.() === 0 && !isRootsAlone(this.#path, this.#folder);
+    return process.geteuid!() === 0 && !isRootsAlone(this.#path, this.#folder);
   }
 
   /** Why this process must not use a cgroup root on record; `given`: its own option. */
@@ -66,7 +66,7 @@ export class RootChoice {
   }
 
   get #isRecorded(): boolean {
-    return process.geteuid?.() === 0 && (this.#scope === 'machine' || this.counts);
+    return process.geteuid!() === 0 && (this.#scope === 'machine' || this.counts);
   }
 
   #configure(cgroupRoot: string | null): string {
