@@ -53,6 +53,9 @@ const STATE_OWNERS = [
   ...tests(
     'state',
     'rebuilt',
+    'living-owners',
+    'owner-claims',
+    'lock-holder',
     'cgroup-turns',
     'own-owner',
     'owner-files',
