@@ -38,6 +38,7 @@ const STATE_FILES = [
   ...tests(
     'state',
     'state-files',
+    'journal-follower',
     'folder-events',
     'owner-locks',
     'owner-files',
