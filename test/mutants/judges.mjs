@@ -39,6 +39,7 @@ const STATE_FILES = [
     'state',
     'state-files',
     'journal-follower',
+    'found-owners',
     'folder-events',
     'owner-locks',
     'owner-files',
