@@ -79,18 +79,10 @@ const STATE_OWNERS = [
   ),
 ];
 
-const STATE = [
-  ...tests(
-    'state',
-    'memory-store',
-    'read-only-store',
-    'wait-queue',
-    'lock',
-    'open-folders',
-    'owner-watch',
-    'machine-group',
-    'folder-errors',
-  ),
+const STATE = tests('state', 'memory-store', 'read-only-store', 'ledger', 'wait-queue', 'owner-guard');
+
+const STATE_OF_PROCESSES = [
+  ...tests('state', 'lock', 'open-folders', 'owner-watch', 'machine-group', 'folder-errors'),
   ...tests('state', 'shared-folders', 'open-file-limit'),
   ...tests('processes', 'program-name'),
   ...tests('kubelet', 'kubelet-exchange'),
@@ -114,7 +106,9 @@ export const JUDGES = {
     'folder-errors',
   ),
   'lib/state/owners': STATE_OWNERS,
-  'lib/state': [...new Set([...STATE_FORMAT, ...STATE_FILES, ...STATE, ...STATE_OWNERS])],
+  'lib/state': [
+    ...new Set([...STATE, ...STATE_FORMAT, ...STATE_FILES, ...STATE_OF_PROCESSES, ...STATE_OWNERS]),
+  ],
   'lib/enforcement': [
     ...tests('enforcement', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach'),
     ...tests('enforcement/layout', 'transition', 'differences'),
