@@ -28,7 +28,7 @@ function makeWatch() {
     return Object.assign(heard, { end });
   };
   const commit = () => appendFileSync(file, '.');
-  return { listen, commit, read };
+  return { watch, listen, commit, read };
 }
 
 /** Commits until a listener that is called at once has seen all of them. */
@@ -107,6 +107,13 @@ it('a request that joins the queue during a stream gets a notice of the next com
   }
   const waiting = listen({ atOnce: true });
   await stream(commit, waiting, 3);
+});
+
+it('a listener gets a notice when the path has another folder', async () => {
+  const { watch, listen } = makeWatch();
+  const listener = listen({ isQuiet: true, atOnce: true });
+  watch.restart();
+  await expect.poll(() => listener.times).toBe(1);
 });
 
 it('a listener that has ended hears nothing, and keeps no timer', async () => {
