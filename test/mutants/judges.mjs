@@ -57,6 +57,7 @@ const STATE_OWNERS = [
     'rebuilt',
     'living-owners',
     'owner-claims',
+    'own-file',
     'lock-holder',
     'cgroup-turns',
     'own-owner',
