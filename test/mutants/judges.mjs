@@ -80,7 +80,16 @@ const STATE_OWNERS = [
   ),
 ];
 
-const STATE = tests('state', 'memory-store', 'read-only-store', 'ledger', 'wait-queue', 'owner-guard');
+const STATE = tests(
+  'state',
+  'until',
+  'difference',
+  'memory-store',
+  'read-only-store',
+  'ledger',
+  'wait-queue',
+  'owner-guard',
+);
 
 const STATE_OF_PROCESSES = [
   ...tests('state', 'lock', 'open-folders', 'owner-watch', 'machine-group', 'folder-errors'),

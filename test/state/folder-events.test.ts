@@ -1,6 +1,14 @@
 // needs: machine
 // Kernel events of folders and files, and what a process watches at the kernel.
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { IN_CLOSE_WRITE, IN_MODIFY, IN_Q_OVERFLOW, watchFile } from '../../lib/state/files/folder-events.js';
@@ -29,6 +37,16 @@ const watches = () =>
       return [];
     }
   });
+
+/** The inotify instances of this process. */
+const instances = () =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:inotify';
+    } catch {
+      return false;
+    }
+  }).length;
 
 function watch(mask: number) {
   const masks: number[] = [];
@@ -72,4 +90,16 @@ it('a listener of a former file that ends lets those of the present one have los
   expect(third.masks).toEqual([IN_Q_OVERFLOW]);
   appendFileSync(path, 'x');
   await expect.poll(() => third.masks).toEqual([IN_Q_OVERFLOW, IN_MODIFY]);
+});
+
+it('the instance stays for a listener of the same turn, and is closed after the last', async () => {
+  const first = watch(IN_MODIFY);
+  first.end();
+  const second = watch(IN_MODIFY);
+  await new Promise(setImmediate);
+  expect(instances()).toBe(1);
+  appendFileSync(path, 'x');
+  await expect.poll(() => second.masks).toEqual([IN_MODIFY]);
+  second.end();
+  await expect.poll(instances).toBe(0);
 });

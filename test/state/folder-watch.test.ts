@@ -109,6 +109,15 @@ it('a request that joins the queue during a stream gets a notice of the next com
   await stream(commit, waiting, 3);
 });
 
+it('a stream that only waiting requests hear keeps no timer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { listen, commit } = makeWatch();
+  const waiting = listen({ isQuiet: true, atOnce: true });
+  await stream(commit, waiting, AT_ONCE + 2);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it('a listener gets a notice when the path has another folder', async () => {
   const { watch, listen } = makeWatch();
   const listener = listen({ isQuiet: true, atOnce: true });
