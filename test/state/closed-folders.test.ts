@@ -11,11 +11,18 @@ import { thrownBy } from '../support/error-of.js';
 const FOLDER = '/run/numalign';
 const [GROUP, OTHER, BOB] = [54321, 54322, 54323];
 
-const world = { group: '', passwd: '', gids: {} as Record<string, number>, closed: [] as string[] };
+const world = {
+  mounts: '',
+  group: '',
+  passwd: '',
+  gids: {} as Record<string, number>,
+  closed: [] as string[],
+};
 
 vi.mock('node:fs', async (original) => {
   const real = await original<typeof fs>();
   const readFileSync = (path: string, ...rest: [BufferEncoding]) => {
+    if (path === '/proc/self/mountinfo' && world.mounts !== '') return world.mounts;
     if (path === '/etc/group') return world.group;
     return path === '/etc/passwd' ? world.passwd : real.readFileSync(path, ...rest);
   };
@@ -37,6 +44,7 @@ beforeEach(() => {
   world.passwd = `root:x:0:0::/:/bin/sh\nbob:x:${BOB}:${BOB}::/:/bin/sh\n`;
   world.gids = { [FOLDER]: GROUP, [`${FOLDER}/lock`]: GROUP, [`${FOLDER}/state.json`]: GROUP };
   world.closed = [];
+  world.mounts = '';
   vi.spyOn(process, 'geteuid').mockReturnValue(BOB);
   vi.spyOn(process, 'getegid').mockReturnValue(BOB);
   vi.spyOn(process, 'getgroups').mockReturnValue([GROUP]);
@@ -97,8 +105,11 @@ describe('the machine’s folder is closed', () => {
 });
 
 describe('a folder that this user can open', () => {
+  let owner: { user: number; group: number; mode: number };
+
   beforeEach(() => {
-    const folder = { owner: () => ({ user: 0, group: GROUP, mode: 0o2770 }), close: () => {} };
+    owner = { user: 0, group: GROUP, mode: 0o2770 };
+    const folder = { owner: () => owner, close: () => {} };
     const { Folder } = native;
     Object.assign(native, { Folder: { open: () => folder } });
     onTestFinished(() => void Object.assign(native, { Folder }));
@@ -113,5 +124,25 @@ describe('a folder that this user can open', () => {
     const error = thrownBy(() => checkUsable(FOLDER));
     expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER' });
     expect(error!.message).toContain('its modes do not let them in');
+  });
+
+  it('is not usable in the upper layer of an overlay', () => {
+    world.mounts =
+      '36 35 0:40 / /merged rw - overlay overlay rw,lowerdir=/lower,upperdir=/run,workdir=/work\n';
+    const error = thrownBy(() => checkUsable(FOLDER));
+    expect(error).toMatchObject({ code: 'ERR_STATE_FOLDER', details: { value: FOLDER } });
+    expect(error!.message).toContain(
+      'it is in the upper layer of the overlay /merged: use it there, where the same files have other locks',
+    );
+  });
+
+  it.each([
+    ['of another user', { user: OTHER }, `it belongs to user ${OTHER}, neither to you nor to root`],
+    ['that every user may write to', { mode: 0o2772 }, 'every user may write to it (mode 2772)'],
+    ['of this user', { user: BOB }, undefined],
+  ])('is usable only if it is safe: one %s', (_, more, why) => {
+    owner = { ...owner, ...more };
+    expect(thrownBy(() => checkUsable(FOLDER))?.message ?? '').toContain(why ?? '');
+    expect(thrownBy(() => checkUsable(FOLDER)) === undefined).toBe(why === undefined);
   });
 });
