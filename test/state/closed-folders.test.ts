@@ -2,11 +2,20 @@
 // Why a user may not use the machine's folder, and the command that repairs it: on a machine with
 // these groups and files.
 import type fs from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { checkUsable } from '../../lib/state/folder/folder.js';
-import { groupId, mendText, notTheGroups, whyClosed } from '../../lib/state/folder/machine-group.js';
+import {
+  giveToGroup,
+  groupId,
+  mendText,
+  notTheGroups,
+  whyClosed,
+} from '../../lib/state/folder/machine-group.js';
 import { thrownBy } from '../support/error-of.js';
+import { makeStateDir } from '../support/state-dir.js';
 
 const FOLDER = '/run/numalign';
 const [GROUP, OTHER, BOB] = [54321, 54322, 54323];
@@ -36,7 +45,11 @@ vi.mock('node:fs', async (original) => {
     if (world.closed.includes(path)) throw Object.assign(new Error('EACCES: denied'), { code: 'EACCES' });
   };
   const statfsSync = (path: string) => (path === FOLDER ? { blocks: 1, bavail: 1 } : real.statfsSync(path));
-  return { ...real, readFileSync, lstatSync, accessSync, statfsSync };
+  const fchownSync = (fd: number, user: number, group: number) => {
+    world.given.push(basename(real.readlinkSync(`/proc/self/fd/${fd}`)));
+    real.fchownSync(fd, user, group);
+  };
+  return { ...real, fchownSync, readFileSync, lstatSync, accessSync, statfsSync };
 });
 
 beforeEach(() => {
@@ -44,6 +57,7 @@ beforeEach(() => {
   world.passwd = `root:x:0:0::/:/bin/sh\nbob:x:${BOB}:${BOB}::/:/bin/sh\n`;
   world.gids = { [FOLDER]: GROUP, [`${FOLDER}/lock`]: GROUP, [`${FOLDER}/state.json`]: GROUP };
   world.closed = [];
+  world.given = [];
   world.mounts = '';
   vi.spyOn(process, 'geteuid').mockReturnValue(BOB);
   vi.spyOn(process, 'getegid').mockReturnValue(BOB);
@@ -144,5 +158,19 @@ describe('a folder that this user can open', () => {
     owner = { ...owner, ...more };
     expect(thrownBy(() => checkUsable(FOLDER))?.message ?? '').toContain(why ?? '');
     expect(thrownBy(() => checkUsable(FOLDER)) === undefined).toBe(why === undefined);
+  });
+});
+
+describe.runIf(process.getuid?.() === 0)('a folder that root gives to the group', () => {
+  it('gets the lock last, whose group shows that all is done', () => {
+    vi.mocked(process.geteuid!).mockReturnValue(0);
+    const folder = makeStateDir();
+    mkdirSync(folder);
+    chmodSync(folder, 0o2770);
+    const names = ['a', 'b', 'c', 'lock', 'owners', 'state.json', 'waiting', 'x', 'y', 'z'];
+    for (const name of names) writeFileSync(join(folder, name), '');
+    giveToGroup(folder, GROUP);
+    expect([...world.given].sort()).toEqual([...names, basename(folder)].sort());
+    expect(world.given.at(-1)).toBe('lock');
   });
 });
