@@ -26,6 +26,7 @@ const world = {
   passwd: '',
   gids: {} as Record<string, number>,
   closed: [] as string[],
+  given: [] as string[],
 };
 
 vi.mock('node:fs', async (original) => {
