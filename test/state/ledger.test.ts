@@ -8,6 +8,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -15,6 +16,7 @@ import { basename, dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../lib/account/pod-assignment.js';
+import { native } from '../../lib/base/native.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
 import { readBootId } from '../../lib/state/folder/folder.js';
@@ -191,6 +193,32 @@ describe('a folder that others change', () => {
     expect(harms[0]).toMatchObject({ code: 'ERR_STATE_CORRUPT', details: { value: [] } });
     expect(harms[0]!.message).toContain('they are on record again');
     expect(ledger.recoveries).toMatchObject([{ code: 'STATE_RECOVERED', kept: ['1'], quarantined: [] }]);
+  });
+
+  it('gets the own file again, and a look at the state that waits for its lock', async () => {
+    const { path, ledger, commit } = state();
+    const harms: Error[] = [];
+    const stop = ledger.watchOwners(
+      () => {},
+      (error) => harms.push(error),
+    );
+    onTestFinished(stop);
+    await commit(() => EMPTY);
+    const own: OwnerRecord[] = [];
+    await commit(() => {
+      own.push(ledger.owners.recordFor('process'));
+      return withPods(podFor(own[0]!, '1'));
+    });
+    const file = join(path, 'owners', own[0]!.uuid);
+    const lock = native.Folder.open(path, false, 0o700, -1).tryLock('lock', '1 another\n')!;
+    rmSync(file);
+    await expect.poll(() => existsSync(file)).toBe(true);
+    const waiter = new RegExp(`-> OFDLCK .*:${statSync(join(path, 'lock')).ino} `);
+    await expect.poll(() => waiter.test(readFileSync('/proc/locks', 'latin1'))).toBe(true);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    lock.release();
+    await expect.poll(() => harms).toHaveLength(1);
+    expect(harms[0]!.message).toContain('they are on record again');
   });
 
   it('is recovered from its copy if the state is damaged, which is reported with what was put aside', async () => {
