@@ -4,7 +4,6 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
-import { native } from '../../lib/base/native.js';
 import { OwnerGuard } from '../../lib/state/owner-guard.js';
 import type { Owners } from '../../lib/state/owners/owners.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -264,18 +263,4 @@ describe('the own file', () => {
     await guard.during(async () => {});
     expect(steps).toHaveLength(2);
   });
-});
-
-it('looks at all of it twice a second while the kernel reports nothing', async () => {
-  const instance = vi.spyOn(native, 'Inotify').mockImplementation(() => {
-    throw Object.assign(new Error('inotify_init1'), { errnoName: 'EMFILE' });
-  });
-  onTestFinished(() => instance.mockRestore());
-  const { listen, world, steps, heard } = guarded();
-  world.leftBefore = [OTHER];
-  world.isRewritten = true;
-  listen();
-  // One of them is the look for what ended before the listener came.
-  await expect.poll(() => heard.length).toBeGreaterThan(2);
-  expect(steps).toEqual(expect.arrayContaining(['reassert', 'touch']));
 });
