@@ -83,6 +83,7 @@ const STATE_OWNERS = [
 const STATE = tests(
   'state',
   'until',
+  'state-lock',
   'difference',
   'memory-store',
   'read-only-store',

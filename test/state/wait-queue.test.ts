@@ -11,7 +11,7 @@ import { native } from '../../lib/base/native.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
 import type { Listener } from '../../lib/state/files/folder-watch.js';
 import { inTurn } from '../../lib/state/turns.js';
-import { FolderQueue, type WaitQueue } from '../../lib/state/wait-queue.js';
+import { FolderQueue, type WaitQueue, waitersIn } from '../../lib/state/wait-queue.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -90,6 +90,26 @@ describe('a queue', () => {
     old.leave(lost);
     expect(readdirSync(path)).toEqual([nameOf(1)]);
   });
+});
+
+it('the waiting processes of a folder are listed in order of arrival, without places that no one holds', () => {
+  const { path, one } = queues();
+  const folder = openFolder(path);
+  const files = [9, 3, 7, 1, 12].map((number) =>
+    folder.createOwner(nameOf(number), `${number} program\nx\n`),
+  );
+  files.push(folder.createOwner(nameOf(20), 'nameless'));
+  for (const name of [nameOf(2), 'README', '17']) writeFileSync(join(path, name), '2 program\n');
+  const ticket = one.join();
+  const [last, ...others] = waitersIn(folder).reverse();
+  expect(others.reverse()).toEqual([
+    ...[1, 3, 7, 9, 12].map((pid) => ({ pid, command: 'program' })),
+    { pid: null, command: 'nameless' },
+  ]);
+  expect(last!.pid).toBe(process.pid);
+  one.leave(ticket);
+  for (const file of files) file.close();
+  expect(waitersIn(folder)).toEqual([]);
 });
 
 // Processes whose requests wait until `serve` lets one have what it wants.
