@@ -171,7 +171,7 @@ export const JUDGES = {
     ...tests('quiet/cache', 'cache-part', 'cache-laws', 'cache-crashes'),
     ...tests('quiet', 'crashes'),
   ],
-  'lib/cluster': tests('cluster', 'fork', 'restart', 'respawn', 'kills'),
+  'lib/cluster': tests('cluster', 'worker-life', 'fork', 'restart', 'respawn', 'kills'),
   'packages/kubernetes/lib/nri': NRI.map((name) => `packages/kubernetes/test/nri/${name}.test.ts`),
 };
 
