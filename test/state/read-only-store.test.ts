@@ -73,6 +73,8 @@ describe('a state that is read only', () => {
     expect(store.found).toBeUndefined();
     expect(openExisting(store.path)).toBeUndefined();
     expect(store.lookInto('quarantine', () => 'there')).toBeUndefined();
+    expect(store.owners.isProcessAlive(LIVING)).toBe(false);
+    expect(store.owners.deadPods([pod('1', LIVING)])).toHaveLength(1);
     const { path, store: without } = stateOf();
     expect(without.read()).toMatchObject({ generation: 0, assignments: EMPTY });
     expect(readdirSync(path)).toEqual(['owners']);
@@ -83,6 +85,19 @@ describe('a state that is read only', () => {
     writeFileSync(join(path, 'file'), '');
     for (const at of [join(path, 'file'), join(path, 'file', 'below')])
       expect(thrownBy(() => storeAt(at).read())).toMatchObject({ code: 'ERR_STATE_FOLDER' });
+  });
+
+  it('is refused if a part of it is no folder', () => {
+    const { path, store } = stateOf(textOf(1));
+    for (const name of ['owners', 'quarantine']) {
+      rmSync(join(path, name), { recursive: true, force: true });
+      writeFileSync(join(path, name), '');
+    }
+    const refused = { code: 'ERR_STATE_FOLDER', details: { value: path } };
+    expect(thrownBy(() => store.read())).toMatchObject(refused);
+    rmSync(join(path, 'owners'));
+    expect(store.read().generation).toBe(1);
+    expect(thrownBy(() => store.lookInto('quarantine', () => 'there'))).toMatchObject(refused);
   });
 
   it('is read again only if it has changed', () => {
