@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../lib/account/assignments.js';
 import type { OwnerRecord, PodAssignment } from '../../lib/account/pod-assignment.js';
 import { native } from '../../lib/base/native.js';
@@ -237,6 +237,47 @@ describe('a folder that others change', () => {
       /^the state in .* was damaged \(.*\); numalign recovered it from generation 2 and the files of living owners, with 1 grant$/,
     );
     expect(Object.isFrozen(report)).toBe(true);
+  });
+
+  it.each([
+    [0, 'with 0 grants'],
+    [2, 'with 2 grants'],
+  ])('is recovered without a state file, with %i grants', async (count, grants) => {
+    const { path, ledger, commit, persistent } = state();
+    const uids = Array.from({ length: count }, (_, i) => `${i + 1}`);
+    await commit(() => withPods(...uids.map(persistent)));
+    rmSync(join(path, 'state.json'));
+    expect(uidsOf(ledger.read()?.assignments)).toEqual(uids);
+    expect(uidsOf((await ledger.transact(OPTIONS, async (found) => found))?.assignments)).toEqual(uids);
+    const [{ message, generation, kept }] = ledger.recoveries as [(typeof ledger.recoveries)[0]];
+    expect(message).toContain(
+      'was damaged (there was no state.json); numalign recovered it from generation 1',
+    );
+    expect(message).toContain(grants);
+    expect([kept, generation]).toEqual([uids, ledger.read()!.generation]);
+    expect(generation).toBeGreaterThan(1);
+    await ledger.transact(OPTIONS, async () => {});
+    expect(ledger.recoveries).toHaveLength(1);
+  });
+
+  it.each([
+    [1, ', which no owner wrote'],
+    [3, ' and 2 more, which no owner wrote'],
+  ])('gets what no owner wrote put aside, and the number in the report: %i', async (count, text) => {
+    const { path, ledger, commit, persistent } = state();
+    const names = Array.from({ length: count }, (_, i) => `0f9b8a7${i}-1d2e-4f3a-8b4c-5d6e7f8a9b0c`);
+    await commit(() => withPods(persistent('1')));
+    for (const name of names) mkdirSync(join(path, 'owners', name));
+    // They are looked for once a second.
+    const uptime = vi.spyOn(process, 'uptime').mockReturnValue(process.uptime() + 1);
+    onTestFinished(() => uptime.mockRestore());
+    await ledger.transact(OPTIONS, async () => {});
+    const [report, ...others] = ledger.recoveries;
+    expect([report!.kept, report!.quarantined.length, others]).toEqual([['1'], count, []]);
+    expect(report!.message).toContain(`${path}/owners had `);
+    expect(report!.message).toContain(text);
+    expect(report!.quarantined.map((name) => name.replace(/^.*Z-/, '')).sort()).toEqual(names);
+    expect(readdirSync(join(path, 'quarantine'))).toHaveLength(count);
   });
 
   it('is empty, with nothing to report, if all of it was removed', async () => {
