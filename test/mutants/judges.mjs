@@ -84,6 +84,7 @@ const STATE = tests(
   'state',
   'until',
   'state-lock',
+  'state-writer',
   'difference',
   'memory-store',
   'read-only-store',
