@@ -11,7 +11,13 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { IN_CLOSE_WRITE, IN_MODIFY, IN_Q_OVERFLOW, watchFile } from '../../lib/state/files/folder-events.js';
+import {
+  IN_ATTRIB,
+  IN_CLOSE_WRITE,
+  IN_MODIFY,
+  IN_Q_OVERFLOW,
+  watchFile,
+} from '../../lib/state/files/folder-events.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 let path: string;
@@ -70,6 +76,12 @@ it('a file has one watch for all its listeners, for what they listen to and no m
   expect(modified.masks).toEqual([]);
   closed.end();
   expect(watches()).toEqual([]);
+});
+
+it('a file of three listeners is watched for what the two that stay listen to', () => {
+  const [modified] = [watch(IN_MODIFY), watch(IN_CLOSE_WRITE), watch(IN_ATTRIB)];
+  modified!.end();
+  expect(watches()).toEqual([expect.stringMatching(/mask:c /)]);
 });
 
 it('a listener that ends leaves no watch of a file that has come to its path', () => {

@@ -72,6 +72,14 @@ it('a budget that was unused for long has ten looks at once', () => {
   }
 });
 
+it('a budget says how long it is until the next look', () => {
+  const budget = new LookBudget();
+  for (let i = 0; i < AT_ONCE; i++) budget.take(0);
+  expect([budget.take(300), budget.take(900.5), budget.take(1000), budget.take(1250)]).toEqual([
+    700, 100, 0, 750,
+  ]);
+});
+
 it('waiting requests get a notice of every commit, and other listeners of a stream only some', async () => {
   const { listen, commit, read } = makeWatch();
   const bystander = listen();
