@@ -83,7 +83,7 @@ function guarded() {
 const settled = (ms = 30) => new Promise((resolve) => setTimeout(resolve, ms));
 
 describe('the end of another owner', () => {
-  it('is told to one listener, once it has left grants', async () => {
+  it('reaches one listener, once it has left grants', async () => {
     const { listen, close, heard, steps, living } = guarded();
     listen('first');
     listen('second');
@@ -95,7 +95,7 @@ describe('the end of another owner', () => {
     expect(heard).toEqual(['first']);
   });
 
-  it('is told later if its lock is still there after its file was closed', async () => {
+  it('reaches it later if its lock is still there after its file was closed', async () => {
     const { listen, close, heard, steps, world } = guarded();
     world.looksAlive = 3;
     listen();
@@ -104,7 +104,7 @@ describe('the end of another owner', () => {
     expect([steps, world.looksAlive]).toEqual([['ring'], -1]);
   });
 
-  it('is not told without grants, without a listener, or once the folder is closed', async () => {
+  it('reaches none without grants, without a listener, or once the folder is closed', async () => {
     const one = guarded();
     one.world.hasLeftGrants = false;
     one.listen();
@@ -123,7 +123,7 @@ describe('the end of another owner', () => {
     expect([one.heard, two.heard, three.heard, three.steps]).toEqual([[], [], [], []]);
   });
 
-  it('is not told of files by other names, and files that are removed are looked at again', async () => {
+  it('is no news of files by other names, and a file that is removed is looked at again', async () => {
     const { listen, close, file, heard, living, steps } = guarded();
     close(OTHER);
     listen();
@@ -136,7 +136,7 @@ describe('the end of another owner', () => {
     expect([heard, steps, living.doubt.mock.calls]).toEqual([[], [], [[OTHER]]]);
   });
 
-  it('before the first listener came is told a second later, once', async () => {
+  it('before the first listener came reaches it a second later, once', async () => {
     const { listen, heard, world } = guarded();
     world.leftBefore = [OTHER];
     const end = listen();
