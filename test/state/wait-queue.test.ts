@@ -43,6 +43,14 @@ describe('a queue', () => {
     expect(readdirSync(path)).toEqual([]);
   });
 
+  it('gives no place that a request before the last has left', () => {
+    const { one, other } = queues();
+    const [first, second, third, last] = [one.join(), other.join(), one.join(), other.join()];
+    one.leave(third);
+    expect(one.join().number).toBe(last.number + 1);
+    expect([first, second, last].map(({ number }) => number)).toEqual([1, 2, 4]);
+  });
+
   it('has no place for files that no request holds, and for foreign files', () => {
     const { path, one } = queues();
     for (const name of [nameOf(1), nameOf(7), 'README', '17']) writeFileSync(join(path, name), '');
