@@ -3,7 +3,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { afterAll, beforeAll, beforeEach, inject, vi } from 'vitest';
 
 type Counts = Record<string, number>;
 
@@ -16,6 +16,11 @@ interface Stryker {
 // Stryker's own file for setting up is run before this one.
 const { __stryker__: stryker } = globalThis as unknown as { __stryker__: Stryker };
 const tests = new Map<string, string>();
+// Most mutants that are not killed at once make a test wait in vain.
+const provided = (name: 'mode' | 'activeMutant') => inject(name as never) as string | undefined;
+if (provided('mode') === 'mutant' && provided('activeMutant') !== 'none')
+  vi.setConfig({ testTimeout: 15_000 });
+
 const folder = mkdtempSync(join(tmpdir(), 'numalign-mutants-'));
 // Some processes are other users'.
 chmodSync(folder, 0o755);

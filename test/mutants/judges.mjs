@@ -39,6 +39,8 @@ const STATE_FILES = [
   ...tests(
     'state',
     'state-files',
+    'journal-follower',
+    'found-owners',
     'folder-events',
     'owner-locks',
     'owner-files',
@@ -54,6 +56,10 @@ const STATE_OWNERS = [
   ...tests(
     'state',
     'rebuilt',
+    'living-owners',
+    'owner-claims',
+    'own-file',
+    'lock-holder',
     'cgroup-turns',
     'own-owner',
     'owner-files',
@@ -75,8 +81,21 @@ const STATE_OWNERS = [
   ),
 ];
 
-const STATE = [
-  ...tests('state', 'wait-queue', 'lock', 'open-folders', 'owner-watch', 'machine-group', 'folder-errors'),
+const STATE = tests(
+  'state',
+  'until',
+  'state-lock',
+  'state-writer',
+  'difference',
+  'memory-store',
+  'read-only-store',
+  'ledger',
+  'wait-queue',
+  'owner-guard',
+);
+
+const STATE_OF_PROCESSES = [
+  ...tests('state', 'lock', 'open-folders', 'owner-watch', 'machine-group', 'folder-errors'),
   ...tests('state', 'shared-folders', 'open-file-limit'),
   ...tests('processes', 'program-name'),
   ...tests('kubelet', 'kubelet-exchange'),
@@ -92,6 +111,7 @@ export const JUDGES = {
   'lib/state/files': STATE_FILES,
   'lib/state/folder': tests(
     'state',
+    'closed-folders',
     'folder',
     'root-choice',
     'machine-group',
@@ -99,7 +119,9 @@ export const JUDGES = {
     'folder-errors',
   ),
   'lib/state/owners': STATE_OWNERS,
-  'lib/state': [...new Set([...STATE_FORMAT, ...STATE_FILES, ...STATE, ...STATE_OWNERS])],
+  'lib/state': [
+    ...new Set([...STATE, ...STATE_FORMAT, ...STATE_FILES, ...STATE_OF_PROCESSES, ...STATE_OWNERS]),
+  ],
   'lib/enforcement': [
     ...tests('enforcement', 'holders', 'grant-group', 'levels', 'overlap', 'quota', 'attach'),
     ...tests('enforcement/layout', 'transition', 'differences'),
@@ -151,7 +173,7 @@ export const JUDGES = {
     ...tests('quiet/cache', 'cache-part', 'cache-laws', 'cache-crashes'),
     ...tests('quiet', 'crashes'),
   ],
-  'lib/cluster': tests('cluster', 'fork', 'restart', 'respawn', 'kills'),
+  'lib/cluster': tests('cluster', 'worker-life', 'fork', 'restart', 'respawn', 'kills'),
   'packages/kubernetes/lib/nri': NRI.map((name) => `packages/kubernetes/test/nri/${name}.test.ts`),
 };
 

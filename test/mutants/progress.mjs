@@ -14,10 +14,10 @@ class Judged {
     const lives = LIVED.includes(status);
     if (!lives && !KILLED.includes(status)) return;
     this.#judged += 1;
-    if (lives) {
-      this.#alive += 1;
+    if (lives) this.#alive += 1;
+    if (lives || status === 'Timeout') {
       const at = `${relative(process.cwd(), fileName)}:${start.line}:${start.column}`;
-      console.log(`lives: ${at}  =>  ${replacement.replace(/\s+/g, ' ')}`);
+      console.log(`${lives ? 'lives' : 'hangs'}: ${at}  =>  ${replacement.replace(/\s+/g, ' ')}`);
     }
     if (lives || this.#judged % EVERY === 0) console.log(`${this.#judged} judged, ${this.#alive} live`);
   }

@@ -18,6 +18,10 @@ const TOOL = join(CACHE, `stryker-${VERSION}`);
 const CORE = join(TOOL, 'node_modules/@stryker-mutator/core');
 const BIN = join(CORE, 'bin/stryker.js');
 
+const [TIMEOUT_FACTOR, TIMEOUT_MS] = [1.5, 15_000];
+// A failure that comes later may be one of waiting.
+const SLOW_MS = 8_000;
+
 function installTool() {
   if (existsSync(BIN)) return;
   say(`installing StrykerJS ${VERSION} into ${TOOL}`);
@@ -27,17 +31,49 @@ function installTool() {
   const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
   const { status } = spawnSync('npm', ['install', ...options, ...PACKAGES], { cwd: TOOL, stdio: 'inherit' });
   if (status !== 0) fail('npm could not install StrykerJS');
-  keepOneRunner();
+  for (const edit of [ONE_RUNNER, TIME_LIMIT]) editTool(edit);
 }
 
 // StrykerJS makes a test runner of each checker that is done. But the tests share this machine's
 // CPUs and masks.
-function keepOneRunner() {
-  const file = join(CORE, 'dist/src/concurrent/concurrency-token-provider.js');
-  const code = readFileSync(file, 'utf8');
-  const runner = 'this.testRunnerTokenSubject.next(this.tick());\n            }';
-  if (!code.includes(runner)) fail(`${file} is not the one that is known here`);
-  writeFileSync(file, code.replace(runner, '}'));
+const ONE_RUNNER = {
+  file: 'dist/src/concurrent/concurrency-token-provider.js',
+  before: 'this.testRunnerTokenSubject.next(this.tick());\n            }',
+  after: '}',
+};
+
+// A machine that is busy must not pass for a killed mutant. What fails only after some time, or takes
+// longer than the tests took before all mutants, is compared with the same tests without the mutant:
+// if they fail too, or are not much quicker, it is judged once more, in the time that follows from
+// what they take now.
+const TIME_LIMIT = {
+  file: 'dist/src/test-runner/timeout-decorator.js',
+  before: 'const result = await this.run(options, () => super.mutantRun(options));',
+  after: `const timed = async (run) => {
+            const beganMs = performance.now();
+            return { result: await run(), ms: performance.now() - beganMs };
+        };
+        const judge = (timeout) => timed(() => this.run({ ...options, timeout }, () => super.mutantRun(options)));
+        let { result, ms } = await judge(options.timeout);
+        const isExpired = result === ExpirableTask.TimeoutExpired;
+        if (isExpired || (result.status === 'killed' && ms > ${SLOW_MS})) {
+            const testFilter = isExpired ? options.testFilter : result.killedBy;
+            const activeMutant = { ...options.activeMutant, id: 'none' };
+            const plain = await timed(() => super.mutantRun({ ...options, testFilter, activeMutant }));
+            const limit = Math.max(options.timeout, ${TIMEOUT_FACTOR} * plain.ms + ${TIMEOUT_MS});
+            if (isExpired || plain.result.status !== 'survived' || plain.ms > ms / 3)
+                ({ result } = await judge(limit));
+        }`,
+};
+
+function editTool({ file, before, after }) {
+  const path = join(CORE, file);
+  const code = readFileSync(path, 'utf8');
+  if (code.split(before).length !== 2) fail(`${path} is not the one that is known here`);
+  writeFileSync(
+    path,
+    code.replace(before, () => after),
+  );
 }
 
 const configOf = (mutate, report) => ({
@@ -55,8 +91,8 @@ const configOf = (mutate, report) => ({
   // Messages are not held to the word.
   mutator: { excludedMutations: ['StringLiteral'] },
   concurrency: 1,
-  timeoutMS: 15_000,
-  timeoutFactor: 1.5,
+  timeoutMS: TIMEOUT_MS,
+  timeoutFactor: TIMEOUT_FACTOR,
   dryRunTimeoutMinutes: 30,
   allowEmpty: true,
   reporters: ['json', 'judged'],

@@ -38,6 +38,7 @@ writeFileSync(join(folder, 'there'), '');
 const there = watching(join(folder, 'there'));
 const ended = watching(join(folder, 'there'));
 const missing = watching(join(folder, 'missing'));
+const made = watching(join(folder, 'made'));
 const earlyEvents: number[] = [];
 const endEarly = watchFolder(folder, IN_CREATE, (mask) => earlyEvents.push(mask));
 const goneEvents: number[] = [];
@@ -47,6 +48,7 @@ it('needs no inotify before the delay is over, and does not claim to be complete
   ended.watch.stop();
   endEarly();
   appendFileSync(there.path, 'early');
+  writeFileSync(made.path, '');
   expect([isListening(), hasPendingEvents(), there.notices.times]).toEqual([false, true, 0]);
 });
 
@@ -62,6 +64,13 @@ it('gives a notice of a file that is made after the delay', async () => {
   await expect.poll(() => missing.notices.times).toBeGreaterThan(times);
 });
 
+it('gives a notice of a file that was made within the delay, and of what happens to it', async () => {
+  await expect.poll(() => made.notices.times).toBeGreaterThan(0);
+  const { times } = made.notices;
+  appendFileSync(made.path, 'late');
+  await expect.poll(() => made.notices.times).toBeGreaterThan(times);
+});
+
 it('gives a notice of what happens after the delay', async () => {
   const { times } = there.notices;
   appendFileSync(there.path, 'late');
@@ -75,5 +84,6 @@ it('gets no notice of a watch that ended within the delay', () => {
 it('closes inotify when the last watch has ended', async () => {
   there.watch.stop();
   missing.watch.stop();
+  made.watch.stop();
   await expect.poll(isListening).toBe(false);
 });

@@ -79,35 +79,6 @@ it('gives one notice of each append, and none of anything else in the folder', a
   }
 });
 
-it('misses none of many commits of another process, across replacements and removals', async () => {
-  const { path } = makeFile('0');
-  const { until } = watching(path);
-  // At each number in a notice it writes up to that number, in place or in another file.
-  const program = `
-    const fs = require('node:fs'), { dirname } = require('node:path'), path = ${JSON.stringify(path)}, replace = ${REPLACE};
-    let at = 0;
-    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
-      while (at < Number(line)) {
-        at++;
-        if (at % 5 === 0) {
-          fs.rmSync(dirname(path), { recursive: true });
-          fs.mkdirSync(dirname(path));
-        }
-        if (at % 3) replace(path, String(at));
-        else fs.writeFileSync(path, String(at));
-      }
-    });`;
-  const writer = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'inherit', 'inherit'] });
-  onTestFinished(() => void writer.kill());
-  const ended = once(writer, 'exit').then(() => Promise.reject(new Error('the writer has ended')));
-  for (let at = 0, burst = 1; at < 3000; burst = (burst % 7) + 1) {
-    at += burst;
-    writer.stdin.write(`${at}\n`);
-    await Promise.race([until(String(at)), ended]);
-  }
-  ended.catch(() => {});
-}, 60_000);
-
 it.each([
   ['', false],
   [', even while a process has these open', true],
@@ -175,3 +146,32 @@ it('gives no notice once it is stopped, and gives them again once it is started'
   await heard;
   expect(notices.times).toBe(1);
 });
+
+it('misses none of many commits of another process, across replacements and removals', async () => {
+  const { path } = makeFile('0');
+  const { until } = watching(path);
+  // At each number in a notice it writes up to that number, in place or in another file.
+  const program = `
+    const fs = require('node:fs'), { dirname } = require('node:path'), path = ${JSON.stringify(path)}, replace = ${REPLACE};
+    let at = 0;
+    require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+      while (at < Number(line)) {
+        at++;
+        if (at % 5 === 0) {
+          fs.rmSync(dirname(path), { recursive: true });
+          fs.mkdirSync(dirname(path));
+        }
+        if (at % 3) replace(path, String(at));
+        else fs.writeFileSync(path, String(at));
+      }
+    });`;
+  const writer = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'inherit', 'inherit'] });
+  onTestFinished(() => void writer.kill());
+  const ended = once(writer, 'exit').then(() => Promise.reject(new Error('the writer has ended')));
+  for (let at = 0, burst = 1; at < 3000; burst = (burst % 7) + 1) {
+    at += burst;
+    writer.stdin.write(`${at}\n`);
+    await Promise.race([until(String(at)), ended]);
+  }
+  ended.catch(() => {});
+}, 60_000);

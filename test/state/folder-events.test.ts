@@ -1,9 +1,23 @@
 // needs: machine
 // Kernel events of folders and files, and what a process watches at the kernel.
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { IN_CLOSE_WRITE, IN_MODIFY, IN_Q_OVERFLOW, watchFile } from '../../lib/state/files/folder-events.js';
+import {
+  IN_ATTRIB,
+  IN_CLOSE_WRITE,
+  IN_MODIFY,
+  IN_Q_OVERFLOW,
+  watchFile,
+} from '../../lib/state/files/folder-events.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 let path: string;
@@ -30,6 +44,16 @@ const watches = () =>
     }
   });
 
+/** The inotify instances of this process. */
+const instances = () =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === 'anon_inode:inotify';
+    } catch {
+      return false;
+    }
+  }).length;
+
 function watch(mask: number) {
   const masks: number[] = [];
   const end = watchFile(path, mask, (each) => masks.push(each));
@@ -54,6 +78,12 @@ it('a file has one watch for all its listeners, for what they listen to and no m
   expect(watches()).toEqual([]);
 });
 
+it('a file of three listeners is watched for what the two that stay listen to', () => {
+  const [modified] = [watch(IN_MODIFY), watch(IN_CLOSE_WRITE), watch(IN_ATTRIB)];
+  modified!.end();
+  expect(watches()).toEqual([expect.stringMatching(/mask:c /)]);
+});
+
 it('a listener that ends leaves no watch of a file that has come to its path', () => {
   const [first, second] = [watch(IN_MODIFY), watch(IN_CLOSE_WRITE)];
   replace();
@@ -72,4 +102,16 @@ it('a listener of a former file that ends lets those of the present one have los
   expect(third.masks).toEqual([IN_Q_OVERFLOW]);
   appendFileSync(path, 'x');
   await expect.poll(() => third.masks).toEqual([IN_Q_OVERFLOW, IN_MODIFY]);
+});
+
+it('the instance stays for a listener of the same turn, and is closed after the last', async () => {
+  const first = watch(IN_MODIFY);
+  first.end();
+  const second = watch(IN_MODIFY);
+  await new Promise(setImmediate);
+  expect(instances()).toBe(1);
+  appendFileSync(path, 'x');
+  await expect.poll(() => second.masks).toEqual([IN_MODIFY]);
+  second.end();
+  await expect.poll(instances).toBe(0);
 });

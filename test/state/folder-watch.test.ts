@@ -4,7 +4,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path';
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { FolderWatch } from '../../lib/state/files/folder-watch.js';
 import { LookBudget } from '../../lib/state/files/look-budget.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -28,7 +28,7 @@ function makeWatch() {
     return Object.assign(heard, { end });
   };
   const commit = () => appendFileSync(file, '.');
-  return { listen, commit, read };
+  return { watch, listen, commit, read };
 }
 
 /** Commits until a listener that is called at once has seen all of them. */
@@ -72,6 +72,14 @@ it('a budget that was unused for long has ten looks at once', () => {
   }
 });
 
+it('a budget says how long it is until the next look', () => {
+  const budget = new LookBudget();
+  for (let i = 0; i < AT_ONCE; i++) budget.take(0);
+  expect([budget.take(300), budget.take(900.5), budget.take(1000), budget.take(1250)]).toEqual([
+    700, 100, 0, 750,
+  ]);
+});
+
 it('waiting requests get a notice of every commit, and other listeners of a stream only some', async () => {
   const { listen, commit, read } = makeWatch();
   const bystander = listen();
@@ -109,14 +117,31 @@ it('a request that joins the queue during a stream gets a notice of the next com
   await stream(commit, waiting, 3);
 });
 
-it('a listener that has ended hears nothing, and keeps no timer', async () => {
-  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+it('a stream that only waiting requests hear keeps no timer', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
   const { listen, commit } = makeWatch();
-  const before = timers();
+  const waiting = listen({ isQuiet: true, atOnce: true });
+  await stream(commit, waiting, AT_ONCE + 2);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it('a listener gets a notice when the path has another folder', async () => {
+  const { watch, listen } = makeWatch();
+  const listener = listen({ isQuiet: true, atOnce: true });
+  watch.restart();
+  await expect.poll(() => listener.times).toBe(1);
+});
+
+it('a listener that has ended hears nothing, and keeps no timer', async () => {
+  // Those of the process would be vitest's too, which come and go.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { listen, commit } = makeWatch();
   const [ended, other] = [listen(), listen({ isQuiet: true, atOnce: true })];
-  expect(timers()).toBe(before + 1);
+  expect(vi.getTimerCount()).toBe(1);
   ended.end();
-  expect(timers()).toBe(before);
+  expect(vi.getTimerCount()).toBe(0);
   await stream(commit, other, 2);
   expect([ended.times, other.times]).toEqual([0, 2]);
 });

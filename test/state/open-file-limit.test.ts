@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { makeStateDir } from '../support/state-dir.js';
 
 const entry = (name: string) =>
-  JSON.stringify(fileURLToPath(new URL(`../../dist/${name}.js`, import.meta.url)));
+  JSON.stringify(fileURLToPath(new URL(`../../dist-test/lib/${name}.js`, import.meta.url)));
 
 /** The results of steps with 0 to 11 files left, as `step: code` or `step: done`. */
 function resultsOf(steps: string): string[] {

@@ -73,6 +73,30 @@ it('an owner’s generation is that of its seal, which is a lock to read', () =>
   expect(locks.beside([])).toMatchObject([{ since: 7 }]);
 });
 
+it('a lock of another kind, one that is waited for and one of another file system are no owner’s', () => {
+  const { path, owners, line } = ownedFolder();
+  const lines = [
+    line.replace('OFDLCK', 'POSIX '),
+    line.replace('2: OFDLCK', '2: -> OFDLCK'),
+    line.replace('WRITE -1', 'WRITE 4711'),
+    line.replace('WRITE', 'RW   '),
+    line.replace('\n', ' EOF\n'),
+    line.replace(owners.lockDevice(), '00:01'),
+  ];
+  expect(lines).not.toContain(line);
+  listings.push(lines.join(''));
+  expect(new OwnerLocks(owners, path).beside([])).toEqual([]);
+  listings[0] += line;
+  expect(new OwnerLocks(owners, path).has(UUID)).toBe(true);
+});
+
+it('a folder that is gone with the one above it has a lock range nevertheless', () => {
+  const path = join(makeStateDir(), 'above', 'state');
+  const [start, length] = lockRange(UUID, path);
+  expect(lockRange(UUID, path)).toEqual([start, length]);
+  expect(lockRange(UUID, `${path}-other`)).not.toEqual([start, length]);
+});
+
 it('an owner keeps its lock while its folder is moved, or another one comes to its path', () => {
   const { path, line } = ownedFolder();
   listings.push(line);

@@ -224,6 +224,13 @@ describe('a recovery', () => {
     expect(JSON.stringify(booked(state(5, [], before as never), found([file('b', 6)])))).toBe('{}');
   });
 
+  it('is refused if what is booked contradicts what the grants hold', () => {
+    const memory = { 0: { memory: 4096 } };
+    expect(outcome(state(5, [], { memory }), found([file('b', 6)]))).toEqual([
+      'the state is damaged and cannot be recovered: the booked memory of NUMA nodes 0 differs from what the grants hold by 4096 bytes; numalign grants nothing until one of them ends',
+    ]);
+  });
+
   it('takes the kubelet’s record of the newest keeper, unless the state is newer', () => {
     const [older, newer] = [kubeletRecord('2'), kubeletRecord('3')];
     const kept = (...files: OwnerFile[]) =>

@@ -16,6 +16,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { RootChoice } from '../../lib/state/folder/root-choice.js';
 import { choiceFile } from '../enforcement/users.js';
+import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const isRoot = process.geteuid?.() === 0;
@@ -91,5 +92,33 @@ describe.runIf(isRoot)('a record of root’s choice', () => {
     const { choice, file } = choiceOf({ mode: 0o700, scope });
     choice.record('a');
     expect(existsSync(file)).toBe(isMade);
+  });
+
+  it('is read and made only where root alone can write, and a record that is not made needs no place', () => {
+    const { choice, file, path } = choiceOf();
+    choice.record('a');
+    const choices = dirname(file);
+    chmodSync(choices, 0o777);
+    onTestFinished(() => chmodSync(choices, 0o700));
+    expect(choice.refusal('a', undefined)).toBeDefined();
+    for (const use of [() => choice.checkPlace(), () => choice.record('b')])
+      expect(thrownBy(use)).toMatchObject({ code: 'ERR_STATE_FOLDER', details: { value: choices } });
+    expect(readFileSync(file, 'utf8')).toBe('{"cgroupRoot":"a"}');
+    chmodSync(path, 0o700);
+    expect([choice.checkPlace(), choice.refusal('b', undefined)]).toEqual([undefined, undefined]);
+    chmodSync(path, 0o777);
+    chmodSync(choices, 0o700);
+    expect(choice.checkPlace()).toBeUndefined();
+  });
+
+  it('is advised with the command for the folder', () => {
+    const { choice, path } = choiceOf();
+    expect(choice.refusal('b', 'a')?.advice).toBe(
+      `if the record is right, as root run \`numalign configure --cgroup-root b --state-dir ${path}\`, or pass the option cgroupRoot; else \`numalign configure --cgroup-root a --state-dir ${path}\``,
+    );
+    const { choice: machine } = choiceOf({ scope: 'machine' });
+    expect(machine.refusal('b', null)?.advice).toBe(
+      'if the record is right, as root run `numalign configure --cgroup-root b`, or pass the option cgroupRoot; else `numalign configure --cgroup-root none`',
+    );
   });
 });

@@ -6,12 +6,12 @@ import { mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import type { NativeFolder } from '../../lib/base/native-files.js';
 import type { Listener } from '../../lib/state/files/folder-watch.js';
 import { inTurn } from '../../lib/state/turns.js';
-import { FolderQueue, type WaitQueue } from '../../lib/state/wait-queue.js';
+import { FolderQueue, type WaitQueue, waitersIn } from '../../lib/state/wait-queue.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -41,6 +41,14 @@ describe('a queue', () => {
     expect(one.isFirst(third)).toBe(true);
     one.leave(third);
     expect(readdirSync(path)).toEqual([]);
+  });
+
+  it('gives no place that a request before the last has left', () => {
+    const { one, other } = queues();
+    const [first, second, third, last] = [one.join(), other.join(), one.join(), other.join()];
+    one.leave(third);
+    expect(one.join().number).toBe(last.number + 1);
+    expect([first, second, last].map(({ number }) => number)).toEqual([1, 2, 4]);
   });
 
   it('has no place for files that no request holds, and for foreign files', () => {
@@ -90,6 +98,26 @@ describe('a queue', () => {
     old.leave(lost);
     expect(readdirSync(path)).toEqual([nameOf(1)]);
   });
+});
+
+it('the waiting processes of a folder are listed in order of arrival, without places that no one holds', () => {
+  const { path, one } = queues();
+  const folder = openFolder(path);
+  const files = [9, 3, 7, 1, 12].map((number) =>
+    folder.createOwner(nameOf(number), `${number} program\nx\n`),
+  );
+  files.push(folder.createOwner(nameOf(20), 'nameless'));
+  for (const name of [nameOf(2), 'README', '17']) writeFileSync(join(path, name), '2 program\n');
+  const ticket = one.join();
+  const [last, ...others] = waitersIn(folder).reverse();
+  expect(others.reverse()).toEqual([
+    ...[1, 3, 7, 9, 12].map((pid) => ({ pid, command: 'program' })),
+    { pid: null, command: 'nameless' },
+  ]);
+  expect(last!.pid).toBe(process.pid);
+  one.leave(ticket);
+  for (const file of files) file.close();
+  expect(waitersIn(folder)).toEqual([]);
 });
 
 // Processes whose requests wait until `serve` lets one have what it wants.
@@ -183,15 +211,16 @@ describe('waiting requests', () => {
   });
 
   it('have one timer a process', async () => {
-    const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
-    const before = timers();
+    // Those of this process would be vitest's too, which come and go.
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
     const { path, request } = crowd(3);
     const abort = new AbortController();
     setMaxListeners(30, abort.signal);
     const all = Array.from({ length: 30 }, (_, i) => errorOf(() => request(i, i, abort.signal)));
     while (readdirSync(path).length < 30) await turn();
     await turn();
-    expect(timers() - before).toBe(3);
+    expect(vi.getTimerCount()).toBe(3);
     abort.abort(new Error('enough'));
     await Promise.all(all);
   });

@@ -31,9 +31,11 @@ let letGo = () => {};
 const verbs = {
   // `tree`: its kernel is a folder tree.
   async open({ simulate, tree, ...more }) {
-    const topology = simulate && (await discover({ synthetic: simulate }));
-    const options = { ...more, ...(topology && { topology }) };
-    manager = await (tree ? openOverTree(options) : openManager(options));
+    if (tree) manager = await openOverTree({ ...more, synthetic: simulate });
+    else {
+      const topology = simulate && (await discover({ synthetic: simulate }));
+      manager = await openManager({ ...more, ...(topology && { topology }) });
+    }
     manager.on('error', ({ code, message, details }) => errors.push({ code, message, ...details }));
     return process.pid;
   },

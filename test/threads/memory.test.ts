@@ -15,7 +15,7 @@ import { canReserve, freeHugepages, HUGEPAGE, reserveHugepages } from '../suppor
 import { makeStateDir } from '../support/state-dir.js';
 
 const MIB = 2 ** 20;
-const DIST = new URL('../../dist/index.js', import.meta.url).href;
+const DIST = new URL('../../dist-test/lib/index.js', import.meta.url).href;
 const SECCOMP = fileURLToPath(new URL('../support/seccomp.py', import.meta.url));
 const ALL = affinity();
 const MEMORY_CGROUP = '/sys/fs/cgroup/memory'; // of version 1

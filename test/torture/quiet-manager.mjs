@@ -11,10 +11,10 @@ const quieters = new WeakMap();
 export const quieterOf = (manager) => quieters.get(manager);
 
 /**
- * `folder`: of the package; `options`: of openManager; `onRead`: a callback for each path that is
- * read or listed.
+ * `folder`: of the package; `options`: of openManager, or with the text `synthetic` of a machine;
+ * `onRead`: a callback for each path that is read or listed.
  */
-export async function openQuietManager(folder, options, onRead = () => {}) {
+export async function openQuietManager(folder, { synthetic, ...options }, onRead = () => {}) {
   const module = modulesOf(folder);
   const { parseConfig } = await module('input/config');
   const { discover } = await module('entries/topology');
@@ -29,7 +29,7 @@ export async function openQuietManager(folder, options, onRead = () => {}) {
   const { ManagerWatch } = await module('managers/manager-watch');
   const { Lifetime } = await module('managers/manager-parts');
   const config = parseConfig(options);
-  const topology = config.topology ?? (await discover());
+  const topology = config.topology ?? (await discover(synthetic === undefined ? {} : { synthetic }));
   const resources = deviceResources(config, topology);
   const ledger = openStore(config, topology);
   const end = ledger.use();

@@ -119,7 +119,7 @@ export function whyUnreadable(folder: NativeFolder, error: unknown): DamagedStat
   const name = error.errnoName ?? '';
   // In this user's own folder, EACCES means damage. In another user's folder it may be normal.
   if (name === 'EACCES')
-    return folder.owner().user === process.geteuid?.() ? damaged('it is unreadable', {}) : undefined;
+    return folder.owner().user === process.geteuid!() ? damaged('it is unreadable', {}) : undefined;
   const why = NO_STATE_FILE[name];
   return why === undefined ? undefined : damaged(why, { isFolder: name === 'EISDIR' });
 }

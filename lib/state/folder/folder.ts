@@ -86,7 +86,7 @@ function publicFolderAbove(path: string): string | undefined {
 // Anyone with write access to the folder can revoke any grant, so strangers must not have it.
 function checkOwner(path: string, folder: NativeFolder): void {
   const { user, mode } = folder.owner();
-  const self = process.geteuid?.() ?? 0;
+  const self = process.geteuid!();
   if (user !== self && user !== 0) {
     if (!isOverflowUser(user))
       throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
@@ -139,7 +139,7 @@ export function openFolder(path: string, scope: 'machine' | 'private') {
     const opened = [folder];
     try {
       checkOwner(path, folder);
-      if (isMachines) giveToGroup(path, group);
+      giveToGroup(path, group);
       const open = (name: string) => {
         const part = partOf(folder, name);
         opened.push(part);

@@ -72,7 +72,7 @@ export function whyClosed(folder: string): string {
     const all = `groupadd -rf ${GROUP} && ${join} && ${make} && chgrp -R ${GROUP} ${shellWord(folder)}`;
     return `as root run \`${all}\`, ${advice}; now the machine has no group ${GROUP}, and only root may use the folder`;
   }
-  if (![...(process.getgroups?.() ?? []), process.getegid?.()].includes(group.id)) {
+  if (![...process.getgroups!(), process.getegid!()].includes(group.id)) {
     const isNew = name !== undefined && group.members.includes(name);
     const reason = isNew
       ? `this process was started before user ${user} became one: log in again`
@@ -87,7 +87,7 @@ export function whyClosed(folder: string): string {
 }
 
 function userNow(): [user: string, name: string | undefined] {
-  const id = process.geteuid?.() ?? 0;
+  const id = process.geteuid!();
   const name = rowsOf('/etc/passwd').find(([, , user]) => Number(user) === id)?.[0];
   return [name ?? String(id), name];
 }
@@ -113,10 +113,10 @@ export function closedPart(folder: string): string | undefined {
  * Gives the machine's folder to the group with this id (see {@link groupId}). Does so for a folder
  * that root made while the group did not exist. Changes only what belongs to root and root's group
  * and is not a link; modes stay. Changes the lock last, because the lock's group marks the work as
- * done. Does nothing without root, or if the folder is not as numalign makes it.
+ * done. Does nothing without root or a group, or if the folder is not as numalign makes it.
  */
 export function giveToGroup(folder: string, id: number): void {
-  if (process.geteuid?.() !== 0 || id <= 0) return;
+  if (process.geteuid!() !== 0 || id <= 0) return;
   const { uid, gid, mode } = lstatSync(folder);
   if (uid !== 0 || (mode & 0o7777) !== MACHINE_MODE || ![0, id].includes(gid)) return;
   if (gid === id && [undefined, id].includes(groupOf(join(folder, LOCK)))) return;

@@ -29,7 +29,7 @@ export class RootChoice {
 
   /** True if this process is root, and others than root may have written the state. */
   get counts(): boolean {
-    return process.geteuid?.() === 0 && !isRootsAlone(this.#path, this.#folder);
+    return process.geteuid!() === 0 && !isRootsAlone(this.#path, this.#folder);
   }
 
   /**
@@ -63,7 +63,7 @@ export class RootChoice {
   }
 
   get #isRecorded(): boolean {
-    return process.geteuid?.() === 0 && (this.#scope === 'machine' || this.counts);
+    return process.geteuid!() === 0 && (this.#scope === 'machine' || this.counts);
   }
 
   #configure(cgroupRoot: string | null): string {

@@ -1,11 +1,12 @@
 // needs: process
+import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { NodeSet } from 'numalign';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../../lib/base/native.js';
-import type { NativeFolder, NativeLock } from '../../../lib/base/native-files.js';
-import { newFolder, numalign, start, until } from './numalign.js';
+import { MAIN, newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
 // A state with one CPU to grant, on any machine.
@@ -38,39 +39,34 @@ spec:
 // So many pods that a signal arrives before they are committed, however late.
 const MANY = documents(...Array.from({ length: 2_000 }, (_, i) => SHARED.replace('web', `web-${i}`)));
 
-// The lock of a state, held by another process.
-class HeldLock {
-  readonly #folder: NativeFolder;
-  readonly #waiter: RegExp;
-  #lock: NativeLock;
+// What a command line evaluates first: it goes no further than to its first listener of SIGINT,
+// until a writer of the pipe PAUSE has come and gone.
+const PAUSING = `
+  import { readFileSync } from 'node:fs';
+  const pause = (name) => {
+    if (name !== 'SIGINT') return;
+    process.off('newListener', pause);
+    readFileSync(process.env.PAUSE);
+  };
+  process.on('newListener', pause);
+`;
 
-  constructor(folder: string) {
-    this.#folder = native.Folder.open(folder, false, 0o700, -1);
-    this.#lock = this.#folder.tryLock('lock', '4711 another process\n')!;
-    this.#waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `, 'g');
-  }
-
-  async isWaitedFor(times = 1): Promise<void> {
-    await until(
-      () => (readFileSync('/proc/locks', 'latin1').match(this.#waiter)?.length ?? 0) >= times,
-      'a process that waits for the lock',
-    );
-  }
-
-  async letOnePass(): Promise<void> {
-    await this.isWaitedFor();
-    const again = new Promise<NativeLock>((resolve) => {
-      this.#folder.waitLock('lock', '4711 another process\n', (_, lock) => resolve(lock!));
-    });
-    // Else the process could take the lock several times in a row.
-    await this.isWaitedFor(2);
-    this.#lock.release();
-    this.#lock = await again;
-  }
-
-  release(): void {
-    this.#lock.release();
-  }
+/** `numalign admit` of one pod that listens to signals, and waits for the state's lock. */
+async function admitWaiting(folder: string) {
+  const pipe = join(newFolder(), 'pause');
+  execFileSync('mkfifo', [pipe]);
+  const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder], {
+    program: [process.execPath, '--import', `data:text/javascript,${encodeURIComponent(PAUSING)}`, MAIN],
+    env: { PAUSE: pipe },
+  });
+  // Opened once the process reads it: it has no other transaction before the admission.
+  const writer = await open(pipe, 'w');
+  const lock = native.Folder.open(folder, false, 0o700, -1).tryLock('lock', '4711 another process\n')!;
+  onTestFinished(() => lock.release());
+  await writer.close();
+  const waiter = new RegExp(`-> OFDLCK .*:${statSync(join(folder, 'lock')).ino} `);
+  await until(() => waiter.test(readFileSync('/proc/locks', 'latin1')), 'a process that waits for the lock');
+  return { run, lock };
 }
 
 describe('numalign admit', () => {
@@ -275,13 +271,7 @@ describe('numalign admit', () => {
 
   it.each(['SIGTERM', 'SIGINT'] as const)('admits none if %s ends it before, and says so', async (name) => {
     const folder = await newState();
-    const lock = new HeldLock(folder);
-    onTestFinished(() => lock.release());
-    const run = start(['admit', '-f', newFile(SHARED), '--state-dir', folder]);
-    await lock.isWaitedFor();
-    // It has opened the state once it is a member.
-    while (readdirSync(join(folder, 'members')).length === 0) await lock.letOnePass();
-    await lock.isWaitedFor();
+    const { run, lock } = await admitWaiting(folder);
     run.process.kill(name);
     const stderr = `numalign: ended by ${name}: nothing is admitted\n`;
     expect(await run.ended).toMatchObject({ signal: name, stdout: '', stderr });

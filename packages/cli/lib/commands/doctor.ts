@@ -43,10 +43,9 @@ Examples:
 }
 
 async function showDiagnosis({ stateDir, output, ...flags }: DoctorFlags): Promise<void> {
-  const [{ diagnose }, { doctorText }] = await Promise.all([
-    import('numalign/diagnostics'),
-    import('../pages/doctor-text.js'),
-  ]);
+  // One after the other: Node cannot require what is being imported.
+  const { diagnose } = await import('numalign/diagnostics');
+  const { doctorText } = await import('../pages/doctor-text.js');
   const diagnosis = await diagnose({
     ...(stateDir !== undefined && { stateDir }),
     ...settingsOf(flags),
