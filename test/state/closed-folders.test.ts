@@ -5,6 +5,7 @@ import type fs from 'node:fs';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type * as errors from '../../lib/base/errors.js';
 import { native } from '../../lib/base/native.js';
 import { checkUsable } from '../../lib/state/folder/folder.js';
 import {
@@ -32,7 +33,6 @@ const world = {
 vi.mock('node:fs', async (original) => {
   const real = await original<typeof fs>();
   const readFileSync = (path: string, ...rest: [BufferEncoding]) => {
-    if (path === '/proc/self/mountinfo' && world.mounts !== '') return world.mounts;
     if (path === '/etc/group') return world.group;
     return path === '/etc/passwd' ? world.passwd : real.readFileSync(path, ...rest);
   };
@@ -51,6 +51,13 @@ vi.mock('node:fs', async (original) => {
     real.fchownSync(fd, user, group);
   };
   return { ...real, fchownSync, readFileSync, lstatSync, accessSync, statfsSync };
+});
+
+vi.mock('../../lib/base/errors.js', async (original) => {
+  const real = await original<typeof errors>();
+  const kernelText = (path: string) =>
+    path === '/proc/self/mountinfo' && world.mounts !== '' ? world.mounts : real.kernelText(path);
+  return { ...real, kernelText };
 });
 
 beforeEach(() => {

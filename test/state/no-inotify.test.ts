@@ -27,8 +27,7 @@ it('owners’ files are looked at now and then: the own one, and those that othe
     hasEnded: () => true,
     hasLeftGrants: () => true,
     withLeftGrants: () => ['0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b0c'],
-    isNeeded: true,
-    reassert: () => steps.push('written again') > 0,
+    own: { isNeeded: true, reassert: () => steps.push('written again') > 0 },
   } as unknown as Owners;
   const guard = new OwnerGuard(path, owners, {
     folder: { isOpen: true, isCurrent: true },

@@ -40,16 +40,18 @@ function guarded() {
     hasLeftGrants: () => world.hasLeftGrants,
     withLeftGrants: () => world.leftBefore,
     ownFd: () => world.ownFd,
-    get isNeeded() {
-      return world.isNeeded;
-    },
-    get lost() {
-      return world.lost;
-    },
-    reassert: () => {
-      steps.push('reassert');
-      if (world.refusals-- > 0) throw new Error('the disk is full');
-      return world.isRewritten;
+    own: {
+      get isNeeded() {
+        return world.isNeeded;
+      },
+      get lost() {
+        return world.lost;
+      },
+      reassert: () => {
+        steps.push('reassert');
+        if (world.refusals-- > 0) throw new Error('the disk is full');
+        return world.isRewritten;
+      },
     },
   };
   const folder = {
