@@ -13,7 +13,7 @@ const common = {
 const entry = (name) => [`entries/${name}`, `lib/entries/${name}.ts`];
 const ENTRIES = {
   index: 'lib/entries/numalign.ts',
-  preload: 'lib/preload.ts',
+  preloading: 'lib/preloading.ts',
   ...Object.fromEntries(['cluster', 'diagnostics', 'kubelet', 'tools', 'topology'].map(entry)),
 };
 
@@ -44,25 +44,31 @@ const layers = Object.entries(LAYERS).map(async ([name, starts], i, { length }) 
   return { name, test: (id) => loaded.has(id), priority: length - i };
 });
 
-/** What require() gets: the same, from the same modules, which Node loads for it. */
-const commonJs = {
-  name: 'common-js',
+/** What import gets: the same, from the same modules. */
+const esModules = {
+  name: 'es-modules',
   generateBundle(_, bundle) {
-    for (const { isEntry, name, exports } of Object.values(bundle)) {
-      if (!isEntry || name === 'preload') continue;
-      const lines = exports.map((each) => `exports.${each} = entry.${each};\n`);
-      const source = `const entry = require('./${basename(name)}.js');\n${lines.join('')}`;
-      this.emitFile({ type: 'asset', fileName: `${name}.cjs`, source });
+    for (const { isEntry, name, exports, fileName } of Object.values(bundle)) {
+      if (!isEntry) continue;
+      // What the default of a CommonJS module is depends on who loads it: here it is what has the
+      // name of the file.
+      const names = exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each));
+      const source = `export { ${names.join(', ')} } from './${basename(fileName)}';\n`;
+      this.emitFile({ type: 'asset', fileName: `${name}.js`, source });
     }
   },
 };
 
+// CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node
+// keeps a failed import() for as long as the process lives.
 const shipped = {
   ...common,
   input: ENTRIES,
-  plugins: [commonJs],
+  plugins: [esModules],
   output: {
     dir: 'dist',
+    format: 'cjs',
+    entryFileNames: '[name].cjs',
     sourcemap: true,
     comments: false,
     // Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
@@ -72,9 +78,17 @@ const shipped = {
       codegen: { removeWhitespace: false },
     },
     // A process that was started before the package was replaced must not load files of another one.
-    chunkFileNames: '[name]-[hash].js',
+    chunkFileNames: '[name]-[hash].cjs',
     codeSplitting: { groups: await Promise.all(layers) },
   },
+};
+
+// An ES module, which awaits.
+const preload = {
+  ...common,
+  input: { preload: 'lib/preload.ts' },
+  external: /./,
+  output: { dir: 'dist', comments: false },
 };
 
 // For tests, which use all modules of lib and of packages/metrics, and the program of packages/cli. All of
@@ -107,4 +121,4 @@ const forTests = {
   },
 };
 
-export default defineConfig([shipped, forTests]);
+export default defineConfig([shipped, preload, forTests]);

@@ -1,11 +1,22 @@
 // openManager: opens a machine, and the state that its processes share. The first call loads what
 // that takes.
+import { throwIfExhausted } from './base/errors.js';
 import type { Optional } from './grants/empty-grant.js';
 import type { ManagerOptions } from './input/config.js';
 import type { EmptyManager } from './managers/empty-manager.js';
 import type { Manager } from './managers/manager.js';
 import type { ManagerView } from './managers/manager-view.js';
 import type { ViewOptions } from './managers/open-machine.js';
+
+/** Loads what is behind the door. @throws ERR_SYSCALL if this process can open no more files */
+export async function enter() {
+  try {
+    return (await import('./door.js')).enter();
+  } catch (error) {
+    throwIfExhausted(error);
+    throw error;
+  }
+}
 
 /**
  * Opens the machine: discovers it, opens the state that its processes share, and takes grants of
@@ -29,6 +40,5 @@ export async function openManager(options: ViewOptions): Promise<ManagerView>;
 export async function openManager(
   options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
 ): Promise<ManagerView | EmptyManager> {
-  const { enter } = await import('./door.js');
-  return enter().openMachine(options);
+  return (await enter()).openMachine(options);
 }

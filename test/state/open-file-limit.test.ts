@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { makeStateDir } from '../support/state-dir.js';
 
-const entry = (name: string) =>
-  JSON.stringify(fileURLToPath(new URL(`../../dist-test/lib/${name}.js`, import.meta.url)));
+const file = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../${path}.js`, import.meta.url)));
+const entry = (name: string) => file(`dist/${name}`);
 
 /** The results of steps with 0 to 11 files left, as `step: code` or `step: done`. */
 function resultsOf(steps: string): string[] {
@@ -75,7 +75,7 @@ it('without files left every step is done or refused with the errno, and works l
 
 it('without files left memory is not full, and files are not missing', () => {
   const results = resultsOf(`
-    const { textOf } = await import(${entry('base/errors')});
+    const { textOf } = await import(${file('dist-test/lib/base/errors')});
     const manager = await openManager(settings(files));
     const grant = await manager.acquire({ cpu: 1 });
     await attempt(files, 'buffer', () => grant.buffer('4Ki'));
