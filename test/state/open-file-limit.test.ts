@@ -8,11 +8,19 @@ import { makeStateDir } from '../support/state-dir.js';
 const file = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../${path}.js`, import.meta.url)));
 const entry = (name: string) => file(`dist/${name}`);
 
+// Node itself could open no file of it.
+const LOADED = `
+    const first = await openManager(settings('first'));
+    first.status();
+    await (await first.acquire({ cpu: 1 })).release();
+    first.close();
+`;
+
 /** The results of steps with 0 to 11 files left, as `step: code` or `step: done`. */
-function resultsOf(steps: string): string[] {
+function resultsOf(steps: string, before = LOADED): string[] {
   const script = `
     import { closeSync, openSync } from 'node:fs';
-    import { NumalignError, openManager } from ${entry('index')};
+    import { openManager } from ${entry('index')};
     import { discover } from ${entry('entries/topology')};
     const results = new Set();
     const held = [];
@@ -24,7 +32,7 @@ function resultsOf(steps: string): string[] {
       leave(files);
       let result;
       try { await step(); result = 'done'; }
-      catch (error) { result = error instanceof NumalignError ? error.code + ' ' + error.errnoName : String(error.stack); }
+      catch (error) { result = error.name === 'NumalignError' ? error.code + ' ' + error.errnoName : String(error.stack); }
       while (held.length > 0) closeSync(held.pop());
       results.add(name + ': ' + result);
       return result === 'done';
@@ -32,11 +40,7 @@ function resultsOf(steps: string): string[] {
     const folder = ${JSON.stringify(makeStateDir())};
     const settings = (files) => ({ stateDir: folder + '/' + files, cgroupRoot: null, sharedMember: false });
     (await import('node:fs')).mkdirSync(folder);
-    // Its code is loaded by then: Node itself could open no file of it.
-    const first = await openManager(settings('first'));
-    first.status();
-    await (await first.acquire({ cpu: 1 })).release();
-    first.close();
+    ${before}
     for (let files = 0; files < 12; files++) {
       ${steps}
     }
@@ -101,4 +105,12 @@ it('without files left this machine is not another one', () => {
     }
   `);
   expect(results).toEqual(['discover: ERR_SYSCALL EMFILE', 'discover: done']);
+});
+
+it('without files left at first a manager opens once there are some', () => {
+  const results = resultsOf(
+    "const open = () => openManager(settings(files)); await attempt(files, 'open', open);",
+    '',
+  );
+  expect(results).toEqual(['open: ERR_SYSCALL EMFILE', 'open: done']);
 });
