@@ -2,9 +2,9 @@
 // uses another state than the one before.
 import { emptyAssignments } from '../dist-test/lib/account/assignments.js';
 import { removePods } from '../dist-test/lib/account/pod-changes.js';
+import { repack } from '../dist-test/lib/decision/changes/repacking.js';
 import { decideWhether } from '../dist-test/lib/decision/decision.js';
 import { DEFAULT_SETTINGS } from '../dist-test/lib/decision/machine-settings.js';
-import { repack } from '../dist-test/lib/decision/changes/repacking.js';
 import { discover } from '../dist-test/lib/entries/topology.js';
 import { CpuSet, NodeSet } from '../dist-test/lib/index.js';
 import { parsePlacement } from '../dist-test/lib/input/placement.js';
