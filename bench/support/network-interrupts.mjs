@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { parseInterrupts } from '../../dist-test/lib/doctor/interrupts.js';
+import { parseInterrupts } from '../../dist-test/lib/doctor/hardware-facts.js';
 
 /** The arguments of node for a process that sends packets. */
 export const SENDER = fileURLToPath(new URL('network-sender.mjs', import.meta.url));

@@ -90,7 +90,7 @@ export type CpuListName = (typeof CPU_LISTS)[number];
 
 /**
  * A problem for {@link Native.findRepackings}, in rows of numbers; a mask of NUMA nodes takes two
- * numbers, low and high. `lib/decision/repacking/problem-tables.ts` makes the tables.
+ * numbers, low and high. `lib/decision/changes/problem-tables.ts` makes the tables.
  */
 export interface RepackingTables {
   nodes: number;
