@@ -12,7 +12,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const SIMULATE = 'package:2 core:4 pu:1';
 const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
 // Some hundred milliseconds each.
-const STRIDE = budget(1, 10);
+const STRIDE = budget(1, 20);
 
 async function open(stateDir: string): Promise<Manager> {
   const topology = await discover({ synthetic: SIMULATE });

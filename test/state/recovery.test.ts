@@ -1,4 +1,4 @@
-// needs: nothing
+// needs: agents
 // A damaged state: what is recovered, by which process, and what is never granted meanwhile.
 import {
   chmodSync,

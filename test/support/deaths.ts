@@ -1,4 +1,5 @@
 // Processes that die at a step on the state folder, one after the other at each of them.
+import { randomInt } from 'node:crypto';
 import { readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Manager } from '../../lib/index.js';
@@ -48,7 +49,8 @@ export async function killAtEachStep(
   const first = stepsIn(whole.stateDir);
   await whole.act();
   let deaths = 0;
-  for (let nth = first; ; nth += stride) {
+  // Other steps in each run.
+  for (let nth = first + randomInt(stride); ; nth += stride) {
     // It may have died before.
     const scene = await prepare({ nth, when }).catch(() => undefined);
     if (!scene) continue;
