@@ -59,12 +59,21 @@ const esModules = {
   },
 };
 
+/** Parts of Node without require(), which some bundlers leave undefined: numalign says that itself. */
+const partsOfNode = {
+  name: 'parts-of-node',
+  resolveId: (id) => (id.startsWith('node:') ? `\0${id}` : undefined),
+  load: (id) =>
+    id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}');` : undefined,
+};
+
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node
 // keeps a failed import() for as long as the process lives.
 const shipped = {
   ...common,
   input: ENTRIES,
-  plugins: [esModules],
+  external: /^(?!node:)[^./\0]/,
+  plugins: [partsOfNode, esModules],
   output: {
     dir: 'dist',
     format: 'cjs',

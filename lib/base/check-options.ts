@@ -1,7 +1,6 @@
 // The checks of every function that takes options.
+import { inspect } from 'node:util';
 import { NumalignError } from './errors.js';
-
-const { inspect } = process.getBuiltinModule('node:util');
 
 // Levenshtein's distance, to name what a misspelled option may have meant.
 function editDistance(a: string, b: string): number {

@@ -1,12 +1,12 @@
 // Loads the addon and types its surface.
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { NumalignError } from './errors.js';
 import type { Native } from './native-surface.js';
 import { type WiredFunctions, wired } from './wire.js';
 
-// Not imported: where a bundler left no require(), the first error is that of load().
+// An import would load the streams of Node at the import of numalign.
 const { existsSync, readFileSync } = process.getBuiltinModule('node:fs');
-const { createRequire } = process.getBuiltinModule('node:module');
-const { join } = process.getBuiltinModule('node:path');
 
 type Addon = Omit<Native, keyof WiredFunctions> & WiredFunctions;
 

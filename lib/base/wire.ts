@@ -1,12 +1,11 @@
 // The wire: two arrays that the addon keeps, through which sets, hints and amounts go to the core
 // and come back. To make or read a new typed array takes an addon longer than most of the core's
 // work.
+import { types } from 'node:util';
 import type { CpuHintsCall, HintQuestion, PackedHints } from './native-hints.js';
 import type { Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
 import { copyPart, type TopologyHandle, type Words } from './words.js';
-
-const { types } = process.getBuiltinModule('node:util');
 
 /** The number of words on the wire, or the words themselves if the wire is too short. */
 type Answer = number | Words;

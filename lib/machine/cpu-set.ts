@@ -1,10 +1,9 @@
 // CpuSet and NodeSet: sets of CPU ids and of NUMA node ids, as distinct types.
+import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import type { Words } from '../base/words.js';
 import { IdSet, wordsOf } from './id-set.js';
-
-const { inspect } = process.getBuiltinModule('node:util');
 
 function checkText(text: unknown, what: string): string {
   if (typeof text === 'string') return text;

@@ -1,8 +1,7 @@
 // The common part of CpuSet and NodeSet: an immutable bitmap of small ids.
+import { inspect } from 'node:util';
 import { NumalignError } from '../base/errors.js';
 import type { Words } from '../base/words.js';
-
-const { inspect } = process.getBuiltinModule('node:util');
 
 const WORD_BITS = 32;
 

@@ -1,5 +1,5 @@
 // Errno: the kernel's names of its error numbers, which are the same on x64 and arm64.
-const { getSystemErrorName } = process.getBuiltinModule('node:util');
+import { getSystemErrorName } from 'node:util';
 
 // asm-generic/errno.h, where libuv has no name.
 const KERNEL_NAMES = `
