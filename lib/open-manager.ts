@@ -8,6 +8,10 @@ import type { Manager } from './managers/manager.js';
 import type { ManagerView } from './managers/manager-view.js';
 import type { ViewOptions } from './managers/open-machine.js';
 
+/** Options as the caller gives them, whatever becomes of the object while code is loaded. */
+export const copied = <T>(options: T): T =>
+  options && [Object.prototype, null].includes(Object.getPrototypeOf(options)) ? { ...options } : options;
+
 /** Loads what is behind the door. @throws ERR_SYSCALL if this process can open no more files */
 export async function enter() {
   try {
@@ -40,5 +44,7 @@ export async function openManager(options: ViewOptions): Promise<ManagerView>;
 export async function openManager(
   options: ManagerOptions | ViewOptions | Optional<ManagerOptions> = {},
 ): Promise<ManagerView | EmptyManager> {
-  return (await enter()).openMachine(options);
+  // As they are now.
+  const given = copied(options);
+  return (await enter()).openMachine(given);
 }

@@ -5,7 +5,7 @@ import type { Grant } from './grants/grant.js';
 import { type PinOptions, type PinResult, pinToCpus } from './machine/affinity.js';
 import type { CpuSet } from './machine/cpu-set.js';
 import type { PinAcquireOptions } from './managers/pin-to-grant.js';
-import { enter } from './open-manager.js';
+import { copied, enter } from './open-manager.js';
 
 /**
  * Acquires exclusive CPUs and runs this process on them: opens the manager, acquires, and pins
@@ -38,5 +38,6 @@ const isRequest = (target: unknown): target is PinAcquireOptions =>
 
 async function pinProcess(request: PinAcquireOptions, options: unknown): Promise<Grant | EmptyGrant> {
   if (options !== undefined) invalidOption('options', options, 'left out: the request has the options');
-  return (await (await enter()).pinToGrant(request)).grant;
+  const given = copied(request);
+  return (await (await enter()).pinToGrant(given)).grant;
 }

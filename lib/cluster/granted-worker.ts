@@ -34,7 +34,7 @@ const NO_VARIABLES: Variables = {
 };
 
 /**
- * Forks a worker on its granted. `forked` is called at once, before any event of the worker.
+ * Forks a worker onto the CPUs of its grant. `forked` is called at once, before any event of the worker.
  * @throws like {@link Grant.startChild}, {@link Manager.startChild}
  */
 export async function forkWorker(

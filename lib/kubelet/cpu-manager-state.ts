@@ -130,15 +130,16 @@ function parseCpus(list: string, what: string): CpuSet {
 
 function fromVersion1(
   entries: CpuFile<string>['entries'],
-  running: CpuManagerFormatOptions['runningContainers'] = {},
+  running: CpuManagerFormatOptions['runningContainers'],
 ) {
   const pods = new Map<string, Map<string, string>>();
   for (const [id, cpus] of entries ?? []) {
-    if (!Object.hasOwn(running, id)) {
+    const container = running && Object.hasOwn(running, id) ? running[id] : undefined;
+    if (!container) {
       const message = `it names container ${JSON.stringify(id)}, which is not a running container`;
-      unusable(CPU_MANAGER_STATE, message, { value: id, valid: Object.keys(running) });
+      unusable(CPU_MANAGER_STATE, message, { value: id, valid: Object.keys(running ?? {}) });
     }
-    const [uid, name] = running[id]!;
+    const [uid, name] = container;
     pods.set(uid, (pods.get(uid) ?? new Map()).set(name, cpus));
   }
   return pods;

@@ -1,3 +1,4 @@
+// KubeletPods: pods of the kubelet's files as pods on record. Pure.
 import { type Assignments, findPod } from '../account/assignments.js';
 import type { BookedMemory, MemoryBlock } from '../account/booked-memory.js';
 import {

@@ -1,3 +1,4 @@
+// The CPUs of a machine that are online at this moment.
 import { oncePer } from '../base/collections/once-per.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';

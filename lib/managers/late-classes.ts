@@ -44,7 +44,8 @@ export function settle(classes: Classes): void {
   loaded = classes;
   for (const name of Object.keys(late) as (keyof Classes)[]) {
     const { prototype } = classes[name];
-    Object.setPrototypeOf(late[name], Object.getPrototypeOf(classes[name]));
+    const parent = Object.getPrototypeOf(classes[name]);
+    Object.setPrototypeOf(late[name], parent === classes.ManagerView ? late.ManagerView : parent);
     Object.defineProperty(late[name], 'prototype', { value: prototype });
     Object.defineProperty(prototype, 'constructor', { value: late[name] });
   }

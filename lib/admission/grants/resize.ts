@@ -140,7 +140,8 @@ async function carryOut<T>(
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
 function currentGrant({ site, grant }: Resizing<unknown>, state: Assignments): PodAssignment {
   const pod = heldGrant(site, state, grant);
-  if (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by)) throw busy(pod.uid);
+  // What a move has left behind is given back by the next round of reclaiming.
+  if (pod.former || (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by))) throw busy(pod.uid);
   return pod;
 }
 

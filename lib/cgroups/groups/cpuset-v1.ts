@@ -31,7 +31,7 @@ export class CpusetGroupV1 extends CpusetGroup {
   }
 
   #moveThread(tid: number, folder: string, doing: string): void {
-    this.writeNumber({ action: 'attach-thread', doing, path: join(folder, 'tasks'), value: tid });
+    this.writeNumber(folder, 'tasks', { action: 'attach-thread', doing, value: tid });
   }
 
   setPartition(kind: string): never {

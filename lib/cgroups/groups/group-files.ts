@@ -1,6 +1,6 @@
 // GroupFiles: the folder of a cgroup, reads of its files, and writes of single numbers.
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { IdSet } from '../../machine/id-set.js';
 import { attempt, type CgroupAction, type CgroupStep, cgroupRefusal, look } from '../files/cgroup-error.js';
@@ -117,12 +117,16 @@ export abstract class GroupFiles {
     return [...numbers].sort((a, b) => a - b);
   }
 
-  /** Moves a process or thread to the cgroup of a file. `value`: its number. */
-  protected writeNumber(step: CgroupStep & { readonly value: number }): void {
-    const { path, value } = step;
-    checkNumber(value);
-    checkFolder(this.tree.mount, dirname(path));
-    attempt(step, () => this.tree.files.write(path, String(value)));
+  /** Moves a process or thread to the cgroup with this folder. `value`: its number. */
+  protected writeNumber(
+    folder: string,
+    file: string,
+    step: Omit<CgroupStep, 'path'> & { readonly value: number },
+  ): void {
+    checkNumber(step.value);
+    checkFolder(this.tree.mount, folder);
+    const path = join(folder, file);
+    attempt({ ...step, path }, () => this.tree.files.write(path, String(step.value)));
   }
 }
 

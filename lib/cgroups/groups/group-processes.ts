@@ -1,6 +1,5 @@
 // GroupProcesses: moves processes into and out of a cgroup, and removes an empty one.
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import type { NumalignError } from '../../base/errors.js';
 import { attempt, cgroupRefusal } from '../files/cgroup-error.js';
 import { childNames } from '../files/cgroup-files.js';
@@ -29,7 +28,7 @@ export abstract class GroupProcesses extends GroupFiles {
 
   protected moveProcess(pid: number, folder: string, doing: string): void {
     this.checkLeaf(folder);
-    this.writeNumber({ action: 'attach', doing, path: join(folder, 'cgroup.procs'), value: pid });
+    this.writeNumber(folder, 'cgroup.procs', { action: 'attach', doing, value: pid });
   }
 
   /**

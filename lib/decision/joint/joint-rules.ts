@@ -1,7 +1,6 @@
 // Rooms: how much of everything each NUMA node has free, requested or not. Of equally good nodes,
 // the choice takes those with the least: whole nodes stay whole, and a request without devices
-// avoids nodes with devices. Pure.
-
+// avoids nodes with devices. JointRules: what the merge of joint placement prefers. Pure.
 import { oncePer } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import type { NodeSet } from '../../machine/cpu-set.js';

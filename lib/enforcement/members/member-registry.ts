@@ -71,8 +71,14 @@ export class MemberRegistry {
    */
   join(): void {
     this.#openers++;
-    this.#self = { kind: 'process', ...identifySelf(), command: processCommand(), ...NO_GRANT };
-    this.#register(this.#nameOfSelf(), this.#self);
+    const entry: ProcessEntry = {
+      kind: 'process',
+      ...identifySelf(),
+      command: processCommand(),
+      ...NO_GRANT,
+    };
+    this.#register(this.#nameOfSelf(), entry);
+    this.#self = entry;
   }
 
   /**

@@ -1,3 +1,4 @@
+// SharedMembers: the processes in the shared pool, which numalign keeps off granted CPUs.
 import { cpusOfPods } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { cpusOf } from '../../account/pod-holdings.js';
