@@ -28,15 +28,17 @@ const projects = (names, { part, nice } = {}) => {
   if (part) options.push(`--shard=${part}/2`);
   return vitest(`${names[0]}${part ?? ''}`, options, { nice });
 };
-// Five things at a time: what touches the machine one file after the other, and beside it what does
-// not, and what waits for processes most of the time. What only computes takes the rest of the CPUs.
+// Six things at a time: what touches the machine one file after the other, which takes longest, and
+// beside it what does not, and what waits for processes most of the time. What only computes takes
+// the rest of the CPUs.
 if (args.length > 0) await vitest('vitest', args);
 else
   await Promise.all([
     projects(['machine']),
-    projects(['agents'], { part: 1 }),
-    projects(['agents'], { part: 2 }),
-    projects(['folders', 'process', 'kubernetes']),
+    projects(['folders', 'process']),
+    projects(['agents'], { part: 1, nice: 5 }),
+    projects(['agents'], { part: 2, nice: 5 }),
+    projects(['kubernetes'], { nice: 10 }),
     projects(['nothing', 'modules'], { nice: 10 }),
   ]);
 const leftovers = readdirSync(temporary).filter((name) => name.startsWith('numalign-'));

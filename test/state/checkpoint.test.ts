@@ -488,7 +488,7 @@ describe('the state file', () => {
       const move = { for: 'asker', deadline: '', target: { booking: null, containers }, refusal: null };
       const held = { cpus: CpuSet.parse('4-5'), held: CpuSet.EMPTY };
       const upcoming = { container: 'main', ...held, by: request.owner.uuid, move };
-      const pods = [{ ...request, containers: at('0-1'), upcoming }];
+      const pods = [{ ...request, containers: at('0-1'), upcoming, former: undefined }];
       const value = { ...SAMPLE, assignments: { ...SAMPLE.assignments, pods, memory: bookAll(pods) } };
       return codeOf(Buffer.from(encodeCheckpoint(value)));
     };

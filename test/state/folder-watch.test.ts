@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // How often listeners get notices of a stream of commits.
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

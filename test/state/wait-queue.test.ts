@@ -1,4 +1,4 @@
-// needs: agents
+// needs: process
 // Requests that wait for CPUs, in order of arrival.
 import { execFileSync } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
