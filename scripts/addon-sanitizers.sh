@@ -40,7 +40,7 @@ build "build/addon-objects-$sanitizer" -S native -DNUMALIGN_SANITIZER="$sanitize
 
 rm -rf "$reports"
 mkdir "$reports"
-for name in dist lib scripts test package.json tsconfig.json vitest.config.ts; do
+for name in dist dist-test lib scripts test package.json tsconfig.json vitest.config.ts; do
   rm -rf "${copy:?}/$name"
   cp -a "$name" "$copy"
 done

@@ -100,7 +100,7 @@ describe('Who follows the kubelet', () => {
     kubelet.write('other', '');
     kubelet.writeCpus('0-3', {});
     await expect.poll(() => kubelet.lists).toBe(6);
-    expect(vi.getTimerCount()).toBe(0);
+    await expect.poll(() => vi.getTimerCount()).toBe(0);
   });
 
   it('asks a kubelet again that lists its pods some time after its start', async () => {
