@@ -349,6 +349,10 @@ describe.runIf(process.getuid?.() === 0)('a kubelet is found', () => {
   });
 });
 
+/** A file of the built package, as a script imports it. */
+const entry = (name: string) =>
+  JSON.stringify(fileURLToPath(new URL(`../../dist/${name}.js`, import.meta.url)));
+
 describe('openManager', () => {
   it('takes besideKubelet as true or false, and looks for no kubelet in a private folder', async () => {
     const stateDir = makeStateDir();
@@ -362,8 +366,6 @@ describe('openManager', () => {
   it.skipIf(!canMount)(
     'for the machine is refused beside a kubelet, but within its strictly reserved CPUs',
     () => {
-      const entry = (name: string) =>
-        JSON.stringify(fileURLToPath(new URL(`../../dist/${name}.js`, import.meta.url)));
       const script = `
       import { mkdirSync, writeFileSync } from 'node:fs';
       import { formatCpuManagerState } from ${entry('entries/kubelet')};
@@ -420,8 +422,6 @@ describe('openManager', () => {
   it.skipIf(!canMount)(
     'for the machine is refused beside exclusive pods, but while a process keeps them on record',
     () => {
-      const entry = (name: string) =>
-        JSON.stringify(fileURLToPath(new URL(`../../dist/${name}.js`, import.meta.url)));
       const script = `
       import { mkdirSync, writeFileSync } from 'node:fs';
       import { formatCpuManagerState } from ${entry('entries/kubelet')};

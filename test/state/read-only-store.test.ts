@@ -153,7 +153,7 @@ describe('a state that is read only', () => {
     expect(store.lookInto('members', () => 'there')).toBeUndefined();
   });
 
-  it('tells of a commit until its listener ends', async () => {
+  it('reports each commit until its listener ends', async () => {
     const { store, write } = stateOf(textOf(1));
     store.read();
     let notices = 0;
