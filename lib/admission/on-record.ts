@@ -46,9 +46,27 @@ export function currentCheckpoint(site: ReadOnlySite): Checkpoint {
 export const recordedState = (site: ReadOnlySite): Assignments => currentCheckpoint(site).assignments;
 
 /** What is on record now, without the grants of dead owners. @throws as {@link recordedState} */
-export function livingState(site: ReadOnlySite): Assignments {
-  const state = recordedState(site);
-  return removePods(state, new Set(site.ledger.owners.deadPods(state.pods).map(({ uid }) => uid)));
+export const livingState = (site: ReadOnlySite): Assignments => withoutDead(site, recordedState(site));
+
+interface Remainder {
+  readonly dead: readonly PodAssignment[];
+  readonly state: Assignments;
+}
+
+const remainders = new WeakMap<Assignments, Remainder>();
+
+/**
+ * A state without the grants of dead owners: the same object while the same owners are dead, so that
+ * derived values stay cached.
+ */
+export function withoutDead({ ledger }: ReadOnlySite, assignments: Assignments): Assignments {
+  const dead = ledger.owners.deadPods(assignments.pods);
+  if (dead.length === 0) return assignments;
+  const last = remainders.get(assignments);
+  if (last?.dead.length === dead.length && dead.every((pod, i) => pod === last.dead[i])) return last.state;
+  const state = removePods(assignments, new Set(dead.map(({ uid }) => uid)));
+  remainders.set(assignments, { dead, state });
+  return state;
 }
 
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT if there is none */

@@ -3,7 +3,6 @@ import { randomUUID } from 'node:crypto';
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import { removePods } from '../account/pod-changes.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import type { ErrorCode } from '../base/errors.js';
 import type { AdmissionReason } from '../base/refusal.js';
@@ -16,7 +15,7 @@ import type { Offer } from '../decision/progress.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
 import { freeForStrict } from './free-hugepages.js';
-import { knownCheckpoint } from './on-record.js';
+import { knownCheckpoint, withoutDead } from './on-record.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import { type PodContainer, podContainer } from './pod-container.js';
 import type { ReadOnlySite } from './site.js';
@@ -33,25 +32,8 @@ export interface PlanningState {
 /** @throws ERR_STATE_CORRUPT if a living owner may hold more than is known */
 export function planningState(site: ReadOnlySite): PlanningState {
   const { generation, assignments } = knownCheckpoint(site);
-  const dead = site.ledger.owners.deadPods(assignments.pods);
-  const state = dead.length === 0 ? assignments : withoutDead(assignments, dead);
+  const state = withoutDead(site, assignments);
   return { generation, state, present: cpusNow(site.topology, assignments.pods) };
-}
-
-interface Remainder {
-  readonly dead: readonly PodAssignment[];
-  readonly state: Assignments;
-}
-
-const remainders = new WeakMap<Assignments, Remainder>();
-
-// Returns the same object while the same owners are dead, so that derived values stay cached.
-function withoutDead(assignments: Assignments, dead: readonly PodAssignment[]): Assignments {
-  const last = remainders.get(assignments);
-  if (last?.dead.length === dead.length && dead.every((pod, i) => pod === last.dead[i])) return last.state;
-  const state = removePods(assignments, new Set(dead.map(({ uid }) => uid)));
-  remainders.set(assignments, { dead, state });
-  return state;
 }
 
 /** `uid` identifies the planned pod; custom providers get a random one instead. */
