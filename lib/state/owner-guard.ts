@@ -167,13 +167,14 @@ export class OwnerGuard {
     for (const uuid of this.#owners.withLeftGrants()) this.#reportEnd(uuid);
   }
 
-  // An owner has closed its file. The kernel reports this just before it releases the lock.
+  // An owner has closed its file. The kernel reports this just before it releases the lock. All
+  // processes hear of it: only one of them has reason to ask for more than the file.
   #reportEnd(uuid: string): void {
     const backoff = new Backoff(OWNER_END_PAUSES);
     const lookLater = () => void setTimeout(look, backoff.next()).unref();
     const look = () => {
       if (!this.#state.folder.isOpen) return;
-      const hasEnded = this.#owners.hasEnded(uuid);
+      const hasEnded = this.#owners.seemsEnded(uuid);
       if (!hasEnded && backoff.failures < OWNER_END_LOOKS) lookLater();
       if (!hasEnded) return;
       this.#state.ring();

@@ -24,7 +24,7 @@ it('owners’ files are looked at now and then: the own one, and those that othe
   const steps: string[] = [];
   const owners = {
     hear: () => ({ doubt: () => {}, settle: () => {} }),
-    hasEnded: () => true,
+    seemsEnded: () => true,
     hasLeftGrants: () => true,
     withLeftGrants: () => ['0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b0c'],
     own: { isNeeded: true, reassert: () => steps.push('written again') > 0 },

@@ -9,6 +9,7 @@ import { NumalignError } from '../../lib/base/errors.js';
 import { native } from '../../lib/base/native.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
+import { lockRange } from '../../lib/state/files/owner-locks.js';
 import { decodeOwnerFile, encodeOwnerFile } from '../../lib/state/format/owner-file.js';
 import { Owners } from '../../lib/state/owners/owners.js';
 import { thrownBy } from '../support/error-of.js';
@@ -234,6 +235,28 @@ describe('the file of another owner', () => {
     expect([owners.hasEnded(DEAD), owners.hasLeftGrants(DEAD)]).toEqual([true, true]);
     writeFileSync(file('README'), textOf('process', ['1']));
     expect([owners.hasEnded('README'), owners.hasLeftGrants('README')]).toEqual([false, false]);
+  });
+
+  it.each<[string, string | undefined]>([
+    ['without grants', textOf('process', [])],
+    ['that is damaged', 'nonsense'],
+    ['that is missing', undefined],
+  ])('%s is judged without the list of all locks of the machine', (_, text) => {
+    const { owners, file } = folder();
+    if (text !== undefined) writeFileSync(file(DEAD), text);
+    const locks = vi.fn();
+    expect([owners.seemsEnded(DEAD), owners.hasLeftGrants(DEAD, locks)]).toEqual([true, false]);
+    expect(locks).not.toHaveBeenCalled();
+  });
+
+  it('seems to be of an ended owner if other programs have replaced it, but shows no grants left', () => {
+    const { owners, open, file, path } = folder();
+    const lock = open().createOwner(DEAD, textOf('process', ['1']), ...lockRange(DEAD, path));
+    onTestFinished(() => lock.close());
+    rmSync(file(DEAD));
+    writeFileSync(file(DEAD), textOf('process', ['1']));
+    expect([owners.seemsEnded(DEAD), owners.hasEnded(DEAD)]).toEqual([true, false]);
+    expect(owners.hasLeftGrants(DEAD)).toBe(false);
   });
 
   it('does not show that its owner has ended if it cannot be checked, and a bug is none', () => {

@@ -36,7 +36,7 @@ function guarded() {
   const owners = {
     hear: () => living,
     isOwnProcess: (uuid: string) => uuid === OWN,
-    hasEnded: () => world.looksAlive-- <= 0,
+    seemsEnded: () => world.looksAlive-- <= 0,
     hasLeftGrants: () => world.hasLeftGrants,
     withLeftGrants: () => world.leftBefore,
     ownFd: () => world.ownFd,

@@ -84,8 +84,21 @@ export class Owners {
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
   hasEnded(uuid: string, locks = this.#locks): boolean {
-    const hasEnded = () => !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
-    return OWNER_NAME.test(uuid) && unlessRefused(hasEnded, false);
+    return this.#isEnded(uuid, () => !this.isProcessAlive(uuid, locks));
+  }
+
+  /**
+   * Like {@link hasEnded}, by the file's own lock alone: also true if other programs replaced the
+   * file of a living owner. Unlike /proc/locks, for which the kernel stops all locking of files on
+   * the machine, this disturbs nobody.
+   */
+  seemsEnded(uuid: string): boolean {
+    return this.#isEnded(uuid, () => !this.isOwnProcess(uuid) && !isLocked(this.#folder, uuid));
+  }
+
+  #isEnded(uuid: string, isUnlocked: () => boolean): boolean {
+    const isEnded = () => isUnlocked() || native.orphanedOwners().includes(uuid);
+    return OWNER_NAME.test(uuid) && unlessRefused(isEnded, false);
   }
 
   /**
@@ -98,7 +111,7 @@ export class Owners {
       return file?.kind === 'process' && file.pods.length > 0;
     };
     // The next transaction reports damage.
-    return this.hasEnded(uuid, locks) && unlessRefused(hasGrants, false);
+    return this.seemsEnded(uuid) && unlessRefused(hasGrants, false) && this.hasEnded(uuid, locks);
   }
 
   /** The owners for which {@link hasLeftGrants} is true. */
