@@ -17,7 +17,8 @@ import {
   isStray,
 } from '../../lib/state/files/owner-claims.js';
 import { lockRange, locksOf, OwnerLocks } from '../../lib/state/files/owner-locks.js';
-import { encodeOwnerFile, type OwnerFile } from '../../lib/state/format/owner-file.js';
+import { encodeOwnerFile, endLine, type OwnerFile } from '../../lib/state/format/owner-file.js';
+import { sealLine } from '../../lib/state/format/sealed-json.js';
 import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -99,6 +100,19 @@ describe('the owners of a folder', () => {
     const without = findOwners(native.Folder.open(join(path, 'owners'), false, 0o700, -1), 'this');
     expect(without.unknown.map(({ since }) => since)).toEqual([0]);
     expect(without.living).toEqual([]);
+  });
+
+  it('claim what they have sealed if they were stopped before they sealed more', () => {
+    const { start, found, file } = folder();
+    const lock = start(1);
+    const [head, end] = encodeOwnerFile(ownerFile(1)).trimEnd().split('\n');
+    // With this line the file is damaged, without it is not.
+    lock.writeAt(head!.length + 1, `${sealLine('{"generation":6,"pod":{"uid":7}}')}${endLine(2)}`);
+    expect(end).toBe(endLine(1).trimEnd());
+    expect(readFileSync(file(1)).toString().split('\n')).toHaveLength(4);
+    expect(found()).toMatchObject({ living: [1], lost: {}, damaged: [] });
+    lock.seal(crc32(readFileSync(file(1))), 6);
+    expect(found()).toMatchObject({ living: [], damaged: [1] });
   });
 
   it('are this process, by what it knows of its own file', () => {

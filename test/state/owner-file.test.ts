@@ -1,6 +1,7 @@
 // needs: nothing
 // What an owner's file says, line by line, and which files are damaged.
 import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { CpuSet } from '../../lib/index.js';
@@ -13,6 +14,7 @@ import {
   kindIn,
   type OwnerFile,
   releaseLine,
+  sealedPart,
   settingsLine,
 } from '../../lib/state/format/owner-file.js';
 import { thrownBy } from '../support/error-of.js';
@@ -105,5 +107,33 @@ describe('an owner’s file of version 1', () => {
   it('is read, and damaged if its checksum differs', () => {
     expect(decodeOwnerFile(sealed(text))).toEqual({ ...FILE, pods: [] });
     expect(flawOf(sealed(text.replace('"pid":1', '"pid":2'), text))).toMatch(/checksum does not match/);
+  });
+});
+
+describe('the sealed part of an owner’s file', () => {
+  const releases = Array.from({ length: 20 }, (_, i) => releaseLine(4 + i, `${i}`));
+  /** A file with this many lines behind what its owner has sealed. */
+  const written = (count: number) => withLines(FILE, ...releases.slice(0, count));
+  const partOf = (bytes: Buffer, sealed: Buffer) => {
+    const seal = crc32(sealed);
+    return sealedPart(bytes, (checksum) => checksum === seal)?.toString();
+  };
+
+  it('is the whole file once it is sealed', () => {
+    expect(partOf(written(3), written(3))).toBe(written(3).toString());
+  });
+
+  it.each([1, 2, 16])('is what the file said before the last %i lines of a stopped owner', (count) => {
+    expect(partOf(written(count), written(0))).toBe(written(0).toString());
+    expect(partOf(written(count + 1), written(1))).toBe(written(1).toString());
+  });
+
+  it('is not what other programs have changed, put back or torn', () => {
+    const changed = Buffer.from(written(1).toString().replace('"pid":1', '"pid":2'));
+    expect(partOf(changed, written(0))).toBeUndefined();
+    expect(partOf(written(0), written(1))).toBeUndefined();
+    expect(partOf(written(2).subarray(0, -5), written(0))).toBeUndefined();
+    for (const bytes of [Buffer.alloc(0), Buffer.from(endLine(0)), Buffer.from(endLine(5)), written(17)])
+      expect(partOf(bytes, written(0))).toBeUndefined();
   });
 });

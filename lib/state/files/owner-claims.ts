@@ -1,10 +1,16 @@
 // Reads the files of owners without trusting them: what they claim, and whether their owners live.
-import { crc32 } from 'node:zlib';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
-import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
+import {
+  decodeOwnerFile,
+  generationIn,
+  kindIn,
+  OWNER_FORMAT,
+  type OwnerFile,
+  sealedPart,
+} from '../format/owner-file.js';
 import { isNewer } from '../format/sealed-json.js';
 import { type LocksOfFolder, OwnerLocks } from './owner-locks.js';
 import { sizeOf, whyUnreadable } from './state-files.js';
@@ -101,10 +107,12 @@ export function findOwners(
     const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;
     try {
-      const bytes = readOwner(owners, uuid);
+      const found = readOwner(owners, uuid);
       // See needsNoLock. An error for each of many files would take long.
-      if (!locked && bytes.length === 0) continue;
-      if (locked && !(isOwnFile && owners.agreesWithSeal(uuid, crc32(bytes)))) {
+      if (!locked && found.length === 0) continue;
+      const isSeal = (checksum: number) => isOwnFile && owners.agreesWithSeal(uuid, checksum);
+      const bytes = locked ? sealedPart(found, isSeal) : found;
+      if (!bytes) {
         const error = lostOwner(uuid, 'replaced or changed');
         unknown.push({ uuid, error, isFileLost: true, since: locks?.since(uuid) ?? 0 });
         continue;

@@ -1,5 +1,6 @@
 // The format of owners/<uuid>: the owner, and a line for each grant that it takes or gives up. If
 // state.json is lost, numalign recovers the state from these files. Pure.
+import { crc32 } from 'node:zlib';
 import type { MachineSettings } from '../../account/assignments.js';
 import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
@@ -147,6 +148,26 @@ function decodeHead(fields: Fields, pods: readonly PodAssignment[]): OwnerFile {
     kubelet: decodeKubelet(fields.kubelet, 'kubelet'),
     pods,
   };
+}
+
+// A settlement drops few grants.
+const MOST_UNSEALED = 16;
+
+/**
+ * The part of a file that its owner has sealed: all of it, or what it said before the lines that the
+ * owner wrote last, if it was stopped before it could seal them. Undefined if other programs changed it.
+ */
+export function sealedPart(bytes: Buffer, isSeal: (checksum: number) => boolean): Buffer | undefined {
+  if (isSeal(crc32(bytes))) return bytes;
+  let begin = bytes.length - END_LENGTH;
+  const end = begin > 0 ? linesOf(bytes.subarray(begin)).next().value?.members?.lines : undefined;
+  const most = Math.min(Number(end ?? 0) - 1, MOST_UNSEALED);
+  for (let dropped = 1; dropped <= most; dropped++) {
+    begin = bytes.lastIndexOf('\n', begin - 2) + 1;
+    const [before, last] = [bytes.subarray(0, begin), endLine(Number(end) - dropped)];
+    if (isSeal(crc32(last, crc32(before)))) return Buffer.concat([before, Buffer.from(last)]);
+  }
+  return undefined;
 }
 
 /** The kind of the owner, even from a damaged file; undefined if it cannot be read. */

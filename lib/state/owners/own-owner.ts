@@ -144,7 +144,9 @@ export class OwnOwner {
       ...newClaims.map((pod) => this.#claimLine(generation, pod)),
       ...droppedUids.map((uid) => releaseLine(generation, uid)),
     ];
-    const isDue = this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_GROWTH * this.#wholeBytes);
+    // Claims come under the state's lock. Without it, others may read the file while it is rewritten.
+    const isDue =
+      newClaims.length > 0 && this.#bytes > Math.max(LEAST_TO_REWRITE, MOST_GROWTH * this.#wholeBytes);
     const change = { header, newClaims, droppedUids };
     if (this.#isTorn || isDue || this.#lock.size() !== this.#bytes || header.bootId !== this.#header.bootId)
       this.#writeWhole(change);
