@@ -1,8 +1,8 @@
 // Reads the files of owners without trusting them: what they claim, and whether their owners live.
 import { crc32 } from 'node:zlib';
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
-import type { NativeFolder } from '../../base/native-files.js';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
+import type { NativeFolder, OwnerLook } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import { decodeOwnerFile, generationIn, kindIn, OWNER_FORMAT, type OwnerFile } from '../format/owner-file.js';
 import { isNewer } from '../format/sealed-json.js';
@@ -96,20 +96,23 @@ export function findOwners(
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
   const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
-    if (uuid === ownFile?.uuid || (locks && isStray(owners, uuid, () => locks))) continue;
-    const isOwnFile = isLocked(owners, uuid);
+    if (uuid === ownFile?.uuid) continue;
+    const look = lookAt(owners, uuid);
+    if (!look && locks && isStray(owners, uuid, () => locks)) continue;
+    const isOwnFile = look?.isLocked ?? isLocked(owners, uuid);
     const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;
     try {
-      const bytes = readOwner(owners, uuid);
+      const bytes = look?.bytes ?? readOwner(owners, uuid);
       // See needsNoLock. An error for each of many files would take long.
       if (!locked && bytes.length === 0) continue;
-      if (locked && !(isOwnFile && owners.agreesWithSeal(uuid, crc32(bytes)))) {
+      if (locked && !(look?.isLocked && isAsSealed(look, bytes))) {
         const error = lostOwner(uuid, 'replaced or changed');
         unknown.push({ uuid, error, isFileLost: true, since: locks?.since(uuid) ?? 0 });
         continue;
       }
-      if (record && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
+      const isWhole = look?.seal !== undefined;
+      if (record && (generationIn(bytes, isWhole) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A held lock belongs to this boot even if the boot id in the file differs: a container may
@@ -128,6 +131,12 @@ export function findOwners(
     unknown.push({ uuid, error: lostOwner(`${uuid}…`, 'removed'), isFileLost: true, since });
   return { living, unknown, latest };
 }
+
+// Undefined if no ordinary file can be read there.
+const lookAt = (owners: NativeFolder, uuid: string): OwnerLook | undefined =>
+  unlessRefused(() => owners.lookAtOwner(uuid));
+
+const isAsSealed = ({ seal }: OwnerLook, bytes: Buffer) => seal === undefined || seal === crc32(bytes);
 
 const isDamage = (error: unknown): error is NumalignError =>
   error instanceof NumalignError && /^ERR_STATE_(CORRUPT|VERSION)$/.test(error.code);
