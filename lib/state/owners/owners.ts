@@ -13,7 +13,7 @@ import type { OwnerChoice } from '../../input/requests/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { decodeOwnerFile } from '../format/owner-file.js';
+import { decodeOwnerFile, type OwnerFile } from '../format/owner-file.js';
 import { LivingOwners, type OwnerNotices } from './living-owners.js';
 import { OwnClaims } from './own-claims.js';
 import { OwnerFiles } from './owner-files.js';
@@ -42,6 +42,8 @@ export class Owners {
   #nextSweep = 0;
   // Counts this environment's transactions.
   #turn = 0;
+  // As they are in this transaction, or were at a look since it began.
+  #turnLocks: LocksOfFolder;
 
   /** `folder`: owners/ of the state folder. `path`: the state folder. */
   constructor(folder: NativeFolder, path: string, bootId: string) {
@@ -49,7 +51,8 @@ export class Owners {
     this.#path = path;
     this.#bootId = bootId;
     this.own = new OwnClaims(folder, path);
-    this.#others = new OwnerFiles(folder, path);
+    this.#others = new OwnerFiles(folder);
+    this.#turnLocks = this.#locks;
   }
 
   // As they are at the first question.
@@ -61,7 +64,7 @@ export class Owners {
   hear(notices: OwnerNotices): LivingOwners {
     this.#living = new LivingOwners(notices, {
       areNoticesComplete: () => this.#folder.isLocal() && this.#folder.isCurrent(),
-      hasEnded: (uuid) => this.hasEnded(uuid),
+      hasEnded: (uuid) => this.#isDead(uuid, this.#locks),
       // performance.now() would make Node load another module.
       now: () => process.uptime(),
     });
@@ -82,10 +85,36 @@ export class Owners {
     return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, randomUUID());
   }
 
-  /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
-  hasEnded(uuid: string, locks = this.#locks): boolean {
-    const hasEnded = () => !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
-    return OWNER_NAME.test(uuid) && unlessRefused(hasEnded, false);
+  // False if it cannot be checked.
+  #isDead(uuid: string, locks: LocksOfFolder): boolean {
+    const isDead = () => !this.isProcessAlive(uuid, locks) || native.orphanedOwners().includes(uuid);
+    return OWNER_NAME.test(uuid) && unlessRefused(isDead, false);
+  }
+
+  /**
+   * True if the process (or Worker) with this file has ended. False if it cannot be checked. An owner
+   * that leaves its file unlocked, with nothing in it, has ended as far as others are concerned: the
+   * kernel takes long to list all locks, and holds up whoever locks a file meanwhile.
+   */
+  hasEnded(uuid: string): boolean {
+    const hasNothing = () => {
+      const file = this.#fileOf(uuid);
+      return file?.pods.length === 0 && file.kubelet === null;
+    };
+    return this.#hasLeft(uuid) && (unlessRefused(hasNothing, false) || this.#isDead(uuid, this.#locks));
+  }
+
+  // True if the owner's file is not locked. False if it cannot be checked.
+  #hasLeft(uuid: string): boolean {
+    const isLeft = () => !this.isOwnProcess(uuid) && !isLocked(this.#folder, uuid);
+    const hasLeft = () => isLeft() || native.orphanedOwners().includes(uuid);
+    return OWNER_NAME.test(uuid) && unlessRefused(hasLeft, false);
+  }
+
+  // Undefined without a file.
+  #fileOf(uuid: string): OwnerFile | undefined {
+    const bytes = this.#folder.read(uuid);
+    return bytes && decodeOwnerFile(bytes);
   }
 
   /**
@@ -93,12 +122,11 @@ export class Owners {
    */
   hasLeftGrants(uuid: string, locks = this.#locks): boolean {
     const hasGrants = () => {
-      const bytes = this.#folder.read(uuid);
-      const file = bytes && decodeOwnerFile(bytes);
+      const file = this.#fileOf(uuid);
       return file?.kind === 'process' && file.pods.length > 0;
     };
     // The next transaction reports damage.
-    return this.hasEnded(uuid, locks) && unlessRefused(hasGrants, false);
+    return this.#hasLeft(uuid) && unlessRefused(hasGrants, false) && this.#isDead(uuid, locks);
   }
 
   /** The owners for which {@link hasLeftGrants} is true. */
@@ -131,10 +159,11 @@ export class Owners {
     this.#header = header;
     this.own.since = generation;
     unlessRefused(() => this.own.follow(header, { pods, kubelet }));
+    this.#turnLocks = this.#locks;
     const now = process.uptime();
     if (now < this.#nextSweep) return [];
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid), []);
+    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid, this.#turnLocks), []);
   }
 
   /**
@@ -170,7 +199,8 @@ export class Owners {
       unlessRefused(() => this.own.follow(header, inForce));
       this.#others.settle(files, header, isCommitted);
       // Lets others see at a glance that the grants were taken back.
-      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.own.uuid);
+      if (isCommitted)
+        this.#others.removeEnded(podsBefore(changes), next.pods, this.own.uuid, this.#turnLocks);
     };
     try {
       this.own.claim(header, before, next);
@@ -219,6 +249,7 @@ export class Owners {
     const owners = mortalOwners(pods);
     if (owners.length === 0) return NONE;
     const locks = this.#locks;
+    this.#turnLocks = locks;
     const isAlive = (owner: OwnerRecord) => this.isAlive(owner, locks);
     const dead =
       this.#living?.deadAmong(owners, isAlive, mostCgroups) ?? owners.filter((owner) => !isAlive(owner));
