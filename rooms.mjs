@@ -94,7 +94,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1180, 'locks, journals and notices', on('containers')),
+    room('files', 1190, 'locks, journals and notices', {
+      ...on('containers'),
+      because: 'the file that a look at an owner has open is read, instead of opened again',
+    }),
     room(
       'discovery',
       1240,

@@ -16,7 +16,7 @@ export interface NativeOwner {
   write(bytes: string | Buffer): void;
   /**
    * Shows the CRC-32 of what the file says, and a generation, as a lock, which no other program can
-   * put back. See {@link NativeFolder.agreesWithSeal}.
+   * put back. See {@link OwnerLook.seal}.
    */
   seal(checksum: number, generation: number): void;
   /** The size of the file in bytes. */
@@ -27,6 +27,15 @@ export interface NativeOwner {
   close(): void;
   /** True if the file still has its name in this folder. */
   isCurrent(folder: NativeFolder): boolean;
+}
+
+/** An owner's file at one moment. */
+export interface OwnerLook {
+  readonly isLocked: boolean;
+  /** The contents of a locked file. */
+  readonly bytes?: Buffer;
+  /** The checksum of what the owner of a locked file wrote there, if it has a seal. */
+  readonly seal?: number;
 }
 
 /** A file of appended records. It stays the same file even if its name leads to another later. */
@@ -147,8 +156,8 @@ export interface NativeFolder {
    */
   createOwner(name: string, text: string, start?: bigint, length?: bigint): NativeOwner;
   isOwnerAlive(name: string): boolean;
-  /** False if the owner's seal is of another checksum: it did not write what the file says. */
-  agreesWithSeal(name: string, checksum: number): boolean;
+  /** Undefined if {@link read} would refuse the file as too large. @throws also without a file */
+  lookAtOwner(name: string): OwnerLook | undefined;
   /** The device of this folder's files in the lines of /proc/locks. */
   lockDevice(): string;
 }

@@ -1,6 +1,7 @@
 // The state folder: files, the lock, owners. See platform/files/folder.h and
 // platform/files/file_lock.h.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <map>
@@ -247,7 +248,7 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
                            InstanceMethod<&FolderObject::give_up>("giveUp"),
                            InstanceMethod<&FolderObject::create_owner>("createOwner"),
                            InstanceMethod<&FolderObject::is_owner_alive>("isOwnerAlive"),
-                           InstanceMethod<&FolderObject::agrees_with_seal>("agreesWithSeal"),
+                           InstanceMethod<&FolderObject::look_at_owner>("lookAtOwner"),
                            InstanceMethod<&FolderObject::lock_device>("lockDevice"),
                        });
   }
@@ -447,13 +448,22 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
     return Napi::Boolean::New(
         info.Env(), unwrap(info.Env(), is_locked_elsewhere(unwrap(info.Env(), std::move(fd)).get())));
   }
-  // (name, checksum)
-  Napi::Value agrees_with_seal(const Napi::CallbackInfo& info) {
-    Result<UniqueFd> opened = folder_->open_to_look(to_string(info[0], "the name"));
-    if (!opened.ok() && opened.error().errno_value == ENOENT) return Napi::Boolean::New(info.Env(), false);
-    UniqueFd fd = unwrap(info.Env(), std::move(opened));
-    const auto checksum = static_cast<uint32_t>(to_size(info[1], "the checksum"));
-    return Napi::Boolean::New(info.Env(), unwrap(info.Env(), numalign::agrees_with_seal(fd.get(), checksum)));
+  // (name): undefined for a file that is too large. ENOENT without one.
+  Napi::Value look_at_owner(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    const std::string name = to_string(info[0], "the name");
+    struct stat s;
+    UniqueFd fd = unwrap(env, folder_->open_to_look(name, &s));
+    if (static_cast<uint64_t>(s.st_size) > kMaxFileBytes) return env.Undefined();
+    const bool is_locked = unwrap(env, is_locked_elsewhere(fd.get()));
+    Napi::Object look = Napi::Object::New(env);
+    look["isLocked"] = Napi::Boolean::New(env, is_locked);
+    if (!is_locked) return look;
+    const std::string bytes =
+        unwrap(env, folder_->read_open(fd.get(), static_cast<uint64_t>(s.st_size), name, kMaxFileBytes));
+    look["bytes"] = Napi::Buffer<char>::Copy(env, bytes.data(), bytes.size());
+    if (auto sealed = unwrap(env, sealed_checksum(fd.get()))) look["seal"] = Napi::Number::New(env, *sealed);
+    return look;
   }
   Napi::Value lock_device(const Napi::CallbackInfo& info) {
     return Napi::String::New(info.Env(), unwrap(info.Env(), listed_device(*folder_)));

@@ -227,6 +227,67 @@ describe('the file of another owner', () => {
     expect(owners.withLeftGrants()).toEqual(isLeft ? [DEAD] : []);
   });
 
+  describe('has the kernel list its locks', () => {
+    /** Counts the lists. */
+    function listed() {
+      const all = folder();
+      const owners = all.open();
+      const lists = vi.spyOn(owners, 'lockDevice');
+      return { ...all, lists, owners: new Owners(owners, all.path, BOOT) };
+    }
+    const uuids = Array.from({ length: 20 }, (_, i) => `0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b${i + 10}`);
+
+    it('once for all that left grants', () => {
+      const { owners, file, lists } = listed();
+      for (const uuid of uuids) {
+        const pods = [podFor({ uuid, kind: 'process' }, '1')];
+        const owner = { uuid, kind: 'process' as const, pid: 1, command: 'test', cgroup: null };
+        writeFileSync(file(uuid), encodeOwnerFile({ ...owner, ...header, pods }));
+      }
+      expect(owners.withLeftGrants().sort()).toEqual(uuids);
+      expect(lists).toHaveBeenCalledTimes(1);
+    });
+
+    it('not for those that left none', () => {
+      const { owners, file, lists } = listed();
+      for (const uuid of uuids) writeFileSync(file(uuid), '');
+      expect(owners.withLeftGrants()).toEqual([]);
+      const owner = { uuid: DEAD, kind: 'process' as const, pid: 1, command: 'test', cgroup: null };
+      writeFileSync(file(DEAD), encodeOwnerFile({ ...owner, ...header, pods: [] }));
+      expect([owners.seemsEnded(DEAD), owners.hasLeftGrants(DEAD)]).toEqual([true, false]);
+      expect(lists).not.toHaveBeenCalled();
+    });
+
+    it('if its file is missing, damaged, or keeps the record of the kubelet', () => {
+      const { owners, file, lists } = listed();
+      const owner = { uuid: DEAD, kind: 'process' as const, pid: 1, command: 'test', cgroup: null };
+      const keeper = { ...kubeletRecord('3'), keeper: { ...kubeletRecord('3').keeper, uuid: DEAD } };
+      const texts = [
+        undefined,
+        'nonsense',
+        encodeOwnerFile({ ...owner, ...header, kubelet: keeper, pods: [] }),
+      ];
+      texts.forEach((text, i) => {
+        if (text !== undefined) writeFileSync(file(DEAD), text);
+        expect(owners.hasEnded(DEAD)).toBe(true);
+        expect(lists).toHaveBeenCalledTimes(i + 1);
+      });
+    });
+
+    it('once in a transaction that takes grants back', () => {
+      const { owners, file, lists, state, claimsIn } = listed();
+      const theirs = podFor({ uuid: DEAD, kind: 'process' }, '1');
+      writeFileSync(file(DEAD), textOf('process', ['1']));
+      const before = state([theirs]);
+      owners.follow({ generation: 1, bootId: BOOT, writtenAt: '', assignments: before });
+      expect(claimsIn(DEAD)).toEqual(['1']);
+      expect(owners.deadPods(before.pods)).toEqual([theirs]);
+      owners.claim(1, before, state([]))(true);
+      expect(existsSync(file(DEAD))).toBe(false);
+      expect(lists).toHaveBeenCalledTimes(1);
+    });
+  });
+
   it('does not show that grants are left while its owner lives, or by another name', () => {
     const { owners, open, file } = folder();
     const lock = open().createOwner(DEAD, textOf('process', ['1']));
@@ -235,18 +296,6 @@ describe('the file of another owner', () => {
     expect([owners.hasEnded(DEAD), owners.hasLeftGrants(DEAD)]).toEqual([true, true]);
     writeFileSync(file('README'), textOf('process', ['1']));
     expect([owners.hasEnded('README'), owners.hasLeftGrants('README')]).toEqual([false, false]);
-  });
-
-  it.each<[string, string | undefined]>([
-    ['without grants', textOf('process', [])],
-    ['that is damaged', 'nonsense'],
-    ['that is missing', undefined],
-  ])('%s is judged without the list of all locks of the machine', (_, text) => {
-    const { owners, file } = folder();
-    if (text !== undefined) writeFileSync(file(DEAD), text);
-    const locks = vi.fn();
-    expect([owners.seemsEnded(DEAD), owners.hasLeftGrants(DEAD, locks)]).toEqual([true, false]);
-    expect(locks).not.toHaveBeenCalled();
   });
 
   it('seems to be of an ended owner if other programs have replaced it, but shows no grants left', () => {

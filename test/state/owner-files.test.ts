@@ -25,7 +25,7 @@ const uuidOf = ({ owner }: PodAssignment) => owner.uuid;
 const isOfFile = ({ owner }: PodAssignment) => owner.kind !== 'process';
 
 it('has all pods, from before and after, of each owner with a changed pod', () => {
-  const files = new OwnerFiles(undefined as never, '');
+  const files = new OwnerFiles(undefined as never);
   fc.assert(
     fc.property(
       pods,
@@ -66,7 +66,7 @@ describe('the file of an owner that is no process', () => {
       },
       remove: () => void steps.push('removed'),
     } as unknown as NativeFolder;
-    act(new OwnerFiles(folder, ''));
+    act(new OwnerFiles(folder));
     return steps;
   }
 

@@ -3,14 +3,12 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { native } from '../../lib/base/native.js';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
 import { type Manager, openManager } from '../../lib/index.js';
 import { identifyCgroup, isCgroupAlive } from '../../lib/processes/cgroup-owner.js';
 import { isOfBoot } from '../../lib/state/files/owner-claims.js';
 import { Ledger } from '../../lib/state/ledger.js';
-import { Owners } from '../../lib/state/owners/owners.js';
 import { Agent } from '../support/agent.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { end, hierarchies, makeCgroup, populate } from '../support/owner-cgroups.js';
@@ -23,16 +21,6 @@ async function open(stateDir = makeStateDir()): Promise<Manager> {
   onTestFinished(() => manager.close());
   return manager;
 }
-
-it('a look for what dead owners left reads the kernel’s locks once', () => {
-  const path = makeStateDir();
-  mkdirSync(path);
-  const folder = native.Folder.open(path, false, 0o700, -1);
-  const reads = vi.spyOn(folder, 'lockDevice');
-  for (let i = 10; i < 30; i++) writeFileSync(join(path, `111111${i}-2222-4333-8444-555555555555`), '');
-  expect(new Owners(folder, path, '').withLeftGrants()).toEqual([]);
-  expect(reads).toHaveBeenCalledTimes(1);
-});
 
 describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
   it('has its grant until the last process below it has ended', async () => {

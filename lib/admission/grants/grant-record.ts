@@ -155,7 +155,8 @@ export class GrantRecord {
    */
   checkRunnable(): void {
     const { owner } = this.check();
-    if (owner.kind === 'process' && isStartedBy(owner, process.pid)) checkRealMachine(this.site);
+    const isOthers = owner.kind === 'process' && !this.site.ledger.owners.isOwn(owner);
+    if (isOthers && isStartedBy(owner, process.pid)) checkRealMachine(this.site);
     else this.checkUsable();
   }
 

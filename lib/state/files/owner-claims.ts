@@ -1,7 +1,7 @@
 // Reads the files of owners without trusting them: what they claim, and whether their owners live.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
-import type { NativeFolder } from '../../base/native-files.js';
+import { NumalignError, unlessRefused } from '../../base/errors.js';
+import type { NativeFolder, OwnerLook } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import {
   decodeOwnerFile,
@@ -102,22 +102,25 @@ export function findOwners(
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
   const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
   for (const uuid of uuids) {
-    if (uuid === ownFile?.uuid || (locks && isStray(owners, uuid, () => locks))) continue;
-    const isOwnFile = isLocked(owners, uuid);
+    if (uuid === ownFile?.uuid) continue;
+    const look = lookAt(owners, uuid);
+    if (!look && locks && isStray(owners, uuid, () => locks)) continue;
+    const isOwnFile = look?.isLocked ?? isLocked(owners, uuid);
     const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;
     try {
-      const found = readOwner(owners, uuid);
+      const found = look?.bytes ?? readOwner(owners, uuid);
       // See needsNoLock. An error for each of many files would take long.
       if (!locked && found.length === 0) continue;
-      const isSeal = (checksum: number) => isOwnFile && owners.agreesWithSeal(uuid, checksum);
+      const isSeal = (checksum: number) => look?.isLocked === true && isSealed(look, checksum);
       const bytes = locked ? sealedPart(found, isSeal) : found;
       if (!bytes) {
         const error = lostOwner(uuid, 'replaced or changed');
         unknown.push({ uuid, error, isFileLost: true, since: locks?.since(uuid) ?? 0 });
         continue;
       }
-      if (record && (generationIn(bytes) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
+      const isWhole = look?.seal !== undefined;
+      if (record && (generationIn(bytes, isWhole) ?? Number.POSITIVE_INFINITY) < record.generation) continue;
       const file = decodeOwnerFile(bytes);
       if (file.uuid !== uuid) throw new NumalignError('ERR_STATE_CORRUPT', `it is of owner ${file.uuid}`);
       // A held lock belongs to this boot even if the boot id in the file differs: a container may
@@ -136,6 +139,12 @@ export function findOwners(
     unknown.push({ uuid, error: lostOwner(`${uuid}…`, 'removed'), isFileLost: true, since });
   return { living, unknown, latest };
 }
+
+// Undefined if no ordinary file can be read there.
+const lookAt = (owners: NativeFolder, uuid: string): OwnerLook | undefined =>
+  unlessRefused(() => owners.lookAtOwner(uuid));
+
+const isSealed = ({ seal }: OwnerLook, checksum: number) => seal === undefined || seal === checksum;
 
 const isDamage = (error: unknown): error is NumalignError =>
   error instanceof NumalignError && /^ERR_STATE_(CORRUPT|VERSION)$/.test(error.code);

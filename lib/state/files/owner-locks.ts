@@ -47,22 +47,29 @@ export function lockRange(uuid: string, path: string): [start: bigint, length: b
 
 // proc_locks(5): open-file-description locks have the pid -1. Owners' locks are exclusive, their
 // seals shared.
-const LOCK = /^\d+: OFDLCK +\S+ +(WRITE|READ) +-1 (\w+:\w+):(\d+) (\d+) (\d+)$/gm;
+const lockOn = (device: string) =>
+  new RegExp(`^ OFDLCK +\\S+ +(WRITE|READ) +-1 ${device}:(\\d+) (\\d+) (\\d+)$`);
 
 // The kernel lists locks a page at a time and may miss one between pages.
 const PIECE_BYTES = 4000;
 const READS = 3;
 
-/** The text of /proc/locks; empty if it cannot be read, as under systemd's ProcSubset=pid. */
-function readLocks(): string {
+/**
+ * The lines of /proc/locks without their numbers; none if it cannot be read, as under systemd's
+ * ProcSubset=pid.
+ */
+function readLocks(): ReadonlySet<string> {
+  const lines = new Set<string>();
   try {
-    let all = readFileSync('/proc/locks', 'latin1');
-    for (let reads = 1; all.length > PIECE_BYTES && reads < READS; reads++)
-      all += readFileSync('/proc/locks', 'latin1');
-    return all;
+    for (let reads = 0, isLong = true; isLong && reads < READS; reads++) {
+      const text = readFileSync('/proc/locks', 'latin1');
+      for (const line of text.split('\n')) if (line) lines.add(line.slice(line.indexOf(':') + 1));
+      isLong = text.length > PIECE_BYTES;
+    }
+    return lines;
   } catch (error) {
     throwIfExhausted(error);
-    return '';
+    return new Set();
   }
 }
 
@@ -83,10 +90,12 @@ export class OwnerLocks {
     const { place, self } = marksOf(path);
     const isOfFolder = (marks: bigint) =>
       marks >> BigInt(MARK_BITS) === place || BigInt.asUintN(MARK_BITS, marks) === self;
-    const text = readLocks();
-    this.#areListed = text !== '';
-    for (const [, type, on, inode, first, last] of text.matchAll(LOCK)) {
-      if (on !== device) continue;
+    const lines = readLocks();
+    this.#areListed = lines.size > 0;
+    const lock = lockOn(device);
+    for (const line of lines) {
+      const [, type, inode, first, last] = lock.exec(line) ?? [];
+      if (type === undefined) continue;
       const start = BigInt(first!);
       const length = BigInt(last!) - start;
       if (type === 'READ' && start >= SEALS) this.#since.set(inode!, Number(length));

@@ -104,11 +104,21 @@ export function decodeOwnerFile(bytes: Buffer): OwnerFile {
   });
 }
 
-/** The generation of a file, from its last lines alone; undefined if they do not show it. */
-export function generationIn(bytes: Buffer): number | undefined {
+// The beginning of a line other than the head.
+const GENERATION = /^\{"generation":(\d{1,15}),/;
+const GENERATION_LENGTH = 33;
+
+/**
+ * The generation of a file, from its last lines alone; undefined if they do not show it. `isWhole`:
+ * its owner's seal shows that no byte differs.
+ */
+export function generationIn(bytes: Buffer, isWhole = false): number | undefined {
   const end = bytes.length - END_LENGTH;
   if (end <= 0) return undefined;
-  const [last] = linesOf(bytes.subarray(bytes.lastIndexOf('\n', end - 2) + 1));
+  const begin = bytes.lastIndexOf('\n', end - 2) + 1;
+  const shown = isWhole && GENERATION.exec(bytes.toString('latin1', begin, begin + GENERATION_LENGTH))?.[1];
+  if (shown) return Number(shown);
+  const [last] = linesOf(bytes.subarray(begin));
   const found = last?.members?.generation;
   return typeof found === 'number' ? found : undefined;
 }

@@ -4,7 +4,7 @@ import { type PodListChanges, podsAfter, podsBefore } from '../../account/pod-li
 import { unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/owner-claims.js';
-import { locksOf } from '../files/owner-locks.js';
+import type { LocksOfFolder } from '../files/owner-locks.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
 import { byFile, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
@@ -24,12 +24,10 @@ const MOST_STRAYS = 1000;
 /** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
   readonly #folder: NativeFolder;
-  readonly #path: string;
 
-  /** `folder`: owners/ of the state folder at `path`. */
-  constructor(folder: NativeFolder, path: string) {
+  /** `folder`: owners/ of the state folder. */
+  constructor(folder: NativeFolder) {
     this.#folder = folder;
-    this.#path = path;
   }
 
   /** The owners whose files change from one list of pods to another. */
@@ -64,9 +62,8 @@ export class OwnerFiles {
   /**
    * Removes the files of ended processes without pods on record. `ownUuid`: skipped, because it lives.
    */
-  removeEnded(endedPods: Pods, onRecord: Pods, ownUuid: string | undefined): void {
+  removeEnded(endedPods: Pods, onRecord: Pods, ownUuid: string | undefined, locks: LocksOfFolder): void {
     const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
-    const locks = locksOf(this.#folder, this.#path);
     for (const uuid of new Set(processes)) {
       if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
       unlessRefused(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
@@ -77,11 +74,10 @@ export class OwnerFiles {
    * Removes files of dead owners and of failed grants, and rewrites files that were removed. Under
    * the lock there is no new file that is not locked yet. Returns the names of some strays.
    */
-  sweep(pods: Pods, header: Header, ownUuid: string | undefined): readonly string[] {
+  sweep(pods: Pods, header: Header, ownUuid: string | undefined, locks: LocksOfFolder): readonly string[] {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
     const names = new Set(this.#folder.list());
     const strays: string[] = [];
-    const locks = locksOf(this.#folder, this.#path);
     const isLeft = (uuid: string) =>
       !isLocked(this.#folder, uuid, locks) && !isNewerOwner(this.#folder, uuid);
     for (const name of names) {

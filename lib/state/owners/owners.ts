@@ -42,6 +42,8 @@ export class Owners {
   #nextSweep = 0;
   // Counts this environment's transactions.
   #turn = 0;
+  // As they are in this transaction, or were at a look since it began.
+  #turnLocks: LocksOfFolder;
 
   /** `folder`: owners/ of the state folder. `path`: the state folder. */
   constructor(folder: NativeFolder, path: string, bootId: string) {
@@ -49,7 +51,8 @@ export class Owners {
     this.#path = path;
     this.#bootId = bootId;
     this.own = new OwnClaims(folder, path);
-    this.#others = new OwnerFiles(folder, path);
+    this.#others = new OwnerFiles(folder);
+    this.#turnLocks = this.#locks;
   }
 
   // As they are at the first question.
@@ -144,10 +147,11 @@ export class Owners {
     this.#header = header;
     this.own.since = generation;
     unlessRefused(() => this.own.follow(header, { pods, kubelet }));
+    this.#turnLocks = this.#locks;
     const now = process.uptime();
     if (now < this.#nextSweep) return [];
     this.#nextSweep = now + SWEEP_PERIOD_S;
-    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid), []);
+    return unlessRefused(() => this.#others.sweep(pods, header, this.own.uuid, this.#turnLocks), []);
   }
 
   /**
@@ -183,7 +187,8 @@ export class Owners {
       unlessRefused(() => this.own.follow(header, inForce));
       this.#others.settle(files, header, isCommitted);
       // Lets others see at a glance that the grants were taken back.
-      if (isCommitted) this.#others.removeEnded(podsBefore(changes), next.pods, this.own.uuid);
+      if (isCommitted)
+        this.#others.removeEnded(podsBefore(changes), next.pods, this.own.uuid, this.#turnLocks);
     };
     try {
       this.own.claim(header, before, next);
@@ -232,6 +237,7 @@ export class Owners {
     const owners = mortalOwners(pods);
     if (owners.length === 0) return NONE;
     const locks = this.#locks;
+    this.#turnLocks = locks;
     const isAlive = (owner: OwnerRecord) => this.isAlive(owner, locks);
     const dead =
       this.#living?.deadAmong(owners, isAlive, mostCgroups) ?? owners.filter((owner) => !isAlive(owner));

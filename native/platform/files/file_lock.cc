@@ -165,10 +165,11 @@ Result<Done> seal(int fd, uint32_t checksum, uint64_t generation) {
   return Done{};
 }
 
-Result<bool> agrees_with_seal(int fd, uint32_t checksum) {
+Result<std::optional<uint32_t>> sealed_checksum(int fd) {
   struct flock lock = lock_on(kSeals);
   if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return syscall_error("fcntl", "cannot query the seal of the file");
-  return lock.l_type == F_UNLCK || lock.l_start == kSeals.start + checksum;
+  if (lock.l_type == F_UNLCK) return std::optional<uint32_t>();
+  return std::optional(static_cast<uint32_t>(lock.l_start - kSeals.start));
 }
 
 // It guards against a rare event, so a kernel without room for a lock does not matter.

@@ -45,8 +45,8 @@ Result<bool> is_locked_elsewhere(int fd, LockRange range = {});
 // 2^62 + checksum on, of 1 + generation bytes.
 Result<Done> seal(int fd, uint32_t checksum, uint64_t generation);
 
-// False if the file has a seal of another checksum.
-Result<bool> agrees_with_seal(int fd, uint32_t checksum);
+// The checksum that a file's seal shows; nullopt without a seal.
+Result<std::optional<uint32_t>> sealed_checksum(int fd);
 
 // Shows that this process knows a generation of what the file says: a shared lock of 1 + generation
 // bytes. Other programs can put an earlier text into the same file, but not shorten the lock.

@@ -254,16 +254,23 @@ Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, siz
   Result<UniqueFd> opened = open_to_look(name, &s);
   if (!opened.ok() && opened.error().errno_value == ENOENT) return std::optional<FoundFile>();
   if (!opened.ok()) return opened.error();
-  const UniqueFd& fd = opened.value();
+  Result<std::string> bytes = read_open(opened.value().get(), static_cast<uint64_t>(s.st_size), name, limit);
+  if (!bytes.ok()) return bytes.error();
+  return std::optional<FoundFile>(
+      FoundFile{std::move(bytes).value(), s.st_uid, static_cast<unsigned>(s.st_mode & 07777), s.st_nlink});
+}
+
+Result<std::string> Folder::read_open(int fd, uint64_t expected, const std::string& name,
+                                      size_t limit) const {
   auto too_large = [&] {
     errno = EFBIG;
     return error("read", name + " is larger than " + std::to_string(limit) + " bytes");
   };
-  if (static_cast<uint64_t>(s.st_size) > limit) return too_large();
-  std::string bytes(static_cast<size_t>(s.st_size) + 1, '\0');
+  if (expected > limit) return too_large();
+  std::string bytes(static_cast<size_t>(expected) + 1, '\0');
   size_t size = 0;
   for (;;) {
-    ssize_t n = pread(fd.get(), bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
+    ssize_t n = pread(fd, bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return error("read", "cannot read " + name);
     size += static_cast<size_t>(n);
@@ -273,8 +280,7 @@ Result<std::optional<FoundFile>> Folder::read_found(const std::string& name, siz
     bytes.resize(bytes.size() * 2);
   }
   bytes.resize(size);
-  return std::optional<FoundFile>(
-      FoundFile{std::move(bytes), s.st_uid, static_cast<unsigned>(s.st_mode & 07777), s.st_nlink});
+  return bytes;
 }
 
 Result<std::optional<FileVersion>> Folder::version(const std::string& name) const {

@@ -84,6 +84,8 @@ class Folder {
   Result<std::optional<std::string>> read(const std::string& name, size_t limit) const;
   // The same, with the owner of the very inode that was read.
   Result<std::optional<FoundFile>> read_found(const std::string& name, size_t limit) const;
+  // The same of an open file here. `expected`: its size as far as known.
+  Result<std::string> read_open(int fd, uint64_t expected, const std::string& name, size_t limit) const;
   Result<std::optional<FileVersion>> version(const std::string& name) const;
   Result<std::vector<std::string>> list() const;
   Result<Done> remove(const std::string& name) const;

@@ -1,7 +1,7 @@
 #include "platform/files/inotify.h"
 
+#include <poll.h>
 #include <sys/inotify.h>
-#include <sys/ioctl.h>
 
 namespace numalign {
 
@@ -20,8 +20,9 @@ Result<int> Inotify::add(const std::string& path, uint32_t mask) {
 void Inotify::remove(int watch) { inotify_rm_watch(fd_.get(), watch); }
 
 bool Inotify::has_unread() const {
-  int bytes = 0;
-  return ioctl(fd_.get(), FIONREAD, &bytes) != 0 || bytes > 0;
+  // FIONREAD adds up the sizes of all events, under the lock of the queue.
+  pollfd queue{fd_.get(), POLLIN, 0};
+  return poll(&queue, 1, 0) != 0;
 }
 
 Result<std::vector<FolderEvent>> Inotify::read() {

@@ -18,9 +18,8 @@ constexpr int kCleanPasses = 2;
 // to be complete.
 constexpr int kMaxPasses = 64;
 
-// Sets the mask and reads it back. Nullopt if no thread of this process has the id any more.
-std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
-  if (!is_own_thread(tid)) return std::nullopt;
+// Sets the mask of a thread of this process and reads it back. Nullopt if it has ended.
+std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus) {
   Result<CpuSet> before = get_affinity(tid);
   const auto refused = [&](const Error& error) -> std::optional<ThreadMove> {
     if (error.errno_value == ESRCH) return std::nullopt;
@@ -32,6 +31,11 @@ std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
   Result<CpuSet> now = get_affinity(tid);
   if (!now.ok()) return refused(now.error());
   return ThreadMove{tid, std::move(before).value(), std::move(now).value()};
+}
+
+// The same for an id that no thread of this process may have any more: then nullopt.
+std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
+  return is_own_thread(tid) ? move_own_thread(tid, cpus) : std::nullopt;
 }
 
 Error has_ended(pid_t tid) {
@@ -54,22 +58,29 @@ CpuSet offline_among(const CpuSet& cpus) {
   return online.ok() ? cpus - online.value() : CpuSet();
 }
 
-// 0 if it cannot be read: the thread has ended, or no descriptor is left.
-uint64_t start_of(pid_t tid) {
-  ProcFolder folder("/proc/self/task");
-  const std::string name = std::to_string(tid) + "/stat";
-  const std::optional<std::string_view> text = folder.read_piece(folder.fd(), name.c_str());
-  const std::optional<TaskStat> stat = text ? parse_task_stat(*text) : std::nullopt;
-  return stat ? stat->start_ticks : 0;
-}
+// When threads of this process have started. Opens their folder once.
+class ThreadStarts {
+ public:
+  // 0 if it cannot be read: the thread has ended, or no descriptor is left.
+  uint64_t of(pid_t tid) {
+    if (!folder_) folder_.emplace("/proc/self/task");
+    const std::string name = std::to_string(tid) + "/stat";
+    const std::optional<std::string_view> text = folder_->read_piece(folder_->fd(), name.c_str());
+    const std::optional<TaskStat> stat = text ? parse_task_stat(*text) : std::nullopt;
+    return stat ? stat->start_ticks : 0;
+  }
+  // Whether the thread that started then still has the id. What is unknown counts as equal: a thread
+  // must not stay on a grant because its file cannot be read.
+  bool are_of_one(pid_t tid, uint64_t start) {
+    const uint64_t now = start == 0 ? 0 : of(tid);
+    return now == 0 ? is_own_thread(tid) : now == start;
+  }
 
-// Whether the thread that started then still has the id. What is unknown counts as equal: a thread
-// must not stay on a grant because its file cannot be read.
-bool is_same_thread(pid_t tid, uint64_t start) {
-  if (!is_own_thread(tid)) return false;
-  const uint64_t now = start == 0 ? 0 : start_of(tid);
-  return now == 0 || now == start;
-}
+ private:
+  std::optional<ProcFolder> folder_;
+};
+
+uint64_t start_of(pid_t tid) { return ThreadStarts().of(tid); }
 
 // Remembered masks are for one operation, whatever comes of it.
 struct ClearAtEnd {
@@ -103,7 +114,10 @@ ThreadPins& ThreadPins::of_this_process() {
 
 // Another thread may get the id of one that has ended. It inherits nothing that is known of the first.
 void ThreadPins::forget_ended() {
-  const auto has_ended = [](const auto& entry) { return !is_same_thread(entry.first, entry.second.start); };
+  ThreadStarts starts;
+  const auto has_ended = [&](const auto& entry) {
+    return !starts.are_of_one(entry.first, entry.second.start);
+  };
   std::erase_if(pins_, has_ended);
   std::erase_if(scheduled_, has_ended);
   choices_.forget_if(has_ended);
@@ -111,7 +125,7 @@ void ThreadPins::forget_ended() {
 
 void ThreadPins::forget_ended(pid_t tid) {
   auto pin = pins_.find(tid);
-  if (pin != pins_.end() && !is_same_thread(tid, pin->second.start)) pins_.erase(pin);
+  if (pin != pins_.end() && !ThreadStarts().are_of_one(tid, pin->second.start)) pins_.erase(pin);
 }
 
 Result<std::vector<pid_t>> ThreadPins::list_threads() {
@@ -160,6 +174,8 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
   }
 
   std::set<pid_t> seen;
+  ThreadStarts starts;
+  const pid_t main_thread = getpid();
   int clean = 0;
   for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
     const Result<std::vector<pid_t>> list = pass == 0 ? first : moves.threads();
@@ -176,7 +192,10 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
         if (!now.ok() || now.value() == stays->cpus || stays->parked) continue;
         cpus = stays->cpus;
       }
-      std::optional<ThreadMove> result = move_thread(thread, cpus);
+      // Its file shows that it is a thread of this process.
+      const uint64_t start = grant.empty() || stays ? 0 : starts.of(thread);
+      std::optional<ThreadMove> result =
+          start > 0 ? move_own_thread(thread, cpus) : move_thread(thread, cpus);
       if (!result && !moves.whole_process) return has_ended(thread);
       if (!result) continue;
       found_new = true;
@@ -187,9 +206,9 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
         const CpuSet before = choice_of(thread, move.before);
         const PinTarget target{grant, part};
         Pin& pin = pins_[thread] = Pin{target, owner, before, move.now};
-        pin.start = start_of(thread);
+        pin.start = start;
         Granted& all = granted_.try_emplace(target, Granted{before, {}}).first->second;
-        if (thread == getpid()) all.before = before;
+        if (thread == main_thread) all.before = before;
         // CPUs that remain after the kernel's clipping are not its choice.
         all.cpus |= cpus == granted ? pin.cpus : granted;
       }
@@ -617,12 +636,13 @@ void ThreadPins::come_back(const Departure& left) {
   forget_ended();
   granted_.insert(left.granted.begin(), left.granted.end());
   if (left.whole_process) holds_whole_process(*left.whole_process);
+  ThreadStarts starts;
   for (const auto& [tid, start, mask] : left.masks) {
-    if (is_same_thread(tid, start) && !pins_.contains(tid)) (void)move_thread(tid, mask);
+    if (starts.are_of_one(tid, start) && !pins_.contains(tid)) (void)move_thread(tid, mask);
   }
   pins_.insert(left.pins.begin(), left.pins.end());
   for (const auto& [tid, scheduled] : left.scheduled) {
-    if (!is_same_thread(tid, scheduled.start)) continue;
+    if (!starts.are_of_one(tid, scheduled.start)) continue;
     Result<Scheduling> now = get_scheduling(tid);
     if (now.ok() && change_scheduling(tid, now.value(), scheduled.now).ok())
       scheduled_.try_emplace(tid, scheduled);
