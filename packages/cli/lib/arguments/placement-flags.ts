@@ -1,18 +1,15 @@
 // The options of commands for placement and machine settings, and a kubelet's configuration below
 // them.
 import { Option } from 'commander';
-import {
-  type ManagerOptions,
-  NumalignError,
-  type PlacementOptions,
-  type RequestPlacementOptions,
-} from 'numalign';
+import { type ManagerOptions, NumalignError } from 'numalign';
 import type { CpuManagerPolicyOptions } from 'numalign/kubelet';
 import {
   checkManagerOptions,
   excludedBy,
   type OptionTables,
   PLACEMENT_OPTIONS,
+  type PlacementOptions,
+  type RequestPlacementOptions,
   rowsOf,
   type Setter,
 } from 'numalign/tools';
