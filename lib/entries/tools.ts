@@ -29,7 +29,7 @@ export { cpusOfGrants } from '../decision/grant-info.js';
 export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';
 export { MACHINE_FLAGS, type MachineFlag, type MachineOptions } from '../input/machine-options.js';
-export { type OptionTables, rowsOf, type Setter } from '../input/option-table.js';
+export { type OptionTables, optionRows, type Setter } from '../input/option-table.js';
 export {
   excludedBy,
   PLACEMENT_OPTIONS,

@@ -7,10 +7,10 @@ import {
   checkManagerOptions,
   excludedBy,
   type OptionTables,
+  optionRows,
   PLACEMENT_OPTIONS,
   type PlacementOptions,
   type RequestPlacementOptions,
-  rowsOf,
   type Setter,
 } from 'numalign/tools';
 import { cpuOption } from './arguments.js';
@@ -28,7 +28,7 @@ export interface PlacementFlags extends OpeningFlags, PlacementOptions, RequestP
 
 /** The flags of placement of `run`, which places its own command, or of commands that place pods. */
 export function placementFlags(of: 'run' | 'pods'): Option[] {
-  return rowsOf(PLACEMENT_OPTIONS).flatMap(([name, { flag, check, default: value }]) => {
+  return optionRows(PLACEMENT_OPTIONS).flatMap(([name, { flag, check, default: value }]) => {
     if (flag?.of !== of && flag?.of !== 'all') return [];
     const { values } = check;
     const isWord = typeof value === 'string' || !(values || excludedBy(name).length > 0);
