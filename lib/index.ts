@@ -1,13 +1,15 @@
 // numalign: what most programs need.
 
+export type { MemoryBlock } from './account/booked-memory.js';
 export type { EnforcementLevel } from './account/levels.js';
+export type { DeviceAssignment } from './account/pod-assignment.js';
 export { AdmissionError } from './admission/admission-error.js';
 export type { Attachment } from './admission/grants/attachment.js';
 export type { Transfer } from './admission/grants/transfer.js';
 export type { Plan } from './admission/plan.js';
 export type { PodContainer } from './admission/pod-container.js';
 export type { Warning } from './admission/warnings.js';
-export { type ErrorCode, NumalignError } from './base/errors.js';
+export { type ErrorCode, type ErrorDetails, NumalignError } from './base/errors.js';
 export type { GrantEvents, MoveEvent } from './changes/move-event.js';
 export type { GrantForkOptions, GrantSpawnOptions } from './children/spawn.js';
 export { threadCounts } from './children/thread-counts.js';
@@ -16,18 +18,15 @@ export type { GrantInfo } from './decision/grant-info.js';
 export type { Settings } from './decision/machine-settings.js';
 export type { MemoryTable } from './decision/memory/memory-tables.js';
 export type { Rejection } from './decision/rejection.js';
-export type { SharedMember } from './enforcement/members/shared-member.js';
 export type { EmptyGrant, Optional } from './grants/empty-grant.js';
 export { Grant } from './grants/grant.js';
 export { GrantPart } from './grants/grant-part.js';
 export { Pod } from './grants/pod.js';
 export type { ManagerOptions } from './input/config.js';
 export type { ContainerSpec, PodSpec } from './input/pods/pod-spec.js';
-export type { ResourceAmounts } from './input/pods/resource-amounts.js';
 export type { AcquireOptions, AdmitOptions } from './input/requests/request-options.js';
 export type { ResizeOptions } from './input/requests/resize.js';
 export { MACHINE_STATE_DIR } from './input/values/machine-folder.js';
-export type { Quantity } from './input/values/quantity.js';
 export { type PinOptions, type PinResult, pinThread } from './machine/affinity.js';
 export { CpuSet, NodeSet } from './machine/cpu-set.js';
 export type { EmptyManager } from './managers/empty-manager.js';

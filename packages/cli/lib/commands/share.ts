@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { Command } from 'commander';
-import { type CpuSet, type Manager, openManager, type SharedMember } from 'numalign';
+import { type CpuSet, type Manager, openManager } from 'numalign';
 import { shellWord } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
@@ -101,7 +101,7 @@ function onGrantText(target: Target, cpus: CpuSet): string {
 
 function removedText(
   target: Target,
-  members: readonly SharedMember[],
+  members: ReturnType<Manager['sharedMembers']>,
   group: Awaited<ReturnType<Manager['removeSharedMember']>> | undefined,
 ): string {
   const isMember = members.some(
