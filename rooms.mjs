@@ -151,3 +151,121 @@ export const HOUSES = {
     room('cli', 380, 'the command numalign-node', on('containers')),
   ],
 };
+
+/** Test files, a folder a line: `managers: resize manager`. */
+const tests = (text) =>
+  text
+    .trim()
+    .split(/\n */)
+    .flatMap((line) => {
+      const [folder, names] = line.split(': ');
+      const path = folder.startsWith('packages/') ? folder : `test/${folder}`;
+      return names.split(' ').map((name) => `${path}/${name}.test.ts`);
+    });
+
+const DECISIONS = tests(`
+  input: pod-request
+  admission: topology-manager proposals
+  decision: memory-manager device-manager
+  managers: devices
+  conformance: divergences
+  kubelet: kubelet-exchange
+  admission: admit
+  decision: isolated-cpus
+  decision/changes: repacking
+  machine: hint-families
+  admission: changed-machine
+  managers: kubelet-conflict
+  decision: partition
+  managers: resize manager messages
+  threads: memory
+  admission: hotplug planner
+  lifecycle: dead-owners grant-edges grant-life processes
+  conformance: conformance`);
+
+const STATE_FORMAT = tests(`
+  state: shapes members state-change owner-file journal-lines owner-files
+  kubelet: go-json kubelet-data
+  state: difference newer-format recovery-laws unfinished-lines checkpoint
+  kubelet: record-kubelet kubelet-format
+  state: journal`);
+
+const STATE_FILES = tests(`
+  state: state-files journal-follower found-owners folder-events owner-locks owner-files
+  state: recovery-laws unfinished-lines newer-format full-disk calls-in-a-row long-states
+  status: status
+  state: delayed-notices folder-watch journal strays file-watch no-inotify`);
+
+const STATE_OWNERS = tests(`
+  state: rebuilt living-owners owner-claims own-file lock-holder cgroup-turns own-owner owner-files
+  state: recovery-laws unfinished-lines full-disk calls-in-a-row
+  kubelet: record-kubelet
+  lifecycle: dead-owners
+  state: strays owner-watch owners owner-ends restored-folders recovery put-back`);
+
+const STATE = tests(`
+  state: until state-lock state-writer difference memory-store read-only-store ledger wait-queue
+  state: owner-guard`);
+
+const STATE_OF_PROCESSES = tests(`
+  state: lock open-folders owner-watch machine-group folder-errors shared-folders open-file-limit
+  processes: program-name
+  kubelet: kubelet-exchange
+  lifecycle: dead-owners processes`);
+
+/**
+ * Which test files judge the mutants of a room and of those in it: those that run its code in their
+ * own process. Quick ones first. The first room that a path begins with counts.
+ * @type {Readonly<Record<string, readonly string[]>>}
+ */
+export const JUDGES = {
+  'lib/decision': DECISIONS,
+  'lib/admission': DECISIONS,
+  'lib/state/format': STATE_FORMAT,
+  'lib/state/files': STATE_FILES,
+  'lib/state/folder': tests(
+    'state: closed-folders folder root-choice machine-group open-folders folder-errors',
+  ),
+  'lib/state/owners': STATE_OWNERS,
+  'lib/state': [
+    ...new Set([...STATE, ...STATE_FORMAT, ...STATE_FILES, ...STATE_OF_PROCESSES, ...STATE_OWNERS]),
+  ],
+  'lib/enforcement': tests(`
+    enforcement: holders grant-group levels overlap quota attach
+    enforcement/layout: transition differences
+    enforcement/members: shared-members member-masks
+    enforcement: hidden users
+    cgroups/groups: cpuset-v1
+    cgroups/files: made-groups
+    reconcile: drift fights
+    decision: isolated-cpus
+    admission: changed-machine
+    lifecycle: dead-owners grant-edges grant-life processes workers
+    packages/cli/test: enforcement run`),
+  'lib/cgroups': tests(`
+    cgroups: limits
+    cgroups/files: made-groups mounts
+    cgroups/groups: cpuset-v1
+    enforcement: quota levels attach
+    doctor: foreign-cpusets
+    admission: diagnostics`),
+  // Without those that change the settings of this kernel: a mutant could leave them so.
+  'lib/quiet': tests(`
+    quiet/kernel: cpu-mask cpufreq demands recent kernel-files
+    quiet/cache: schemata
+    quiet: record plan writing quieter-of turns kernel-work outcome refusals
+    quiet/parts: hidden masks idle frequency packets workqueues interrupts irqbalance
+    quiet/parts: coming-and-going
+    quiet/cache: cache-part cache-laws cache-crashes
+    quiet: crashes`),
+  'lib/cluster': tests('cluster: worker-life fork restart respawn kills'),
+  'packages/kubernetes/lib/nri': tests(
+    'packages/kubernetes/test/nri: protocol runtime-state session connect plugin-service plugin',
+  ),
+};
+
+/** Which files of test/vm/guest judge them in virtual machines, on request. */
+export const MACHINE_JUDGES = {
+  'lib/enforcement': ['enforcement', 'drift', 'masks'],
+  'lib/cgroups': ['cgroups-v2', 'enforcement'],
+};

@@ -1,8 +1,9 @@
 // Holds the source to rooms.mjs: every folder with code is a room on the list, no room has more
-// files than a reader can survey, and none outgrows its budget of lines.
-import { readdirSync, readFileSync } from 'node:fs';
+// files than a reader can survey, and none outgrows its budget of lines. And the tests that judge
+// mutants exist.
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative } from 'node:path';
-import { HOUSES } from '../rooms.mjs';
+import { HOUSES, JUDGES, MACHINE_JUDGES } from '../rooms.mjs';
 
 const MOST_FILES = 15;
 // Declarations of C++ stand beside their definitions.
@@ -46,3 +47,12 @@ for (const [house, rooms] of Object.entries(HOUSES)) {
   }
   for (const name of sizes.keys()) fail(`${house}/${name} is not in rooms.mjs: say there what it is for`);
 }
+
+const judges = [
+  ...Object.values(JUDGES).flat(),
+  ...Object.values(MACHINE_JUDGES).flatMap((names) => names.map((name) => `test/vm/guest/${name}.test.mjs`)),
+];
+for (const folder of [...Object.keys(JUDGES), ...Object.keys(MACHINE_JUDGES)])
+  if (!existsSync(folder)) fail(`${folder} has judges of mutants in rooms.mjs, and is no folder`);
+for (const file of new Set(judges))
+  if (!existsSync(file)) fail(`${file} is a judge of mutants in rooms.mjs, and is no file`);

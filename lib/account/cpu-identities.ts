@@ -19,7 +19,7 @@ export const identitiesOf = oncePer(({ locations }: Pick<Topology, 'locations'>)
 type Rows = ReadonlyMap<number, CpuIdentity>;
 
 // Many grants ask for the same table.
-const rowsOf = oncePer(
+const identityByCpu = oncePer(
   (identities: readonly CpuIdentity[]): Rows => new Map(identities.map((row) => [row[0], row])),
 );
 
@@ -83,9 +83,9 @@ function mergedIdentities(
   recorded: Assignments,
   identities: readonly CpuIdentity[],
 ): readonly CpuIdentity[] {
-  const before = rowsOf(recorded.cpus);
-  const rows = new Map(rowsOf(identities));
-  const translate = translation(before, rowsOf(identities));
+  const before = identityByCpu(recorded.cpus);
+  const rows = new Map(identityByCpu(identities));
+  const translate = translation(before, identityByCpu(identities));
   const earlier = new Map(recorded.pods.map((pod) => [pod.uid, pod]));
   for (const pod of next.pods) {
     const was = earlier.get(pod.uid);
@@ -125,7 +125,7 @@ export function movedCpus(
   { cpus }: Pick<Assignments, 'cpus'>,
   topology: Topology,
 ): CpuMove[] {
-  const [before, now] = [rowsOf(cpus), rowsOf(identitiesOf(topology))];
+  const [before, now] = [identityByCpu(cpus), identityByCpu(identitiesOf(topology))];
   const held = [...cpusOf(pod)].filter((cpu) => {
     const row = now.get(cpu);
     return row && before.has(cpu) && !isSame(before.get(cpu), row);

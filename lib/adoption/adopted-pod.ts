@@ -11,7 +11,8 @@ import {
 } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
 import type { DeviceResources } from '../decision/devices/device-resources.js';
-import { type ContainerRequest, MILLI } from '../input/pods/resource-amounts.js';
+import type { ContainerRequest } from '../input/pods/resource-amounts.js';
+import { MILLI } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { AdoptionRequest, ContainerHolding } from './adoption-request.js';
 

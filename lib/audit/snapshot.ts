@@ -14,7 +14,7 @@ import {
   type ThrottlingCounters,
 } from './counters.js';
 import type { Subject } from './subject.js';
-import { orNull, rowsOf, type TaskScan } from './task-scan.js';
+import { orNull, rowsIn, type TaskScan } from './task-scan.js';
 import { readThrottling } from './throttling.js';
 
 /**
@@ -89,7 +89,7 @@ export interface Views {
 }
 
 export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
-  const rows = rowsOf(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
+  const rows = rowsIn(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
   return new Map(
     rows.map((row) => {
       const counters = makeCounters(CPU_COUNTERS, (name) => orNull(row[name]));
@@ -108,7 +108,7 @@ export function takeSnapshot(
   const confinedPids = scan ? [...descendants].filter((pid) => scan.isConfined(pid)) : [];
   const processes = new Set([...roots, ...knownPids, ...confinedPids]);
   const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
-  const threads = rowsOf(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
+  const threads = rowsIn(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
     pid,
     tid,
     startNs,

@@ -5,7 +5,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 
 type Row<Columns extends readonly string[]> = Readonly<Record<Columns[number], number>>;
 
-export function rowsOf<const Columns extends readonly string[]>(
+export function rowsIn<const Columns extends readonly string[]>(
   columns: Columns,
   values: Float64Array,
 ): Row<Columns>[] {
@@ -35,7 +35,7 @@ export class TaskScan {
 
   constructor({ rows, commands, parents, seesAll }: NativeTasks) {
     this.seesAll = seesAll;
-    const tasks = rowsOf(TASK_COLUMNS, rows).map((row, i) => ({ ...row, command: commands[i]! }));
+    const tasks = rowsIn(TASK_COLUMNS, rows).map((row, i) => ({ ...row, command: commands[i]! }));
     const pairs = Array.from(
       { length: parents.length / 2 },
       (_, i) => [parents[2 * i]!, parents[2 * i + 1]!] as const,

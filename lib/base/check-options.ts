@@ -39,6 +39,16 @@ function nearestOf(key: string, valid: readonly string[]): string | undefined {
   return another === undefined ? longer : undefined;
 }
 
+// All but an array have no members of their own: they would be taken for options that are left out.
+const isBuiltIn = (value: object) =>
+  /^\[object (?:Array|Date|Map|Promise|RegExp|Set)\]$/.test(Object.prototype.toString.call(value));
+
+// A Manager, say, in place of options.
+function ownerText(options: object): string {
+  const name: unknown = options.constructor?.name;
+  return typeof name === 'string' && name !== 'Object' ? `, a member of the given ${name}.` : '.';
+}
+
 /**
  * Refuses anything but an object whose keys are all in `valid`.
  * @throws ERR_INVALID_OPTION, naming the valid key that was probably meant.
@@ -48,7 +58,7 @@ export function checkOptions(
   valid: readonly string[],
   what: string,
 ): Record<string, unknown> {
-  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+  if (typeof options !== 'object' || options === null || isBuiltIn(options)) {
     throw new NumalignError(
       'ERR_INVALID_OPTION',
       `${what}: the options must be an object, not ${display(options)}. Valid are: ${valid.join(', ')}`,
@@ -58,7 +68,7 @@ export function checkOptions(
   for (const key in options) {
     if (valid.includes(key) || !Object.hasOwn(options, key)) continue;
     const nearest = nearestOf(key.toLowerCase(), valid);
-    const guess = nearest === undefined ? '.' : `; did you mean "${nearest}"?`;
+    const guess = nearest === undefined ? ownerText(options) : `; did you mean "${nearest}"?`;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
       `${what} has no option "${key}"${guess} Valid are: ${valid.join(', ')}`,

@@ -27,6 +27,7 @@ export interface GrantForkOptions extends ForkOptions, ChildOptions {}
 
 /** What a child of a grant gets. */
 export interface Inheritance {
+  /** The variables of its environment that lead to the grant. */
   readonly variables: ChildVariables;
   /** The lock of the grant's owner if that is a process: an open descriptor to pass on. */
   readonly ownerFd: number | undefined;

@@ -7,7 +7,7 @@ import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
 import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
 import { cgroupFolder } from '../cgroups/limits.js';
-import { MACHINE_CGROUP_ROOT } from '../input/config.js';
+import { MACHINE_CGROUP_ROOT } from '../input/values/machine-folder.js';
 import { using } from '../state/files/parts.js';
 import { canonical } from '../state/folder/folder.js';
 import { RootChoice, type RootRefusal } from '../state/folder/root-choice.js';

@@ -1,8 +1,9 @@
 // Diagnose: what this machine and this user can do for grants, and what to change. Only looks.
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
+import { parseConfig } from '../input/config.js';
 import { parseMachineOptions } from '../input/given-settings.js';
+import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
 import { openManager } from '../open-manager.js';

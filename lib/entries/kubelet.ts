@@ -1,13 +1,12 @@
 // numalign/kubelet: the names, policies, manifests and state files of the kubelet.
 
-export type { KubeletContainer, KubeletPod } from '../account/kubelet-record.js';
+export type { KubeletPod } from '../account/kubelet-record.js';
 export type { AdmitAllOptions } from '../admission/grants/admit-all.js';
-export type { AdoptedContainer, AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
+export type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
-export type { ReservedAmounts, ReservedMemory } from '../input/machine-options.js';
 export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/placement-options.js';
 export type { QosClass } from '../input/pods/pod-resources.js';
-export type { PlainPod, PodContainers, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
+export type { PlainPod, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
 export { podsOf } from '../input/pods/workload.js';
 export type {
   CpuManagerPolicy,
@@ -34,7 +33,7 @@ export {
   type MemoryManagerState,
   parseMemoryManagerState,
 } from '../kubelet/memory-manager-state.js';
-export type { KubeletContainerHoldings, KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
+export type { KubeletPodHoldings } from '../kubelet/record/kubelet-holdings.js';
 export type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 export type { RecordKubeletOptions } from '../kubelet/record/record-kubelet.js';
 export type { KubeletImport } from '../managers/manager.js';

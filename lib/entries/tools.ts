@@ -28,9 +28,14 @@ export { cgroupFolder, ownLimits } from '../cgroups/limits.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
 export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';
-export { MACHINE_FLAGS, type MachineFlag } from '../input/machine-options.js';
-export { type OptionTables, rowsOf, type Setter } from '../input/option-table.js';
-export { excludedBy, PLACEMENT_OPTIONS } from '../input/placement-options.js';
+export { MACHINE_FLAGS, type MachineFlag, type MachineOptions } from '../input/machine-options.js';
+export { type OptionTables, optionRows, type Setter } from '../input/option-table.js';
+export {
+  excludedBy,
+  PLACEMENT_OPTIONS,
+  type PlacementOptions,
+  type RequestPlacementOptions,
+} from '../input/placement-options.js';
 export type { PodRequest } from '../input/pods/pod-resources.js';
 export {
   checkPodCount,

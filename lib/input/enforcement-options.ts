@@ -10,8 +10,6 @@ import {
 import { invalidOption } from '../base/check-options.js';
 import { option } from './values/option-values.js';
 
-export { ENFORCEMENT_LEVELS };
-
 /**
  * The enforcement levels that a request can aim at: those of {@link EnforcementLevel} that keep
  * processes off.

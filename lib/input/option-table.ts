@@ -160,9 +160,9 @@ export const namesOf = (table: OptionTables, by: Setter): string[] =>
   Object.keys(table).filter((name) => [by, 'both'].includes(table[name]!.by));
 
 /** Every row of a table, those of groups too, with the option's name. */
-export const rowsOf = (table: OptionTables): (readonly [name: string, row: AnyRow])[] =>
+export const optionRows = (table: OptionTables): (readonly [name: string, row: AnyRow])[] =>
   Object.entries(table).flatMap(([name, entry]) =>
-    'rows' in entry ? rowsOf(entry.rows) : [[name, entry] as const],
+    'rows' in entry ? optionRows(entry.rows) : [[name, entry] as const],
   );
 
 /** Puts the value of an option, or those of a group, into `fields`. @throws ERR_INVALID_OPTION */

@@ -6,7 +6,7 @@ import { NumalignError } from '../base/errors.js';
 import { DEFAULT_VERSION, type KubeletVersion } from '../base/kubelet-features.js';
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
-import { type FieldsOf, namesOf, type OptionTables, readOption, rowsOf } from './option-table.js';
+import { type FieldsOf, namesOf, type OptionTables, optionRows, readOption } from './option-table.js';
 import {
   CPU_POLICY_OPTIONS,
   EXCLUSIVE_OPTIONS,
@@ -32,7 +32,7 @@ export const isStrict = ({ topologyPolicy }: Placement): boolean =>
 const JOINT_OPTION = 'joint-placement';
 
 const NAMES = Object.keys(PLACEMENT_OPTIONS) as (keyof Options)[];
-const ROWS = rowsOf(PLACEMENT_OPTIONS);
+const ROWS = optionRows(PLACEMENT_OPTIONS);
 const RECORDED_ROWS = ROWS.flatMap(([name, { field, recorded }]) =>
   recorded === false ? [] : [[recorded === true ? name : recorded, field as FlagField] as const],
 );

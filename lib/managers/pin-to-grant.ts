@@ -8,7 +8,9 @@ import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/requests/request-
 import { option } from '../input/values/option-values.js';
 import { pinMemory } from '../threads/memory.js';
 import type { PlaceThreadsOptions } from '../threads/placement.js';
+import { EmptyManager } from './empty-manager.js';
 import type { Manager } from './manager.js';
+import { ManagerView } from './manager-view.js';
 import { openMachine } from './open-machine.js';
 
 /** The request that {@link pin} takes. */
@@ -86,6 +88,8 @@ function parse(request: PinAcquireOptions) {
   option.flag(replace, 'replace');
   const { optional = false } = acquire as Partial<Optional<AcquireOptions>>;
   option.flag(optional, 'optional');
+  if (options instanceof ManagerView || options instanceof EmptyManager)
+    invalidOption('manager', options, 'options of openManager; an open manager has acquire() of its own');
   if ((options as { readOnly?: unknown } | null)?.readOnly)
     invalidOption('manager.readOnly', true, 'left out: a manager that only reads acquires nothing');
   return { options, threads, replace, acquire };

@@ -9,8 +9,11 @@ export type PoolPlace = Pick<PlaceWorkersOptions, 'cpus' | 'part'>;
 
 /** The options of each package for one Worker per CPU. */
 export interface PoolOptions {
+  /** For `new Piscina`. */
   piscina: { minThreads: number; maxThreads: number };
+  /** For `new Tinypool`. */
   tinypool: { minThreads: number; maxThreads: number };
+  /** For `pool()` of workerpool. */
   workerpool: { minWorkers: number; maxWorkers: number; workerType: 'thread' };
 }
 

@@ -24,9 +24,9 @@ import { threadsOf } from '../threads/followers.js';
 import { watchCpus } from './cpu-events.js';
 import { compareLevels } from './fallen-levels.js';
 import { Fights } from './fights.js';
-import { compareThreads } from './granted-threads.js';
 import { compareQuiet } from './quiet-settings.js';
 import { type Repair, repair } from './repair.js';
+import { compareThreads } from './thread-drift.js';
 
 /** What reconciling needs from a manager. */
 export interface Reconciling {

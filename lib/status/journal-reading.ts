@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
-import { MACHINE_STATE_DIR, parseConfig } from '../input/config.js';
+import { parseConfig } from '../input/config.js';
+import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import {
   COPY_FILE,
   committedIn,

@@ -31,7 +31,7 @@ export function apiPage(source, { entries, places }) {
     '# API',
     fill(
       'Every export of every entry point. [Configuration](configuration.md) has the options of each call, [Errors](errors.md) has the error codes. ' +
-        'A call that returns no promise is synchronous: it computes, makes single system calls, or reads the state. A call that locks, commits or discovers returns a promise.\n\nA heading such as `grant.pin()` is a method of an object, `CpuSet.of()` one of the class. Types without a link are those of TypeScript, Node and other packages.',
+        'A call that returns no promise is synchronous: it computes, makes single system calls, or reads the state. A call that locks, commits or discovers returns a promise.\n\nA heading such as `grant.pin()` is a method of an object, `CpuSet.of()` one of the class. Types without a link are those of TypeScript, Node and other packages. One that is only a part of another has no exported name: its section is below that one, and says how to reach it in TypeScript.',
     ),
     entries
       .map(({ name, introduction }) => {
@@ -58,16 +58,22 @@ function entrySection(source, { name, introduction, exports }, places) {
     lists.push(fill(`- Members of the default export that are exports too: ${names(named)}`));
   parts.push(lists.filter(Boolean).join('\n'));
   for (const [, kinds] of GROUPS)
-    for (const each of kindsOf(kinds).filter((one) => !isOptions(one)))
-      parts.push(...section(source, each, places));
+    for (const each of kindsOf(kinds)) parts.push(...withParts(source, each, places));
   return parts;
 }
 
+/** The section of an export, where it is on this page, and below it those of its parts. */
+const withParts = (source, described, places) => [
+  ...(isOptions(described) ? [] : section(source, described, places)),
+  ...described.parts.flatMap((part) => withParts(source, part, places)),
+];
+
 function section(source, described, places) {
-  const { kind, heading, doc, name } = described;
+  const { kind, heading, doc, name, way } = described;
   const texts = { page: PAGE, places };
   const code = (text) => fill(typed(text, PAGE, places, name));
   const title = `### ${heading}`;
+  const written = way ? [`In TypeScript: \`${way}\`.`] : [];
   if (kind === 'function') {
     const overloads = source.overloadsOf(described).flatMap((node) => {
       const [own = ''] = source.docsOf([node]);
@@ -77,11 +83,11 @@ function section(source, described, places) {
   }
   if (kind === 'type') {
     const text = source.typeOfAlias(described);
-    return [title, ...(text.length > LONGEST_TYPE ? [] : [code(text)]), ...prose(doc, texts)];
+    return [title, ...(text.length > LONGEST_TYPE ? [] : [code(text)]), ...prose(doc, texts), ...written];
   }
   if (kind === 'constant')
     return [title, code(`${name}: ${source.typeOfConstant(described)}`), ...prose(doc, texts)];
-  return [title, ...prose(doc, texts), ...memberParts(source, described, texts)];
+  return [title, ...prose(doc, texts), ...written, ...memberParts(source, described, texts)];
 }
 
 /** The paragraphs of a doc comment, and its errors. */

@@ -9,12 +9,12 @@ export async function commandLine() {
 
 /** The rows of the tables of options by name, those of groups too, and what excludes what. */
 export async function optionTables() {
-  const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { rowsOf }] = await Promise.all([
+  const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { optionRows }] = await Promise.all([
     built('dist-test/lib/input/placement-options.js'),
     built('dist-test/lib/input/machine-options.js'),
     built('dist-test/lib/input/option-table.js'),
   ]);
-  const inGroups = Object.fromEntries(rowsOf(PLACEMENT_OPTIONS));
+  const inGroups = Object.fromEntries(optionRows(PLACEMENT_OPTIONS));
   return {
     rows: { ...PLACEMENT_OPTIONS, ...MACHINE_OPTIONS, ...inGroups },
     excludedBy,

@@ -86,7 +86,8 @@ function section(source, exported, described) {
     ];
   }
   const bases = source.basesOf(described);
-  const isShown = (base) => exported.places.get(base.name)?.startsWith('api.md') ?? false;
+  const isShown = ({ name: base, isOfNode }) =>
+    !isOfNode && !exported.options.some((each) => each.name === base);
   parts.push(...bases.filter((base) => !isShown(base)).map((base) => fill(baseLine(base, exported))));
   const shown = bases.filter(isShown).flatMap((base) => source.ownMembersOf(source.find(base.name)));
   const own = [...source.ownMembersOf(described), ...shown];

@@ -1,6 +1,7 @@
 // The entry points of the package, their exports, and where each of these is described.
 import { readFileSync } from 'node:fs';
-import { nameMethods } from './members.mjs';
+import { hasMembers, membersOfExport, nameMethods } from './members.mjs';
+import { wayTo } from './parts.mjs';
 import { anchorOf } from './prose.mjs';
 import { Source } from './source.mjs';
 import { pathOf } from './type-texts.mjs';
@@ -46,7 +47,8 @@ export function publicExports(source) {
     for (const each of exports.filter(isOptions)) options.set(each.name, each);
     return { name, file, introduction: introductionOf(name, file), exports };
   });
-  source.markExported([...entries.flatMap(({ exports }) => exports), ...options.values()]);
+  // Types without an exported name keep theirs too where they are described.
+  source.markExported([...entries.flatMap(({ exports }) => exports), ...source.describedTypes()]);
   for (const each of hiddenOptions(source, entries, options)) options.set(each.name, each);
   const nameHeading = (each, entry) => {
     const other = each.kind === 'constant' ? `${each.name} of ${entry.name}` : `${each.name} (type)`;
@@ -60,9 +62,46 @@ export function publicExports(source) {
       for (const each of entry.exports)
         if (kinds.includes(each.kind) && !isOptions(each)) nameHeading(each, entry);
   for (const name of options.keys()) places.set(name, `configuration.md#${anchorOf(name)}`);
-  const described = entries.flatMap(({ exports }) => exports).filter((each) => !isOptions(each));
+  const exported = entries.flatMap(({ exports }) => exports);
+  const parts = hiddenParts(source, { exported, options, places });
+  for (const part of parts) nameHeading(part, { name: part.owner.name });
+  const described = [...exported, ...parts].filter((each) => !isOptions(each));
   nameMethods(source, described, { anchors, places });
   return { entries, options: [...options.values()], places };
+}
+
+// What is empty, or stands in for another class, has the same types as that.
+const isOfAnother = ({ name }) => name.startsWith('Empty');
+
+const byName = (a, b) => isOfAnother(a) - isOfAnother(b) || (a.name < b.name ? -1 : 1);
+
+// Options have those of types that no entry exports, too.
+function ownMembers(source, owner, places) {
+  if (isOptions(owner)) return source.membersOf(owner);
+  const { shown, statics } = membersOfExport(source, owner, places);
+  return [...shown, ...statics];
+}
+
+/**
+ * The types that exports name and that no entry exports. Each becomes one of the `parts` of the
+ * nearest type or function that names it.
+ */
+function hiddenParts(source, { exported, options, places }) {
+  const first = [...new Set([...exported.sort(byName), ...options.values()])];
+  const known = new Set(first.map(({ symbol }) => symbol));
+  const found = [];
+  const partsOf = (owner) => {
+    const members = hasMembers(owner) ? ownMembers(source, owner, places) : [];
+    const named = source.typesNamedBy(owner, members);
+    const parts = named.filter((part) => !known.has(part.symbol) && !isOptions(part));
+    for (const { symbol } of parts) known.add(symbol);
+    return parts.map((part) => ({ ...part, owner, way: wayTo(part, owner, members, source) }));
+  };
+  for (let owners = first; owners.length > 0; owners = owners.flatMap(({ parts }) => parts)) {
+    for (const owner of owners) owner.parts = partsOf(owner);
+    if (owners !== first) found.push(...owners);
+  }
+  return found;
 }
 
 // Options that a function takes and whose type no entry exports.

@@ -20,7 +20,7 @@ const isPlain = (member) => !isHeaded(member) && !isOfSymbol(member);
 
 const lowerFirst = (name) => name.charAt(0).toLowerCase() + name.slice(1);
 
-const hasMembers = ({ kind }) => kind === 'class' || kind === 'interface';
+export const hasMembers = ({ kind }) => kind === 'class' || kind === 'interface';
 
 /**
  * The members that the section of an export shows, and those that it has from other exports, whose

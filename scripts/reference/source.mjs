@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 // The compiler that tsd uses. The API of `typescript` 7 has no type checker yet.
 import ts from '@tsd/typescript';
 import { root } from '../steps.mjs';
-import { isOfLib, isSource, pathOf, TypeTexts } from './type-texts.mjs';
+import { isOfLib, isSource, pathOf, referencesIn, TypeTexts } from './type-texts.mjs';
 
 /** `files`: paths below lib/, or of packages/. */
 export function openSource(files) {
@@ -26,6 +26,7 @@ export class Source {
   #program;
   #checker;
   #types;
+  #named;
 
   constructor(program) {
     this.#program = program;
@@ -112,7 +113,8 @@ export class Source {
       symbol,
       doc,
       isMethod: overloads.length > 0,
-      isOptional: nodes.some(({ questionToken }) => questionToken),
+      // Every option of a table can be left out.
+      isOptional: nodes.some((node) => node.questionToken || ts.isPropertyAssignment(node)),
       signatures: overloads.map((node) => this.signature(node.questionToken ? `${name}?` : name, node)),
       type: overloads.length > 0 ? '' : this.#types.ofSymbol(symbol, nodes),
     };
@@ -151,16 +153,37 @@ export class Source {
 
   /** An interface or a type of lib/ by its name, exported from an entry or not. */
   find(name) {
-    for (const file of this.#program.getSourceFiles()) {
-      if (!isSource(file)) continue;
-      const node = file.statements.find(
-        (statement) =>
-          (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) &&
-          statement.name.text === name,
-      );
-      if (node) return this.#describe(this.#checker.getSymbolAtLocation(node.name));
-    }
-    return undefined;
+    return this.#namedTypes().find((each) => each.name === name);
+  }
+
+  /** The interfaces and types of lib/ that have a description of their own. */
+  describedTypes() {
+    return this.#namedTypes().filter(
+      ({ name, doc, node }) => doc !== '' && !node.typeParameters && !UNNAMED.includes(name),
+    );
+  }
+
+  /** Those of {@link describedTypes} that the members of an export, or its own declaration, name. */
+  typesNamedBy({ node, symbol, kind }, members) {
+    const alone = kind === 'function' ? this.overloadsOf({ symbol }) : [node];
+    const declared = members.length > 0 ? members.flatMap((each) => each.symbol.declarations) : alone;
+    const named = declared.flatMap((each) => typeNodesOf(each).flatMap(referencesIn));
+    const symbols = new Set(named.map(({ typeName }) => this.#types.symbolOf(typeName)));
+    // A row of a table, and what is inferred, has no type of its own to look at.
+    const inferred = members.filter((each) => each.symbol.declarations.every(isWithoutType));
+    const words = new Set(inferred.flatMap(({ type }) => Source.namesIn(type)));
+    return this.describedTypes().filter((each) => symbols.has(each.symbol) || words.has(each.name));
+  }
+
+  #namedTypes() {
+    const isType = (statement) =>
+      ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
+    this.#named ??= this.#program
+      .getSourceFiles()
+      .filter(isSource)
+      .flatMap(({ statements }) => statements.filter(isType))
+      .map(({ name }) => this.#describe(this.#checker.getSymbolAtLocation(name)));
+    return this.#named;
   }
 
   /**
@@ -233,10 +256,19 @@ export class Source {
   }
 }
 
+// What reads better written out, is opaque, or has a section on another page.
+const UNNAMED = ['Fields', 'Words', 'TopologyHandle', 'ChildVariables', 'PoolPlace'];
+
 // `extends OptionsOf<typeof TABLE>`
 const isNoTable = ({ expression }) => expression.getText() !== 'OptionsOf';
 
 const isOfTable = ({ node }) => (node.heritageClauses ?? []).some((clause) => !clause.types.every(isNoTable));
+
+/** The types that a declaration writes. */
+const typeNodesOf = ({ type, parameters = [] }) =>
+  [type, ...parameters.map((each) => each.type)].filter(Boolean);
+
+const isWithoutType = (node) => typeNodesOf(node).length === 0;
 
 function nameOf(node) {
   const text = node.name.getText();

@@ -51,7 +51,7 @@ export class TypeTexts {
 
   /** The text of a type. */
   of(node) {
-    if (isPointer(node)) return this.#written(this.#checker.getTypeFromTypeNode(node));
+    if (hasPointer(node)) return this.#written(this.#checker.getTypeFromTypeNode(node));
     let text = textOf(node);
     for (const { typeName } of referencesIn(node)) {
       const alias = this.#hiddenAlias(typeName);
@@ -88,11 +88,14 @@ export class TypeTexts {
     return this.of(given);
   }
 
-  #declarationOf(name) {
+  /** The symbol that a name stands for, where it is declared. */
+  symbolOf(name) {
     const symbol = this.#checker.getSymbolAtLocation(name);
-    if (!symbol) return undefined;
-    return (symbol.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(symbol) : symbol)
-      .declarations[0];
+    return symbol && symbol.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(symbol) : symbol;
+  }
+
+  #declarationOf(name) {
+    return this.symbolOf(name)?.declarations[0];
   }
 
   signature(name, node) {
@@ -122,10 +125,8 @@ export class TypeTexts {
   }
 
   #hiddenAlias(name) {
-    const found = this.#checker.getSymbolAtLocation(name);
-    if (!found) return undefined;
-    const symbol = found.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(found) : found;
-    const [alias] = symbol.declarations ?? [];
+    const symbol = this.symbolOf(name);
+    const [alias] = symbol?.declarations ?? [];
     if (this.#exported.has(symbol) || !alias || !ts.isTypeAliasDeclaration(alias)) return undefined;
     return isOfLib(alias) && !alias.typeParameters ? alias.type : undefined;
   }
@@ -134,11 +135,15 @@ export class TypeTexts {
 // `(typeof LEVELS)[number]` and `Task['kind']` say nothing by themselves.
 function isPointer(node) {
   if (ts.isTypeQueryNode(node) || node.operator === ts.SyntaxKind.KeyOfKeyword) return true;
-  if (ts.isIndexedAccessTypeNode(node) && ts.isLiteralTypeNode(node.indexType)) return true;
-  return ts.forEachChild(node, (child) => isPointer(child) || undefined) ?? false;
+  return ts.isIndexedAccessTypeNode(node) && ts.isLiteralTypeNode(node.indexType);
 }
 
-function referencesIn(node) {
+const hasPointer = (node) =>
+  isPointer(node) || (ts.forEachChild(node, (child) => hasPointer(child) || undefined) ?? false);
+
+/** The references to types in a type, but for those of which it shows a member alone. */
+export function referencesIn(node) {
+  if (isPointer(node)) return [];
   const found = ts.isTypeReferenceNode(node) ? [node] : [];
   ts.forEachChild(node, (child) => void found.push(...referencesIn(child)));
   return found;

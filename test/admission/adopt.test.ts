@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { EnforcementRequest } from '../../lib/account/levels.js';
 import { aimOfAdoption } from '../../lib/adoption/adopt.js';
-import type { AdmitMessage } from '../../lib/entries/diagnostics.js';
+import type { DiagnosticsMessages } from '../../lib/entries/diagnostics.js';
 import type { AdoptedPod } from '../../lib/entries/kubelet.js';
 import { discover } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
@@ -165,8 +165,8 @@ describe('an adopted pod', () => {
   });
 
   it('is reported on the channel of admissions', async () => {
-    const messages: AdmitMessage[] = [];
-    const listen = (message: unknown) => void messages.push(message as AdmitMessage);
+    const messages: DiagnosticsMessages['admit'][] = [];
+    const listen = (message: unknown) => void messages.push(message as DiagnosticsMessages['admit']);
     subscribe('numalign:admit', listen);
     onTestFinished(() => void unsubscribe('numalign:admit', listen));
     const manager = await open({ policy: 'restricted' });

@@ -5,11 +5,7 @@ import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { publish, type Source, traced } from '../../lib/admission/diagnostics.js';
-import {
-  DIAGNOSTICS_CHANNELS,
-  type DiagnosticsMessages,
-  type DiagnosticsStep,
-} from '../../lib/entries/diagnostics.js';
+import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from '../../lib/entries/diagnostics.js';
 import { openManager } from '../../lib/index.js';
 import { until } from '../../packages/cli/test/numalign.js';
 import { errorOf } from '../support/error-of.js';
@@ -20,7 +16,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const MACHINE = 'package:2 numa:1 core:4 pu:2';
 
 /** The messages on a channel during this test. */
-function messagesOf<S extends DiagnosticsStep>(step: S): DiagnosticsMessages[S][] {
+function messagesOf<S extends keyof DiagnosticsMessages>(step: S): DiagnosticsMessages[S][] {
   const messages: DiagnosticsMessages[S][] = [];
   const listener = (message: unknown) => void messages.push(message as DiagnosticsMessages[S]);
   subscribe(DIAGNOSTICS_CHANNELS[step], listener);

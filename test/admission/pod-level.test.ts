@@ -3,13 +3,9 @@
 import { describe, expect, it } from 'vitest';
 import { findPod } from '../../lib/account/assignments.js';
 import { resize } from '../../lib/admission/grants/resize.js';
-import {
-  type ContainerSpec,
-  type ManagerOptions,
-  openManager,
-  type ResourceAmounts,
-} from '../../lib/index.js';
+import { type ContainerSpec, type ManagerOptions, openManager } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
+import type { ResourceAmounts } from '../../lib/input/pods/resource-amounts.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { GI, MI } from '../support/memory-machine.js';

@@ -1,14 +1,16 @@
 // needs: agents
 import { readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Manager, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
+import { describe, expect, it } from 'vitest';
+import type { Manager } from '../../lib/index.js';
+import type { Agent } from '../support/agent.js';
 import { budget } from '../support/budget.mjs';
 import { changed } from '../support/changed.js';
+import { agentOn, isAnnounced } from '../support/changing-grants.js';
 import { cpusByName, DYNAMIC, SINGLE } from '../support/fragmented.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { beginFor } from '../support/moves.mjs';
+import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 // @ts-expect-error without declarations
 import { shimEnvironment } from '../torture/shim.mjs';
@@ -17,20 +19,11 @@ const simulated = (cpus: number) => `package:2 [numa(memory=8GiB)] core:${cpus} 
 const MOVER = { cpu: 2, memory: '2Gi', name: 'mover', movable: true, ...SINGLE };
 const ASKER = { cpu: 3, memory: '1Gi', name: 'asker', ...SINGLE };
 
-async function open(stateDir: string, cpus = 4): Promise<Manager> {
-  const topology = await machineOf([0, 1].map(() => ({ cpus, memory: 8 * GI })));
-  const manager = await openManager({ topology, stateDir, ...DYNAMIC });
-  onTestFinished(() => manager.close());
-  return manager;
-}
+const open = async (stateDir: string, cpus = 4) =>
+  simulate(await machineOf([0, 1].map(() => ({ cpus, memory: 8 * GI }))), { stateDir, ...DYNAMIC });
 
-async function agentIn(stateDir: string, cpus = 4, prefix: string[] = []): Promise<Agent> {
-  const agent = new Agent(prefix);
-  // It may die before it gets a command.
-  agent.process.stdin!.on('error', () => {});
-  await agent.tell('open', { stateDir, simulate: simulated(cpus), ...DYNAMIC });
-  return agent;
-}
+const agentIn = (stateDir: string, cpus = 4, prefix: string[] = []) =>
+  agentOn(simulated(cpus), stateDir, DYNAMIC, prefix);
 
 /** `mover` of the agent has two CPUs and memory of node 0, `filler` two CPUs of node 1. */
 async function fragment(manager: Manager, owner: Agent, options: object = {}): Promise<string> {
@@ -41,7 +34,6 @@ async function fragment(manager: Manager, owner: Agent, options: object = {}): P
   return uid;
 }
 
-const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
 const namesOf = (manager: Manager) =>
   manager
     .grants()

@@ -1,12 +1,13 @@
 // needs: agents
 // A process that dies at any step while a grant shrinks for another, or grows into CPUs that others
 // give up.
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { discover } from '../../lib/entries/topology.js';
-import { CpuSet, type Manager, openManager } from '../../lib/index.js';
+import { describe, expect, it } from 'vitest';
+import { CpuSet, type Manager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { changed } from '../support/changed.js';
+import { sizesOf } from '../support/changing-grants.js';
 import { type Failpoint, killAtEachStep, mortalAgent, type Scene } from '../support/deaths.js';
+import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:4 pu:1';
@@ -14,15 +15,7 @@ const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
 // Some hundred milliseconds each.
 const STRIDE = budget(1, 20);
 
-async function open(stateDir: string): Promise<Manager> {
-  const topology = await discover({ synthetic: SIMULATE });
-  const manager = await openManager({ topology, stateDir });
-  onTestFinished(() => manager.close());
-  return manager;
-}
-
-const sizesOf = (manager: Manager) =>
-  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, cpus.size]));
+const open = (stateDir: string) => simulate(SIMULATE, { stateDir });
 
 function expectDisjoint(manager: Manager): void {
   const all = manager.grants();

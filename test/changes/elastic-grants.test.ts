@@ -3,11 +3,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { discover } from '../../lib/entries/topology.js';
-import { type Grant, type GrantEvents, type Manager, openManager } from '../../lib/index.js';
+import { type Grant, type GrantEvents, openManager } from '../../lib/index.js';
 import { changed } from '../support/changed.js';
+import { settled, sizesOf } from '../support/changing-grants.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
+import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 type ResizeEvent = GrantEvents['resize'][0];
@@ -16,20 +17,9 @@ const EIGHT = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 const SMT = 'package:1 core:4 pu:2';
 const TO_ALL = { cpu: { min: 2, max: 8 }, name: 'elastic' } as const;
 
-async function open(synthetic = EIGHT, options: object = {}): Promise<Manager> {
-  const topology = await discover({ synthetic });
-  const manager = await openManager({ topology, stateDir: makeStateDir(), ...options });
-  onTestFinished(() => manager.close());
-  return manager;
-}
+const open = (machine = EIGHT, options: object = {}) => simulate(machine, options);
 
-const sizesOf = (manager: Manager) =>
-  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, cpus.size]));
 const resized = (grant: Grant) => new Promise<ResizeEvent>((resolve) => grant.once('resize', resolve));
-const settled = (manager: Manager, sizes: Record<string, number>) => {
-  const wanted = JSON.stringify(sizes);
-  return changed(manager, () => JSON.stringify(sizesOf(manager)) === wanted);
-};
 
 describe('a grant of a range of CPUs', () => {
   it('has all free CPUs except one, which stays shared', async () => {

@@ -7,33 +7,21 @@ import { livingState } from '../../lib/admission/on-record.js';
 import { notMoved } from '../../lib/changes/answer.js';
 import { settledGrants, shrinkGrants } from '../../lib/changes/shrink-grants.js';
 import { DIAGNOSTICS_CHANNELS } from '../../lib/entries/diagnostics.js';
-import { discover } from '../../lib/entries/topology.js';
-import { type Manager, NumalignError, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
+import { type Manager, NumalignError } from '../../lib/index.js';
 import { changed } from '../support/changed.js';
+import { agentOn, isAnnounced, sizesOf } from '../support/changing-grants.js';
 import { errorOf } from '../support/error-of.js';
 import { podOf, siteOf } from '../support/moves.mjs';
+import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:6 pu:1';
 const range = (name: string) => ({ cpu: { min: 1, max: 12 }, name, movable: { notice: 300 } });
 
-async function open(stateDir: string, options: object = {}): Promise<Manager> {
-  const topology = await discover({ synthetic: SIMULATE });
-  const manager = await openManager({ topology, stateDir, ...options });
-  onTestFinished(() => manager.close());
-  return manager;
-}
+const open = (stateDir: string, options: object = {}) => simulate(SIMULATE, { stateDir, ...options });
 
-async function agentIn(stateDir: string): Promise<Agent> {
-  const agent = new Agent();
-  await agent.tell('open', { stateDir, simulate: SIMULATE });
-  return agent;
-}
+const agentIn = (stateDir: string) => agentOn(SIMULATE, stateDir);
 
-const sizesOf = (manager: Manager) =>
-  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, cpus.size]));
-const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
 const settled = (manager: Manager, isIt: (sizes: Record<string, number>) => boolean) =>
   changed(manager, () => !isAnnounced(manager) && isIt(sizesOf(manager)));
 

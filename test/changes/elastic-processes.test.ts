@@ -1,11 +1,10 @@
 // needs: agents
 // Grants of several processes that grow and shrink by themselves.
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { discover } from '../../lib/entries/topology.js';
-import { type Manager, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
+import { describe, expect, it } from 'vitest';
 import { changed } from '../support/changed.js';
+import { agentOn, isAnnounced, settled, sizesOf } from '../support/changing-grants.js';
 import { errorOf } from '../support/error-of.js';
+import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 core:4 pu:1';
@@ -13,26 +12,9 @@ const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
 // The time that its owner has to answer.
 const IMPATIENT = { ...ELASTIC, movable: { notice: 300 } };
 
-async function open(stateDir: string): Promise<Manager> {
-  const topology = await discover({ synthetic: SIMULATE });
-  const manager = await openManager({ topology, stateDir });
-  onTestFinished(() => manager.close());
-  return manager;
-}
+const open = (stateDir: string) => simulate(SIMULATE, { stateDir });
 
-async function agentIn(stateDir: string): Promise<Agent> {
-  const agent = new Agent();
-  await agent.tell('open', { stateDir, simulate: SIMULATE });
-  return agent;
-}
-
-const sizesOf = (manager: Manager) =>
-  Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, cpus.size]));
-const settled = (manager: Manager, sizes: Record<string, number>) => {
-  const wanted = JSON.stringify(sizes);
-  return changed(manager, () => JSON.stringify(sizesOf(manager)) === wanted);
-};
-const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
+const agentIn = (stateDir: string) => agentOn(SIMULATE, stateDir);
 
 describe('a grant of a range of another process', () => {
   it('gives up CPUs for a request, and that process learns of it', async () => {

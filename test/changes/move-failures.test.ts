@@ -1,19 +1,14 @@
 // needs: agents
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Grant, type Manager, NumalignError, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
+import { type Grant, type Manager, NumalignError } from '../../lib/index.js';
+import { agentOn } from '../support/changing-grants.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { conductLate, move, release, siteOf } from '../support/moves.mjs';
-import { makeStateDir } from '../support/state-dir.js';
+import { simulate } from '../support/simulated.js';
 
 const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 
-async function open(): Promise<Manager> {
-  const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
-  const manager = await openManager({ topology, stateDir: makeStateDir() });
-  onTestFinished(() => manager.close());
-  return manager;
-}
+const open = async () => simulate(await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI }))));
 
 /** The transactions of a move, in order. */
 const TRANSACTIONS = { announcement: 1, begin: 2, end: 3 };
@@ -65,11 +60,7 @@ async function askAndDie(manager: Manager, grant: Grant): Promise<void> {
   await asker.kill();
 }
 
-async function agentIn({ stateDir }: Manager): Promise<Agent> {
-  const agent = new Agent();
-  await agent.tell('open', { stateDir, simulate: MACHINE });
-  return agent;
-}
+const agentIn = ({ stateDir }: Manager) => agentOn(MACHINE, stateDir);
 
 /** What the listeners of a grant hear, in order. */
 function heardOf(grant: Grant): string[] {

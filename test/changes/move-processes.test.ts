@@ -1,33 +1,25 @@
 // needs: machine
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Manager, openManager } from '../../lib/index.js';
-import { Agent } from '../support/agent.js';
+import { describe, expect, it } from 'vitest';
+import type { Manager } from '../../lib/index.js';
 import { changed } from '../support/changed.js';
+import { agentOn, isAnnounced } from '../support/changing-grants.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { move } from '../support/moves.mjs';
+import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const SIMULATE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
 const SECOND = { cpus: '4-5', node: 1 };
 const MOVER = { cpu: 2, memory: '2Gi', name: 'mover', policy: 'single-numa-node', movable: true };
 
-async function open(stateDir: string): Promise<Manager> {
-  const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
-  const manager = await openManager({ topology, stateDir });
-  onTestFinished(() => manager.close());
-  return manager;
-}
+const open = async (stateDir: string) =>
+  simulate(await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI }))), { stateDir });
 
-async function agentIn(stateDir: string): Promise<Agent> {
-  const agent = new Agent();
-  await agent.tell('open', { stateDir, simulate: SIMULATE });
-  return agent;
-}
+const agentIn = (stateDir: string) => agentOn(SIMULATE, stateDir);
 
 const grantsOf = (manager: Manager) =>
   Object.fromEntries(manager.grants().map(({ name, cpus }) => [name, String(cpus)]));
-const isAnnounced = (manager: Manager) => manager.grants().some(({ upcoming }) => upcoming !== null);
 const reservedOf = (manager: Manager) => manager.memory().map(({ reserved }) => reserved / GI);
 
 describe('a grant of another process', () => {

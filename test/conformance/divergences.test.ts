@@ -10,8 +10,8 @@ import {
   openManager,
   type Pod,
   type PodSpec,
-  type ResourceAmounts,
 } from '../../lib/index.js';
+import type { ResourceAmounts } from '../../lib/input/pods/resource-amounts.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';

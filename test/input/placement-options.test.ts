@@ -1,7 +1,7 @@
 // needs: nothing
 // The table of the options of placement, and what follows from each row.
 import { describe, expect, it } from 'vitest';
-import { rowsOf } from '../../lib/input/option-table.js';
+import { optionRows } from '../../lib/input/option-table.js';
 import { DEFAULT_PLACEMENT, parsePlacement } from '../../lib/input/placement.js';
 import { PLACEMENT_OPTIONS } from '../../lib/input/placement-options.js';
 import { thrownBy } from '../support/error-of.js';
@@ -13,7 +13,7 @@ function given(name: string, value: unknown): object {
   return group === undefined ? { [name]: value } : { [group]: { [name]: value } };
 }
 
-describe.each(rowsOf(PLACEMENT_OPTIONS))('the option %s', (name, { field, check, default: usual }) => {
+describe.each(optionRows(PLACEMENT_OPTIONS))('the option %s', (name, { field, check, default: usual }) => {
   const other = check.values?.find((value) => value !== usual) ?? (usual === false ? true : 8);
 
   it('changes its field of a placement, and no other', () => {

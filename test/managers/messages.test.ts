@@ -3,7 +3,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
-import { CpuSet, type Manager, NodeSet, openManager } from '../../lib/index.js';
+import { CpuSet, type Manager, NodeSet, openManager, pin } from '../../lib/index.js';
 import { errorOf, thrownBy } from '../support/error-of.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 
@@ -37,6 +37,64 @@ describe('an error', () => {
     expect(thrownBy(() => grant.pin('9' as never))?.message).toMatch(
       /^pin: the options must be an object, not '9'\. Valid are: threads, /,
     );
+  });
+
+  it('for an open manager in place of options says what to call', async () => {
+    const manager = await open();
+    const error = await errorOf(() => pin({ cpu: 1, manager: manager as never }));
+    expect(error).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      details: { option: 'manager', value: manager, valid: expect.stringContaining('acquire()') },
+    });
+    expect(error.message).toMatch(
+      /^manager must be options of openManager; an open manager has acquire\(\) of its own, not Manager /,
+    );
+  });
+
+  it.each([
+    ['Manager', () => open(), '_events'],
+    ['Topology', () => discover({ synthetic: 'core:2 pu:1' }), 'source'],
+    ['CpuSet', async () => CpuSet.of(0), 'words'],
+  ])('for a %s in place of options names its class', async (name, make, value) => {
+    const given = await make();
+    const error = await errorOf(() => openManager(given as never));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value } });
+    expect(error.message).toContain(
+      `openManager has no option "${value}", a member of the given ${name}. Valid are: managedCPUs, `,
+    );
+  });
+
+  // They have no members that could be taken for options.
+  it.each([new Map([['managedCPUs', '0']]), new Set(['managedCPUs']), new Date(0), /managedCPUs/])(
+    'for %o in place of options names the options',
+    async (value) => {
+      const error = await errorOf(() => openManager(value as never));
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value } });
+      expect(error.message).toMatch(
+        /^openManager: the options must be an object, not .*\. Valid are: managed/,
+      );
+    },
+  );
+
+  it('for options that are still a promise names the promise', async () => {
+    const manager = Promise.resolve({});
+    const error = await errorOf(() => pin({ cpu: 1, manager: manager as never }));
+    expect(error.message).toMatch(
+      /^openManager: the options must be an object, not Promise \{ \{\} \}\. Valid/,
+    );
+  });
+
+  it('for an unknown option in an instance of a class of the caller names the option', async () => {
+    class Options {
+      managedCPUs = '0-1';
+      managed?: string;
+    }
+    const topology = await discover({ synthetic: 'core:2 pu:1' });
+    const options = Object.assign(new Options(), { topology });
+    const error = await errorOf(() => openManager(Object.assign(options, { managed: '0' }) as never));
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', details: { value: 'managed' } });
+    delete options.managed;
+    (await openManager(options)).close();
   });
 
   it('for a number of CPUs gives the valid range', async () => {

@@ -3,9 +3,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { JUDGES, MACHINE_JUDGES } from '../../rooms.mjs';
 import { fail, root, say } from '../../scripts/steps.mjs';
 import { copyPackage } from '../support/planting.mjs';
-import { JUDGES, MACHINE_JUDGES } from './judges.mjs';
 import { KILLED, LIVED } from './progress.mjs';
 import { isSampled, keyOf } from './sample.mjs';
 import { judgeInMachines } from './vm.mjs';
@@ -138,9 +138,7 @@ const listOf = (lists, path) =>
 export async function judgeTypeScript(path, sample, inMachines) {
   const judges = listOf(JUDGES, path);
   if (!judges)
-    fail(
-      `no tests are listed in test/mutants/judges.mjs for ${path}: there are ${Object.keys(JUDGES).join(', ')}`,
-    );
+    fail(`rooms.mjs lists no judges for ${path}: there are some for ${Object.keys(JUDGES).join(', ')}`);
   installTool();
   const name = path.replaceAll(/\W+/g, '-');
   // Of its own: several folders can be judged at once.

@@ -6,7 +6,7 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
 import { threads } from '../../lib/entries/diagnostics.js';
-import { CpuSet, openManager, type PlaceThreadsResult, type ThreadPlacement } from '../../lib/index.js';
+import { CpuSet, openManager, type PlaceThreadsOptions, type PlaceThreadsResult } from '../../lib/index.js';
 import { needsOneToOne } from '../../lib/threads/granted-threads.js';
 import { placeThreads } from '../../lib/threads/placement.js';
 import { startWorker } from '../../lib/threads/worker.js';
@@ -97,7 +97,7 @@ describe.runIf(ALL.size > 1)('placing threads', () => {
       { workers: { cpu: '0' } as never },
       { pool: { cpus: String(beyond), oneToOne: true } },
       { pool: { oneToOne: 'yes' as never } },
-      { worker: FIRST } as ThreadPlacement,
+      { worker: FIRST } as PlaceThreadsOptions,
       { replace: 1 as never },
     ]) {
       expect(await errorOf(() => placeThreads(() => EVERYTHING, options))).toMatchObject({

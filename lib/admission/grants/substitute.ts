@@ -20,7 +20,7 @@ import {
 import { type Draft, firstDraft, withKept } from '../../decision/draft/draft.js';
 import { type Placement, placementUnder, recordedPlacement } from '../../input/placement.js';
 import { guaranteedPod } from '../../input/pods/pod-request.js';
-import { MILLI } from '../../input/pods/resource-amounts.js';
+import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
 import type { ParkableFollowers } from '../../threads/followers.js';

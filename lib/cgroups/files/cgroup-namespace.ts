@@ -1,7 +1,7 @@
 // The cgroup namespace of this process. See cgroup_namespaces(7).
 import { join } from 'node:path';
 import { linkOf } from '../../base/errors.js';
-import { MACHINE_CGROUP_ROOT } from '../../input/config.js';
+import { MACHINE_CGROUP_ROOT } from '../../input/values/machine-folder.js';
 
 // linux/proc_ns.h: the namespace whose paths are the machine's.
 const INITIAL = 'cgroup:[4026531835]';

@@ -12,7 +12,7 @@ export interface Mount {
    * hierarchy.
    */
   readonly root: string;
-  /** `cgroup`, `cgroup2`, … */
+  /** The type of the file system: `cgroup`, `cgroup2`, … */
   readonly type: string;
   /** For a cgroup v1 hierarchy, these include its controllers. */
   readonly options: readonly string[];

@@ -55,6 +55,7 @@ export interface PodRequest {
 export interface PodResources {
   /** `cpu` in millicores, memory and hugepages in bytes. */
   readonly requests: ContainerRequest['requests'];
+  /** In the same units. */
   readonly limits: ContainerRequest['requests'];
   /** The containers whose requests of cpu and memory are not zero and equal their limits. */
   readonly guaranteed: readonly string[];

@@ -8,8 +8,6 @@ import {
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { isFrom1To, option } from '../values/option-values.js';
 
-export { QUIET_PARTS };
-
 /** The parts of {@link RequestOptions.quiet}. A part that you leave out is off. */
 export interface QuietOptions {
   /** Moves the interrupts of devices to other CPUs. */

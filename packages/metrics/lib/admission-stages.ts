@@ -1,6 +1,8 @@
 // Stages of an admission, by why it failed. Pure.
 import type { AdmissionError, ErrorCode } from 'numalign';
-import type { AdmitMessage } from 'numalign/diagnostics';
+import type { DiagnosticsMessages } from 'numalign/diagnostics';
+
+export type AdmitMessage = DiagnosticsMessages['admit'];
 
 // The kubelet goes from container to container: it aligns, and then has its managers allocate in
 // this order. Where one fails it stops.

@@ -1,6 +1,5 @@
 // Metrics of admissions, by the stages at which the kubelet would have failed them.
-import type { AdmitMessage } from 'numalign/diagnostics';
-import { AFFINITY_STAGE } from './admission-stages.js';
+import { type AdmitMessage, AFFINITY_STAGE } from './admission-stages.js';
 import { type Allocations, cpuAllocations, failedAt, isPlaced, memoryAllocations } from './allocations.js';
 import type { Handlers } from './handlers.js';
 import type { MetricSet } from './sinks/metric-set.js';

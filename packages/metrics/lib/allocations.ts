@@ -1,6 +1,7 @@
 // What an admission has had the kubelet's CPU and Memory Manager allocate, as these count it. Pure.
-import type { AdmitMessage, DiagnosticsContainer } from 'numalign/diagnostics';
-import { AFFINITY_STAGE, CPU_STAGE, MEMORY_STAGE, stageOf } from './admission-stages.js';
+import { type AdmitMessage, AFFINITY_STAGE, CPU_STAGE, MEMORY_STAGE, stageOf } from './admission-stages.js';
+
+type Container = AdmitMessage['containers'][number];
 
 /** What one manager counts of a request. */
 export interface Allocations {
@@ -19,7 +20,7 @@ const NONE: Allocations = { source: 'node', pinnings: 0, errors: 0, allocated: 0
 
 export function cpuAllocations(message: AdmitMessage): Allocations {
   const { booking, containers } = message;
-  const isExclusive = ({ exclusiveCpus }: DiagnosticsContainer) => exclusiveCpus > 0;
+  const isExclusive = ({ exclusiveCpus }: Container) => exclusiveCpus > 0;
   const errors = failedAt(message) === CPU_STAGE ? 1 : 0;
   if (!booking) {
     const pinnings = reached(message, CPU_STAGE).filter(isExclusive).length;
@@ -33,7 +34,7 @@ export function cpuAllocations(message: AdmitMessage): Allocations {
 
 export function memoryAllocations(message: AdmitMessage): Allocations {
   const { booking, containers } = message;
-  const isBooked = ({ booksMemory }: DiagnosticsContainer) => booksMemory;
+  const isBooked = ({ booksMemory }: Container) => booksMemory;
   const errors = failedAt(message) === MEMORY_STAGE ? 1 : 0;
   if (!booking) {
     const asking = reached(message, MEMORY_STAGE).filter(isBooked);
@@ -75,7 +76,7 @@ function hasReached(message: AdmitMessage, stage: number): boolean {
 }
 
 /** The containers with which the kubelet would have come to the manager of this stage. */
-function reached(message: AdmitMessage, stage: number): readonly DiagnosticsContainer[] {
+function reached(message: AdmitMessage, stage: number): readonly Container[] {
   const { outcome, container, containers } = message;
   if (isPlaced(message)) return containers;
   if (outcome !== 'rejected') return [];

@@ -1,6 +1,6 @@
 // The options of commands for enforcement and quiet.
 import { InvalidArgumentError, Option } from 'commander';
-import type { AimedLevel, EnforcementLevel, RequestOptions } from 'numalign';
+import type { AcquireOptions, EnforcementLevel } from 'numalign';
 import type { QuietOptions, QuietPart } from 'numalign/diagnostics';
 import { AIMED_LEVELS, checkAcquireOptions, ENFORCEMENT_LEVELS, QUIET_PARTS } from 'numalign/tools';
 import { asArgument } from './arguments.js';
@@ -68,7 +68,7 @@ export function quietOptions(): Option[] {
 
 export interface EnforcementFlags extends QuietFlags {
   require?: EnforcementLevel;
-  enforcement?: AimedLevel;
+  enforcement?: NonNullable<AcquireOptions['enforcement']>;
   unmovableMembers?: 'fail' | 'report';
 }
 
@@ -96,7 +96,7 @@ export function enforcementRequest({
   unmovableMembers,
   quiet,
   requireQuiet,
-}: EnforcementFlags): RequestOptions {
+}: EnforcementFlags): Pick<AcquireOptions, 'enforcement' | 'quiet' | 'require' | 'unmovableMembers'> {
   return {
     ...(requireQuiet
       ? { require: { ...(require && { enforcement: require }), quiet: requireQuiet } }

@@ -1,9 +1,11 @@
 // The options of commands for the machine's settings. They follow from the table of settings.
 import { InvalidArgumentError, Option } from 'commander';
-import type { CpuSet, MachineOptions } from 'numalign';
-import type { FeatureGates, KubeletVersion, ReservedMemory } from 'numalign/kubelet';
-import { checkManagerOptions, MACHINE_FLAGS } from 'numalign/tools';
+import type { CpuSet } from 'numalign';
+import type { FeatureGates, KubeletVersion } from 'numalign/kubelet';
+import { checkManagerOptions, MACHINE_FLAGS, type MachineOptions } from 'numalign/tools';
 import { asArgument, cpuList } from './arguments.js';
+
+type ReservedMemory = NonNullable<MachineOptions['reservedMemory']>;
 
 /** Flags have the names of the settings. A word stands for null, which for commander is a failure. */
 export interface SettingFlags {
@@ -11,7 +13,7 @@ export interface SettingFlags {
   reservedSystemCPUs?: CpuSet;
   strictCPUReservation?: boolean;
   isolatedCPUs?: CpuSet | 'kernel';
-  reservedMemory?: readonly ReservedMemory[];
+  reservedMemory?: ReservedMemory;
   cgroupRoot?: string;
   kubeletVersion?: KubeletVersion;
   featureGates?: Partial<FeatureGates>;
@@ -75,7 +77,7 @@ function cgroupRoot(value: string): string {
 }
 
 /** Adds `0:memory=1Gi` to the list before; `none` is an empty list. */
-function reservedMemory(value: string, before: readonly ReservedMemory[] = []): readonly ReservedMemory[] {
+function reservedMemory(value: string, before: ReservedMemory = []): ReservedMemory {
   if (value === 'none') return [];
   const match = /^(\d+):([^=]+)=(.+)$/s.exec(value);
   if (!match)

@@ -1,19 +1,16 @@
 // The options of commands for placement and machine settings, and a kubelet's configuration below
 // them.
 import { Option } from 'commander';
-import {
-  type ManagerOptions,
-  NumalignError,
-  type PlacementOptions,
-  type RequestPlacementOptions,
-} from 'numalign';
+import { type ManagerOptions, NumalignError } from 'numalign';
 import type { CpuManagerPolicyOptions } from 'numalign/kubelet';
 import {
   checkManagerOptions,
   excludedBy,
   type OptionTables,
+  optionRows,
   PLACEMENT_OPTIONS,
-  rowsOf,
+  type PlacementOptions,
+  type RequestPlacementOptions,
   type Setter,
 } from 'numalign/tools';
 import { cpuOption } from './arguments.js';
@@ -31,7 +28,7 @@ export interface PlacementFlags extends OpeningFlags, PlacementOptions, RequestP
 
 /** The flags of placement of `run`, which places its own command, or of commands that place pods. */
 export function placementFlags(of: 'run' | 'pods'): Option[] {
-  return rowsOf(PLACEMENT_OPTIONS).flatMap(([name, { flag, check, default: value }]) => {
+  return optionRows(PLACEMENT_OPTIONS).flatMap(([name, { flag, check, default: value }]) => {
     if (flag?.of !== of && flag?.of !== 'all') return [];
     const { values } = check;
     const isWord = typeof value === 'string' || !(values || excludedBy(name).length > 0);

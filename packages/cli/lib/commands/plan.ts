@@ -160,7 +160,7 @@ function planWith(
   workloads: readonly FileWorkload[],
   request: PlannerOptions,
 ): PlanResult {
-  const { status, planner } = ofOneGeneration(view, () => groundOf(view));
+  const { status, planner } = ofOneGeneration(view, () => statusAndPlanner(view));
   const recordedUids = new Set(status.grants.map(({ uid }) => uid));
   const nextUid = uidsWithoutName(workloads.flatMap(({ pods }) => pods).length, recordedUids);
   const planPod = (pod: FilePod, uid: string): PlannedPod => {
@@ -194,7 +194,7 @@ function uidsWithoutName(count: number, recordedUids: ReadonlySet<string>): () =
   };
 }
 
-function groundOf(view: ManagerView) {
+function statusAndPlanner(view: ManagerView) {
   const status = view.status();
   if (status.refusal) throw status.refusal;
   return { status, planner: view.planner() };

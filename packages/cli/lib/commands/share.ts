@@ -2,18 +2,14 @@
 import { readdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { Command } from 'commander';
-import {
-  type CpuSet,
-  openManager,
-  type SharedGroup,
-  type SharedMember,
-  type SharedMemberTarget,
-} from 'numalign';
+import { type CpuSet, type Manager, openManager } from 'numalign';
 import { shellWord } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { print } from '../terminal/output.js';
 import { formatJson, printable } from '../terminal/text.js';
+
+type Target = Parameters<Manager['addSharedMember']>[0];
 
 interface ShareFlags extends StateFlags {
   remove?: boolean;
@@ -47,11 +43,11 @@ Examples:
     .action(share);
 }
 
-function target(value: string): SharedMemberTarget {
+function target(value: string): Target {
   return isAbsolute(value) ? { cgroup: value } : { pid: processId(value) };
 }
 
-async function share(target: SharedMemberTarget, flags: ShareFlags): Promise<void> {
+async function share(target: Target, flags: ShareFlags): Promise<void> {
   const { remove = false, stateDir = MACHINE_STATE_DIR, output } = flags;
   // This command grants nothing, and its process needs no membership.
   const manager = await openManager({ stateDir, besideKubelet: true, sharedMember: false });
@@ -92,21 +88,21 @@ function unlessEnded<T>(read: () => T): T | undefined {
   }
 }
 
-const title = (target: SharedMemberTarget) => ('pid' in target ? `process ${target.pid}` : target.cgroup);
+const title = (target: Target) => ('pid' in target ? `process ${target.pid}` : target.cgroup);
 
-function addedText(target: SharedMemberTarget, pool: CpuSet): string {
+function addedText(target: Target, pool: CpuSet): string {
   return `${title(target)} runs in the shared pool: CPUs ${pool}`;
 }
 
 // For the owner of a grant and its child processes. Attached processes are refused.
-function onGrantText(target: SharedMemberTarget, cpus: CpuSet): string {
+function onGrantText(target: Target, cpus: CpuSet): string {
   return `${title(target)} is a shared member, but stays on CPUs ${cpus} until the grant that it runs for ends`;
 }
 
 function removedText(
-  target: SharedMemberTarget,
-  members: readonly SharedMember[],
-  group: SharedGroup | null | undefined,
+  target: Target,
+  members: ReturnType<Manager['sharedMembers']>,
+  group: Awaited<ReturnType<Manager['removeSharedMember']>> | undefined,
 ): string {
   const isMember = members.some(
     (member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid,

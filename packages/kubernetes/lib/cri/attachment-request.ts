@@ -1,5 +1,5 @@
 // AttachmentRequest: what an attachment asks for, by its options or by the container's own limits.
-import type { AdmitOptions, PodSpec, Quantity } from 'numalign';
+import type { AcquireOptions, AdmitOptions, PodSpec } from 'numalign';
 import { ownLimits } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { describeContainer, fullName } from './container-names.js';
@@ -11,7 +11,7 @@ export interface AttachmentRequestOptions {
   /**
    * Memory near the CPUs, such as `2Gi`. Default: the container's limit, or none without a limit.
    */
-  readonly memory?: Quantity | undefined;
+  readonly memory?: AcquireOptions['memory'];
   /** The Topology Manager's policy. Default: the manager's. */
   readonly policy?: AdmitOptions['policy'] | undefined;
 }

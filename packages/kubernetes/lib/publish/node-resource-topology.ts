@@ -1,6 +1,6 @@
 // NodeResourceTopology: the custom resource of topology.node.k8s.io, which tells a cluster's
 // scheduler what each NUMA node of a machine has.
-import type { PlacementOptions } from 'numalign';
+import type { ManagerOptions } from 'numalign';
 
 export const GROUP = 'topology.node.k8s.io';
 export const VERSION = 'v1alpha2';
@@ -53,8 +53,8 @@ export interface NodeResourceTopology {
   readonly zones: readonly Zone[];
 }
 
-export type Policy = NonNullable<PlacementOptions['policy']>;
-export type Scope = NonNullable<PlacementOptions['scope']>;
+export type Policy = NonNullable<ManagerOptions['policy']>;
+export type Scope = NonNullable<ManagerOptions['scope']>;
 
 const POLICY_NAMES: Readonly<Record<Policy, string>> = {
   none: 'None',

@@ -2,7 +2,7 @@
 // Invariant: take a Guaranteed pod under the policy single-numa-node that asks for the available
 // amount of a resource on a node, and for nothing else that is scarce. numalign's plan admits it
 // there; with one more unit it does not.
-import type { CpuSet, ManagerView, PlacementOptions, Settings } from 'numalign';
+import type { CpuSet, ManagerView, Settings } from 'numalign';
 import type { Planner } from 'numalign/diagnostics';
 import type { NumaNode, Topology } from 'numalign/topology';
 import type { ResourceInfo, Zone } from './node-resource-topology.js';
@@ -11,7 +11,7 @@ import type { ResourceInfo, Zone } from './node-resource-topology.js';
 export interface ZoneFacts {
   readonly topology: Topology;
   readonly settings: Settings;
-  readonly placement: Readonly<PlacementOptions>;
+  readonly placement: ManagerView['placement'];
   /** What is free at one moment. */
   readonly free: Pick<Planner, 'freeCpus' | 'sharedPool' | 'memory' | 'devices'>;
 }

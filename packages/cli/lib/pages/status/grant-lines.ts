@@ -1,5 +1,5 @@
 // Lines about grants below their table. Pure.
-import type { MemoryBinding } from 'numalign';
+import type { Attachment } from 'numalign';
 import type { GrantStatus } from 'numalign/diagnostics';
 import { nodesNamed } from 'numalign/tools';
 import { printable } from '../../terminal/text.js';
@@ -47,7 +47,7 @@ export function cgroupLines(grants: readonly GrantStatus[]): string[] {
   );
 }
 
-function memoryWords(binding: MemoryBinding | undefined): string {
+function memoryWords(binding: Attachment['memory'] | undefined): string {
   if (!binding) return '';
   const { wanted, nodes, applied, reason } = binding;
   if (applied) return `, memory of ${nodesNamed(wanted)}`;

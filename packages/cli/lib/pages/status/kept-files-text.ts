@@ -1,10 +1,10 @@
 // The other files of a state folder in lines. Pure.
-import type { ArchivedState, LapsedGrant } from 'numalign/diagnostics';
+import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
 import { printable } from '../../terminal/text.js';
 import { besideText, cpusText } from '../resource-text.js';
 import { since } from './grant-table.js';
 
-export function lapsedText(lapsed: readonly LapsedGrant[]): string {
+export function lapsedText(lapsed: StateStatus['lapsed']): string {
   const texts = lapsed.map(({ uid, name, cpus, memory, devices }) => {
     const otherText = besideText(memory, devices);
     return `${name === uid ? uid : `${name} (${uid})`}: ${cpusText(cpus)}${otherText === '' ? '' : `, ${otherText}`}`;
@@ -22,7 +22,7 @@ export function fileLines(title: string, files: readonly string[]): string[] {
   return ['', title, ...lines, ...(more > 0 ? [`  and ${more} more`] : [])];
 }
 
-export function archiveText({ file, writtenAt, lapsed }: ArchivedState): string {
+export function archiveText({ file, writtenAt, lapsed }: KeptFiles['archives'][number]): string {
   const time = writtenAt === null ? 'not readable' : since(writtenAt);
   return `${file}, ${time}${lapsed.length === 0 ? '' : `: ${lapsedText(lapsed)}`}`;
 }

@@ -1,6 +1,8 @@
 // Shared members and waiting processes in words. Pure.
-import type { GrantStatus, MemberStatus } from 'numalign/diagnostics';
+import type { GrantStatus, StateStatus } from 'numalign/diagnostics';
 import { printable } from '../../terminal/text.js';
+
+type MemberStatus = StateStatus['sharedMembers'][number];
 
 export function processText({ pid, command }: { pid: number | null; command: string }): string {
   return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);

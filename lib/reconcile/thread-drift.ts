@@ -1,4 +1,4 @@
-// GrantedThreads: whether the threads that this process has put on grants are there, and in the
+// Thread drift: whether the threads that this process has put on grants are there, and in the
 // grants' cgroups.
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';

@@ -1,2 +1,0 @@
-export const JUDGES: Readonly<Record<string, readonly string[]>>;
-export const MACHINE_JUDGES: Readonly<Record<string, readonly string[]>>;
