@@ -59,6 +59,16 @@ const esModules = {
   },
 };
 
+/** Characters beyond ASCII, escaped: with one of them, V8 takes two bytes for each character of a file. */
+const inAscii = {
+  name: 'in-ascii',
+  generateBundle(_, bundle) {
+    const escaped = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    for (const chunk of Object.values(bundle))
+      if (chunk.code) chunk.code = chunk.code.replace(/[^\0-\x7f]/g, escaped);
+  },
+};
+
 /** Parts of Node without require(), which some bundlers leave undefined: numalign says that itself. */
 const partsOfNode = {
   name: 'parts-of-node',
@@ -67,19 +77,29 @@ const partsOfNode = {
     id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}');` : undefined,
 };
 
+/** Has a file look for compiled code of the layers, before it requires them. */
+function loadLayers({ fileName, imports }) {
+  const layers = imports.filter((name) => /^(requests|shared|managers)-/.test(name));
+  if (layers.length === 0) return '';
+  const up = fileName.includes('/') ? '..' : '.';
+  const paths = layers.map((name) => `${up}/${name}`);
+  return `require('${up}/compiled-code.cjs').loadCompiled(module, ${JSON.stringify(paths)});`;
+}
+
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node
 // keeps a failed import() for as long as the process lives.
 const shipped = {
   ...common,
   input: ENTRIES,
   external: /^(?!node:)[^./\0]/,
-  plugins: [partsOfNode, esModules],
+  plugins: [partsOfNode, inAscii, esModules],
   output: {
     dir: 'dist',
     format: 'cjs',
     entryFileNames: '[name].cjs',
     sourcemap: true,
     comments: false,
+    banner: loadLayers,
     // Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
     minify: {
       compress: true,
@@ -90,6 +110,13 @@ const shipped = {
     chunkFileNames: '[name]-[hash].cjs',
     codeSplitting: { groups: await Promise.all(layers) },
   },
+};
+
+// It needs nothing of other files, and packages/cli has it too.
+const loader = {
+  ...common,
+  input: { 'compiled-code': 'lib/compiled-code.ts' },
+  output: { dir: 'dist', format: 'cjs', entryFileNames: '[name].cjs', comments: false },
 };
 
 // An ES module, which awaits.
@@ -130,4 +157,4 @@ const forTests = {
   },
 };
 
-export default defineConfig([shipped, preload, forTests]);
+export default defineConfig([shipped, loader, preload, forTests]);

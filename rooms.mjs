@@ -84,7 +84,9 @@ export const HOUSES = {
       because:
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
-    room('.', 230, 'the entry numalign', { because: 'openManager and pin are doors, which load the rest' }),
+    room('.', 320, 'the entry numalign', {
+      because: 'openManager and pin are doors, which load the rest, from compiled code where there is some',
+    }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 880, 'what keeps a machine from working well', on('isolated')),
     room('entries', 270, 'the other entries of the package'),

@@ -5,6 +5,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { addonInputs, BUILD_PACKAGES, compileAddon } from './addon.mjs';
+import { compileCode } from './compile-code.mjs';
 import { aptCommand, fail, installPackages, root, run, step, works } from './steps.mjs';
 
 function nodeModules() {
@@ -46,6 +47,11 @@ function javascript() {
   });
 }
 
+function compiledCode() {
+  const inputs = ['dist/index.cjs', 'dist/compiled-code.cjs', 'scripts/compile-code.mjs'];
+  step('compiled', inputs, ['compiled'], 'keeping compiled code', compileCode);
+}
+
 /** Compiles a package of packages/ by what its folder configures. */
 function packageOf(name, output, configuration, [tool, ...args]) {
   const folder = `packages/${name}`;
@@ -72,6 +78,7 @@ if (needed.length > 0) fail(`please install what is missing, as root: ${aptComma
 nodeModules();
 addon();
 javascript();
+compiledCode();
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
 packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);
