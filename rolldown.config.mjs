@@ -3,6 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
+import { inAscii, loader, loadingCompiled } from './scripts/bundles.mjs';
 
 const common = {
   external: /^[^./]/, // What the package depends on stays where npm puts it.
@@ -24,6 +25,9 @@ const LAYERS = {
   shared: ['entries/diagnostics', 'entries/tools'],
   managers: ['door'],
 };
+
+/** The files of the layers that a program does not load at once. */
+const IS_LAYER = /^(requests|shared|managers)-/;
 
 /** The modules that some load at once. */
 async function loadedBy(names) {
@@ -59,16 +63,6 @@ const esModules = {
   },
 };
 
-/** Characters beyond ASCII, escaped: with one of them, V8 takes two bytes for each character of a file. */
-const inAscii = {
-  name: 'in-ascii',
-  generateBundle(_, bundle) {
-    const escaped = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-    for (const chunk of Object.values(bundle))
-      if (chunk.code) chunk.code = chunk.code.replace(/[^\0-\x7f]/g, escaped);
-  },
-};
-
 /** Parts of Node without require(), which some bundlers leave undefined: numalign says that itself. */
 const partsOfNode = {
   name: 'parts-of-node',
@@ -76,15 +70,6 @@ const partsOfNode = {
   load: (id) =>
     id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}');` : undefined,
 };
-
-/** Has a file look for compiled code of the layers, before it requires them. */
-function loadLayers({ fileName, imports }) {
-  const layers = imports.filter((name) => /^(requests|shared|managers)-/.test(name));
-  if (layers.length === 0) return '';
-  const up = fileName.includes('/') ? '..' : '.';
-  const paths = layers.map((name) => `${up}/${name}`);
-  return `require('${up}/compiled-code.cjs').loadCompiled(module, ${JSON.stringify(paths)});`;
-}
 
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node
 // keeps a failed import() for as long as the process lives.
@@ -99,7 +84,7 @@ const shipped = {
     entryFileNames: '[name].cjs',
     sourcemap: true,
     comments: false,
-    banner: loadLayers,
+    banner: loadingCompiled(({ imports }) => imports.filter((name) => IS_LAYER.test(name))),
     // Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
     minify: {
       compress: true,
@@ -110,13 +95,6 @@ const shipped = {
     chunkFileNames: '[name]-[hash].cjs',
     codeSplitting: { groups: await Promise.all(layers) },
   },
-};
-
-// It needs nothing of other files, and packages/cli has it too.
-const loader = {
-  ...common,
-  input: { 'compiled-code': 'lib/compiled-code.ts' },
-  output: { dir: 'dist', format: 'cjs', entryFileNames: '[name].cjs', comments: false },
 };
 
 // An ES module, which awaits.

@@ -129,7 +129,7 @@ export const HOUSES = {
     room('systemd', 140, 'units and set-up files'),
     room('commands', 1590, 'the commands'),
     room('commands/service', 590, 'the commands for services'),
-    room('.', 140, 'the program'),
+    room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
     room('base', 110, 'errors and logs', on('containers')),

@@ -79,9 +79,12 @@ function codeIn(file: string, source: Uint8Array): Buffer | undefined {
  */
 export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
   const wrapped = Modules.wrap(source.toString());
-  // Columns are those of the file.
-  const columnOffset = -wrapped.indexOf('{') - 2;
-  const script = new vm.Script(wrapped, { filename: file, columnOffset, ...(cachedData && { cachedData }) });
+  const script = new vm.Script(wrapped, {
+    filename: file,
+    // Columns are those of the file.
+    columnOffset: -wrapped.indexOf('{') - 2,
+    ...(cachedData && { cachedData }),
+  });
   const module = Object.assign(new Modules(file, parent), { filename: file, paths: parent.paths });
   Modules._cache[file] = module;
   try {

@@ -35,7 +35,13 @@ const program = (name) => join(root, 'node_modules', name);
 function javascript() {
   const inputs = [
     ...['lib', 'packages/metrics/lib', 'packages/cli/lib'],
-    ...['rolldown.config.mjs', 'rolldown.types.config.mjs', 'tsconfig.json', 'tsconfig.build.json'],
+    ...[
+      'rolldown.config.mjs',
+      'scripts/bundles.mjs',
+      'rolldown.types.config.mjs',
+      'tsconfig.json',
+      'tsconfig.build.json',
+    ],
   ];
   const outputs = ['dist/index.js', 'dist/index.d.ts', 'dist-test/lib/index.js'];
   step('typescript', inputs, outputs, 'compiling TypeScript', () => {
@@ -47,9 +53,16 @@ function javascript() {
   });
 }
 
-function compiledCode() {
-  const inputs = ['dist/index.cjs', 'dist/compiled-code.cjs', 'scripts/compile-code.mjs'];
-  step('compiled', inputs, ['compiled'], 'keeping compiled code', compileCode);
+function compiledCode(folder, entry) {
+  const inputs = [entry, 'compiled-code.cjs'].map((name) => join(folder, 'dist', name));
+  const scripts = ['scripts/compile-code.mjs'];
+  step(
+    `compiled-${entry}`,
+    [...inputs, ...scripts],
+    [join(folder, 'compiled')],
+    'keeping compiled code',
+    () => compileCode(join(root, folder)),
+  );
 }
 
 /** Compiles a package of packages/ by what its folder configures. */
@@ -61,7 +74,9 @@ function packageOf(name, output, configuration, [tool, ...args]) {
     `${folder}/${configuration}`,
     'tsconfig.json',
     'lib/index.ts',
+    'lib/compiled-code.ts',
     'lib/entries',
+    'scripts/bundles.mjs',
   ];
   step(name, inputs, [`${folder}/${output}`], `compiling @numalign/${name}`, () => {
     rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
@@ -78,7 +93,8 @@ if (needed.length > 0) fail(`please install what is missing, as root: ${aptComma
 nodeModules();
 addon();
 javascript();
-compiledCode();
+compiledCode('.', 'index.cjs');
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
+compiledCode('packages/cli', 'program.cjs');
 packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);

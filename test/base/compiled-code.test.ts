@@ -340,13 +340,14 @@ describe('the code of the package', () => {
       result = result && failures;`);
     expect(result).toBeGreaterThan(1);
   });
+});
 
-  it('has no import() of its own, which compiled code could not load', () => {
-    const dist = join(ROOT, 'dist');
-    for (const name of readdirSync(dist, { recursive: true, encoding: 'utf8' }))
-      if (name.endsWith('.cjs'))
-        expect(readFileSync(join(dist, name), 'utf8'), name).not.toMatch(/\bimport\(/);
-  });
+it('compiled code has no import(), which it could not load', () => {
+  for (const dist of ['dist', 'packages/cli/dist'].map((folder) => join(ROOT, folder))) {
+    const files = readdirSync(dist, { recursive: true, encoding: 'utf8' });
+    for (const file of files.filter((name) => name.endsWith('.cjs')))
+      expect(readFileSync(join(dist, file), 'utf8'), file).not.toMatch(/\bimport\(/);
+  }
 });
 
 describe('an installation', () => {
