@@ -3,6 +3,7 @@
 import { readdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
+import { inAscii, loader, loadingCompiled } from './scripts/bundles.mjs';
 
 const common = {
   external: /^[^./]/, // What the package depends on stays where npm puts it.
@@ -24,6 +25,9 @@ const LAYERS = {
   shared: ['entries/diagnostics', 'entries/tools'],
   managers: ['door'],
 };
+
+/** The files of the layers that a program does not load at once. */
+const IS_LAYER = /^(requests|shared|managers)-/;
 
 /** The modules that some load at once. */
 async function loadedBy(names) {
@@ -73,13 +77,14 @@ const shipped = {
   ...common,
   input: ENTRIES,
   external: /^(?!node:)[^./\0]/,
-  plugins: [partsOfNode, esModules],
+  plugins: [partsOfNode, inAscii, esModules],
   output: {
     dir: 'dist',
     format: 'cjs',
     entryFileNames: '[name].cjs',
     sourcemap: true,
     comments: false,
+    banner: loadingCompiled(({ imports }) => imports.filter((name) => IS_LAYER.test(name))),
     // Much of the time of a start is the reading of code. Lines and the names in stack traces stay.
     minify: {
       compress: true,
@@ -130,4 +135,4 @@ const forTests = {
   },
 };
 
-export default defineConfig([shipped, preload, forTests]);
+export default defineConfig([shipped, loader, preload, forTests]);

@@ -84,7 +84,9 @@ export const HOUSES = {
       because:
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
-    room('.', 230, 'the entry numalign', { because: 'openManager and pin are doors, which load the rest' }),
+    room('.', 320, 'the entry numalign', {
+      because: 'openManager and pin are doors, which load the rest, from compiled code where there is some',
+    }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 880, 'what keeps a machine from working well', on('isolated')),
     room('entries', 270, 'the other entries of the package'),
@@ -130,7 +132,7 @@ export const HOUSES = {
     room('systemd', 140, 'units and set-up files'),
     room('commands', 1590, 'the commands'),
     room('commands/service', 590, 'the commands for services'),
-    room('.', 140, 'the program'),
+    room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
     room('base', 110, 'errors and logs', on('containers')),

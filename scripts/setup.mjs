@@ -5,6 +5,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { addonInputs, BUILD_PACKAGES, compileAddon } from './addon.mjs';
+import { compileCode } from './compile-code.mjs';
 import { aptCommand, fail, installPackages, root, run, step, works } from './steps.mjs';
 
 function nodeModules() {
@@ -34,7 +35,13 @@ const program = (name) => join(root, 'node_modules', name);
 function javascript() {
   const inputs = [
     ...['lib', 'packages/metrics/lib', 'packages/cli/lib'],
-    ...['rolldown.config.mjs', 'rolldown.types.config.mjs', 'tsconfig.json', 'tsconfig.build.json'],
+    ...[
+      'rolldown.config.mjs',
+      'scripts/bundles.mjs',
+      'rolldown.types.config.mjs',
+      'tsconfig.json',
+      'tsconfig.build.json',
+    ],
   ];
   const outputs = ['dist/index.js', 'dist/index.d.ts', 'dist-test/lib/index.js'];
   step('typescript', inputs, outputs, 'compiling TypeScript', () => {
@@ -46,6 +53,18 @@ function javascript() {
   });
 }
 
+function compiledCode(folder, entry) {
+  const inputs = [entry, 'compiled-code.cjs'].map((name) => join(folder, 'dist', name));
+  const scripts = ['scripts/compile-code.mjs'];
+  step(
+    `compiled-${entry}`,
+    [...inputs, ...scripts],
+    [join(folder, 'compiled')],
+    'keeping compiled code',
+    () => compileCode(join(root, folder)),
+  );
+}
+
 /** Compiles a package of packages/ by what its folder configures. */
 function packageOf(name, output, configuration, [tool, ...args]) {
   const folder = `packages/${name}`;
@@ -55,7 +74,9 @@ function packageOf(name, output, configuration, [tool, ...args]) {
     `${folder}/${configuration}`,
     'tsconfig.json',
     'lib/index.ts',
+    'lib/compiled-code.ts',
     'lib/entries',
+    'scripts/bundles.mjs',
   ];
   step(name, inputs, [`${folder}/${output}`], `compiling @numalign/${name}`, () => {
     rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
@@ -72,6 +93,8 @@ if (needed.length > 0) fail(`please install what is missing, as root: ${aptComma
 nodeModules();
 addon();
 javascript();
+compiledCode('.', 'index.cjs');
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
+compiledCode('packages/cli', 'program.cjs');
 packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);

@@ -1,17 +1,45 @@
 // The JavaScript of the command: in few files, by what a command needs, since Node takes a third of a
 // millisecond for each file, and longer to read code than most of it takes to run. What few commands
 // need is imported where they need it. CommonJS starts sooner than ES modules.
+import { readFileSync } from 'node:fs';
 import { defineConfig } from 'rolldown';
+import { inAscii, loader, loadingCompiled } from '../../scripts/bundles.mjs';
 
-export default defineConfig({
-  input: { main: 'lib/main.ts', program: 'lib/program.ts' },
-  external: /^[^./]/, // What the package depends on stays where npm puts it.
+// Every command needs them.
+const BUNDLED = ['commander', 'picocolors'];
+
+const notices = {
+  name: 'notices',
+  generateBundle() {
+    const licences = BUNDLED.map((name) => {
+      const licence = readFileSync(new URL(`../../node_modules/${name}/LICENSE`, import.meta.url), 'utf8');
+      return `## ${name}\n\n\`\`\`text\n${licence.trim()}\n\`\`\`\n`;
+    });
+    const source = `# Third-party notices\n\nThese files contain:\n\n${licences.join('\n')}`;
+    this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-NOTICES.md', source });
+  },
+};
+
+// What start() loads next is as large as what all share.
+const compiledOf = ({ fileName, imports }) => [
+  ...imports.filter((name) => name.startsWith('shared-')),
+  ...(fileName.startsWith('start-') ? ['program.cjs'] : []),
+];
+
+const command = {
+  input: { main: 'lib/main.ts', program: 'lib/program.ts', install: 'lib/install.ts' },
+  // What else the package depends on stays where npm puts it.
+  external: (id) => /^[^./]/.test(id) && !BUNDLED.includes(id),
+  plugins: [inAscii, notices],
   platform: 'node',
   transform: { target: 'es2022' },
   output: {
     dir: 'dist',
     format: 'cjs',
     comments: false,
+    banner: loadingCompiled(compiledOf),
+    // Compiled code cannot import().
+    dynamicImportInCjs: false,
     sourcemap: true,
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
@@ -19,4 +47,6 @@ export default defineConfig({
     // One file for all that several of them have.
     codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
   },
-});
+};
+
+export default defineConfig([command, loader]);

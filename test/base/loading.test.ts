@@ -58,7 +58,7 @@ describe('the package', () => {
       console.log(JSON.stringify(report));`);
     expect(report).toEqual({
       import: ['common', 'index', 'index', 'rolldown-runtime'],
-      open: ['door', 'managers', 'requests', 'shared'],
+      open: ['compiled-code', 'door', 'managers', 'requests', 'shared'],
       acquire: [],
       'once more': [],
     });
@@ -70,7 +70,14 @@ describe('the package', () => {
       record('import');
       console.log(JSON.stringify(report));`);
     expect(report).toMatchObject({
-      import: ['common', 'entries/cluster', 'entries/cluster', 'requests', 'rolldown-runtime'],
+      import: [
+        'common',
+        'compiled-code',
+        'entries/cluster',
+        'entries/cluster',
+        'requests',
+        'rolldown-runtime',
+      ],
     });
   });
 

@@ -31,6 +31,9 @@ function versionIn(path: string): string | undefined {
   }
 }
 
+/** The command's own version. */
+export const version = versionIn('../package.json')!;
+
 /** Of this command, and the library that it finds. */
 export const refusalHere = (): LibraryRefusal | undefined =>
-  refusalOf(versionIn('../package.json')!, versionIn('numalign/package.json'));
+  refusalOf(version, versionIn('numalign/package.json'));

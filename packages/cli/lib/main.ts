@@ -1,12 +1,25 @@
 #!/usr/bin/env node
 // The command's entry. It imports nothing of numalign before it knows that this is the right one.
-import { refusalHere } from './library.js';
+import { writeSync } from 'node:fs';
+import { refusalHere, version } from './library.js';
+
+/** Prints the version, if that is all that is asked for. False if the program has to do it. */
+function printsVersion([, , ...args]: readonly string[]): boolean {
+  if (args.length !== 1 || !['-V', '--version'].includes(args[0]!)) return false;
+  try {
+    writeSync(1, `${version}\n`);
+    return true;
+  } catch {
+    // The program reports why it cannot write.
+    return false;
+  }
+}
 
 const refusal = refusalHere();
 if (refusal) {
   console.error(`numalign: ${refusal.message} [${refusal.code}]`);
   process.exitCode = 1;
-} else {
+} else if (!printsVersion(process.argv)) {
   void import('./terminal/start.js').then(({ start }) =>
     start(async () => (await import('./program.js')).runProgram),
   );

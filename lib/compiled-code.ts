@@ -1,0 +1,122 @@
+// Code that V8 compiled when the package was installed: reading that takes a third of the time that
+// compiling does. It is trusted as the code itself is. Without it, or where anything is unusual, Node
+// loads the modules as it loads all others.
+import type { Module } from 'node:module';
+import type { Script } from 'node:vm';
+
+const { closeSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs');
+const { basename, dirname, join } = process.getBuiltinModule('node:path');
+const { crc32 } = process.getBuiltinModule('node:zlib');
+const vm = process.getBuiltinModule('node:vm');
+
+type AnyFunction = (...args: any[]) => unknown;
+/** What `node:module` has besides its types. */
+interface ModuleClass {
+  new (file: string, parent: Module): Module;
+  readonly _cache: Record<string, Module | undefined>;
+  readonly _extensions: Record<string, AnyFunction | undefined>;
+  readonly prototype: { readonly _compile: AnyFunction };
+  createRequire(file: string): NodeJS.Require;
+  wrap(source: string): string;
+}
+const Modules = process.getBuiltinModule('node:module') as unknown as ModuleClass;
+
+/** Where a package keeps what this V8 has compiled, if Node itself loads the modules here. */
+export function compiledFolder(packageFolder: string): string {
+  const { _extensions, prototype } = Modules;
+  // Tools that look at code replace one of these: theirs has another text, and that another length.
+  const loaders = [prototype._compile, _extensions['.js'], _extensions['.cjs']];
+  const { versions, arch } = process;
+  return join(packageFolder, 'compiled', `${versions.v8}-${arch}-${loaders.join('').length}`);
+}
+
+/** Whether something else may want to see this code loaded or run, or is to run it. */
+function isUnusual(): boolean {
+  const { env, execArgv, versions } = process;
+  return (
+    ['bun', 'deno', 'electron'].some((name) => name in versions) ||
+    env.NODE_DISABLE_COMPILE_CACHE !== undefined ||
+    // V8 counts what runs in code that was compiled for that.
+    env.NODE_V8_COVERAGE !== undefined ||
+    (process as { sourceMapsEnabled?: boolean }).sourceMapsEnabled !== false ||
+    // Policies of Node 20 compare modules with their checksums.
+    /-policy\b/.test([...execArgv, env.NODE_OPTIONS].join(' '))
+  );
+}
+
+const HEAD_BYTES = 8;
+
+/** Checksums of compiled code and of its source: V8 compares only the length of the source. */
+function headOf(code: Uint8Array, source: Uint8Array): Buffer {
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.writeUInt32LE(crc32(code), 0);
+  head.writeUInt32LE(crc32(source), 4);
+  return head;
+}
+
+/** A file of compiled code. */
+export const compiledFile = (code: Uint8Array, source: Uint8Array): Buffer =>
+  Buffer.concat([headOf(code, source), code]);
+
+/** The compiled code in a file that only root or this user can write to, if it is of this source. */
+function codeIn(file: string, source: Uint8Array): Buffer | undefined {
+  const fd = openSync(file, 'r');
+  try {
+    const { uid, mode } = fstatSync(fd);
+    if ((uid !== 0 && uid !== process.geteuid!()) || (mode & 0o022) !== 0) return undefined;
+    const bytes = readFileSync(fd);
+    const code = bytes.subarray(HEAD_BYTES);
+    return headOf(code, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/**
+ * Loads a module as require() does.
+ * @param cachedData compiled code, which V8 may reject
+ * @returns what V8 has compiled, to which functions are added as they are called
+ */
+export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
+  const wrapped = Modules.wrap(source.toString());
+  const script = new vm.Script(wrapped, {
+    filename: file,
+    // Columns are those of the file.
+    columnOffset: -wrapped.indexOf('{') - 2,
+    ...(cachedData && { cachedData }),
+  });
+  const module = Object.assign(new Modules(file, parent), { filename: file, paths: parent.paths });
+  Modules._cache[file] = module;
+  try {
+    const { exports } = module;
+    const run = script.runInThisContext();
+    run.call(exports, exports, Modules.createRequire(file), module, file, dirname(file));
+    module.loaded = true;
+    return script;
+  } catch (error) {
+    delete Modules._cache[file];
+    throw error;
+  }
+}
+
+/**
+ * Loads modules from compiled code, so that the require() of `parent` finds them loaded. It never
+ * throws: what it does not load, require() loads, or says why not.
+ * @param parent of another module system, such as a bundler's, it loads nothing
+ */
+export function loadCompiled(parent: Module, paths: readonly string[]): void {
+  try {
+    if (Modules._cache[parent.filename] !== parent || isUnusual()) return;
+    // The folder of this file is dist/.
+    const folder = compiledFolder(dirname(import.meta.dirname));
+    for (const path of paths) {
+      const file = join(dirname(parent.filename), path);
+      if (Modules._cache[file]) continue;
+      const source = readFileSync(file);
+      const code = codeIn(join(folder, `${basename(file)}.bin`), source);
+      if (code) loadModule(file, parent, source, code);
+    }
+  } catch {
+    // There is none, mostly.
+  }
+}

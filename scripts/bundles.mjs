@@ -1,0 +1,28 @@
+// What the configurations of rolldown share: bundles that start from compiled code (lib/compiled-code.ts).
+import { fileURLToPath } from 'node:url';
+
+/** Characters beyond ASCII, escaped: with one of them, V8 takes two bytes for each character of a file. */
+export const inAscii = {
+  name: 'in-ascii',
+  generateBundle(_, bundle) {
+    const escaped = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+    for (const chunk of Object.values(bundle))
+      if (chunk.code) chunk.code = chunk.code.replace(/[^\0-\x7f]/g, escaped);
+  },
+};
+
+/** The banner of files that load `filesOf(chunk)` from compiled code, before they require these. */
+export const loadingCompiled = (filesOf) => (chunk) => {
+  const up = chunk.fileName.includes('/') ? '..' : '.';
+  const paths = filesOf(chunk).map((name) => `${up}/${name}`);
+  const call = `loadCompiled(module, ${JSON.stringify(paths)})`;
+  return paths.length === 0 ? '' : `require('${up}/compiled-code.cjs').${call};`;
+};
+
+/** The file that loads compiled code: it needs no other, and each package has it. */
+export const loader = {
+  input: { 'compiled-code': fileURLToPath(new URL('../lib/compiled-code.ts', import.meta.url)) },
+  platform: 'node',
+  transform: { target: 'es2022' },
+  output: { dir: 'dist', format: 'cjs', entryFileNames: '[name].cjs', comments: false },
+};

@@ -1,0 +1,84 @@
+// Keeps what V8 compiles of a package's dist/ for a program that pins itself, or for `numalign run`,
+// with all functions that this calls: Node, if it is this one, then starts without compiling them
+// (lib/compiled-code.ts). The installation runs it, and nothing fails without it.
+//
+//   node scripts/compile-code.mjs FOLDER
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const file = fileURLToPath(import.meta.url);
+const LIMIT_MS = 20_000;
+const APART = '--apart';
+
+/** Runs this file apart, as a user's program would run: without hooks, and without settings. */
+export function compileCode(folder = dirname(dirname(file))) {
+  const settings = /^(NODE_|NUMALIGN_|HWLOC_)/;
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !settings.test(name)));
+  spawnSync(process.execPath, [file, folder, APART], { env, stdio: 'ignore', timeout: LIMIT_MS });
+}
+
+/** What V8 compiles of the files that loadCompiled() is to load from now on, and their sources. */
+function compilersOf(loader, { cache }) {
+  const compilers = new Map();
+  loader.loadCompiled = (parent, paths) => {
+    for (const path of paths) {
+      const file = join(dirname(parent.filename), path);
+      if (cache[file]) continue;
+      const source = readFileSync(file);
+      compilers.set(basename(file), { source, script: loader.loadModule(file, parent, source) });
+    }
+  };
+  return compilers;
+}
+
+// In a state folder of their own no other process sees these grants. The program that is to take the
+// place of this process has no interpreter, so that the kernel refuses it.
+
+/** What most programs do. */
+async function usePackage(require, stateDir, program) {
+  const { openManager, pin } = require('./dist/index.cjs');
+  const settings = { stateDir, reservedSystemCPUs: '0', besideKubelet: true };
+  await (await pin({ cpu: 1, manager: settings })).release();
+  const manager = await openManager(settings);
+  const grant = await manager.acquire({ cpu: 1 });
+  grant.exec(program);
+}
+
+/** The command that ends as most do. */
+async function useCommand(require, stateDir, program) {
+  const options = ['--cpus', '1', '--reserved', '0', '--beside-kubelet', '--state-dir', stateDir];
+  process.argv = [process.execPath, require.resolve('./dist/main.cjs'), 'run', ...options, '--', program];
+  require('./dist/main.cjs');
+}
+
+function write(folder, loader, compilers) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true, mode: 0o755 });
+  for (const [name, { source, script }] of compilers) {
+    const path = join(folder, `${name}.bin`);
+    writeFileSync(`${path}.new`, loader.compiledFile(script.createCachedData(), source), { mode: 0o644 });
+    renameSync(`${path}.new`, path);
+  }
+}
+
+const [, started, root, mode] = process.argv;
+if (started === file && mode !== APART) compileCode(root);
+else if (started === file) {
+  const require = createRequire(join(root, 'package.json'));
+  const loader = require('./dist/compiled-code.cjs');
+  const compilers = compilersOf(loader, require);
+  const folder = mkdtempSync(join(tmpdir(), 'numalign-compile-'));
+  process.on('exit', () => {
+    rmSync(folder, { recursive: true, force: true });
+    write(loader.compiledFolder(root), loader, compilers);
+  });
+  const program = join(folder, 'program');
+  writeFileSync(program, '#!/dev/null\n', { mode: 0o755 });
+  const use = existsSync(join(root, 'dist/main.cjs')) ? useCommand : usePackage;
+  // Where something fails, what was called until then is compiled.
+  await use(require, join(folder, 'state'), program).catch(() => {});
+}
