@@ -257,6 +257,15 @@ describe('A comparison', () => {
       { name: 'row', figure: 'ratio', old: '9', new: '2', change: '4.5 times less', goal: '<= 3' },
     ]);
   });
+
+  it('has the most of all turns where a target is a minimum', () => {
+    const row = (fairness: number) => [{ name: 'row', fairness }];
+    const rows = [[row(0.5), row(0.25)], [row(0.4)]];
+    const targets = { scene: { row: { fairness: { least: 0.7 } } } };
+    expect(comparison('scene', rows, ['old', 'new'], targets)).toMatchObject([
+      { figure: 'fairness', old: '0.5', new: '0.4', goal: '>= 0.7' },
+    ]);
+  });
 });
 
 describe('A trace of system calls', () => {
