@@ -7,6 +7,9 @@ import { measured } from './support/measure.mjs';
 import { yardstick } from './support/yardstick.mjs';
 
 export const description = 'discover: this machine, and 4,096 PUs from XML';
+export const explanation = `
+Of this machine \`discover\` reads the PCI devices too, for which hwloc would read the configuration
+space of each, 14 ms.`;
 
 const LARGE = 'package:8 numa:4 l3:4 core:16 pu:2';
 

@@ -33,8 +33,7 @@ places or rejects each one.
   their nodes; undecided cases count. The *ratios* compare both with the kubelet's number.
 - **Gain**: points of utilisation above the kubelet's. **Reach**: the gain as a part of that of *any
   moves*. **Moves**: per admission. **Distance**: from CPUs to memory and GPUs; 10 is the same node.
-- **Met** names the targets that are missed. They are *out of reach* if *any moves* misses them too,
-  and count as missed.
+- **Met** names the targets that are missed. None is of what *any moves* cannot reach.
 
 \`--trace\` takes CSV with a header: \`cpu\`, optionally \`memory\` and \`gpu\` (Kubernetes quantities), and
 \`arrival\` and \`duration\` (seconds). Requests come in order, with times scaled to the load. Without

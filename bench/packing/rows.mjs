@@ -36,5 +36,5 @@ export function rowOf(name, samples, before, machine) {
  * The row of a way beside that of the best that it could do: `reach` is its part of the bound's gain.
  */
 export function withBound(row, bound) {
-  return { ...row, reachShare: row.gainShare.mean / bound.gainShare.mean, bound };
+  return { ...row, reachShare: row.gainShare.mean / bound.gainShare.mean };
 }

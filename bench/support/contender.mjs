@@ -1,28 +1,25 @@
-// One of the processes of the scenario contention: from `go` to `stop` it admits and releases. It
-// reports each admission, and at the end how long each took.
-import { setImmediate as turn } from 'node:timers/promises';
+// One of the processes of the scenario contention: after `go` it acquires and releases for some
+// time, and reports how often, and its CPU time.
+import { once } from 'node:events';
+import { cpuOf } from './cpu-time.mjs';
 import { openAt } from './nodes.mjs';
 
-const { stateDir, machine } = JSON.parse(process.argv[2]);
+const { stateDir, machine, seconds } = JSON.parse(process.argv[2]);
 const manager = await openAt(stateDir, machine);
 
-async function contend() {
-  const times = [];
-  let isOver = false;
-  process.once('message', () => {
-    isOver = true;
-  });
-  for (let i = 0; !isOver; i++) {
-    const begin = performance.now();
-    const grant = await manager.acquire({ cpu: 1 + (i % 4) });
-    times.push((performance.now() - begin) * 1e6);
-    process.send({ admitted: times.length });
-    await grant.release();
-    // A process alone in memory waits for nothing, and would never notice the end.
-    await turn();
-  }
-  process.send({ times });
+async function pair() {
+  const grant = await manager.acquire({ cpu: 1 });
+  await grant.release();
 }
 
-process.once('message', contend);
-process.send({ ready: true });
+await pair();
+process.send('ready');
+await once(process, 'message');
+let pairs = 0;
+const end = performance.now() + seconds * 1000;
+const cpuNs = await cpuOf(async () => {
+  for (; performance.now() < end; pairs++) await pair();
+});
+process.send({ pairs, cpuNs });
+manager.close();
+process.disconnect();

@@ -46,15 +46,11 @@ function readInput(path) {
 /** An input of bench/inputs, by its name. */
 export const ownInput = (name) => ownInputs().get(name)();
 
-/**
- * The kubelet's time for this very input, as a multiple of an empty call on the machine where it
- * was timed; undefined if it was not timed.
- */
-function kubeletCost(input) {
-  const ns = kubeletTimes.get(input.name);
-  if (ns === undefined || !isDeepStrictEqual(ownInputs().get(input.name)?.(), input)) return undefined;
-  return ns / recorded.emptyCallNs;
-}
+/** The kubelet's time as a multiple of an empty call there; undefined if it was not timed. */
+export const kubeletCost = (name) =>
+  kubeletTimes.has(name) ? kubeletTimes.get(name) / recorded.emptyCallNs : undefined;
+
+const isOwn = (input) => isDeepStrictEqual(ownInputs().get(input.name)?.(), input);
 
 // Recorded machines do not list their nodes.
 function described(topology) {
@@ -160,8 +156,8 @@ function optionsOf({ config, machine }) {
 }
 
 /** A manager of a simulated machine with its own state folder and some grants. */
-async function managerOf(topology, options, resources, pods) {
-  const stateDir = mkdtempSync(join(tmpdir(), 'numalign-bench-'));
+async function managerOf(topology, { parent = tmpdir(), ...options }, resources, pods) {
+  const stateDir = mkdtempSync(join(parent, 'numalign-bench-'));
   let manager;
   const close = () => {
     manager?.close();
@@ -206,7 +202,8 @@ async function admit(input, random) {
   const cpus = limits.cpu / 1000;
   const others = (random) =>
     Array.from({ length: 1 + random(4) }, (_, i) => podOf({ cpu: 1 + random(3), memory: GIB }, `other-${i}`));
-  const of = (pods) => managersOf(topology, optionsOf(input), deviceResources, pods, random);
+  const of = (pods) =>
+    managersOf(topology, { ...optionsOf(input), parent: input.parent }, deviceResources, pods, random);
   const { managers, close } = await of(others);
   // As recorded: nothing is granted yet.
   const { managers: unused, close: closeUnused } = await of(() => []);
@@ -250,6 +247,6 @@ export async function prepared(input, seed = 1) {
   const kind = KINDS.get(input.bench);
   if (!kind) throw new Error(`"bench" is one of ${[...KINDS.keys()].join(', ')}, not ${input.bench}`);
   const { call, same, close = () => {}, hints, again } = await kind(input, randomNumbers(seed));
-  const cost = kubeletCost(input);
+  const cost = isOwn(input) ? kubeletCost(input.name) : undefined;
   return { call, close, hints, again, ...(cost !== undefined && { kubelet: { cost, call: same } }) };
 }

@@ -1,13 +1,7 @@
 // Measures asynchronous operations that change something, one by one and in turns.
 import { emptyTimes, lowerQuartileOf, medianOf, row } from './measure.mjs';
 
-/** The CPU time of all threads of this process until the action is done, in nanoseconds. */
-export async function cpuOf(action) {
-  const begin = process.cpuUsage();
-  await action();
-  const { user, system } = process.cpuUsage(begin);
-  return (user + system) * 1000;
-}
+export { cpuOf } from './cpu-time.mjs';
 
 /** How long the action takes, in nanoseconds. */
 export async function timeOf(action) {

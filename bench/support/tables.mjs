@@ -12,12 +12,17 @@ const cell = (value) =>
 
 const whole = (value) => (value === undefined ? '-' : Math.round(value).toLocaleString('en'));
 
+const part = (value) =>
+  value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
+
 // The unit by the end of a member's name.
 const UNITS = [
   [/Ns$/, duration],
+  [/Bytes$/, (value) => `${number(value / 1e6)} MB`],
   [/E$/, (value) => `${number(value)} E`],
   [/Share$/, percent],
-  [/^(bytes|calls|instructions|samples)$/, whole],
+  [/^kubeletPart$/, part],
+  [/^(bytes|calls|moreCalls|instructions|pairs|samples)$/, whole],
 ];
 
 const unitOf = (member) => UNITS.find(([end]) => end.test(member));
@@ -37,10 +42,16 @@ export function memberText(member, value) {
 
 /** A member as the title of a column: `loopShare` is `loop`, `wakeUps` is `wake ups`. */
 export const titleOf = (member) =>
-  member.replace(/(?<=.)(Ns|Share)$/, '').replace(/[A-Z](?=[a-z])/g, (letter) => ` ${letter.toLowerCase()}`);
+  member
+    .replace(/(?<=.)(Ns|Bytes|Share)$/, '')
+    .replace(/[A-Z](?=[a-z])/g, (letter) => ` ${letter.toLowerCase()}`);
+
+/** The most that a member may be, or the least. */
+export const goalText = (member, goal) =>
+  goal.least === undefined ? `<= ${memberText(member, goal)}` : `>= ${memberText(member, goal.least)}`;
 
 // The ratio already shows in the unit.
-const NAMELESS = new Set(['ratio', 'costE']);
+const NAMELESS = new Set(['ratio', 'costE', 'kubeletPart']);
 
 /** The target of a row, as a text. */
 function targetText({ target, targets }) {
@@ -48,30 +59,16 @@ function targetText({ target, targets }) {
     return target === undefined ? '-' : `<= ${number(target)}`;
   }
   return Object.entries(targets)
-    .map(([member, goal]) => {
-      const bound = goal.least === undefined ? ['<=', goal] : ['>=', goal.least];
-      return `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}${bound[0]} ${memberText(member, bound[1])}`;
-    })
+    .map(([member, goal]) => `${NAMELESS.has(member) ? '' : `${titleOf(member)} `}${goalText(member, goal)}`)
     .join('; ');
 }
 
 /** Whether a row meets its target; of several targets, those that it misses. */
-function metText({ targets = {}, met, missed = [], outOfReach = [] }) {
+function metText({ targets = {}, met, missed = [] }) {
   if (met === undefined) return '-';
   if (met) return 'yes';
-  const hasSeveral = Object.keys(targets).length > 1;
-  const within = missed.filter((member) => !outOfReach.includes(member));
-  return [
-    ['NO', within],
-    ['out of reach', outOfReach],
-  ]
-    .filter(([, members]) => members.length > 0)
-    .map(([answer, members]) => (hasSeveral ? `${answer}: ${members.map(titleOf).join(', ')}` : answer))
-    .join('; ');
+  return Object.keys(targets).length > 1 ? `NO: ${missed.map(titleOf).join(', ')}` : 'NO';
 }
-
-const part = (value) =>
-  value === undefined ? '-' : value > 1 ? `${number(value)} times` : `1/${number(1 / value)}`;
 
 // The columns that any row may have, after its own.
 const JUDGEMENT = {
@@ -97,16 +94,7 @@ const MEASURED = {
 };
 
 // Members that judge, or belong to a column of JUDGEMENT.
-const HIDDEN = new Set([
-  'target',
-  'targets',
-  'met',
-  'missed',
-  'outOfReach',
-  'bound',
-  'kubeletPart',
-  'remark',
-]);
+const HIDDEN = new Set(['target', 'targets', 'met', 'missed', 'kubeletPart', 'remark']);
 
 function tableOf(rows, columns) {
   const titles = Object.keys(columns);

@@ -8,6 +8,7 @@
 #include <node_api.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kMaxArguments = 4, kMaskBytes = 8192, kMaxPath = 4096 };
+enum { kMaxArguments = 5, kMaskBytes = 8192, kMaxPath = 4096 };
 
 static double now_ns(void) {
   struct timespec now;
@@ -154,28 +155,50 @@ static napi_value hwloc_xml(napi_env env, napi_callback_info info) {
   return text != NULL ? text : fail(env, "hwloc_topology_export_xmlbuffer");
 }
 
-// A durable append
+// The writes of a commit
 
-// (times, path, bytes)
-static napi_value append(napi_env env, napi_callback_info info) {
+// The files of a state folder that a commit writes, in its order. The second is synced.
+enum { kOwner, kState, kCopy, kNumber, kFiles };
+static const char* const file_names[kFiles] = {"owner", "state", "copy", "number"};
+
+// (times, folder, what the owner claims, the line of the change, whether it is synced): what an
+// admission writes, to files of its own: the claim, the change twice, and the generation.
+static napi_value commit(napi_env env, napi_callback_info info) {
+  static const char generation[] = "0000000000000016\n";
   napi_value argv[kMaxArguments];
   size_t count = 0;
-  size_t size = 0;
-  char path[kMaxPath];
-  double* times = times_of(env, info, 3, argv, &count);
-  const char* bytes = elements(env, argv[2], &size);
-  if (times == NULL || bytes == NULL) return NULL;
-  napi_get_value_string_utf8(env, argv[1], path, sizeof path, NULL);
-  int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0) return fail(env, path);
-  int failed = 0;
+  size_t sizes[kFiles] = {0, 0, 0, sizeof generation - 1};
+  const void* bytes[kFiles] = {NULL, NULL, NULL, generation};
+  char folder[kMaxPath];
+  bool is_synced = false;
+  double* times = times_of(env, info, 5, argv, &count);
+  if (times == NULL) return NULL;
+  bytes[kOwner] = elements(env, argv[2], &sizes[kOwner]);
+  bytes[kState] = bytes[kCopy] = elements(env, argv[3], &sizes[kState]);
+  sizes[kCopy] = sizes[kState];
+  if (bytes[kOwner] == NULL || bytes[kState] == NULL) return NULL;
+  napi_get_value_string_utf8(env, argv[1], folder, sizeof folder, NULL);
+  napi_get_value_bool(env, argv[4], &is_synced);
+  int directory = open(folder, O_DIRECTORY | O_CLOEXEC);
+  int files[kFiles];
+  int failed = directory < 0;
+  for (size_t i = 0; i < kFiles; i++) {
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (i == kNumber ? 0 : O_APPEND);
+    files[i] = openat(directory, file_names[i], flags, 0600);
+    failed |= files[i] < 0;
+  }
   for (size_t i = 0; i < count && !failed; i++) {
     double begin = now_ns();
-    failed = write(fd, bytes, size) != (ssize_t)size || fdatasync(fd) != 0;
+    for (size_t file = 0; file < kFiles; file++) {
+      if (file == kNumber) lseek(files[file], 0, SEEK_SET);
+      failed |= write(files[file], bytes[file], sizes[file]) != (ssize_t)sizes[file];
+      if (file == kState && is_synced) failed |= fdatasync(files[file]);
+    }
     times[i] = now_ns() - begin;
   }
-  if (failed) fail(env, "an append");
-  close(fd);
+  if (failed) fail(env, folder);
+  for (size_t i = 0; i < kFiles; i++) close(files[i]);
+  close(directory);
   return NULL;
 }
 
@@ -353,7 +376,7 @@ NAPI_MODULE_INIT() {
       {"pin", NULL, pin, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocLoad", NULL, hwloc_load, NULL, NULL, NULL, napi_enumerable, NULL},
       {"hwlocXml", NULL, hwloc_xml, NULL, NULL, NULL, napi_enumerable, NULL},
-      {"append", NULL, append, NULL, NULL, NULL, napi_enumerable, NULL},
+      {"commit", NULL, commit, NULL, NULL, NULL, napi_enumerable, NULL},
       {"runDelay", NULL, run_delay, NULL, NULL, NULL, napi_enumerable, NULL},
       {"wakeUps", NULL, wake_ups, NULL, NULL, NULL, napi_enumerable, NULL},
       {"pingPong", NULL, ping_pong, NULL, NULL, NULL, napi_enumerable, NULL},

@@ -1,11 +1,10 @@
-// Builds yardstick.c if it has changed, and loads it.
+// Builds yardstick.c and usage.c if they have changed, and loads the first.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const require = createRequire(import.meta.url);
-const source = fileURLToPath(new URL('yardstick.c', import.meta.url));
 const folder = fileURLToPath(new URL('../../build/bench', import.meta.url));
 const addon = `${folder}/yardstick.node`;
 
@@ -18,16 +17,24 @@ function hwlocFlags() {
   });
 }
 
-function build() {
+function compile(source, output, flags) {
+  if (existsSync(output) && statSync(output).mtimeMs >= statSync(source).mtimeMs) return;
   mkdirSync(folder, { recursive: true });
-  const includes = `-I${require('node-api-headers').include_dir}`;
-  const flags = ['-std=c11', '-O2', '-Wall', '-Wextra', '-fPIC', '-shared', '-DNAPI_VERSION=9', includes];
-  const args = [...flags, source, '-o', addon, ...hwlocFlags()];
+  const args = ['-std=c11', '-O2', '-Wall', '-Wextra', source, '-o', output, ...flags()];
   const { status, stderr, error } = spawnSync(process.env.CC ?? 'cc', args, { encoding: 'utf8' });
-  if (status !== 0) throw new Error(`the yardsticks do not compile: ${stderr ?? error?.message}`);
+  if (status !== 0) throw new Error(`${source} does not compile: ${stderr ?? error?.message}`);
 }
 
-if (!existsSync(addon) || statSync(addon).mtimeMs < statSync(source).mtimeMs) build();
+const sourceOf = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+compile(sourceOf('yardstick.c'), addon, () => [
+  ...['-fPIC', '-shared', '-DNAPI_VERSION=9', `-I${require('node-api-headers').include_dir}`],
+  ...hwlocFlags(),
+]);
 
 /** The functions of yardstick.c. */
 export const yardstick = require(addon);
+
+/** The program of usage.c. */
+export const USAGE = `${folder}/usage`;
+compile(sourceOf('usage.c'), USAGE, () => []);
