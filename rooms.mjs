@@ -113,7 +113,7 @@ export const HOUSES = {
       on('64-cpus', 'isolated', 'newer-kernel', 'sixteen'),
     ),
   ],
-  'native/addon': [room('.', 2350, 'the glue to Node')],
+  'native/addon': [room('.', 2390, 'the glue to Node')],
   'packages/metrics/lib': [
     room('sinks', 170, 'prom-client and OpenTelemetry'),
     room('grants', 300, 'metrics of each grant'),

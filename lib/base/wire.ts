@@ -82,13 +82,6 @@ class Wire {
     else for (let i = 0; i < length; i++) words[at + i] = list[i]!;
   }
 
-  /** The intersection of two sets. */
-  both(a: Words, b: Words): void {
-    const length = Math.min(a.length, b.length);
-    const at = this.#open(length);
-    for (let i = 0; i < length; i++) this.#words[at + i] = a[i]! & b[i]!;
-  }
-
   /** Copies each number: to make a typed array of the list would take longer. */
   numbers(list: readonly number[]): void {
     if (!Array.isArray(list)) wrongList('list of numbers');
@@ -201,20 +194,17 @@ export function wired(addon: WiredFunctions): Wired {
   const wire = new Wire(addon);
   return {
     bestFit(call) {
-      const { available, within } = call;
-      wire.begin();
-      if (within) wire.both(available, within);
-      else wire.list(available);
+      wire.begin().list(call.available);
       wire.word(call.count);
+      wire.list(call.near);
+      wire.flag(call.onlyMost);
+      wire.flag(call.leavesRest);
       wire.flag(call.spread);
       wire.flag(call.alignByL3);
       wire.flag(call.distributeAcrossNuma);
       wire.word(call.cpuGroupSize);
       wire.flag(call.wholeCores);
       wire.flag(call.anyRestInL3);
-      // The core counts CPUs of both once.
-      if (call.wholeCores) wire.list(available);
-      else wire.numbers(NONE);
       wire.numbers(call.later);
       return wire.wordsOf(addon.bestFit(call.topology));
     },

@@ -199,8 +199,8 @@ Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
   WireReader wire = wire_of(info.Env());
   const BestFitQuestion question = read_best_fit(wire);
   check(info.Env(), wire);
-  return to_wire(info.Env(), unwrap(info.Env(), best_fit(topology, question.available, question.count,
-                                                         question.options)));
+  return to_wire(info.Env(), unwrap(info.Env(), near_fit(topology, question.available, question.count,
+                                                         question.near, question.options)));
 }
 
 }  // namespace

@@ -90,6 +90,9 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   BestFitQuestion question;
   question.available = wire.cpus();
   question.count = wire.number();
+  question.near.near = wire.cpus();
+  question.near.only_most = wire.flag();
+  question.near.leaves_rest = wire.flag();
   BestFitOptions& options = question.options;
   options.spread = wire.flag();
   options.align_by_l3 = wire.flag();
@@ -97,7 +100,6 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   options.cpu_group_size = wire.number();
   options.whole_cores = wire.flag();
   options.any_rest_in_l3 = wire.flag();
-  options.elsewhere = wire.cpus();
   options.later = wire.core_claims();
   wire.require(question.count >= 0 && options.cpu_group_size >= 1,
                "the count must not be negative, the group size at least 1");

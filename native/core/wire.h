@@ -8,11 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "core/best_fit.h"
 #include "core/cpu_hints.h"
 #include "core/device_hints.h"
 #include "core/hint_family.h"
 #include "core/memory_hints.h"
+#include "core/near_fit.h"
 
 namespace numalign {
 
@@ -65,10 +65,11 @@ class WireReader {
   const char* failure_ = nullptr;
 };
 
-// The arguments of best_fit().
+// The arguments of near_fit().
 struct BestFitQuestion {
   CpuSet available;
   int count = 0;
+  NearOptions near;
   BestFitOptions options;
 };
 

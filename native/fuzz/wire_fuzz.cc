@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   WireReader fit(words, amounts);
   const BestFitQuestion question = read_best_fit(fit);
   if (fit.failure() == nullptr && question.count <= 16) {
-    (void)best_fit(machine(), question.available, question.count, question.options);
+    (void)near_fit(machine(), question.available, question.count, question.near, question.options);
   }
   return 0;
 }

@@ -17,6 +17,9 @@ it('is one object for all copies of the module in an environment', async () => {
   const taken = first.bestFit({
     ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1, later: [] },
     ...{
+      near: words(''),
+      onlyMost: false,
+      leavesRest: false,
       spread: false,
       alignByL3: false,
       distributeAcrossNuma: false,

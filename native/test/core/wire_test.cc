@@ -116,8 +116,19 @@ TEST(WireReader, ReadsAndRefusesRequestsForDevices) {
 }
 
 TEST(WireReader, ReadsTheOptionsOfABestFit) {
-  const Written written =
-      Written().list({15}).word(2).word(1).word(0).word(1).word(2).word(1).word(0).list({1}).list({4, 7});
+  const Written written = Written()
+                              .list({15})
+                              .word(2)
+                              .list({1})
+                              .word(0)
+                              .word(1)
+                              .word(1)
+                              .word(0)
+                              .word(1)
+                              .word(2)
+                              .word(1)
+                              .word(0)
+                              .list({4, 7});
   WireReader wire = written.reader();
   const BestFitQuestion question = read_best_fit(wire);
   EXPECT_EQ(failure_of(wire), "");
@@ -127,7 +138,8 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
   EXPECT_TRUE(options.spread && options.distribute_across_numa && options.whole_cores);
   EXPECT_FALSE(options.align_by_l3 || options.any_rest_in_l3);
   EXPECT_EQ(options.cpu_group_size, 2);
-  EXPECT_EQ(options.elsewhere, CpuSet({0}));
+  EXPECT_EQ(question.near.near, CpuSet({0}));
+  EXPECT_TRUE(question.near.leaves_rest && !question.near.only_most);
   EXPECT_EQ(options.later, (std::vector<CoreClaim>{{2, false}, {3, true}}));
 }
 
