@@ -5,9 +5,13 @@ import type { TopologyHandle, Words } from './words.js';
 export interface BestFitCall {
   readonly topology: TopologyHandle;
   readonly available: Words;
-  /** Narrows `available` to these CPUs; undefined: no limit. */
-  readonly within?: Words | undefined;
   readonly count: number;
+  /** CPUs to take first; they need not be available. */
+  readonly near: Words;
+  /** With `wholeCores`: as many near CPUs as there are, or none at all. */
+  readonly onlyMost: boolean;
+  /** With `wholeCores`: what is taken near leaves cores that add up to the rest. */
+  readonly leavesRest: boolean;
   readonly spread: boolean;
   readonly alignByL3: boolean;
   readonly distributeAcrossNuma: boolean;

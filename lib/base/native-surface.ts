@@ -33,7 +33,7 @@ import type {
   ScheduleCall,
   ThreadRole,
 } from './native-threads.js';
-import type { TopologyHandle, Words } from './words.js';
+import type { AnswerReader, TopologyHandle, Words } from './words.js';
 
 /** The program that replaces this process. */
 export interface ProgramCall {
@@ -88,12 +88,8 @@ export interface Native {
   listHints(call: ListHintsCall): Words;
   /** The family with these masks, [low, high] each, not preferred. */
   withoutPreferred(family: Words, masks: readonly number[]): Words;
-  /**
-   * Returns [low, high, any | preferred << 1 | admitted << 2 | exact << 3, sets, nearest,
-   * tightest], then for each question the length and the words of its family. The next call
-   * overwrites them.
-   */
-  mergeHints(call: MergeHintsCall): Words;
+  /** What answer_merge() of the core writes, at its beginning. */
+  mergeHints(call: MergeHintsCall): AnswerReader;
 
   pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED if a thread is pinned for another grant */

@@ -1,297 +1,280 @@
-// The wire: two arrays that the addon keeps, through which sets, hints and amounts go to the core
-// and come back. To make or read a new typed array takes an addon longer than most of the core's
-// work.
+// The wire: two arrays that the addon keeps, through which questions go to the core and answers come
+// back. To make or read a new typed array takes an addon longer than most of the core's work. What
+// is written here one after another, native/core/wire.cc reads in the same order.
 import { types } from 'node:util';
-import type { CpuHintsCall, HintQuestion, PackedHints } from './native-hints.js';
+import type {
+  CpuHintsCall,
+  DeviceHintsCall,
+  HintQuestion,
+  MemoryHintsCall,
+  PackedHints,
+} from './native-hints.js';
 import type { Native } from './native-surface.js';
 import type { NativeMove, NativePinOutcome } from './native-threads.js';
-import { copyPart, type TopologyHandle, type Words } from './words.js';
+import { AnswerReader, copyPart, type TopologyHandle, type Words } from './words.js';
 
 /** The number of words on the wire, or the words themselves if the wire is too short. */
 type Answer = number | Words;
 
-/**
- * The functions of the addon that use the wire. They take the number of words of each set and list;
- * the words are on the wire, in the order of the arguments.
- */
+/** The functions of the addon that use the wire. Sets, lists and numbers are on it. */
 export interface WiredFunctions {
   setWire(words: Words, amounts: Float64Array): void;
-  /**
-   * `flags`: spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3 | anyRestInL3 <<
-   * 4.
-   */
-  bestFit(
-    topology: TopologyHandle,
-    available: number,
-    count: number,
-    flags: number,
-    cpuGroupSize: number,
-    elsewhere: number,
-    later: number,
-  ): Answer;
-  /** `flags`: alignBySocket | wholeCores << 1 | keepsReusable << 2. */
-  cpuHints(
-    topology: TopologyHandle,
-    available: number,
-    reusable: number,
-    count: number,
-    flags: number,
-    claims: number,
-  ): Answer;
-  memoryHints(
-    nodes: number,
-    types: number,
-    amounts: number,
-    reusable: number,
-    groups: number,
-    must: number,
-  ): Answer;
-  deviceHints(nodes: number, request: number, onlyNearDevices: boolean, devices: number): Answer;
-  wholeCores(topology: TopologyHandle, cpus: number): Answer;
-  isHintFamily(words: number, nodes: number): boolean;
-  listHints(words: number, after: number, limit: number, isBounded: boolean): Answer;
-  withoutPreferred(words: number, masks: number): Answer;
-  /**
-   * Returns [number of moved threads, number of unmovable threads; for each moved thread, which has
-   * the requested mask: tid, length of its mask before, this mask; for each unmovable one: tid,
-   * errno, lengths of its masks before and now, these masks].
-   */
-  pin(tid: number, cpus: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
-  /**
-   * The wire has: the numbers of hints and nodes, the policy, the numbers of distances and rooms;
-   * the distances; for a joint choice its nodes and the rooms; for each family or question its kind
-   * and its parts, each list after its length.
-   */
-  mergeHints(topology: TopologyHandle | undefined): Answer | undefined;
+  bestFit(topology: TopologyHandle): Answer;
+  cpuHints(topology: TopologyHandle): Answer;
+  memoryHints(): Answer;
+  deviceHints(): Answer;
+  wholeCores(topology: TopologyHandle): Answer;
+  isHintFamily(): boolean;
+  listHints(): Answer;
+  withoutPreferred(): Answer;
+  pin(tid: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
+  mergeHints(topology: TopologyHandle | undefined): Answer;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
 
 const LEAST = 4096;
-// Words before the hints of a merge, and before the first list of a question.
-const MERGE_HEADER = 5;
-const QUESTION_HEADER = 3;
+// For the words between two lists.
+const ROOM = 64;
+const NONE: readonly number[] = [];
 
 function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
 }
 
+class Wire {
+  readonly #addon: WiredFunctions;
+  readonly #answer = new AnswerReader();
+  #words = new Uint32Array(LEAST);
+  #amounts = new Float64Array(LEAST);
+  // The words and amounts that are written.
+  #length = 0;
+  #amountsLength = 0;
+
+  constructor(addon: WiredFunctions) {
+    this.#addon = addon;
+    addon.setWire(this.#words, this.#amounts);
+  }
+
+  /** Begins a question. */
+  begin(): this {
+    this.#length = 0;
+    this.#amountsLength = 0;
+    return this;
+  }
+
+  /** At most {@link ROOM} in turn. */
+  word(word: number): void {
+    this.#words[this.#length++] = word;
+  }
+
+  flag(flag: boolean): void {
+    this.#words[this.#length++] = flag ? 1 : 0;
+  }
+
+  /** Short lists are faster copied word by word. */
+  list(list: Words): void {
+    if (!types.isUint32Array(list)) wrongList('Uint32Array');
+    const { length } = list;
+    const at = this.#open(length);
+    const words = this.#words;
+    if (length > 64) words.set(list, at);
+    else for (let i = 0; i < length; i++) words[at + i] = list[i]!;
+  }
+
+  /** Copies each number: to make a typed array of the list would take longer. */
+  numbers(list: readonly number[]): void {
+    if (!Array.isArray(list)) wrongList('list of numbers');
+    const { length } = list;
+    const at = this.#open(length);
+    const words = this.#words;
+    for (let i = 0; i < length; i++) words[at + i] = list[i]!;
+  }
+
+  amounts(list: readonly number[]): void {
+    if (!Array.isArray(list)) wrongList('list of numbers');
+    const { length } = list;
+    this.word(length);
+    const at = this.#amountsLength;
+    this.#amountsLength = at + length;
+    if (at + length > this.#amounts.length) this.#grow();
+    const amounts = this.#amounts;
+    for (let i = 0; i < length; i++) amounts[at + i] = list[i]!;
+  }
+
+  read(answer: Answer): AnswerReader {
+    this.#answer.words = typeof answer === 'number' ? this.#words : answer;
+    this.#answer.at = 0;
+    return this.#answer;
+  }
+
+  wordsOf(answer: Answer): Words {
+    return typeof answer === 'number' ? copyPart(this.#words, 0, answer) : answer;
+  }
+
+  // Writes the length of a list, and returns the position of its members.
+  #open(length: number): number {
+    const at = this.#length + 1;
+    this.#words[at - 1] = length;
+    this.#length = at + length;
+    if (at + length + ROOM > this.#words.length) this.#grow();
+    return at;
+  }
+
+  #grow(): void {
+    const [words, amounts] = [this.#words, this.#amounts];
+    this.#words = new Uint32Array(Math.max(2 * (this.#length + ROOM), words.length));
+    this.#amounts = new Float64Array(Math.max(2 * this.#amountsLength, amounts.length));
+    this.#words.set(words);
+    this.#amounts.set(amounts);
+    this.#addon.setWire(this.#words, this.#amounts);
+  }
+}
+
+// What asks for hints, by the kind of the question.
+const PUT = {
+  cpus(wire: Wire, call: CpuHintsCall) {
+    wire.list(call.available);
+    wire.list(call.reusable);
+    wire.word(call.count);
+    wire.flag(call.alignBySocket);
+    wire.flag(call.wholeCores);
+    wire.flag(call.keepsReusable);
+    wire.numbers(call.claims);
+  },
+  memory(wire: Wire, call: MemoryHintsCall) {
+    wire.word(call.types);
+    wire.amounts(call.amounts);
+    wire.amounts(call.reusable);
+    wire.numbers(call.groups);
+    wire.numbers(call.must);
+  },
+  devices(wire: Wire, call: DeviceHintsCall) {
+    wire.word(call.request);
+    wire.flag(call.onlyNearDevices);
+    wire.numbers(call.devices);
+  },
+};
+
+// Puts a family, or a question behind its kind.
+function putHints(wire: Wire, hints: PackedHints | HintQuestion): void {
+  if (!isQuestion(hints)) {
+    wire.word(0);
+    wire.list(hints.words);
+  } else if (hints.kind === 'cpus') {
+    wire.word(1);
+    PUT.cpus(wire, hints.call);
+  } else if (hints.kind === 'memory') {
+    wire.word(2);
+    PUT.memory(wire, hints.call);
+  } else {
+    wire.word(3);
+    PUT.devices(wire, hints.call);
+  }
+}
+
 const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
   (hints as Partial<HintQuestion>).kind !== undefined;
 
-const cpuHintsFlags = ({ alignBySocket, wholeCores, keepsReusable }: CpuHintsCall) =>
-  (alignBySocket ? 1 : 0) | (wholeCores ? 2 : 0) | (keepsReusable ? 4 : 0);
-
-const MOVED_HEADER = 2;
-const UNMOVABLE_HEADER = 4;
-
 // `cpus`: the mask that the caller requested. All moved threads share it, as sets never change.
-function outcomeOf(words: Words, cpus: Words): NativePinOutcome {
+function outcomeOf(answer: AnswerReader, cpus: Words): NativePinOutcome {
   const moved: NativeMove[] = [];
   const unmovable: NativeMove[] = [];
-  let at = 2;
-  for (let count = words[0]!; count > 0; count--) {
-    const length = words[at + 1]!;
-    moved.push({ tid: words[at]!, before: copyPart(words, at + MOVED_HEADER, length), now: cpus, errno: 0 });
-    at += MOVED_HEADER + length;
-  }
-  for (let count = words[1]!; count > 0; count--) {
-    const [before, now] = [words[at + 2]!, words[at + 3]!];
-    const nowAt = at + UNMOVABLE_HEADER + before;
-    unmovable.push({
-      tid: words[at]!,
-      before: copyPart(words, at + UNMOVABLE_HEADER, before),
-      now: copyPart(words, nowAt, now),
-      errno: words[at + 1]!,
-    });
-    at = nowAt + now;
+  for (let count = answer.word(); count > 0; count--)
+    moved.push({ tid: answer.word(), before: answer.list(), now: cpus, errno: 0 });
+  for (let count = answer.word(); count > 0; count--) {
+    const [tid, errno] = [answer.word(), answer.word()];
+    unmovable.push({ tid, before: answer.list(), now: answer.list(), errno });
   }
   return { moved, unmovable };
 }
 
 /** The functions for callers that pass plain arguments. */
 export function wired(addon: WiredFunctions): Wired {
-  let words = new Uint32Array(LEAST);
-  let amounts = new Float64Array(LEAST);
-  addon.setWire(words, amounts);
-
-  function reserve(length: number, amountCount = 0): void {
-    if (length <= words.length && amountCount <= amounts.length) return;
-    const moreWords = length <= words.length ? words : new Uint32Array(2 * length);
-    const moreAmounts = amountCount <= amounts.length ? amounts : new Float64Array(2 * amountCount);
-    if (moreWords !== words) moreWords.set(words);
-    if (moreAmounts !== amounts) moreAmounts.set(amounts);
-    addon.setWire(moreWords, moreAmounts);
-    [words, amounts] = [moreWords, moreAmounts];
-  }
-
-  // Puts a list on the wire and returns its length. Short lists are faster copyPart word by word.
-  function put(list: Words, at: number): number {
-    if (!types.isUint32Array(list)) wrongList('Uint32Array');
-    const { length } = list;
-    reserve(at + length);
-    if (length > 64) words.set(list, at);
-    else for (let i = 0; i < length; i++) words[at + i] = list[i]!;
-    return length;
-  }
-
-  // Puts the intersection of two sets on the wire and returns its length.
-  function putBoth(a: Words, b: Words): number {
-    const length = Math.min(put(a, 0), b.length);
-    for (let i = 0; i < length; i++) words[i]! &= b[i]!;
-    return length;
-  }
-
-  // Copies each number: to make a typed array of the list would take longer.
-  function putNumbers(list: readonly number[], at: number): number {
-    if (!Array.isArray(list)) wrongList('list of numbers');
-    const { length } = list;
-    reserve(at + length);
-    for (let i = 0; i < length; i++) words[at + i] = list[i]!;
-    return length;
-  }
-
-  function putAmounts(list: readonly number[], at: number): number {
-    if (!Array.isArray(list)) wrongList('list of numbers');
-    const { length } = list;
-    reserve(0, at + length);
-    for (let i = 0; i < length; i++) amounts[at + i] = list[i]!;
-    return length;
-  }
-
-  // Puts a list of numbers behind its length. Returns the position after it.
-  function putBehindLength(list: Words | readonly number[], at: number): number {
-    reserve(at + 1);
-    words[at] = list.length;
-    return at + 1 + (Array.isArray(list) ? putNumbers(list, at + 1) : put(list as Words, at + 1));
-  }
-
-  let amountsUsed = 0;
-
-  // Puts amounts behind those already there, and their number among the words.
-  function putAmountsApart(list: readonly number[], at: number): number {
-    words[at] = list.length;
-    amountsUsed += putAmounts(list, amountsUsed);
-    return at + 1;
-  }
-
-  // Returns the position after the question.
-  function putQuestion(question: HintQuestion, at: number): number {
-    reserve(at + QUESTION_HEADER);
-    switch (question.kind) {
-      case 'cpus': {
-        const { available, reusable, count, claims } = question.call;
-        words[at] = 1;
-        words[at + 1] = count;
-        words[at + 2] = cpuHintsFlags(question.call);
-        const next = putBehindLength(reusable, putBehindLength(available, at + 3));
-        return putBehindLength(claims, next);
-      }
-      case 'memory': {
-        const { types: count, groups, must, amounts: ofTypes, reusable } = question.call;
-        words[at] = 2;
-        words[at + 1] = count;
-        const next = putBehindLength(must, putBehindLength(groups, at + 2));
-        reserve(next + 2);
-        return putAmountsApart(reusable, putAmountsApart(ofTypes, next));
-      }
-      case 'devices':
-        words[at] = 3;
-        words[at + 1] = question.call.request;
-        words[at + 2] = question.call.onlyNearDevices ? 1 : 0;
-        return putBehindLength(question.call.devices, at + 3);
-    }
-  }
-
-  function wordsOf(answer: Answer): Words {
-    if (typeof answer !== 'number') return answer;
-    return copyPart(words, 0, answer);
-  }
-
+  const wire = new Wire(addon);
   return {
     bestFit(call) {
-      const { topology, available, within, count, cpuGroupSize } = call;
-      const { spread, alignByL3, distributeAcrossNuma, wholeCores, anyRestInL3, later } = call;
-      const flags =
-        Number(spread) |
-        (Number(alignByL3) << 1) |
-        (Number(distributeAcrossNuma) << 2) |
-        (Number(wholeCores) << 3) |
-        (Number(anyRestInL3) << 4);
-      const length = within ? putBoth(available, within) : put(available, 0);
-      const elsewhere = wholeCores ? put(available, length) : 0;
-      // The core counts CPUs of both once.
-      const laterLength = putNumbers(later, length + elsewhere);
-      return wordsOf(addon.bestFit(topology, length, count, flags, cpuGroupSize, elsewhere, laterLength));
+      wire.begin().list(call.available);
+      wire.word(call.count);
+      wire.list(call.near);
+      wire.flag(call.onlyMost);
+      wire.flag(call.leavesRest);
+      wire.flag(call.spread);
+      wire.flag(call.alignByL3);
+      wire.flag(call.distributeAcrossNuma);
+      wire.word(call.cpuGroupSize);
+      wire.flag(call.wholeCores);
+      wire.flag(call.anyRestInL3);
+      wire.numbers(call.later);
+      return wire.wordsOf(addon.bestFit(call.topology));
     },
 
     cpuHints(call) {
-      const free = put(call.available, 0);
-      const length = put(call.reusable, free);
-      const claims = putNumbers(call.claims, free + length);
-      return wordsOf(addon.cpuHints(call.topology, free, length, call.count, cpuHintsFlags(call), claims));
+      PUT.cpus(wire.begin(), call);
+      return wire.wordsOf(addon.cpuHints(call.topology));
     },
 
-    memoryHints({ nodes, types, amounts: ofTypes, groups, reusable, must }) {
-      const first = putAmounts(ofTypes, 0);
-      const rows = putAmounts(reusable, first);
-      const groupWords = putNumbers(groups, 0);
-      return wordsOf(addon.memoryHints(nodes, types, first, rows, groupWords, putNumbers(must, groupWords)));
+    memoryHints(call) {
+      wire.begin().word(call.nodes);
+      PUT.memory(wire, call);
+      return wire.wordsOf(addon.memoryHints());
     },
 
-    deviceHints: ({ nodes, request, onlyNearDevices, devices }) =>
-      wordsOf(addon.deviceHints(nodes, request, onlyNearDevices, putNumbers(devices, 0))),
+    deviceHints(call) {
+      wire.begin().word(call.nodes);
+      PUT.devices(wire, call);
+      return wire.wordsOf(addon.deviceHints());
+    },
 
-    wholeCores: (topology, cpus) => wordsOf(addon.wholeCores(topology, put(cpus, 0))),
+    wholeCores(topology, cpus) {
+      wire.begin().list(cpus);
+      return wire.wordsOf(addon.wholeCores(topology));
+    },
 
     pin({ tid, cpus, grant, part, owner, replace }) {
-      const count = put(cpus, 0);
-      const answer =
-        grant === '' ? addon.pin(tid, count) : addon.pin(tid, count, grant, part, owner, replace);
-      return outcomeOf(typeof answer === 'number' ? words : answer, cpus);
+      wire.begin().list(cpus);
+      const answer = grant === '' ? addon.pin(tid) : addon.pin(tid, grant, part, owner, replace);
+      return outcomeOf(wire.read(answer), cpus);
     },
 
-    isHintFamily: (family, nodes) => addon.isHintFamily(put(family, 0), nodes),
+    isHintFamily(family, nodes) {
+      wire.begin().list(family);
+      wire.word(nodes);
+      return addon.isHintFamily();
+    },
 
     listHints({ family, after, limit, isBounded }) {
-      const length = put(family, 0);
-      return wordsOf(addon.listHints(length, putNumbers(after, length), limit, isBounded));
+      wire.begin().list(family);
+      wire.numbers(after);
+      wire.word(limit);
+      wire.flag(isBounded);
+      return wire.wordsOf(addon.listHints());
     },
 
     withoutPreferred(family, masks) {
-      const length = put(family, 0);
-      return wordsOf(addon.withoutPreferred(length, putNumbers(masks, length)));
+      wire.begin().list(family);
+      wire.numbers(masks);
+      return wire.wordsOf(addon.withoutPreferred());
     },
 
     mergeHints({ hints, nodes, policy, distances, joint }) {
-      const count = distances ? put(distances, MERGE_HEADER) : 0;
-      let at = MERGE_HEADER + count;
+      wire.begin().word(nodes);
+      wire.word(policy);
+      if (distances) wire.list(distances);
+      else wire.numbers(NONE);
+      wire.flag(joint !== undefined);
       if (joint) {
-        at += putNumbers(joint.within, at);
-        at += putNumbers(joint.rooms, at);
+        wire.numbers(joint.within);
+        wire.numbers(joint.rooms);
       }
+      wire.word(hints.length);
       let topology: TopologyHandle | undefined;
-      amountsUsed = 0;
       for (let i = 0; i < hints.length; i++) {
         const each = hints[i]!;
-        if (!isQuestion(each)) {
-          const length = put(each.words, at + 2);
-          words[at] = 0;
-          words[at + 1] = length;
-          at += 2 + length;
-        } else {
-          if (each.kind === 'cpus') topology = each.call.topology;
-          at = putQuestion(each, at);
-        }
+        if (isQuestion(each) && each.kind === 'cpus') topology = each.call.topology;
+        putHints(wire, each);
       }
-      reserve(at);
-      words[0] = hints.length;
-      words[1] = nodes;
-      words[2] = policy;
-      words[3] = count;
-      words[4] = joint ? joint.rooms.length : 0;
-      const answer = addon.mergeHints(topology);
-      return typeof answer === 'object' ? answer : words;
+      return wire.read(addon.mergeHints(topology));
     },
   };
 }

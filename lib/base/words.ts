@@ -17,3 +17,29 @@ export function copyPart(words: Words, at: number, length: number): Words {
   for (let i = 0; i < length; i++) list[i] = words[at + i]!;
   return list;
 }
+
+/** Reads an answer part by part. The next call of the addon overwrites it. */
+export class AnswerReader {
+  words: Words = new Uint32Array(0);
+  at = 0;
+
+  word(): number {
+    return this.words[this.at++]!;
+  }
+
+  flag(): boolean {
+    return this.words[this.at++] === 1;
+  }
+
+  /** Returns the position of the next words, and goes on behind them. */
+  skip(length: number): number {
+    const { at } = this;
+    this.at += length;
+    return at;
+  }
+
+  list(): Words {
+    const length = this.word();
+    return copyPart(this.words, this.skip(length), length);
+  }
+}

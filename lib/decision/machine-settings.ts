@@ -19,7 +19,7 @@ import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../
 import { placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import { takeCpus } from './cpus/cpu-manager.js';
+import { takeNearFirst } from './cpus/cpu-manager.js';
 import { totalOn } from './memory/memory-tables.js';
 
 export const DEFAULT_SETTINGS: MachineSettings = { ...INITIAL_SETTINGS, simulated: false, unknown: {} };
@@ -123,11 +123,12 @@ export function chosenSettings(
   }
   return {
     ...settings,
-    reservedSystemCPUs: takeCpus({
+    reservedSystemCPUs: takeNearFirst({
       machine: topology,
       placement: placementUnder(version, placement),
       from: all,
       count: reservedCount,
+      isWhole: false,
     }),
   };
 }

@@ -7,7 +7,6 @@ import { native } from '../base/native.js';
 import { shapes } from '../base/shapes.js';
 import type { TopologyHandle } from '../base/words.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
-import { sizeOfBoth } from './id-set.js';
 import type { BestFitOptions, NumaNode } from './machine-description.js';
 
 /** The parts of a machine that the choice needs. */
@@ -16,9 +15,6 @@ interface Machine {
   readonly cpus: CpuSet;
   readonly nodes: readonly NumaNode[];
 }
-
-/** Takes `count` by best fit. `within`: only CPUs that are in this set too. */
-type Take = (from: CpuSet, count: number, within?: CpuSet) => CpuSet;
 
 const OPTIONS = [
   'strategy',
@@ -60,22 +56,6 @@ export function bestFit(
   if (!KUBELET_VERSIONS.includes(kubeletVersion))
     invalid('kubeletVersion', kubeletVersion, KUBELET_VERSIONS.join(' or '));
   if (nodes !== null && !(nodes instanceof NodeSet)) invalid('nodes', nodes, 'a NodeSet, or null');
-  const take: Take = (from, size, within) =>
-    new CpuSet(
-      native.bestFit({
-        topology: handle,
-        available: from.words,
-        within: within?.words,
-        count: size,
-        spread: strategy === 'spread',
-        alignByL3: preferAlignByUncoreCache,
-        distributeAcrossNuma,
-        cpuGroupSize,
-        wholeCores,
-        anyRestInL3: kubeletVersion !== 'v1.32',
-        later: [],
-      }),
-    );
   const required = CpuSet.coerce(mustInclude);
   const present = available.intersection(cpus);
   if (!required.isSubsetOf(present))
@@ -84,41 +64,23 @@ export function bestFit(
     invalid('count', count, `at least ${required.size}, the CPUs that must be included`);
   const isNear = (node: NumaNode) => (nodes === null ? node.cpus.intersects(required) : nodes.has(node.id));
   const near = machineNodes.reduce((all, node) => (isNear(node) ? all.union(node.cpus) : all), CpuSet.EMPTY);
-  if (near.isEmpty || count > present.size) return take(available, count);
-  const from = available.difference(required);
-  const left = count - required.size;
-  const takeNear = (nearby: number) => {
-    const first = take(from, nearby, near);
-    return first.union(take(from.difference(first), left - nearby));
-  };
-  const most = Math.min(sizeOfBoth(from, near), left);
-  return required.union(wholeCores ? (nearFirst(takeNear, most) ?? takeNear(0)) : takeNear(most));
-}
-
-/**
- * Takes as many near CPUs as possible: `most` of them, or fewer, with which cores of different sizes
- * may add up. Undefined if they add up nowhere.
- */
-export function nearFirst(take: (nearby: number) => CpuSet, most: number): CpuSet | undefined {
-  const whole = ifEnough(() => take(most));
-  if (whole) return whole;
-  // If they add up nowhere, fewer near CPUs do not help.
-  const anywhere = ifEnough(() => take(0));
-  for (let nearby = most - 1; anywhere && nearby > 0; nearby--) {
-    const some = ifEnough(() => take(nearby));
-    if (some) return some;
-  }
-  return anywhere;
-}
-
-/** What `take` returns; undefined if it throws ERR_INSUFFICIENT_CPUS. */
-export function ifEnough(take: () => CpuSet): CpuSet | undefined {
-  try {
-    return take();
-  } catch (error) {
-    if (error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS') return undefined;
-    throw error;
-  }
+  const isAnywhere = near.isEmpty || count > present.size;
+  const taken = native.bestFit({
+    topology: handle,
+    available: (isAnywhere ? available : available.difference(required)).words,
+    count: isAnywhere ? count : count - required.size,
+    near: (isAnywhere ? CpuSet.EMPTY : near).words,
+    onlyMost: false,
+    leavesRest: false,
+    spread: strategy === 'spread',
+    alignByL3: preferAlignByUncoreCache,
+    distributeAcrossNuma,
+    cpuGroupSize,
+    wholeCores,
+    anyRestInL3: kubeletVersion !== 'v1.32',
+    later: [],
+  });
+  return isAnywhere ? new CpuSet(taken) : required.union(new CpuSet(taken));
 }
 
 /** @throws ERR_INVALID_ARGUMENT */

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "addon/environment.h"
+#include "core/set_words.h"
 
 namespace numalign::addon {
 namespace {
@@ -97,48 +98,14 @@ Fields::Fields(const Napi::Value& question, const char* what) {
 namespace {
 
 template <class Tag>
-IdSet<Tag> id_set_of(Napi::Env env, std::span<const uint32_t> words32) {
-  constexpr size_t kMaxWords = IdSet<Tag>::kMaxId / 32 + 1;
-  size_t n = words32.size();
-  if (n > kMaxWords) throw Napi::RangeError::New(env, "a set has ids above its maximum");
-  SmallWords words((n + 1) / 2);
-  for (size_t i = 0; i < n; i++) words[i / 2] |= static_cast<uint64_t>(words32[i]) << (i % 2 * 32);
-  return IdSet<Tag>::from_words(std::move(words));
-}
-
-template <class Tag>
-size_t words_in(const IdSet<Tag>& set) {
-  std::span<const uint64_t> words = set.words();
-  return words.size() * 2 - (!words.empty() && words.back() >> 32 == 0 ? 1 : 0);
-}
-
-template <class Tag>
-void copy_words(const IdSet<Tag>& set, uint32_t* to, size_t n) {
-  for (size_t i = 0; i < n; i++) to[i] = static_cast<uint32_t>(set.words()[i / 2] >> (i % 2 * 32));
-}
-
-template <class Word>
-std::span<const Word> taken_from(std::span<const Word>& left, const Napi::Value& count) {
-  int n = to_int(count, "a number of words");
-  if (n < 0 || static_cast<size_t>(n) > left.size()) {
-    throw Napi::RangeError::New(count.Env(), "the wire has fewer words");
-  }
-  std::span<const Word> taken = left.first(static_cast<size_t>(n));
-  left = left.subspan(static_cast<size_t>(n));
-  return taken;
-}
-
-}  // namespace
-
-namespace {
-
-template <class Tag>
 IdSet<Tag> checked_set(const Napi::Value& value, const char* what) {
   if (!value.IsTypedArray() || value.As<Napi::TypedArray>().TypedArrayType() != napi_uint32_array) {
     throw wrong_shape(value.Env(), what, "a Uint32Array");
   }
   auto words32 = value.As<Napi::Uint32Array>();
-  return id_set_of<Tag>(value.Env(), {words32.Data(), words32.ElementLength()});
+  auto set = set_of_words<Tag>({words32.Data(), words32.ElementLength()});
+  if (!set) throw Napi::RangeError::New(value.Env(), "a set has ids above its maximum");
+  return *std::move(set);
 }
 
 }  // namespace
@@ -148,8 +115,6 @@ IdSet<Tag> to_id_set(const Napi::Value& value) {
   return checked_set<Tag>(value, "a set");
 }
 
-CpuSet to_cpu_set(Napi::Env env, std::span<const uint32_t> words) { return id_set_of<CpuTag>(env, words); }
-
 template <class Tag>
 IdSet<Tag> Fields::id_set(const char* name) const {
   return checked_set<Tag>(object_.Get(name), name);
@@ -157,30 +122,19 @@ IdSet<Tag> Fields::id_set(const char* name) const {
 
 template <class Tag>
 Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set) {
-  size_t n = words_in(set);
+  const size_t n = word_count(set);
   auto words32 = Napi::Uint32Array::New(env, n);
-  copy_words(set, words32.Data(), n);
+  copy_words(set, words32.Data());
   return words32;
 }
 
-WireReader::WireReader(Napi::Env env)
-    : env_(env), words_(Environment::of(env).words), amounts_(Environment::of(env).amounts) {}
-
-std::span<const uint32_t> WireReader::words(const Napi::Value& count) { return taken_from(words_, count); }
-
-std::span<const double> WireReader::amounts(const Napi::Value& count) { return taken_from(amounts_, count); }
-
-template <class Tag>
-IdSet<Tag> WireReader::id_set(const Napi::Value& count) {
-  return id_set_of<Tag>(env_, words(count));
+WireReader wire_of(Napi::Env env) {
+  const Environment& data = Environment::of(env);
+  return {data.words, data.amounts};
 }
 
-template <class Tag>
-uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set) {
-  size_t n = words_in(set);
-  words.resize(words.size() + n);
-  copy_words(set, words.data() + words.size() - n, n);
-  return static_cast<uint32_t>(n);
+void check(Napi::Env env, const WireReader& wire) {
+  if (wire.failure() != nullptr) throw Napi::RangeError::New(env, wire.failure());
 }
 
 Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words) {
@@ -196,15 +150,13 @@ Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words) {
 
 template <class Tag>
 Napi::Value to_wire(Napi::Env env, const IdSet<Tag>& set) {
-  size_t n = words_in(set);
+  const size_t n = word_count(set);
   std::span<uint32_t> wire = Environment::of(env).words;
   if (n > wire.size()) return from_id_set(env, set);
-  copy_words(set, wire.data(), n);
+  copy_words(set, wire.data());
   return Napi::Number::New(env, static_cast<double>(n));
 }
 
-template uint32_t append_words<CpuTag>(std::vector<uint32_t>&, const CpuSet&);
-template CpuSet WireReader::id_set<CpuTag>(const Napi::Value&);
 template Napi::Value to_wire<CpuTag>(Napi::Env, const CpuSet&);
 template CpuSet Fields::id_set<CpuTag>(const char*) const;
 template CpuSet to_id_set<CpuTag>(const Napi::Value&);

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "core/id_set.h"
 #include "core/result.h"
+#include "core/wire.h"
 #include "platform/syscall.h"
 
 namespace numalign::addon {
@@ -51,29 +51,13 @@ class Fields {
 // A set crosses the boundary as the 32-bit words of a Uint32Array, lowest ids first.
 template <class Tag>
 IdSet<Tag> to_id_set(const Napi::Value& value);
-CpuSet to_cpu_set(Napi::Env env, std::span<const uint32_t> words);
 template <class Tag>
 Napi::Uint32Array from_id_set(Napi::Env env, const IdSet<Tag>& set);
 
-// Words on the wire (see Environment). The reader takes as many as the arguments say, in their
-// order, and throws a RangeError past the end.
-class WireReader {
- public:
-  explicit WireReader(Napi::Env env);
-  std::span<const uint32_t> words(const Napi::Value& count);
-  std::span<const double> amounts(const Napi::Value& count);
-  template <class Tag>
-  IdSet<Tag> id_set(const Napi::Value& count);
-
- private:
-  Napi::Env env_;
-  std::span<const uint32_t> words_;
-  std::span<const double> amounts_;
-};
-
-// Appends the 32-bit words of a set, and returns their number.
-template <class Tag>
-uint32_t append_words(std::vector<uint32_t>& words, const IdSet<Tag>& set);
+// What is on the wire (see Environment), and throws a RangeError that says why it was no such
+// question. Check before the question is used.
+WireReader wire_of(Napi::Env env);
+void check(Napi::Env env, const WireReader& wire);
 
 // Puts words on the wire and returns their number; a separate Uint32Array if they are too many.
 Napi::Value to_wire(Napi::Env env, std::span<const uint32_t> words);

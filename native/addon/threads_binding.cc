@@ -63,24 +63,24 @@ Napi::Object from_outcome(Napi::Env env, const PinOutcome& outcome) {
               details);
 }
 
-// [number moved, number unmovable; for each moved thread: tid, words of before, the target words;
-// for each other: tid, errno, words of before, words of now, the target words]
+// The number of moved threads, then tid and former mask of each, which has the target now; the number
+// of unmovable ones, then tid, errno, former and present mask of each.
 std::vector<uint32_t> words_of(const PinOutcome& outcome) {
   constexpr size_t kUsual = 64;
   std::vector<uint32_t> words;
   words.reserve(kUsual);
-  words = {static_cast<uint32_t>(outcome.moved.size()), static_cast<uint32_t>(outcome.unmovable.size())};
+  WireWriter writer(words);
+  writer.word(static_cast<uint32_t>(outcome.moved.size()));
   for (const ThreadMove& move : outcome.moved) {
-    words.insert(words.end(), {static_cast<uint32_t>(move.tid), 0});
-    size_t length = words.size() - 1;
-    words[length] = append_words(words, move.before);
+    writer.word(static_cast<uint32_t>(move.tid));
+    writer.cpus(move.before);
   }
+  writer.word(static_cast<uint32_t>(outcome.unmovable.size()));
   for (const ThreadMove& move : outcome.unmovable) {
-    words.insert(words.end(),
-                 {static_cast<uint32_t>(move.tid), static_cast<uint32_t>(move.errno_value), 0, 0});
-    size_t lengths = words.size() - 2;
-    words[lengths] = append_words(words, move.before);
-    words[lengths + 1] = append_words(words, move.now);
+    writer.word(static_cast<uint32_t>(move.tid));
+    writer.word(static_cast<uint32_t>(move.errno_value));
+    writer.cpus(move.before);
+    writer.cpus(move.now);
   }
   return words;
 }
@@ -90,16 +90,18 @@ PinTarget to_target(const Napi::CallbackInfo& info, size_t at) {
   return {to_string(info[at], "the grant"), to_string(info[at + 1], "the part")};
 }
 
-// (tid, or -1 for the whole process; words on the wire; for a grant: grant; part; owner; replace)
+// (tid, or -1 for the whole process; for a grant: grant; part; owner; replace), and the CPUs on the wire
 Napi::Value pin(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const pid_t tid = to_int(info[0], "the thread id");
-  const CpuSet cpus = WireReader(env).id_set<CpuTag>(info[1]);
+  WireReader wire = wire_of(env);
+  const CpuSet cpus = wire.cpus();
+  check(env, wire);
   ThreadPins& pins = ThreadPins::of_this_process();
-  auto result = unwrap(env, info.Length() == 2
+  auto result = unwrap(env, info.Length() == 1
                                 ? pins.pin(tid, cpus, {}, "", false)
-                                : pins.pin(tid, cpus, to_target(info, 2), to_string(info[4], "the owner"),
-                                           to_bool(info[5], "replace")));
+                                : pins.pin(tid, cpus, to_target(info, 1), to_string(info[3], "the owner"),
+                                           to_bool(info[4], "replace")));
   if (const auto* pinned = std::get_if<AlreadyPinned>(&result)) throw_already_pinned(env, *pinned);
   return to_wire(env, words_of(std::get<PinOutcome>(result)));
 }

@@ -5,7 +5,6 @@
 #include "addon/async_job.h"
 #include "addon/convert.h"
 #include "addon/environment.h"
-#include "core/best_fit.h"
 #include "platform/discovery/hwloc_discovery.h"
 
 namespace numalign::addon {
@@ -194,25 +193,14 @@ Napi::Value discover_topology(const Napi::CallbackInfo& info) {
       wrap_topology);
 }
 
-// (topology, available, count, spread | alignByL3 << 1 | distributeAcrossNuma << 2 | wholeCores << 3
-// | anyRestInL3 << 4, cpuGroupSize, elsewhere, later)
+// (topology) -> CPUs
 Napi::Value best_fit_binding(const Napi::CallbackInfo& info) {
   const Topology& topology = to_topology(info[0]);
-  WireReader wire(info.Env());
-  CpuSet available = wire.id_set<CpuTag>(info[1]);
-  int count = to_int(info[2], "the count");
-  int flags = to_int(info[3], "the flags");
-  BestFitOptions options{(flags & 1) != 0, (flags & 2) != 0,
-                         (flags & 4) != 0, to_int(info[4], "cpuGroupSize"),
-                         (flags & 8) != 0, (flags & 16) != 0};
-  if (options.whole_cores) {
-    options.elsewhere = wire.id_set<CpuTag>(info[5]);
-    options.later = to_core_claims(wire.words(info[6]));
-  }
-  if (count < 0 || options.cpu_group_size < 1) {
-    throw Napi::RangeError::New(info.Env(), "the count must not be negative, the group size at least 1");
-  }
-  return to_wire(info.Env(), unwrap(info.Env(), best_fit(topology, available, count, options)));
+  WireReader wire = wire_of(info.Env());
+  const BestFitQuestion question = read_best_fit(wire);
+  check(info.Env(), wire);
+  return to_wire(info.Env(), unwrap(info.Env(), near_fit(topology, question.available, question.count,
+                                                         question.near, question.options)));
 }
 
 }  // namespace
@@ -229,15 +217,6 @@ const Topology& to_topology(const Napi::Value& value) {
     throw Napi::TypeError::New(value.Env(), "a Topology handle was expected");
   }
   return **value.As<Napi::External<Handle>>().Data();
-}
-
-std::vector<CoreClaim> to_core_claims(std::span<const uint32_t> words) {
-  constexpr uint32_t kMost = CpuSet::kMaxId + 1;
-  std::vector<CoreClaim> claims;
-  for (uint32_t word : words) {
-    if (word > 1) claims.push_back({static_cast<int>(std::min(word >> 1, kMost)), (word & 1) != 0});
-  }
-  return claims;
 }
 
 void export_topology(Napi::Env env, Napi::Object exports) {

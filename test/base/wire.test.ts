@@ -17,6 +17,9 @@ it('is one object for all copies of the module in an environment', async () => {
   const taken = first.bestFit({
     ...{ topology: handle, available: words('12-15'), count: 2, cpuGroupSize: 1, later: [] },
     ...{
+      near: words(''),
+      onlyMost: false,
+      leavesRest: false,
       spread: false,
       alignByL3: false,
       distributeAcrossNuma: false,
@@ -34,15 +37,8 @@ it('keeps its members when it grows', () => {
     setWire: (list: Uint32Array, amounts: Float64Array) => {
       wire = { words: list, amounts };
     },
-    memoryHints: (
-      _nodes: number,
-      _types: number,
-      first: number,
-      second: number,
-      groups: number,
-      must: number,
-    ) => {
-      seen.push([...wire!.amounts.subarray(0, first + second)], [...wire!.words.subarray(0, groups + must)]);
+    memoryHints: () => {
+      seen.push([...wire!.amounts.subarray(0, 6000)], [...wire!.words.subarray(0, 13_006)]);
       return 0;
     },
   } as unknown as WiredFunctions;
@@ -52,7 +48,8 @@ it('keeps its members when it grows', () => {
     ...{ nodes: 2, types: 1, amounts: numbers(4000, 0), groups: numbers(4000, 0) },
     ...{ reusable: numbers(2000, 4000), must: numbers(9000, 4000) },
   });
-  expect(seen).toEqual([numbers(6000, 0), numbers(13_000, 0)]);
+  const lists = [4000, ...numbers(4000, 0), 9000, ...numbers(9000, 4000)];
+  expect(seen).toEqual([numbers(6000, 0), [2, 1, 4000, 2000, ...lists]]);
 });
 
 describe('a question to the addon', () => {

@@ -1,14 +1,13 @@
 // The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
 // and static (v1.32 and v1.36). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
+import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { CoreClaims } from '../../base/native-hints.js';
 import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
-import { ifEnough, nearFirst } from '../../machine/best-fit.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily, type TopologyHint } from '../../machine/hints.js';
-import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
 import type { CpusLeft, Draft } from '../draft/draft.js';
 import { isBookedWhole } from '../draft/partition.js';
@@ -225,53 +224,40 @@ interface BestFit {
   readonly count: number;
   /** Claims that the rest should add up to. */
   readonly later?: CoreClaims;
-}
-
-// `near`: CPUs to prefer; they need not be in `from`.
-function takeNearFirst(fit: BestFit, near: CpuSet = CpuSet.EMPTY): CpuSet {
-  const { machine, placement, from, count, later = NO_CLAIMS } = fit;
-  const isWhole = mustAddUp(machine, placement);
-  // `nearby` of the near CPUs, and the rest anywhere.
-  const take = (nearby: number) => {
-    const rest = count - nearby;
-    const next = isWhole && rest > 0 ? [2 * rest, ...later] : later;
-    const aligned = takeCpus({ machine, placement, from, count: nearby, later: next }, near, isWhole);
-    if (rest === 0) return aligned;
-    const other = from.difference(aligned);
-    const others = takeCpus({ machine, placement, from: other, count: rest, later }, other, isWhole);
-    return aligned.union(others);
-  };
-  const most = Math.min(sizeOfBoth(from, near), count);
-  if (!isWhole) return take(most);
-  const isNearOnly = !near.isEmpty && isStrict(placement);
-  const cpus = isNearOnly ? ifEnough(() => take(most)) : nearFirst(take, most);
-  if (cpus) return cpus;
-  throw new UnevenCores(count, isNearOnly ? from.intersection(near) : from);
+  /** Takes whole cores, whatever their sizes. */
+  readonly isWhole?: boolean;
 }
 
 /**
- * Takes `count` of `from` by best fit. `within`: only CPUs that are in this set too. `isWhole`: whole
- * cores, whatever their sizes.
- * @throws ERR_INSUFFICIENT_CPUS
+ * Takes `count` of `from` by best fit. `near`: CPUs to prefer; they need not be in `from`.
+ * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS
  */
-export function takeCpus(
-  { machine, placement, from, count, later = NO_CLAIMS }: BestFit,
-  within: CpuSet = from,
-  isWhole = false,
+export function takeNearFirst(
+  { machine, placement, from, count, later = NO_CLAIMS, isWhole = mustAddUp(machine, placement) }: BestFit,
+  near: CpuSet = CpuSet.EMPTY,
 ): CpuSet {
   if (count === 0) return CpuSet.EMPTY;
-  const words = native.bestFit({
-    topology: machine.handle,
-    available: from.words,
-    within: within.words,
-    count,
-    spread: placement.distributeAcrossCores,
-    alignByL3: placement.preferAlignByUncoreCache,
-    distributeAcrossNuma: placement.distributeAcrossNuma,
-    cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
-    wholeCores: isWhole,
-    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
-    later,
-  });
-  return new CpuSet(words);
+  const onlyMost = isWhole && !near.isEmpty && isStrict(placement);
+  try {
+    const words = native.bestFit({
+      topology: machine.handle,
+      available: from.words,
+      count,
+      near: near.words,
+      onlyMost,
+      leavesRest: isWhole,
+      spread: placement.distributeAcrossCores,
+      alignByL3: placement.preferAlignByUncoreCache,
+      distributeAcrossNuma: placement.distributeAcrossNuma,
+      cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
+      wholeCores: isWhole,
+      anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
+      later,
+    });
+    return new CpuSet(words);
+  } catch (error) {
+    if (isWhole && error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS')
+      throw new UnevenCores(count, onlyMost ? from.intersection(near) : from);
+    throw error;
+  }
 }

@@ -5,7 +5,7 @@ import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { HintQuestion, JointCall } from '../../base/native-hints.js';
-import type { Words } from '../../base/words.js';
+import type { AnswerReader, Words } from '../../base/words.js';
 import { parsePlacement } from '../../input/placement.js';
 import { PLACEMENT_OPTIONS, type TopologyManagerPolicyOptions } from '../../input/placement-options.js';
 import { TOPOLOGY_MANAGER_POLICIES, type TopologyManagerPolicy } from '../../input/policies.js';
@@ -72,8 +72,6 @@ export interface NodeChoice {
   readonly tightest: number;
 }
 
-// The words of the core's answer before the families.
-const MERGED = 6;
 const MERGE_OPTIONS = ['numaNodes', 'policy', 'policyOptions', 'distances'] as const;
 
 /** The machine in terms of the merge. */
@@ -90,8 +88,8 @@ export interface MergeRules {
 /** Packed hints, or a question to the core that yields them. */
 export type Hints = HintFamily | HintQuestion;
 
-// The core's answer is valid until the next call.
-function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joint }: MergeRules): Words {
+function askToMerge(hints: readonly Hints[], rules: MergeRules): AnswerReader {
+  const { numaNodes, policy, distances, joint } = rules;
   return native.mergeHints({
     hints,
     nodes: numaNodes.length,
@@ -101,13 +99,14 @@ function askToMerge(hints: readonly Hints[], { numaNodes, policy, distances, joi
   });
 }
 
-function resultOf(answer: Words, { numaNodes }: MergeRules): MergeResult {
-  const flags = answer[2]!;
-  const hint = hintAt(flags & 1 ? null : answer, (flags & 2) !== 0, numaNodes);
-  const merged = { hint, admitted: (flags & 4) !== 0, exact: (flags & 8) !== 0 };
-  const sets = answer[3]!;
+function resultOf(answer: AnswerReader, { numaNodes }: MergeRules): MergeResult {
+  const mask = [answer.word(), answer.word()];
+  const isAny = answer.flag();
+  const hint = hintAt(isAny ? null : mask, answer.flag(), numaNodes);
+  const merged = { hint, admitted: answer.flag(), exact: answer.flag() };
+  const choice = { sets: answer.word(), nearest: answer.word(), tightest: answer.word() };
   // Only a joint choice has sets. Spreading is many times slower than a literal.
-  return sets === 0 ? merged : { ...merged, choice: { sets, nearest: answer[4]!, tightest: answer[5]! } };
+  return choice.sets === 0 ? merged : { ...merged, choice };
 }
 
 /**
@@ -119,20 +118,19 @@ export function mergeOffered(
   rules: MergeRules,
 ): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
   const answer = askToMerge(hints, rules);
+  const merged = resultOf(answer, rules);
   // Allocated at full length: a growing array takes several times as long.
   const families = new Array<HintFamily>(hints.length);
-  let at = MERGED;
   for (let i = 0; i < hints.length; i++) {
     const each = hints[i]!;
     if (each instanceof HintFamily) {
       families[i] = each;
       continue;
     }
-    const length = answer[at]!;
-    families[i] = familyAt(answer, at + 1, length, rules.numaNodes);
-    at += 1 + length;
+    const length = answer.word();
+    families[i] = familyAt(answer.words, answer.skip(length), length, rules.numaNodes);
   }
-  return { merged: resultOf(answer, rules), families };
+  return { merged, families };
 }
 
 function noFamily(

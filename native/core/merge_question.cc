@@ -1,0 +1,109 @@
+#include "core/merge_question.h"
+
+#include <algorithm>
+
+#include "core/joint_choice.h"
+
+namespace numalign {
+namespace {
+
+enum Kind : uint32_t { kFamily, kCpus, kMemory, kDevices };
+
+MergeOptions read_options(WireReader& wire) {
+  MergeOptions options;
+  options.nodes = wire.node_count();
+  const uint32_t policy = wire.word();
+  wire.require(policy <= static_cast<uint32_t>(TopologyPolicy::kSingleNumaNode), "a policy is from 0 to 3");
+  options.policy = static_cast<TopologyPolicy>(policy);
+  options.distances = wire.list();
+  const size_t n = static_cast<size_t>(options.nodes);
+  wire.require(options.distances.empty() || options.distances.size() == n * n,
+               "a distance is needed for each pair of nodes");
+  return options;
+}
+
+HintFamily cpus_of(WireReader& wire, const Topology* topology, int nodes) {
+  wire.require(topology != nullptr && static_cast<int>(topology->spec().nodes.size()) == nodes,
+               "the topology has another number of nodes");
+  if (wire.failure() != nullptr) return {};
+  CpuHintsRequest request = read_cpu_hints(wire, *topology);
+  return wire.failure() == nullptr ? cpu_hints(*topology, request) : HintFamily();
+}
+
+HintFamily memory_of(WireReader& wire, int nodes, size_t& types) {
+  MemoryHintsRequest request = read_memory_hints(wire, nodes);
+  if (wire.failure() != nullptr) return {};
+  types = request.types.size();
+  return memory_hints(request);
+}
+
+HintFamily devices_of(WireReader& wire, int nodes) {
+  DeviceHintsRequest request = read_device_hints(wire, nodes);
+  return wire.failure() == nullptr ? device_hints(request) : HintFamily();
+}
+
+// The families to merge, and which of them answer a question.
+struct Offers {
+  std::vector<HintFamily> families;
+  std::vector<size_t> answers;
+};
+
+Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
+  Offers offers;
+  std::vector<HintFamily>& families = offers.families;
+  uint32_t count = wire.word();
+  constexpr uint32_t kUsual = 16;
+  families.reserve(std::min(count, kUsual));
+  for (; count > 0 && wire.failure() == nullptr; count--) {
+    const uint32_t kind = wire.word();
+    size_t times = 1;
+    switch (kind) {
+      case kFamily:
+        wire.family(families.emplace_back());
+        wire.require(families.back().nodes == nodes, "a family of hints has another number of nodes");
+        continue;
+      case kCpus:
+        families.push_back(cpus_of(wire, topology, nodes));
+        break;
+      case kMemory:
+        families.push_back(memory_of(wire, nodes, times));
+        break;
+      case kDevices:
+        families.push_back(devices_of(wire, nodes));
+        break;
+      default:
+        wire.require(false, "unknown kind of question");
+    }
+    offers.answers.push_back(families.size() - 1);
+    // Each type of memory counts as a resource, with the same hints.
+    for (; times > 1; times--) families.push_back(HintFamily(families.back()));
+  }
+  return offers;
+}
+
+void write(WireWriter& answer, const JointChoice& choice) {
+  const MergedHint& merged = choice.merged;
+  answer.mask(merged.mask);
+  for (bool flag : {merged.any, merged.preferred, merged.admitted, merged.exact}) answer.word(flag ? 1 : 0);
+  for (uint32_t count : {choice.sets, choice.nearest, choice.tightest}) answer.word(count);
+}
+
+}  // namespace
+
+void answer_merge(WireReader& wire, const Topology* topology, WireWriter answer) {
+  JointOptions joint{.merge = read_options(wire), .within = NodeMask(), .rooms = {}};
+  const MergeOptions& options = joint.merge;
+  const bool is_joint = wire.flag();
+  if (is_joint) {
+    joint.within = wire.mask(options.nodes);
+    joint.rooms = wire.list();
+    wire.require(joint.rooms.size() == static_cast<size_t>(options.nodes), "a room is needed for each node");
+  }
+  const Offers offers = read_offers(wire, topology, options.nodes);
+  if (wire.failure() != nullptr) return;
+  write(answer, is_joint ? choose_jointly(offers.families, joint)
+                         : JointChoice{.merged = merge_hints(offers.families, options)});
+  for (size_t i : offers.answers) answer.family(offers.families[i]);
+}
+
+}  // namespace numalign

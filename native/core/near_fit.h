@@ -1,0 +1,24 @@
+// Near fit: best fit that takes CPUs near some others first. Pure function; safe to call from any
+// thread.
+#pragma once
+
+#include "core/best_fit.h"
+
+namespace numalign {
+
+struct NearOptions {
+  // CPUs to take first; they need not be available.
+  CpuSet near{};
+  // With whole cores: as many near ones as there are, or fail. Else fewer of them, if cores of
+  // different sizes then add up.
+  bool only_most = false;
+  // With whole cores: what is taken near leaves cores that add up to the rest.
+  bool leaves_rest = false;
+};
+
+// Takes `count` CPUs out of `available`: near ones by best fit, and the rest anywhere by best fit.
+// options.elsewhere is ignored. kInsufficientCpus as for best_fit(). REQUIRES: as best_fit().
+Result<CpuSet> near_fit(const Topology& topology, const CpuSet& available, int count, const NearOptions& near,
+                        const BestFitOptions& options);
+
+}  // namespace numalign
