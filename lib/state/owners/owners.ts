@@ -92,8 +92,8 @@ export class Owners {
 
   /**
    * Like {@link hasEnded}, by the file's own lock alone: also true if other programs replaced the
-   * file of a living owner. Unlike /proc/locks, for which the kernel stops all locking of files on
-   * the machine, this disturbs nobody.
+   * file of a living owner. It does not read /proc/locks, which stops all locking of files on the
+   * machine.
    */
   seemsEnded(uuid: string): boolean {
     return this.#isEnded(uuid, () => !this.isOwnProcess(uuid) && !isLocked(this.#folder, uuid));
