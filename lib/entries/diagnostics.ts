@@ -1,8 +1,9 @@
 // numalign/diagnostics: what numalign and the kernel do, and why: threads, memory, audits, flags,
 // warnings, explanations, the status of the state, and the channels that managers publish on.
 
-export type { Elasticity, MoveConsent, QuietPart } from '../account/pod-assignment.js';
+export type { Elasticity, MoveConsent, PodBooking, QuietPart } from '../account/pod-assignment.js';
 export { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from '../admission/diagnostics.js';
+export type { SharedGroup } from '../admission/grants/shared-membership.js';
 export type { Planner, PlannerOptions, PodPlan, PreparedPod } from '../admission/planner.js';
 export type { CpuAudit, ForeignTask, GrantAudit } from '../audit/account.js';
 export type { AuditOptions } from '../audit/grant-audits.js';
@@ -13,10 +14,12 @@ export type { MoveEnd, ResizeEvent } from '../changes/move-event.js';
 export type { RepackingReport } from '../decision/changes/repacking-report.js';
 export type { DeviceEntry } from '../decision/devices/device-draft.js';
 export type { Explanation } from '../decision/explanation.js';
-export type { ResourceExplanation } from '../decision/resource-explanations.js';
+export type { Offer } from '../decision/progress.js';
+export type { Holder, ResourceExplanation } from '../decision/resource-explanations.js';
 export { type DiagnoseOptions, type Diagnosis, diagnose } from '../doctor/diagnose.js';
 export { FINDING_STATUSES, type Finding, type FindingStatus } from '../doctor/finding.js';
 export type { Drift, Hotplug, ReconcileReport } from '../enforcement/drift.js';
+export type { MemoryBinding } from '../enforcement/memory-binding.js';
 export type { MovableOptions } from '../input/requests/movable.js';
 export type { QuietOptions } from '../input/requests/quiet.js';
 export { affinity, type ThreadInfo, threadId, threads } from '../machine/affinity.js';

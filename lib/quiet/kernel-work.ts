@@ -43,8 +43,8 @@ export function readKernelSettings(files: KernelFiles): KernelSettings {
   return {
     tickless,
     offloaded: offloadedCpus(read('/proc/cmdline'), tickless, possible),
-    hugepages: choiceIn(read(`${HUGEPAGES}/enabled`)),
-    compaction: choiceIn(read(`${HUGEPAGES}/defrag`)),
+    hugepages: selectedIn(read(`${HUGEPAGES}/enabled`)),
+    compaction: selectedIn(read(`${HUGEPAGES}/defrag`)),
   };
 }
 
@@ -55,7 +55,7 @@ function ticklessIn(text: string | undefined): CpuSet | null | undefined {
   return text === undefined ? null : text === '(null)' ? CpuSet.EMPTY : parseList(text);
 }
 
-const choiceIn = (text = ''): string | undefined => /\[([^\]]+)\]/.exec(text)?.[1];
+const selectedIn = (text = ''): string | undefined => /\[([^\]]+)\]/.exec(text)?.[1];
 
 function offloadedCpus(
   line: string | undefined,

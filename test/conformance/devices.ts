@@ -1,8 +1,8 @@
 // The devices of a scenario: their plugin, their counts, and which ones recorded containers can
 // have.
 
-import type { DeviceAssignment } from '../../lib/account/pod-assignment.js';
 import type { PreferredAllocationRequest } from '../../lib/entries/topology.js';
+import type { DeviceAssignment } from '../../lib/index.js';
 import type { Holdings } from './placement.js';
 import type { Claim } from './pod.js';
 import { blocksOf, type RecordedHoldings } from './recorded-node.js';

@@ -1,9 +1,7 @@
 // The account of a machine's memory, by NUMA node and type, as recorded or as observed, and the
 // rules that it keeps.
-
-import type { MemoryBlock } from '../../lib/account/booked-memory.js';
 import type { KubeletMemoryBlock } from '../../lib/entries/kubelet.js';
-import type { MemoryTable } from '../../lib/index.js';
+import type { MemoryBlock, MemoryTable } from '../../lib/index.js';
 import { attempt, type Numalign } from './case.js';
 
 /** A NUMA node as scenarios record it. */

@@ -1,10 +1,8 @@
 // Placements of CPUs, memory and devices, recorded or observed, and the rules that each of them
 // keeps.
 
-import type { MemoryBlock } from '../../lib/account/booked-memory.js';
-import type { DeviceAssignment } from '../../lib/account/pod-assignment.js';
 import type { MachineJson } from '../../lib/entries/topology.js';
-import type { MemoryTable } from '../../lib/index.js';
+import type { DeviceAssignment, MemoryBlock, MemoryTable } from '../../lib/index.js';
 import { idsOf } from './cpu-list.js';
 import { type Inventory, placeOf } from './devices.js';
 import type { RecordedHint } from './hint.js';

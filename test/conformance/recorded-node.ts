@@ -1,5 +1,5 @@
 // What scenarios record of operations, and the node that these add up to.
-import type { MemoryBlock } from '../../lib/account/booked-memory.js';
+import type { MemoryBlock } from '../../lib/index.js';
 import type { RecordedHint } from './hint.js';
 import { type BytesByNode, groupsOfNodes } from './memory.js';
 import type { Bookings } from './placement.js';

@@ -3,7 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { MemoryBlock } from '../../lib/account/booked-memory.js';
+import type { MemoryBlock } from '../../lib/index.js';
 // Found from where this is compiled to as well.
 import { decodeMembers, encodeMembers } from '../../test/torture/state-file.mjs';
 import type { BytesByNode } from './memory.js';

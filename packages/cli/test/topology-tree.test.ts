@@ -1,6 +1,6 @@
 // needs: nothing
 import { CpuSet, NodeSet, NumalignError } from 'numalign';
-import type { StateStatus } from 'numalign/diagnostics';
+import type { SettingsStatus, StateStatus } from 'numalign/diagnostics';
 import { DEFAULT_GATES } from 'numalign/tools';
 import { discover } from 'numalign/topology';
 import pc from 'picocolors';
@@ -10,7 +10,7 @@ import { topologyTree } from '../lib/pages/topology-tree.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
 
-const SETTINGS: StateStatus['settings'] = {
+const SETTINGS: SettingsStatus = {
   managedCPUs: cpus('0-7'),
   managesAll: true,
   reservedSystemCPUs: CpuSet.EMPTY,

@@ -4,9 +4,8 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { MemoryBlock } from '../../../lib/account/booked-memory.js';
 import type { MachineJson } from '../../../lib/entries/topology.js';
-import type { ManagerOptions } from '../../../lib/index.js';
+import type { ManagerOptions, MemoryBlock } from '../../../lib/index.js';
 import {
   type Case,
   type Context,

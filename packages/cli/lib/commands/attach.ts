@@ -1,7 +1,8 @@
 // numalign attach: moves a running process onto the CPUs of a grant that belongs to no other
 // process.
 import type { Command } from 'commander';
-import { type Attachment, openManager } from 'numalign';
+import { openManager } from 'numalign';
+import type { MemoryBinding } from 'numalign/diagnostics';
 import { cpusNamed, nodesNamed } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { findGrant } from '../arguments/find-grant.js';
@@ -70,7 +71,7 @@ async function attach(text: string, pid: number, flags: AttachFlags): Promise<vo
   }
 }
 
-function memoryPlace({ wanted, applied, reason }: NonNullable<Attachment['memory']>): string {
+function memoryPlace({ wanted, applied, reason }: MemoryBinding): string {
   const nodes = nodesNamed(wanted);
   return applied ? `, with memory of ${nodes}` : `; its memory is not bound to ${nodes}: ${reason}`;
 }

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import type { Command } from 'commander';
 import { type CpuSet, type Manager, openManager } from 'numalign';
+import type { SharedGroup } from 'numalign/diagnostics';
 import { shellWord } from 'numalign/tools';
 import { outputOption, processId } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
@@ -102,7 +103,7 @@ function onGrantText(target: Target, cpus: CpuSet): string {
 function removedText(
   target: Target,
   members: ReturnType<Manager['sharedMembers']>,
-  group: Awaited<ReturnType<Manager['removeSharedMember']>> | undefined,
+  group: SharedGroup | null | undefined,
 ): string {
   const isMember = members.some(
     (member) => member.kind === 'process' && 'pid' in target && member.pid === target.pid,

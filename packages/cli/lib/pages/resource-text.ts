@@ -1,5 +1,5 @@
 // The resources of a grant in words. Pure.
-import { type CpuSet, type GrantInfo, NodeSet, type PodContainer } from 'numalign';
+import { type CpuSet, type GrantInfo, type MemoryBlock, NodeSet, type PodContainer } from 'numalign';
 import { formatBytes, printable } from '../terminal/text.js';
 
 /** Exclusive CPUs, or `shared pool`. */
@@ -24,7 +24,7 @@ export function containerCpusText({
 }
 
 /** Memory and hugepages with their NUMA nodes: `1 GiB on 0, 64 MiB hugepages-2Mi on 0-1`. */
-export function memoryText(blocks: GrantInfo['memory']): string {
+export function memoryText(blocks: readonly MemoryBlock[]): string {
   const text = blocks.map(({ nodes, type, bytes }) => {
     const what = type === 'memory' ? '' : ` ${printable(type)}`;
     return `${formatBytes(bytes)}${what} on ${NodeSet.from(nodes)}`;

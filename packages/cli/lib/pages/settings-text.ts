@@ -1,12 +1,12 @@
 // The settings and pools of a state in words. Pure.
 import type { CpuSet, MemoryTable } from 'numalign';
-import type { StateStatus } from 'numalign/diagnostics';
+import type { SettingsStatus, StateStatus } from 'numalign/diagnostics';
 import type { FeatureGates, KubeletVersion } from 'numalign/kubelet';
 import { cpusNamed, DEFAULT_GATES, FEATURE_GATES } from 'numalign/tools';
 import { printable } from '../terminal/text.js';
 import { memoryText } from './resource-text.js';
 
-function reservedMemoryText(reserved: StateStatus['settings']['reservedMemory']): string {
+function reservedMemoryText(reserved: SettingsStatus['reservedMemory']): string {
   const blocks = Object.entries(reserved).flatMap(([node, types]) =>
     Object.entries(types).map(([type, bytes]) => ({ nodes: [Number(node)], type, bytes })),
   );
@@ -31,7 +31,7 @@ export function settingsRows({
   cgroupRoot,
   kubeletVersion,
   featureGates,
-}: StateStatus['settings']): [label: string, text: string][] {
+}: SettingsStatus): [label: string, text: string][] {
   const sharing = strict ? ' (strictly: not shared)' : ' (shared, never exclusive)';
   return [
     ['managed:', managesAll ? `all (${managed})` : cpusOrNone(managed)],

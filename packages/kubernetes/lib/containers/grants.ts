@@ -1,6 +1,14 @@
 // Grants: what containers hold, on numalign's record. Their cgroups own them, so they outlive this
 // process and end with the container.
-import { CpuSet, type GrantInfo, type Manager, NodeSet, NumalignError, type Pod } from 'numalign';
+import {
+  CpuSet,
+  type GrantInfo,
+  type Manager,
+  type MemoryBlock,
+  NodeSet,
+  NumalignError,
+  type Pod,
+} from 'numalign';
 import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
@@ -27,7 +35,7 @@ interface AskingContainer {
 }
 
 // Limits in bytes come from the runtime. An annotation has quantities, which must be placed.
-function blocksOf(limits: AskingContainer['limits'], mems: NodeSet): GrantInfo['memory'] {
+function blocksOf(limits: AskingContainer['limits'], mems: NodeSet): MemoryBlock[] {
   if (mems.isEmpty) return [];
   return Object.entries(limits).flatMap(([type, bytes]) =>
     (type === 'memory' || type.startsWith('hugepages-')) && typeof bytes === 'number' && bytes > 0
@@ -159,7 +167,7 @@ export class Grants {
   async adopt({ pod }: ContainerRequest, cpus: CpuSet, mems: NodeSet): Promise<Placement | null> {
     if (!pod) return null;
     const { uid, name, containers } = pod as { uid: string; name: string; containers: [AskingContainer] };
-    const adopt = async (memory: GrantInfo['memory']) => {
+    const adopt = async (memory: readonly MemoryBlock[]) => {
       const adopted = { uid, name, containers: [{ ...containers[0], cpus, memory }] };
       return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
     };

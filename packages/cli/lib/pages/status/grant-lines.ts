@@ -1,6 +1,5 @@
 // Lines about grants below their table. Pure.
-import type { Attachment } from 'numalign';
-import type { GrantStatus } from 'numalign/diagnostics';
+import type { GrantStatus, MemoryBinding } from 'numalign/diagnostics';
 import { nodesNamed } from 'numalign/tools';
 import { printable } from '../../terminal/text.js';
 import { quietLines } from '../quiet-text.js';
@@ -47,7 +46,7 @@ export function cgroupLines(grants: readonly GrantStatus[]): string[] {
   );
 }
 
-function memoryWords(binding: Attachment['memory'] | undefined): string {
+function memoryWords(binding: MemoryBinding | undefined): string {
   if (!binding) return '';
   const { wanted, nodes, applied, reason } = binding;
   if (applied) return `, memory of ${nodesNamed(wanted)}`;
