@@ -36,51 +36,55 @@ function ownersIn(stateDir) {
 
 const output = (program, ...args) => JSON.parse(execFileSync(program, args, { encoding: 'utf8' }));
 
-/** By the names of rows: what runs and prints its CPU time. */
-async function subjectsIn(path, close) {
-  const nodeOf = async (machine, grants) => {
-    const node = await newNode(path, machine, grants);
-    close.push(() => node.close());
-    return node.stateDir;
-  };
-  const machine = MACHINES.simulated;
-  const open = (stateDir) => () => output(process.execPath, OPENER, JSON.stringify({ stateDir, machine }));
-  // No manager is open there that would hear of each end.
-  const { stateDir: crowded, close: closeCrowded } = await newNode(path, machine, 0);
-  closeCrowded();
-  for (const owner of ownersIn(crowded)) close.push(() => owner.close());
-  // The record of a simulated machine is not shown as this machine's status.
-  const real = await nodeOf(null, GRANTS);
-  return [
-    ['open, 1,000 grants', open(await nodeOf(machine, GRANTS))],
-    ['open, 4,096 owners', open(crowded)],
-    [
-      'numalign status, 1,000 grants',
-      () => output(USAGE, process.execPath, CLI, 'status', '--state-dir', real),
-    ],
-  ];
+const opening = (stateDir, machine) => () =>
+  output(process.execPath, OPENER, JSON.stringify({ stateDir, machine }));
+
+const showing = (stateDir) => () => output(USAGE, process.execPath, CLI, 'status', '--state-dir', stateDir);
+
+/** Rows of subjects in turns: `[name, run]`, where `run` returns the CPU time. */
+function measured(subjects, rounds) {
+  const found = subjects.map(() => []);
+  for (let i = -1; i < rounds; i++) {
+    const emptyNs = emptyNow();
+    for (const [at, [, run]] of subjects.entries()) {
+      const { cpuNs } = run();
+      if (i >= 0) found[at].push({ cpuNs, cpuE: cpuNs / emptyNs });
+    }
+  }
+  return subjects.map(([name], at) => ({
+    name,
+    cpuNs: medianOf(found[at].map(({ cpuNs }) => cpuNs)),
+    cpuE: lowerQuartileOf(found[at].map(({ cpuE }) => cpuE)),
+  }));
 }
 
 export async function run({ check }) {
-  const { path, fileSystem } = stateParents().at(-1);
-  const close = [];
+  const { path } = stateParents().at(-1);
+  const rounds = check ? 6 : RUNS;
+  const { simulated } = MACHINES;
+  const [full, real, empty] = [
+    await newNode(path, simulated, GRANTS),
+    // The record of a simulated machine is not shown as this machine's status.
+    await newNode(path, null, GRANTS),
+    await newNode(path, simulated, 0),
+  ];
+  const rows = [];
   try {
-    const subjects = await subjectsIn(path, close);
-    const found = subjects.map(() => []);
-    for (let i = -1; i < (check ? 6 : RUNS); i++) {
-      const emptyNs = emptyNow();
-      for (const [at, [, started]] of subjects.entries()) {
-        const { cpuNs } = started();
-        if (i >= 0) found[at].push({ cpuNs, cpuE: cpuNs / emptyNs });
-      }
-    }
-    return subjects.map(([name], at) => ({
-      name,
-      cpuNs: medianOf(found[at].map(({ cpuNs }) => cpuNs)),
-      cpuE: lowerQuartileOf(found[at].map(({ cpuE }) => cpuE)),
-      remark: fileSystem,
-    }));
+    const subjects = [
+      ['open, 1,000 grants', opening(full.stateDir, simulated)],
+      ['numalign status, 1,000 grants', showing(real.stateDir)],
+    ];
+    rows.push(...measured(subjects, rounds));
   } finally {
-    for (const each of close) each();
+    // A manager would hear of each owner's end.
+    for (const { close } of [full, real, empty]) close();
+  }
+  // Now, since each process reads all locks of the machine.
+  const owners = ownersIn(empty.stateDir);
+  try {
+    rows.push(...measured([['open, 4,096 owners', opening(empty.stateDir, simulated)]], rounds));
+    return rows;
+  } finally {
+    for (const owner of owners) owner.close();
   }
 }
