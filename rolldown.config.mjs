@@ -67,9 +67,23 @@ const esModules = {
 const partsOfNode = {
   name: 'parts-of-node',
   resolveId: (id) => (id.startsWith('node:') ? `\0${id}` : undefined),
-  load: (id) =>
-    id.startsWith('\0node:') ? `module.exports = process.getBuiltinModule('${id.slice(1)}');` : undefined,
+  load: (id) => (id.startsWith('\0node:') ? partOfNode(id.slice(1)) : undefined),
 };
+
+/** Functions of parts that take Node a millisecond or two to load, and most programs do not need. */
+const LATE = {
+  'node:crypto': ['createHash', 'randomUUID'],
+  'node:fs/promises': ['readFile'],
+};
+
+function partOfNode(id) {
+  const part = `process.getBuiltinModule('${id}')`;
+  if (!LATE[id]) return `module.exports = ${part};`;
+  const exported = LATE[id].map(
+    (name) => `export const ${name} = (...args) => (part ??= ${part}).${name}(...args);`,
+  );
+  return ['let part;', ...exported].join('\n');
+}
 
 // CommonJS: what could not be loaded, such as for want of a file descriptor, can be loaded later. Node
 // keeps a failed import() for as long as the process lives.

@@ -16,7 +16,9 @@ export const HOUSES = {
     room('base/collections', 80, 'maps and lists that the language lacks', {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
-    room('base/text', 60, 'how values are written in messages'),
+    room('base/text', 75, 'how values are written in messages, and new uids', {
+      because: 'each room that makes uids loaded node:crypto',
+    }),
     room('base/codes', 90, 'the codes of errors and rejections'),
     room('base', 1120, 'errors, checks of options, and the surface of the addon'),
     room('base/notices', 90, 'how listeners are called, and when'),

@@ -1,11 +1,12 @@
 // Admit: the one way from a request to a committed grant.
-import { randomUUID } from 'node:crypto';
+
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
+import { newUid } from '../base/text/new-uid.js';
 import { withoutPlaceholder } from '../decision/changes/move-steps.js';
 import { type Decision, decide, decideIn, largestQuestion } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
@@ -122,7 +123,7 @@ async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promis
   }
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
-  const uid = request.pod.uid ?? room?.uid ?? randomUUID();
+  const uid = request.pod.uid ?? room?.uid ?? newUid();
   const question = largestQuestion({
     ...questionOf(site, request, state, recorded.pods),
     hugepages: freeForStrict(request, site.topology),
@@ -198,7 +199,7 @@ export function questionOf(
     request,
     resources: new Map(resources),
     providers: providers.list,
-    trialUid: providers.isEmpty ? '' : randomUUID(),
+    trialUid: providers.isEmpty ? '' : newUid(),
   };
 }
 

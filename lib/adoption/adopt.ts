@@ -1,5 +1,5 @@
 // Adopt: records what a pod already has, in one transaction.
-import { randomUUID } from 'node:crypto';
+
 import { findPod } from '../account/assignments.js';
 import { bookedOn, bookHeldMemory, memoryBlocks } from '../account/booked-memory.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -9,6 +9,7 @@ import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { enforcementWarnings } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
+import { newUid } from '../base/text/new-uid.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { adoptedPod, holdingText, isSameHolding, overlaps } from './adopted-pod.js';
 import { withAdopted } from './adopted-state.js';
@@ -22,7 +23,7 @@ import type { AdoptionRequest } from './adoption-request.js';
  */
 export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, providers, resources } = site;
-  const uid = request.pod.uid ?? randomUUID();
+  const uid = request.pod.uid ?? newUid();
   return transact(site, signal, async (state, commit, stateOnRecord) => {
     const existing = findPod(state, uid);
     const owner = existing?.owner ?? ledger.owners.recordFor(request.owner);

@@ -1,7 +1,7 @@
 // Adjuster: makes elastic grants of this environment grow, into free CPUs or into CPUs that others
 // have above their share. One per state: it looks after each commit, and when a pause ends. It
 // waits a moment before each attempt: CPUs that are free only briefly should go to requests.
-import { randomUUID } from 'node:crypto';
+
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, poolOf } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
@@ -9,6 +9,7 @@ import { livingState } from '../admission/on-record.js';
 import type { Site } from '../admission/site.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { Backoff } from '../base/notices/backoff.js';
+import { newUid } from '../base/text/new-uid.js';
 import {
   type ElasticPod,
   elasticGrant,
@@ -162,7 +163,7 @@ class Adjuster {
     if (grown) return this.#resize(grown, uid);
     const growth = growthRequest(input, pod, (each) => this.#waits.mayAsk(each));
     if (!growth) return undefined;
-    const request = randomUUID();
+    const request = newUid();
     try {
       this.#waits.addRefusals(await shrinkGrants(site, growth.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(site), request);

@@ -1,5 +1,5 @@
 // Defragment: moves grants that consent, so that one NUMA node has room for a larger request.
-import { randomUUID } from 'node:crypto';
+
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -9,6 +9,7 @@ import type { ReadOnlySite, Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
 import { inSlices } from '../base/steps.js';
+import { newUid } from '../base/text/new-uid.js';
 import {
   type AskFor,
   afterMoves,
@@ -87,7 +88,7 @@ interface MoveMaker {
 
 function movesReally(site: Site, signal: AbortSignal | undefined): MoveMaker {
   const asked = new AskedGrants();
-  const request = `defragment/${randomUUID()}`;
+  const request = `defragment/${newUid()}`;
   return {
     get unmoved() {
       return asked.unmoved;
@@ -163,7 +164,7 @@ function askerIn(
   placement: Placement,
   state: Assignments,
 ): AskFor {
-  const uid = randomUUID();
+  const uid = newUid();
   const base: Omit<Question, 'request'> = {
     topology,
     present: cpusNow(topology, state.pods),

@@ -1,7 +1,8 @@
 // RequestRoom: all ways to make room for one request, the cheapest first.
-import { randomUUID } from 'node:crypto';
+
 import type { MakeRoom, Room } from '../admission/room.js';
 import type { Site } from '../admission/site.js';
+import { newUid } from '../base/text/new-uid.js';
 import { giveBackRoom } from './move-grant.js';
 import { roomByMovedGrants } from './moved-room.js';
 import { roomByShrunkGrants } from './shrink-grants.js';
@@ -19,7 +20,7 @@ export interface RoomOptions {
 }
 
 /** Elastic grants come first, because shrinking moves no memory. */
-export function requestRoom(site: Site, { uid = randomUUID(), isDynamic, signal }: RoomOptions): Room {
+export function requestRoom(site: Site, { uid = newUid(), isDynamic, signal }: RoomOptions): Room {
   let ways: readonly MakeRoom[] = [];
   let end = 0;
   return {

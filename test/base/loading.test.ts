@@ -170,6 +170,32 @@ describe('the package', () => {
     ).toEqual([]);
   });
 
+  it('loads no slow part of Node to pin a program', () => {
+    const stateDir = mkdtempSync(join(tmpdir(), 'numalign-test-'));
+    onTestFinished(() => rmSync(stateDir, { recursive: true }));
+    const loaded = run<string[]>(
+      `
+        const { pin } = require('numalign');
+        const before = new Set(process.moduleLoadList);
+        const manager = { stateDir: ${JSON.stringify(stateDir)}, reservedSystemCPUs: '0' };
+        pin({ cpu: 1, manager }).then(async (grant) => {
+          // What the end of a turn of the event loop needs, too.
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          const loaded = process.moduleLoadList.filter((name) => !before.has(name));
+          await grant.release();
+          console.log(JSON.stringify(loaded));
+        });
+      `,
+      'commonjs',
+    );
+    expect(loaded).toContain('NativeModule zlib');
+    expect(
+      loaded.filter((name) =>
+        /^NativeModule (child_process|crypto|fs\/promises|http|net|perf_hooks|worker_threads)$/.test(name),
+      ),
+    ).toEqual([]);
+  });
+
   it.each([
     'numalign',
     'numalign/topology',

@@ -1,11 +1,12 @@
 // AdmitAll: several pods in one transaction, all of them or none.
-import { randomUUID } from 'node:crypto';
+
 import { type Assignments, findPod } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
+import { newUid } from '../../base/text/new-uid.js';
 import { withoutPlaceholder } from '../../decision/changes/move-steps.js';
 import { decide } from '../../decision/decision.js';
 import { type Question, undo } from '../../decision/question.js';
@@ -198,7 +199,7 @@ function decideNext(
     state: old ? removePods(state, new Set([old.uid])) : state,
     hugepages: freeForStrict(request, topology),
     owner: ledger.owners.recordFor(request.owner),
-    uid: uid ?? randomUUID(),
+    uid: uid ?? newUid(),
     now: momentAfter(old?.admittedAt),
     dryRun: false,
   };

@@ -1,12 +1,13 @@
 // Transfer: passes a grant from one living process to another. It stays on record, and its CPUs are
 // not free before the former owner has left them.
-import { randomUUID } from 'node:crypto';
+
 import { findPod } from '../../account/assignments.js';
 import { cpusNow } from '../../account/cpus-now.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { replacePod } from '../../account/pod-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
+import { newUid } from '../../base/text/new-uid.js';
 import { until } from '../../state/until.js';
 import { hasChild } from '../../threads/children.js';
 import { leaveGrant } from '../../threads/vacate.js';
@@ -43,7 +44,7 @@ export function offer(site: Site, grant: PodAssignment): Promise<string> {
         { value: pod.owner.kind, valid: "a grant whose owner is 'process'" },
       );
     }
-    const transfer = randomUUID();
+    const transfer = newUid();
     await commit(replacePod(state, { ...pod, transfer }), true);
     return transfer;
   });

@@ -1,11 +1,11 @@
 // MemberRequests: asks members that this process cannot move (another pid namespace, another user)
 // to leave CPUs. They answer once they have left. The asking process holds the state's lock. A
 // member that is asked only leaves CPUs, so a late answer takes nothing from others.
-import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { NativeFolder } from '../../base/native-files.js';
+import { newUid } from '../../base/text/new-uid.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { FileWatch } from '../../state/files/file-watch.js';
 import { IN_MOVED_TO, watchFolder } from '../../state/files/folder-events.js';
@@ -90,7 +90,7 @@ export class MemberRequests {
 
   /** Sends a request without waiting. */
   send({ names, taken, pool, isOver }: Omit<ClearRequest, 'id'>): string {
-    const id = randomUUID();
+    const id = newUid();
     this.#folder.replace(REQUEST, JSON.stringify({ id, names, taken: `${taken}`, pool: `${pool}`, isOver }));
     return id;
   }

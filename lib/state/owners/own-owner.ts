@@ -1,10 +1,10 @@
 // OwnOwner: this environment (main thread or Worker) as an owner. Its locked file lists its grants.
-import { randomUUID } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
+import { newUid } from '../../base/text/new-uid.js';
 import { lockRange } from '../files/owner-locks.js';
 import {
   claimLine,
@@ -56,7 +56,7 @@ export class OwnOwner {
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
   constructor(folder: NativeFolder, path: string, header: Header) {
-    this.record = newOwner('process', randomUUID());
+    this.record = newOwner('process', newUid());
     this.#folder = folder;
     this.#path = path;
     this.#header = header;

@@ -1,7 +1,7 @@
 // Owners: the owner of each grant, and whether it lives. A process owns through a locked file in
 // owners/; the kernel drops the lock when the process dies, in any pid namespace. A cgroup owns
 // while it has a process, a persistent owner until its grant is released.
-import { randomUUID } from 'node:crypto';
+
 import type { Assignments } from '../../account/assignments.js';
 import { mortalOwners, podsOf, podsOfDead } from '../../account/owners-of-pods.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
@@ -9,6 +9,7 @@ import { podListChanges, podsBefore } from '../../account/pod-list-changes.js';
 import { unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { newUid } from '../../base/text/new-uid.js';
 import type { OwnerChoice } from '../../input/requests/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
@@ -82,7 +83,7 @@ export class Owners {
    *   owner's file cannot be made
    */
   recordFor(owner: OwnerChoice): OwnerRecord {
-    return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, randomUUID());
+    return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, newUid());
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
