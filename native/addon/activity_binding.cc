@@ -1,11 +1,10 @@
 // The activity of threads and CPUs. Numbers cross as rows of doubles, in the columns that
 // lib/base/native.ts names; NaN means that a value could not be read.
-#include <unistd.h>
-
 #include <limits>
 
 #include "addon/convert.h"
 #include "addon/environment.h"
+#include "platform/threads/affinity.h"
 #include "platform/threads/cpu_activity.h"
 #include "platform/threads/task_activity.h"
 #include "platform/threads/thread_roles.h"
@@ -48,7 +47,7 @@ std::vector<pid_t> to_pids(const Napi::Value& value) {
 
 // In other processes, only the main thread is known.
 ThreadRole role_of(const ThreadActivity& thread) {
-  if (thread.pid == getpid()) return ThreadRoles::of_this_process().get(thread.tid);
+  if (thread.pid == own_process_id()) return ThreadRoles::of_this_process().get(thread.tid);
   return thread.tid == thread.pid ? ThreadRole::kMain : ThreadRole::kOther;
 }
 

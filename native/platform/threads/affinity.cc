@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -40,6 +41,14 @@ void sort_once_each(std::vector<pid_t>& threads) {
 }
 
 }  // namespace
+
+pid_t own_process_id() {
+  static std::atomic<pid_t> pid = 0;
+  // After fork(2), the child has another id.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { pid = 0; });
+  if (pid == 0 || registered != 0) pid = getpid();
+  return pid;
+}
 
 pid_t current_thread_id() {
   thread_local pid_t tid = 0;
@@ -91,7 +100,7 @@ bool is_thread_of(pid_t pid, pid_t tid) {
 }
 
 bool is_own_thread(pid_t tid) {
-  return tid == 0 || tid == current_thread_id() || is_thread_of(getpid(), tid);
+  return tid == 0 || tid == current_thread_id() || is_thread_of(own_process_id(), tid);
 }
 
 Result<ThreadList> ThreadList::open(pid_t pid) {

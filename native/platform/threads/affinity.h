@@ -16,6 +16,8 @@
 
 namespace numalign {
 
+// As getpid(2) and gettid(2), without a system call each time.
+pid_t own_process_id();
 pid_t current_thread_id();
 
 // sched_getaffinity(2). ESRCH: no such thread.

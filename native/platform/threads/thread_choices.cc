@@ -1,9 +1,9 @@
 #include "platform/threads/thread_choices.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
+
+#include "platform/threads/affinity.h"
 
 namespace numalign {
 namespace {
@@ -44,7 +44,7 @@ void ThreadChoices::learn(const std::map<pid_t, CpuSet>& masks, const std::vecto
     return std::nullopt;
   };
   auto inherited = [&](const CpuSet& mask) -> std::optional<ThreadChoice> {
-    if (std::optional<ThreadChoice> main = made_of(getpid(), mask)) return main;
+    if (std::optional<ThreadChoice> main = made_of(own_process_id(), mask)) return main;
     if (mask == limit) return std::nullopt;
     for (const MemberThread& row : known) {
       if (row.applied == mask) return ThreadChoice{row.chosen, row.asked};

@@ -52,11 +52,15 @@ Result<Done> change_scheduling(pid_t tid, const Scheduling& now, Scheduling want
   return set_scheduling(tid, wanted);
 }
 
-// The CPUs among `cpus` that are offline, as far as known.
-CpuSet offline_among(const CpuSet& cpus) {
-  Result<CpuSet> online = online_cpus();
-  return online.ok() ? cpus - online.value() : CpuSet();
+// Reads which CPUs are online at the first question.
+std::function<CpuSet(const CpuSet&)> offline_now() {
+  return [online = std::optional<Result<CpuSet>>()](const CpuSet& cpus) mutable {
+    if (!online) online = online_cpus();
+    return online->ok() ? cpus - online->value() : CpuSet();
+  };
 }
+
+CpuSet offline_among(const CpuSet& cpus) { return offline_now()(cpus); }
 
 // When threads of this process have started. Opens their folder once.
 class ThreadStarts {
@@ -175,7 +179,6 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
 
   std::set<pid_t> seen;
   ThreadStarts starts;
-  const pid_t main_thread = getpid();
   int clean = 0;
   for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
     const Result<std::vector<pid_t>> list = pass == 0 ? first : moves.threads();
@@ -208,7 +211,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
         Pin& pin = pins_[thread] = Pin{target, owner, before, move.now};
         pin.start = start;
         Granted& all = granted_.try_emplace(target, Granted{before, {}}).first->second;
-        if (thread == main_thread) all.before = before;
+        if (thread == own_process_id()) all.before = before;
         // CPUs that remain after the kernel's clipping are not its choice.
         all.cpus |= cpus == granted ? pin.cpus : granted;
       }
@@ -521,9 +524,9 @@ Result<CpuSet> ThreadPins::mask_of(pid_t tid) const {
 // A thread that has chosen other CPUs since stays there. It does not stay if it is on CPUs that the
 // grant gives back, or may not have chosen them: it was parked, or the kernel let it out when CPUs
 // went offline.
-bool ThreadPins::is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const {
-  Result<CpuSet> now = mask_of(tid);
-  const bool is_out = pin.parked || !offline_among(pin.cpus).empty();
+bool ThreadPins::is_on(const CpuSet& granted, const Result<CpuSet>& now, const Pin& pin,
+                       const OfflineAmong& offline) {
+  const bool is_out = pin.parked || !offline(pin.cpus).empty();
   return now.ok() && (is_out || now.value().intersects(granted));
 }
 
@@ -539,12 +542,12 @@ Result<Undone> ThreadPins::share(const std::string& grant, const CpuSet& granted
     if (std::exchange(all.whole_process, false)) left.whole_process = target;
   }
   // The choice of a thread that is on a grant.
-  auto choice_on_grant = [&](pid_t tid) -> std::optional<CpuSet> {
-    Result<CpuSet> now = mask_of(tid);
+  const OfflineAmong offline = offline_now();
+  auto choice_on_grant = [&](pid_t tid, const Result<CpuSet>& now) -> std::optional<CpuSet> {
     if (auto pin = pins_.find(tid); pin != pins_.end()) {
       auto all = granted_.find(pin->second.target);
       const CpuSet own = all == granted_.end() ? pin->second.cpus : pin->second.cpus | all->second.cpus;
-      return is_on(own, tid, pin->second) ? std::optional(pin->second.before) : std::nullopt;
+      return is_on(own, now, pin->second, offline) ? std::optional(pin->second.before) : std::nullopt;
     }
     if (!now.ok() || now.value().empty()) return std::nullopt;
     if (const Granted* born = born_on(now.value())) return born->before;
@@ -553,7 +556,8 @@ Result<Undone> ThreadPins::share(const std::string& grant, const CpuSet& granted
   };
   for (pid_t tid : tids) {
     if (pinned_for_part(tid, grant)) continue;
-    const std::optional<CpuSet> before = choice_on_grant(tid);
+    const Result<CpuSet> now = mask_of(tid);
+    const std::optional<CpuSet> before = choice_on_grant(tid, now);
     auto pin = pins_.find(tid);
     const Pin* own = pin == pins_.end() ? nullptr : &pin->second;
     if (before) {
@@ -561,7 +565,7 @@ Result<Undone> ThreadPins::share(const std::string& grant, const CpuSet& granted
         unschedule(tid, scheduled->second);
         left.scheduled.insert(scheduled_.extract(scheduled));
       }
-      leave(tid, *before, own, pool, outcome, left);
+      leave(tid, now, *before, own, pool, outcome, left);
     }
     if (own) left.pins.insert(pins_.extract(pin));
   }
@@ -570,10 +574,9 @@ Result<Undone> ThreadPins::share(const std::string& grant, const CpuSet& granted
 }
 
 // Restores a thread, whose pin this is, if it has one.
-void ThreadPins::leave(pid_t tid, const CpuSet& before, const Pin* pin, const CpuSet& pool,
-                       PinOutcome& outcome, Departure& left) {
-  Result<CpuSet> mask = mask_of(tid);
-  if (mask.ok()) left.masks.push_back({tid, pin ? pin->start : start_of(tid), std::move(mask).value()});
+void ThreadPins::leave(pid_t tid, const Result<CpuSet>& mask, const CpuSet& before, const Pin* pin,
+                       const CpuSet& pool, PinOutcome& outcome, Departure& left) {
+  if (mask.ok()) left.masks.push_back({tid, pin ? pin->start : start_of(tid), mask.value()});
   restore(tid, before, pin && pin->asked, pool, outcome);
 }
 
@@ -606,14 +609,16 @@ Result<Undone> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
     of_grant.push_back(entry->second);
     left.granted.insert(granted_.extract(entry++));
   }
+  const OfflineAmong offline = offline_now();
   for (auto pin = pins_.begin(); pin != pins_.end();) {
     if (pin->second.target.grant != grant) {
       ++pin;
       continue;
     }
     granted |= pin->second.cpus;
-    if (is_on(granted, pin->first, pin->second))
-      leave(pin->first, pin->second.before, &pin->second, pool, outcome, left);
+    const Result<CpuSet> now = mask_of(pin->first);
+    if (is_on(granted, now, pin->second, offline))
+      leave(pin->first, now, pin->second.before, &pin->second, pool, outcome, left);
     left.pins.insert(pins_.extract(pin++));
   }
 
@@ -625,7 +630,8 @@ Result<Undone> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
       if (!now.ok() || now.value().empty() || !now.value().is_subset_of(granted)) continue;
       auto born = std::ranges::find_if(
           of_grant, [&](const Granted& each) { return now.value().is_subset_of(each.cpus); });
-      leave(tid, (born == of_grant.end() ? of_grant.front() : *born).before, nullptr, pool, outcome, left);
+      const Granted& from = born == of_grant.end() ? of_grant.front() : *born;
+      leave(tid, now, from.before, nullptr, pool, outcome, left);
     }
   }
   return Undone{std::move(outcome), [this, left = std::move(left)] { come_back(left); }};

@@ -246,11 +246,14 @@ class ThreadPins {
   Result<std::vector<pid_t>> list_threads();
   Result<std::vector<pid_t>> threads();
   void come_back(const Departure& left);
-  void leave(pid_t tid, const CpuSet& before, const Pin* pin, const CpuSet& pool, PinOutcome& outcome,
-             Departure& left);
+  void leave(pid_t tid, const Result<CpuSet>& mask, const CpuSet& before, const Pin* pin, const CpuSet& pool,
+             PinOutcome& outcome, Departure& left);
   void restore(pid_t tid, const CpuSet& before, bool is_asked, const CpuSet& pool, PinOutcome& outcome);
   Result<CpuSet> mask_of(pid_t tid) const;
-  bool is_on(const CpuSet& granted, pid_t tid, const Pin& pin) const;
+  // The CPUs among some that are offline, as far as known.
+  using OfflineAmong = std::function<CpuSet(const CpuSet&)>;
+  static bool is_on(const CpuSet& granted, const Result<CpuSet>& now, const Pin& pin,
+                    const OfflineAmong& offline);
   void note_choice(pid_t tid, const CpuSet& cpus);
   const Granted* born_on(const CpuSet& mask) const;
   CpuSet choice_of(pid_t tid, const CpuSet& mask) const;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "platform/files/unique_fd.h"
+#include "platform/threads/affinity.h"
 
 namespace numalign {
 namespace {
@@ -38,7 +39,7 @@ void ThreadRoles::forget(pid_t tid) {
 
 ThreadRole ThreadRoles::get(pid_t tid) {
   // Even before this addon was loaded there.
-  if (tid == getpid()) return ThreadRole::kMain;
+  if (tid == own_process_id()) return ThreadRole::kMain;
   {
     std::lock_guard lock(mutex_);
     if (auto found = roles_.find(tid); found != roles_.end()) return found->second;
