@@ -13,7 +13,7 @@ export const description =
   'CPU time of the first calls of a process: import, open, acquire, pin, release, and the same again once all is hot';
 export const explanation = `
 CPU time of all threads, the median; \`cpuE\` is the lower quartile. Each process is new; its
-state is in memory, in a folder with settings on record. *Hot* is the mean of 500 after 1,000.`;
+state is in memory, in a folder with settings on record. *Hot* is the mean of 200 after 400.`;
 
 const PROGRAM = fileURLToPath(new URL('support/first-calls.mjs', import.meta.url));
 
@@ -43,6 +43,6 @@ async function measure(name, machine, processes) {
 export async function run({ check }) {
   const rows = [];
   for (const [name, machine] of Object.entries(MACHINES))
-    rows.push(...(await measure(name, machine, check ? 7 : 15)));
+    rows.push(...(await measure(name, machine, check ? 5 : 11)));
   return rows;
 }

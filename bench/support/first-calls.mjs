@@ -3,8 +3,8 @@
 import { cpuOf } from './cpu-time.mjs';
 
 const { stateDir, machine } = JSON.parse(process.argv[2]);
-const WARM_UP = 1000;
-const HOT = 500;
+const WARM_UP = 400;
+const HOT = 200;
 
 const times = {};
 async function timed(name, action) {
