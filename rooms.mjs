@@ -84,10 +84,10 @@ export const HOUSES = {
       because:
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
-    room('.', 230, 'the entry numalign', { because: 'openManager and pin are doors, which load the rest' }),
+    room('.', 215, 'the entry numalign', { because: 'openManager and pin are doors, which load the rest' }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 880, 'what keeps a machine from working well', on('isolated')),
-    room('entries', 270, 'the other entries of the package'),
+    room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
     room('.', 4810, 'hints, merge and fit, without system calls', on('8-nodes', 'memory-only-node')),
