@@ -91,7 +91,7 @@ export const HOUSES = {
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 880, 'what keeps a machine from working well', on('isolated')),
-    room('entries', 270, 'the other entries of the package'),
+    room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
     room('.', 5200, 'hints, merge and fit, without system calls', {
