@@ -94,7 +94,7 @@ export class Owners {
   /**
    * True if the process (or Worker) with this file has ended. False if it cannot be checked. An owner
    * that leaves its file unlocked, with nothing in it, has ended as far as others are concerned: the
-   * kernel takes long to list all locks, and holds up whoever locks a file meanwhile.
+   * kernel takes long to list all locks, and delays every lock of a file meanwhile.
    */
   hasEnded(uuid: string): boolean {
     const hasNothing = () => {
