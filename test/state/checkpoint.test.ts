@@ -332,8 +332,10 @@ describe('the generation of an owner’s file', () => {
         });
         expect(plain(decodeOwnerFile(Buffer.from(file)).kubelet)).toEqual(plain(kubelet));
         expect(generationIn(Buffer.from(file))).toBe(generation);
+        expect(generationIn(Buffer.from(file), true)).toBe(generation);
         const grown = `${file.slice(0, -END_LENGTH)}${releaseLine(later, 'x')}${endLine(2 + pods.length)}`;
         expect(generationIn(Buffer.from(grown))).toBe(decodeOwnerFile(Buffer.from(grown)).generation);
+        expect(generationIn(Buffer.from(grown), true)).toBe(generationIn(Buffer.from(grown)));
       }),
     );
   });
