@@ -20,7 +20,9 @@ export const HOUSES = {
       because: 'each room that makes uids loaded node:crypto',
     }),
     room('base/codes', 90, 'the codes of errors and rejections'),
-    room('base', 1120, 'errors, checks of options, and the surface of the addon'),
+    room('base', 1160, 'errors, checks of options, and the surface of the addon', {
+      because: 'the question of a whole placement is written here, by parts of the questions that there were',
+    }),
     room('base/notices', 90, 'how listeners are called, and when'),
     room(
       'machine',
@@ -38,7 +40,9 @@ export const HOUSES = {
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
     room('decision/memory', 480, 'the Memory Manager', on('memory-only-node', 'cpu-only-node')),
     room('decision/cpus', 480, 'the CPU Manager', on('64-cpus')),
-    room('decision/joint', 190, 'placement of all resources at once'),
+    room('decision/joint', 245, 'placement of all resources at once', {
+      because: 'it asks the core for hints, CPUs and memory at once, joint or not',
+    }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
     room('decision', 1620, 'the Topology Manager: hints, merge, policy, fit, explanation', {
       ...on('8-nodes'),
@@ -94,7 +98,7 @@ export const HOUSES = {
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 5200, 'hints, merge and fit, without system calls', {
+    room('.', 5440, 'hints, merge and fit, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
       because: 'what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),

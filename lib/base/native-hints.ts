@@ -58,6 +58,8 @@ export interface MemoryHintsCall {
   readonly reusable: readonly number[];
   /** The nodes that every hint includes, [low, high]. */
   readonly must: readonly number[];
+  /** Nodes whose group takes no more, [low, high]. */
+  readonly closed: readonly number[];
 }
 
 /** Asks for a part of the hints of a family. */
@@ -113,4 +115,19 @@ export interface JointCall {
   readonly within: readonly number[];
   /** The free share of each resource by node, as a fraction of the machine. */
   readonly rooms: readonly number[];
+}
+
+/** Asks for CPUs and NUMA nodes for memory near a hint. */
+export interface DecideCall {
+  readonly merge: MergeHintsCall;
+  /** The hint that was merged before; undefined: the hints of `merge` are merged. */
+  readonly hint: { readonly mask: readonly number[] | null; readonly preferred: boolean } | undefined;
+  /** All nodes of a socket count as near CPUs. */
+  readonly bySocket: boolean;
+  /** Distributes CPUs and memory over the nodes of a joint choice. */
+  readonly isNarrowed: boolean;
+  /** The CPUs to take; `near` of these counts only if the hint has no nodes. */
+  readonly cpus: BestFitCall | undefined;
+  /** Chooses nodes for the memory of the question in `merge`. */
+  readonly takesMemory: boolean;
 }

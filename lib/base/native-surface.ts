@@ -4,6 +4,7 @@ import type { NativeFolder, NativeInotify, NativeNotices } from './native-files.
 import type {
   BestFitCall,
   CpuHintsCall,
+  DecideCall,
   DeviceHintsCall,
   ListHintsCall,
   MemoryHintsCall,
@@ -90,6 +91,8 @@ export interface Native {
   withoutPreferred(family: Words, masks: readonly number[]): Words;
   /** What answer_merge() of the core writes, at its beginning. */
   mergeHints(call: MergeHintsCall): AnswerReader;
+  /** What answer_placement() of the core writes, at its beginning. */
+  decide(call: DecideCall): AnswerReader;
 
   pin(call: PinCall): NativePinOutcome;
   /** @throws ERR_ALREADY_PINNED if a thread is pinned for another grant */

@@ -3,10 +3,12 @@
 // is written here one after another, native/core/wire.cc reads in the same order.
 import { types } from 'node:util';
 import type {
+  BestFitCall,
   CpuHintsCall,
   DeviceHintsCall,
   HintQuestion,
   MemoryHintsCall,
+  MergeHintsCall,
   PackedHints,
 } from './native-hints.js';
 import type { Native } from './native-surface.js';
@@ -29,6 +31,7 @@ export interface WiredFunctions {
   withoutPreferred(): Answer;
   pin(tid: number, grant?: string, part?: string, owner?: string, replace?: boolean): Answer;
   mergeHints(topology: TopologyHandle | undefined): Answer;
+  decide(topology: TopologyHandle | undefined): Answer;
 }
 
 type Wired = Pick<Native, Exclude<keyof WiredFunctions, 'setWire'>>;
@@ -37,6 +40,8 @@ const LEAST = 4096;
 // For the words between two lists.
 const ROOM = 64;
 const NONE: readonly number[] = [];
+// The low and the high half.
+const NO_MASK: readonly number[] = [0, 0];
 
 function wrongList(kind: string): never {
   throw new TypeError(`a ${kind} was expected`);
@@ -148,6 +153,7 @@ const PUT = {
     wire.amounts(call.reusable);
     wire.numbers(call.groups);
     wire.numbers(call.must);
+    wire.numbers(call.closed);
   },
   devices(wire: Wire, call: DeviceHintsCall) {
     wire.word(call.request);
@@ -176,6 +182,45 @@ function putHints(wire: Wire, hints: PackedHints | HintQuestion): void {
 const isQuestion = (hints: PackedHints | HintQuestion): hints is HintQuestion =>
   (hints as Partial<HintQuestion>).kind !== undefined;
 
+function putBestFit(wire: Wire, call: BestFitCall): void {
+  wire.list(call.available);
+  wire.word(call.count);
+  wire.list(call.near);
+  wire.flag(call.onlyMost);
+  wire.flag(call.leavesRest);
+  wire.flag(call.spread);
+  wire.flag(call.alignByL3);
+  wire.flag(call.distributeAcrossNuma);
+  wire.word(call.cpuGroupSize);
+  wire.flag(call.wholeCores);
+  wire.flag(call.anyRestInL3);
+  wire.numbers(call.later);
+}
+
+// Returns the topology that its question about CPUs is for.
+function putMerge(
+  wire: Wire,
+  { hints, nodes, policy, distances, joint }: MergeHintsCall,
+): TopologyHandle | undefined {
+  wire.word(nodes);
+  wire.word(policy);
+  if (distances) wire.list(distances);
+  else wire.numbers(NONE);
+  wire.flag(joint !== undefined);
+  if (joint) {
+    wire.numbers(joint.within);
+    wire.numbers(joint.rooms);
+  }
+  wire.word(hints.length);
+  let topology: TopologyHandle | undefined;
+  for (let i = 0; i < hints.length; i++) {
+    const each = hints[i]!;
+    if (isQuestion(each) && each.kind === 'cpus') topology = each.call.topology;
+    putHints(wire, each);
+  }
+  return topology;
+}
+
 // `cpus`: the mask that the caller requested. All moved threads share it, as sets never change.
 function outcomeOf(answer: AnswerReader, cpus: Words): NativePinOutcome {
   const moved: NativeMove[] = [];
@@ -194,18 +239,7 @@ export function wired(addon: WiredFunctions): Wired {
   const wire = new Wire(addon);
   return {
     bestFit(call) {
-      wire.begin().list(call.available);
-      wire.word(call.count);
-      wire.list(call.near);
-      wire.flag(call.onlyMost);
-      wire.flag(call.leavesRest);
-      wire.flag(call.spread);
-      wire.flag(call.alignByL3);
-      wire.flag(call.distributeAcrossNuma);
-      wire.word(call.cpuGroupSize);
-      wire.flag(call.wholeCores);
-      wire.flag(call.anyRestInL3);
-      wire.numbers(call.later);
+      putBestFit(wire.begin(), call);
       return wire.wordsOf(addon.bestFit(call.topology));
     },
 
@@ -257,24 +291,23 @@ export function wired(addon: WiredFunctions): Wired {
       return wire.wordsOf(addon.withoutPreferred());
     },
 
-    mergeHints({ hints, nodes, policy, distances, joint }) {
-      wire.begin().word(nodes);
-      wire.word(policy);
-      if (distances) wire.list(distances);
-      else wire.numbers(NONE);
-      wire.flag(joint !== undefined);
-      if (joint) {
-        wire.numbers(joint.within);
-        wire.numbers(joint.rooms);
+    mergeHints: (call) => wire.read(addon.mergeHints(putMerge(wire.begin(), call))),
+
+    decide(call) {
+      const { hint, cpus } = call;
+      const topology = putMerge(wire.begin(), call.merge) ?? cpus?.topology;
+      wire.flag(hint === undefined);
+      if (hint) {
+        wire.flag(hint.mask === null);
+        wire.numbers(hint.mask ?? NO_MASK);
+        wire.flag(hint.preferred);
       }
-      wire.word(hints.length);
-      let topology: TopologyHandle | undefined;
-      for (let i = 0; i < hints.length; i++) {
-        const each = hints[i]!;
-        if (isQuestion(each) && each.kind === 'cpus') topology = each.call.topology;
-        putHints(wire, each);
-      }
-      return wire.read(addon.mergeHints(topology));
+      wire.flag(call.bySocket);
+      wire.flag(call.isNarrowed);
+      wire.flag(cpus !== undefined);
+      if (cpus) putBestFit(wire, cpus);
+      wire.flag(call.takesMemory);
+      return wire.read(addon.decide(topology));
     },
   };
 }

@@ -11,6 +11,7 @@ import type { Draft } from './draft/draft.js';
 import { askForHints } from './hints/hint-provider.js';
 import { type Hints, type MergeRules, mergeOffered } from './hints/merge-hints.js';
 import { jointRules } from './joint/joint-rules.js';
+import { mergeAndTake, type Taken, takeNear, type Wanted } from './joint/near-hint.js';
 import { memoryHints } from './memory/memory-hints.js';
 import { type MemoryRequests, memoryRequests } from './memory/memory-requests.js';
 import type { Progress } from './progress.js';
@@ -27,19 +28,40 @@ export function requestsFor(draft: Draft, container: ContainerRequest | undefine
   return { devices: deviceRequests(draft, container), memory: memoryRequests(draft, container) };
 }
 
-/** The merged hint for the current container, or for the pod. @throws ERR_TOPOLOGY_AFFINITY */
-export function admittedHint(progress: Progress, requests: Requests): TopologyHint {
+const NOTHING: Wanted = { fit: undefined, memory: [], takesMemory: false };
+
+/** A hint, and what was taken near it of what is wanted. */
+export interface Aligned {
+  readonly hint: TopologyHint;
+  readonly wanted: Wanted;
+  readonly taken: Taken;
+}
+
+/**
+ * The merged hint for the current container, or for the pod, and what is wanted near it. `merged`: the
+ * hint that was merged before.
+ * @throws ERR_TOPOLOGY_AFFINITY
+ */
+export function aligned(
+  progress: Progress,
+  requests: Requests,
+  wanted = NOTHING,
+  merged?: TopologyHint,
+): Aligned {
+  const { draft, container, joint } = progress;
   const { topologyPolicy } = progress.question.request.placement;
-  if (topologyPolicy === 'none' && !progress.joint) return ANY_NODES;
-  const answers = answersFor(progress, requests);
-  if (topologyPolicy === 'none' && answers.length === 0) return ANY_NODES;
-  const { merged, families } = mergeOffered(hintsOf(answers), rulesOf(progress));
+  const answers = merged || (topologyPolicy === 'none' && !joint) ? [] : answersFor(progress, requests);
+  if (merged || (topologyPolicy === 'none' && answers.length === 0)) {
+    const hint = merged ?? ANY_NODES;
+    return { hint, wanted, taken: takeNear(draft, container, wanted, hint, joint !== undefined) };
+  }
+  const answer = mergeAndTake(draft, hintsOf(answers), rulesOf(progress), wanted);
   progress.offers = withLast(progress.offers, {
     container: progress.container?.name ?? null,
-    offered: offeredHints(answers, families),
-    merged,
+    offered: offeredHints(answers, answer.families),
+    merged: answer.merged,
   });
-  if (merged.admitted) return merged.hint;
+  if (answer.taken) return { hint: answer.merged.hint, wanted, taken: answer.taken };
   const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
   throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
 }

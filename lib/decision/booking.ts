@@ -5,15 +5,19 @@ import type { MemoryBlock } from '../account/booked-memory.js';
 import { withLast } from '../base/collections/lists.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
+import type { Aligned } from './alignment.js';
 import { checkCpusLeft, checkMemoryLeft, memoryClaims } from './claims.js';
-import { claimsAfter, cpuClaims, podExclusiveCount, siblings } from './cpus/cpu-choices.js';
+import { claimsAfter, cpuClaims, siblings } from './cpus/cpu-choices.js';
 import { UnevenCores } from './cpus/cpu-limits.js';
 import {
-  allocateCount,
+  allocateCpus,
   type CpuAllocation,
+  type CpuFit,
   cpusLeft,
+  fitOf,
   mustAddUp,
   podClaims,
+  type TakenCpus,
   takeOf,
 } from './cpus/cpu-manager.js';
 import { allocateDevices } from './devices/device-allocation.js';
@@ -22,10 +26,8 @@ import { type Draft, nextDraft } from './draft/draft.js';
 import type { ContainerMemory, MemoryDraft } from './draft/memory-draft.js';
 import { partitionOf, sharesOf } from './draft/partition.js';
 import { askToAllocate } from './hints/hint-provider.js';
-import { narrowed, undivided } from './joint/narrowing.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
-import { memoryRequests } from './memory/memory-requests.js';
 import type { Progress } from './progress.js';
 import { hintRequest } from './question.js';
 
@@ -37,14 +39,12 @@ const WHOLE = { name: '', kind: 'app', requests: {} } as const;
  * @throws ERR_POD_POOL_EMPTY, ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, ERR_INSUFFICIENT_MEMORY,
  *   ERR_INSUFFICIENT_DEVICES, ERR_PREFERRED_ALLOCATION
  */
-export function bookPod(progress: Progress, hint: TopologyHint): void {
+export function bookPod(progress: Progress, { hint, wanted, taken }: Aligned): void {
   const { draft } = progress;
   checkCpusLeft(draft);
-  const requests = memoryRequests(draft, undefined);
-  const near = progress.joint ? narrowed(draft, undefined, requests, hint) : undivided(hint);
-  const cpus = bookedCpus(draft, near.cpus);
-  checkMemoryLeft(draft, requests);
-  const blocks = allocateMemory(draft, requests, near.memory);
+  const cpus = bookedCpus(draft, wanted.fit, taken);
+  checkMemoryLeft(draft, wanted.memory);
+  const blocks = allocateMemory(draft, wanted.memory, hint, taken.memory);
   const parts = dealCpus(draft, cpus);
   const memory = { ...memoryLeft(draft, WHOLE, blocks), containers: dealMemory(draft, blocks) };
   const isNothing = cpus.cpus.isEmpty && blocks.length === 0;
@@ -54,8 +54,8 @@ export function bookPod(progress: Progress, hint: TopologyHint): void {
 }
 
 /** All CPUs of the pod. Whole cores of different sizes must add up to each container's part, too. */
-function bookedCpus(draft: Draft, hint: TopologyHint): CpuAllocation {
-  const whole = allocateCount(draft, podExclusiveCount(draft.pod, draft.placement), hint);
+function bookedCpus(draft: Draft, fit: CpuFit | undefined, taken: TakenCpus): CpuAllocation {
+  const whole = allocateCpus(draft, fit, taken);
   if (whole.cpus.isEmpty || !mustAddUp(draft.topology, draft.placement)) return whole;
   try {
     dealCpus(draft, whole);
@@ -65,9 +65,10 @@ function bookedCpus(draft: Draft, hint: TopologyHint): CpuAllocation {
   }
   // Init containers use CPUs of the others.
   const kept = podClaims(draft).filter((claim) => claim % 2 === 0);
-  const cpus = kept.reduce((taken, claim, i) => {
-    const left = { ...draft, free: draft.free.difference(taken) };
-    return taken.union(allocateCount(left, claim / 2, hint, kept.slice(i + 1)).cpus);
+  const { nodes } = taken;
+  const cpus = kept.reduce((before, claim, i) => {
+    const left = { ...draft, free: draft.free.difference(before) };
+    return before.union(allocateCpus(left, fitOf(left, claim / 2, kept.slice(i + 1)), { nodes }).cpus);
   }, CpuSet.EMPTY);
   return { cpus, held: whole.held };
 }

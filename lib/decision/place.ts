@@ -7,7 +7,7 @@ import { isStrict } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { NodeSet } from '../machine/cpu-set.js';
 import type { TopologyHint } from '../machine/hints.js';
-import { admittedHint, offeredForPod, type Requests, requestsFor } from './alignment.js';
+import { type Aligned, aligned, offeredForPod, type Requests, requestsFor } from './alignment.js';
 import { bookPod } from './booking.js';
 import { checkLeftByHints } from './claims.js';
 import { exclusiveCount } from './cpus/cpu-choices.js';
@@ -17,9 +17,9 @@ import { allocateDevices } from './devices/device-allocation.js';
 import { ownDevices } from './devices/device-draft.js';
 import { isBookedWhole } from './draft/partition.js';
 import { askToAllocate } from './hints/hint-provider.js';
-import { narrowed, undivided } from './joint/narrowing.js';
+import { takeNear, wantedBy } from './joint/near-hint.js';
 import { nodesAhead, type Trial } from './joint/nodes-ahead.js';
-import { allocateMemory } from './memory/memory-allocation.js';
+import { allocateMemory, needsNodes } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
 import { memoryRequests } from './memory/memory-requests.js';
 import { isJoint, placeJointly } from './place-jointly.js';
@@ -36,7 +36,8 @@ function placeOnce(progress: Progress, isAhead: boolean): void {
   const { pod, placement } = progress.question.request;
   if (isBookedWhole(pod, placement)) {
     checkLeftByHints(progress.draft);
-    bookPod(progress, admittedHint(progress, requestsFor(progress.draft, undefined)));
+    const requests = requestsFor(progress.draft, undefined);
+    bookPod(progress, aligned(progress, requests, wantedBy(progress.draft, undefined, requests.memory)));
     checkSharedPool(progress.draft);
     if (needsRoom(progress.draft)) checkRoom(progress.draft);
     return;
@@ -60,7 +61,7 @@ function placeContainers(progress: Progress): void {
   const forPod = progress.question.resized
     ? resizedHint(progress, progress.question.resized)
     : placement.scope === 'pod'
-      ? admittedHint(progress, requestsFor(progress.draft, undefined))
+      ? aligned(progress, requestsFor(progress.draft, undefined)).hint
       : undefined;
   // By index: iterating over a frozen array allocates for each member.
   const { containers } = pod;
@@ -70,11 +71,12 @@ function placeContainers(progress: Progress): void {
     if (last) progress.draft = draftAfter(progress.draft, last);
     progress.container = container;
     const requests = requestsFor(progress.draft, container);
-    const hint = forPod ?? admittedHint(progress, requests);
+    const wanted = wantedBy(progress.draft, container, requests.memory);
+    const near = aligned(progress, requests, wanted, forPod);
     try {
-      progress.allocations = withLast(progress.allocations, allocate(progress, container, requests, hint));
+      progress.allocations = withLast(progress.allocations, allocate(progress, container, requests, near));
     } catch (error) {
-      throw memoryRefusal(progress, hint, error) ?? error;
+      throw memoryRefusal(progress, near.hint, error) ?? error;
     }
   }
   progress.container = undefined;
@@ -110,23 +112,22 @@ function resizedHint(progress: Progress, { containers: [now] }: PodAssignment): 
   const isGrowing = Object.entries(requests).some(
     ([resource, amount]) => amount > (now!.request[resource] ?? 0),
   );
-  return isGrowing ? admittedHint(progress, requestsFor(progress.draft, progress.container)) : now!.hint;
+  return isGrowing ? aligned(progress, requestsFor(progress.draft, progress.container)).hint : now!.hint;
 }
 
 function allocate(
   progress: Progress,
   container: ContainerRequest,
   requests: Requests,
-  hint: TopologyHint,
+  { hint, wanted, taken }: Aligned,
 ): ContainerAllocation {
   const { providers } = progress.question;
   const { draft } = progress;
   const devices =
     draft.kept?.devices ??
     allocateDevices(draft, container, ownDevices(draft, container, requests.devices), hint);
-  const near = progress.joint ? narrowed(draft, container, requests.memory, hint) : undivided(hint);
-  const cpus = allocateCpus(draft, container, near.cpus);
-  const blocks = allocateMemory(draft, requests.memory, near.memory);
+  const cpus = allocateCpus(draft, wanted.fit, taken);
+  const blocks = allocateMemory(draft, requests.memory, hint, taken.memory);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);
   const memory = memoryLeft(draft, container, blocks);
   return { container, hint, cpus, devices, memory, isShared: false };
@@ -150,7 +151,10 @@ function memoryRefusal(progress: Progress, hint: TopologyHint, error: unknown): 
     left -= exclusiveCount(pod, container, placement);
     if (left < 0) return undefined;
     try {
-      const blocks = allocateMemory(draft, memoryRequests(draft, container), hint);
+      const memory = memoryRequests(draft, container);
+      const wanted = { fit: undefined, memory, takesMemory: needsNodes(draft, memory) };
+      const { memory: choice } = takeNear(draft, container, wanted, hint);
+      const blocks = allocateMemory(draft, memory, hint, choice);
       draft = { ...draft, memory: memoryLeft(draft, container, blocks) };
     } catch (missing) {
       if (missing instanceof Refusal) return missing;

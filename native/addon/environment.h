@@ -39,7 +39,7 @@ struct Environment {
   // making one here, costs more than most calls.
   std::span<uint32_t> words;
   std::span<double> amounts;
-  std::vector<uint32_t> answer;         // of the current merge
+  std::vector<uint32_t> answer;         // of the current merge or placement
   Napi::ObjectReference wire;           // keeps both arrays
   Napi::FunctionReference error_class;  // set by setErrorClass before anything can fail
   Napi::FunctionReference folder_class;

@@ -4,7 +4,7 @@
 #include "addon/environment.h"
 #include "addon/topology_binding.h"
 #include "core/hint_listing.h"
-#include "core/merge_question.h"
+#include "core/placement_question.h"
 
 namespace numalign::addon {
 namespace {
@@ -85,13 +85,15 @@ Napi::Value without_preferred_binding(const Napi::CallbackInfo& info) {
   return to_wire(info.Env(), without_preferred(std::move(family), masks).to_words());
 }
 
-// (topology, or undefined without a question about CPUs) -> what answer_merge() writes
-Napi::Value merge_hints_binding(const Napi::CallbackInfo& info) {
+// (topology, or undefined without a question about CPUs) -> what answer_merge() or answer_placement()
+// writes
+template <auto answer_question>
+Napi::Value ask(const Napi::CallbackInfo& info) {
   WireReader wire = wire_of(info.Env());
   // Kept, so that its memory is allocated once.
   std::vector<uint32_t>& answer = Environment::of(info.Env()).answer;
   answer.clear();
-  answer_merge(wire, info[0].IsUndefined() ? nullptr : &to_topology(info[0]), WireWriter(answer));
+  answer_question(wire, info[0].IsUndefined() ? nullptr : &to_topology(info[0]), WireWriter(answer));
   check(info.Env(), wire);
   return to_wire(info.Env(), answer);
 }
@@ -106,7 +108,8 @@ void export_hints(Napi::Env env, Napi::Object exports) {
   exports["isHintFamily"] = Napi::Function::New(env, is_hint_family);
   exports["listHints"] = Napi::Function::New(env, list_hints_binding);
   exports["withoutPreferred"] = Napi::Function::New(env, without_preferred_binding);
-  exports["mergeHints"] = Napi::Function::New(env, merge_hints_binding);
+  exports["mergeHints"] = Napi::Function::New(env, ask<answer_merge>);
+  exports["decide"] = Napi::Function::New(env, ask<answer_placement>);
 }
 
 }  // namespace numalign::addon

@@ -55,7 +55,7 @@ bool offers(const MemoryHintsRequest& request, NodeMask mask) {
     uint64_t free = 0;
     for_each_node(mask.bits(), [&](int node) {
       allocatable += type.allocatable[node];
-      free += type.free[node];
+      if (!request.closed.contains(node)) free += type.free[node];
     });
     for (const ReusableMemory& reusable : request.reusable) {
       if (reusable.mask == mask) free += reusable.bytes[i];

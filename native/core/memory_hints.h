@@ -31,6 +31,8 @@ struct MemoryHintsRequest {
   std::vector<NodeMask> group;
   std::vector<ReusableMemory> reusable;
   NodeMask must;  // every hint includes these nodes
+  // Nodes whose group lacks a node: it takes no more until that node is back.
+  NodeMask closed{};
 };
 
 // A mask is a hint if its nodes together can and do have enough of every type, and are all unused,

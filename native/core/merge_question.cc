@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "core/joint_choice.h"
-
 namespace numalign {
 namespace {
 
@@ -30,23 +28,12 @@ HintFamily cpus_of(WireReader& wire, const Topology* topology, int nodes) {
   return wire.failure() == nullptr ? cpu_hints(*topology, request) : HintFamily();
 }
 
-HintFamily memory_of(WireReader& wire, int nodes, size_t& types) {
-  MemoryHintsRequest request = read_memory_hints(wire, nodes);
-  if (wire.failure() != nullptr) return {};
-  types = request.types.size();
-  return memory_hints(request);
-}
-
 HintFamily devices_of(WireReader& wire, int nodes) {
   DeviceHintsRequest request = read_device_hints(wire, nodes);
   return wire.failure() == nullptr ? device_hints(request) : HintFamily();
 }
 
-// The families to merge, and which of them answer a question.
-struct Offers {
-  std::vector<HintFamily> families;
-  std::vector<size_t> answers;
-};
+}  // namespace
 
 Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
   Offers offers;
@@ -54,6 +41,7 @@ Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
   uint32_t count = wire.word();
   constexpr uint32_t kUsual = 16;
   families.reserve(std::min(count, kUsual));
+  size_t cpus = 0, memory = 0;  // positions behind them
   for (; count > 0 && wire.failure() == nullptr; count--) {
     const uint32_t kind = wire.word();
     size_t times = 1;
@@ -64,9 +52,14 @@ Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
         continue;
       case kCpus:
         families.push_back(cpus_of(wire, topology, nodes));
+        cpus = families.size();
         break;
       case kMemory:
-        families.push_back(memory_of(wire, nodes, times));
+        offers.of_memory = read_memory_hints(wire, nodes);
+        if (wire.failure() != nullptr) break;
+        families.push_back(memory_hints(offers.of_memory));
+        times = offers.of_memory.types.size();
+        memory = families.size();
         break;
       case kDevices:
         families.push_back(devices_of(wire, nodes));
@@ -74,11 +67,34 @@ Offers read_offers(WireReader& wire, const Topology* topology, int nodes) {
       default:
         wire.require(false, "unknown kind of question");
     }
+    if (wire.failure() != nullptr) break;
     offers.answers.push_back(families.size() - 1);
     // Each type of memory counts as a resource, with the same hints.
     for (; times > 1; times--) families.push_back(HintFamily(families.back()));
   }
+  // Only now they stay where they are.
+  const std::span<const HintFamily> all = families;
+  if (cpus > 0) offers.cpus = all.subspan(cpus - 1, 1);
+  if (memory > 0) offers.memory = all.subspan(memory - 1, offers.of_memory.types.size());
   return offers;
+}
+
+MergeRules read_rules(WireReader& wire) {
+  MergeRules rules;
+  JointOptions& joint = rules.joint;
+  joint.merge = read_options(wire);
+  rules.is_joint = wire.flag();
+  if (!rules.is_joint) return rules;
+  joint.within = wire.mask(joint.merge.nodes);
+  joint.rooms = wire.list();
+  wire.require(joint.rooms.size() == static_cast<size_t>(joint.merge.nodes),
+               "a room is needed for each node");
+  return rules;
+}
+
+JointChoice merge_offers(std::span<const HintFamily> families, const MergeRules& rules) {
+  if (rules.is_joint) return choose_jointly(families, rules.joint);
+  return {.merged = merge_hints(families, rules.joint.merge)};
 }
 
 void write(WireWriter& answer, const JointChoice& choice) {
@@ -88,21 +104,11 @@ void write(WireWriter& answer, const JointChoice& choice) {
   for (uint32_t count : {choice.sets, choice.nearest, choice.tightest}) answer.word(count);
 }
 
-}  // namespace
-
 void answer_merge(WireReader& wire, const Topology* topology, WireWriter answer) {
-  JointOptions joint{.merge = read_options(wire), .within = NodeMask(), .rooms = {}};
-  const MergeOptions& options = joint.merge;
-  const bool is_joint = wire.flag();
-  if (is_joint) {
-    joint.within = wire.mask(options.nodes);
-    joint.rooms = wire.list();
-    wire.require(joint.rooms.size() == static_cast<size_t>(options.nodes), "a room is needed for each node");
-  }
-  const Offers offers = read_offers(wire, topology, options.nodes);
+  const MergeRules rules = read_rules(wire);
+  const Offers offers = read_offers(wire, topology, rules.joint.merge.nodes);
   if (wire.failure() != nullptr) return;
-  write(answer, is_joint ? choose_jointly(offers.families, joint)
-                         : JointChoice{.merged = merge_hints(offers.families, options)});
+  write(answer, merge_offers(offers.families, rules));
   for (size_t i : offers.answers) answer.family(offers.families[i]);
 }
 

@@ -5,9 +5,34 @@
 
 #include <vector>
 
+#include "core/joint_choice.h"
 #include "core/wire.h"
 
 namespace numalign {
+
+// Families to merge.
+struct Offers {
+  std::vector<HintFamily> families;
+  std::vector<size_t> answers;  // those that answer questions
+  // The questions about CPUs and memory: their families, and the amounts of memory. Memory has as many
+  // families as types.
+  std::span<const HintFamily> cpus{};
+  std::span<const HintFamily> memory{};
+  MemoryHintsRequest of_memory;
+};
+
+// Reads each family or question after its kind.
+Offers read_offers(WireReader& wire, const Topology* topology, int nodes);
+
+// How offers are merged: jointly, or as the kubelet does.
+struct MergeRules {
+  bool is_joint = false;
+  JointOptions joint;
+};
+
+MergeRules read_rules(WireReader& wire);
+JointChoice merge_offers(std::span<const HintFamily> families, const MergeRules& rules);
+void write(WireWriter& answer, const JointChoice& choice);
 
 // Reads nodes, policy and distances; whether the choice is joint, and if so the allowed nodes and the
 // rooms; then each family or question, after its kind. Writes the merged mask, whether it is any,

@@ -129,6 +129,7 @@ MemoryHintsRequest read_memory_hints(WireReader& wire, int nodes) {
   Amounts reusable(wire);
   std::span<const uint32_t> groups = wire.list();
   request.must = wire.mask(nodes);
+  request.closed = wire.mask(nodes);
   const size_t row = types + 2;
   wire.require(types >= 1 && amounts.left() == types * (1 + 2 * n) && groups.size() == 2 * n &&
                    reusable.left() % row == 0,

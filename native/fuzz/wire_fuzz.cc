@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/merge_question.h"
+#include "core/placement_question.h"
 #include "core/topology.h"
 
 namespace {
@@ -39,6 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const Topology* topology : {&machine(), static_cast<const Topology*>(nullptr)}) {
     WireReader wire(words, amounts);
     answer_merge(wire, topology, WireWriter(answer));
+    WireReader placement(words, amounts);
+    answer_placement(placement, topology, WireWriter(answer));
   }
   WireReader memory(words, amounts);
   const MemoryHintsRequest asked = read_memory_hints(memory, memory.node_count());

@@ -38,7 +38,7 @@ it('keeps its members when it grows', () => {
       wire = { words: list, amounts };
     },
     memoryHints: () => {
-      seen.push([...wire!.amounts.subarray(0, 6000)], [...wire!.words.subarray(0, 13_006)]);
+      seen.push([...wire!.amounts.subarray(0, 6000)], [...wire!.words.subarray(0, 13_007)]);
       return 0;
     },
   } as unknown as WiredFunctions;
@@ -46,9 +46,9 @@ it('keeps its members when it grows', () => {
   const numbers = (length: number, first: number) => Array.from({ length }, (_, i) => first + i);
   memoryHints({
     ...{ nodes: 2, types: 1, amounts: numbers(4000, 0), groups: numbers(4000, 0) },
-    ...{ reusable: numbers(2000, 4000), must: numbers(9000, 4000) },
+    ...{ reusable: numbers(2000, 4000), must: numbers(9000, 4000), closed: [] },
   });
-  const lists = [4000, ...numbers(4000, 0), 9000, ...numbers(9000, 4000)];
+  const lists = [4000, ...numbers(4000, 0), 9000, ...numbers(9000, 4000), 0];
   expect(seen).toEqual([numbers(6000, 0), [2, 1, 4000, 2000, ...lists]]);
 });
 

@@ -50,6 +50,7 @@ function memoryCall(
     groups: groups.flatMap(wordsOf),
     reusable: reusable.flatMap(({ nodes, bytes }) => [...wordsOf(nodes), ...bytes]),
     must: wordsOf(must),
+    closed: [0, 0],
   };
 }
 
@@ -261,6 +262,7 @@ describe('the hints of memory', () => {
     groups: [0, 0, 0, 0],
     reusable: [1, 0, 5],
     must: [0, 0],
+    closed: [0, 0],
   };
   it.each<[string, keyof typeof right, unknown, typeof TypeError | typeof RangeError]>([
     ['no nodes', 'nodes', 0, RangeError],

@@ -13,6 +13,7 @@ import { checkRoom, checkSharedPool } from '../../decision/cpus/cpu-limits.js';
 import {
   allocateCpus,
   type CpuAllocation,
+  cpuFit,
   cpusLeft,
   cpusOfNodes,
   onlineCpusKept,
@@ -228,7 +229,7 @@ function allocationFor(
   const kept = onlineCpusKept(first, { cpus, held });
   // All that the pod has is taken in `state`, so that none of it is allocated twice.
   const draft: Draft = withKept(first, { ...kept, memory, devices }, cpusOf(pod));
-  const allocation = allocateCpus(draft, request, { ...container.hint, nodes });
+  const allocation = allocateCpus(draft, cpuFit(draft, request), { nodes });
   const left = { ...draft, ...cpusLeft(draft, request, allocation) };
   checkSharedPool(left);
   checkRoom(left);

@@ -16,7 +16,7 @@ import { deviceHints } from '../devices/device-hints.js';
 import type { Draft } from '../draft/draft.js';
 import { isBookedWhole } from '../draft/partition.js';
 import type { Hints } from '../hints/merge-hints.js';
-import { candidates } from '../memory/memory-hints.js';
+import { memoryHints } from '../memory/memory-hints.js';
 import type { MemoryRequest } from '../memory/memory-requests.js';
 import { memoryRow } from '../memory/memory-tables.js';
 import { nodesToTry } from './nodes-to-try.js';
@@ -137,13 +137,16 @@ function cpuFamily(draft: Draft, container: ContainerRequest | undefined, count:
 
 // The hints as if all memory were free.
 function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamily {
-  const { call } = candidates(draft, memory);
+  const { call } = memoryHints(draft, memory)!;
   const amounts = memory.flatMap(({ type, bytes }) => {
     const { allocatable } = memoryRow(draft, type);
     return [bytes, ...allocatable, ...allocatable];
   });
   const groups = call.groups.map(() => 0);
-  return new HintFamily(native.memoryHints({ ...call, amounts, groups }), draft.topology.numaNodes);
+  return new HintFamily(
+    native.memoryHints({ ...call, amounts, groups, must: [0, 0], closed: [0, 0] }),
+    draft.topology.numaNodes,
+  );
 }
 
 function familyOf({ topology }: Draft, hints: Hints): HintFamily {

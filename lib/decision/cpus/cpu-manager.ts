@@ -3,11 +3,11 @@
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { CoreClaims } from '../../base/native-hints.js';
+import type { BestFitCall, CoreClaims } from '../../base/native-hints.js';
 import { isStrict, type Placement } from '../../input/placement.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import { CpuSet, type NodeSet } from '../../machine/cpu-set.js';
-import { HintFamily, type TopologyHint } from '../../machine/hints.js';
+import { HintFamily } from '../../machine/hints.js';
 import type { Topology } from '../../machine/topology.js';
 import type { CpusLeft, Draft } from '../draft/draft.js';
 import { isBookedWhole } from '../draft/partition.js';
@@ -101,36 +101,50 @@ export function cpusOfNodes({ nodes, packages }: Topology, wanted: NodeSet, alig
     .reduce((cpus, socket) => cpus.union(socket.cpus), CpuSet.EMPTY);
 }
 
-/**
- * Takes CPUs for one container: those of the hint's NUMA nodes first, then any.
- * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
- */
-export function allocateCpus(draft: Draft, container: ContainerRequest, hint: TopologyHint): CpuAllocation {
+/** What a container, or the whole pod (undefined), takes CPUs from; undefined if it takes none. */
+export function cpuFit(draft: Draft, container: ContainerRequest | undefined): CpuFit | undefined {
   const { topology, placement, pod } = draft;
+  if (!container) return fitOf(draft, podExclusiveCount(pod, placement));
   const at = () => pod.containers.findIndex(({ name }) => name === container.name);
   const later = mustAddUp(topology, placement) ? claimsAfter(cpuClaims(draft), at()) : NO_CLAIMS;
-  return allocateCount(draft, exclusiveCount(pod, container, placement), hint, later);
+  return fitOf(draft, exclusiveCount(pod, container, placement), later);
+}
+
+/** The same for `count` CPUs. `later`: claims that the rest should add up to. */
+export function fitOf(draft: Draft, count: number, later: CoreClaims = NO_CLAIMS): CpuFit | undefined {
+  const { topology, placement, kept } = draft;
+  if (count === 0) return undefined;
+  const missing = kept ? count - kept.cpus.size : count;
+  const { machine, from } = candidates(kept ? { ...draft, reusable: CpuSet.EMPTY } : draft, missing);
+  // Without a hint, prefer nodes of the kept CPUs.
+  const near = kept && cpusOfNodes(machine, topology.nodesOf(kept.cpus), placement.alignBySocket);
+  return { machine, placement, from, count: missing, later: kept ? NO_CLAIMS : later, near, total: count };
 }
 
 /**
- * Like {@link allocateCpus}, for `count` CPUs. `later`: claims that the rest should add up to.
- * @throws the same codes
+ * The CPUs that were taken for a container, with those that it keeps.
+ * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS, with the kubelet's reason in the details
  */
-export function allocateCount(
-  draft: Draft,
-  count: number,
-  hint: TopologyHint,
-  later: CoreClaims = NO_CLAIMS,
-): CpuAllocation {
-  const { topology, placement } = draft;
-  if (count === 0) return NOTHING;
-  if (draft.kept) return grownCpus(draft, draft.kept, hint, count);
+export function allocateCpus(draft: Draft, fit: CpuFit | undefined, taken: TakenCpus): CpuAllocation {
+  const { topology, placement, kept } = draft;
+  if (!fit) return NOTHING;
+  const { machine, from, count } = fit;
+  if (kept) checkMultiple(draft, fit.total!);
+  if (kept && count <= 0) return kept;
   checkSmtAlignment(draft, count);
-  const { machine, from } = candidates(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
-  const near = nearCpus(machine, placement, hint.nodes);
-  const cpus = takeNearFirst({ machine, placement, from, count, later }, near);
-  return { cpus, held: placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY };
+  const near = taken.nodes ? cpusOfNodes(machine, taken.nodes, placement.alignBySocket) : fit.near;
+  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near });
+  const held = placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY;
+  return kept ? { cpus: kept.cpus.union(cpus), held: kept.held.union(held) } : { cpus, held };
+}
+
+/** What was taken near a hint. */
+export interface TakenCpus {
+  /** The NUMA nodes whose CPUs come first; null: any. */
+  readonly nodes: NodeSet | null;
+  /** Undefined if they are still to be taken, or do not suffice. */
+  readonly cpus?: CpuSet | undefined;
 }
 
 /**
@@ -147,10 +161,6 @@ export function takeOf(
   checkMultiple(draft, count);
   const machine = placement.holdSiblings ? oneThreadACore(topology) : topology;
   return takeNearFirst({ machine, placement, from, count, later });
-}
-
-function nearCpus(machine: Topology, { alignBySocket }: Placement, nodes: NodeSet | null): CpuSet {
-  return nodes === null ? CpuSet.EMPTY : cpusOfNodes(machine, nodes, alignBySocket);
 }
 
 /**
@@ -199,65 +209,54 @@ export function onlineCpusKept(
   return { cpus: mustBeWhole(placement) ? topology.wholeCores(here) : here, held };
 }
 
-// The kept CPUs, and as many free CPUs as are missing.
-function grownCpus(draft: Draft, kept: CpuAllocation, hint: TopologyHint, count: number): CpuAllocation {
-  const { topology, placement } = draft;
-  const missing = count - kept.cpus.size;
-  checkMultiple(draft, count);
-  if (missing <= 0) return kept;
-  checkSmtAlignment(draft, missing);
-  const { machine, from } = candidates({ ...draft, reusable: CpuSet.EMPTY }, missing);
-  if (from.size < missing) throw insufficient(draft, missing, from);
-  // Without a hint, prefer nodes of the kept CPUs.
-  const nodes = hint.nodes ?? topology.nodesOf(kept.cpus);
-  const near = nearCpus(machine, placement, nodes);
-  const added = takeNearFirst({ machine, placement, from, count: missing }, near);
-  const held = placement.holdSiblings ? siblings(topology, added) : CpuSet.EMPTY;
-  return { cpus: kept.cpus.union(added), held: kept.held.union(held) };
-}
-
 /** CPUs to take by best fit. */
-interface BestFit {
+export interface CpuFit {
   readonly machine: Topology;
   readonly placement: Placement;
   readonly from: CpuSet;
   readonly count: number;
   /** Claims that the rest should add up to. */
   readonly later?: CoreClaims;
+  /** CPUs to prefer without a hint; they need not be in `from`. */
+  readonly near?: CpuSet | undefined;
+  /** With the CPUs that are kept. */
+  readonly total?: number;
   /** Takes whole cores, whatever their sizes. */
   readonly isWhole?: boolean;
 }
 
-/**
- * Takes `count` of `from` by best fit. `near`: CPUs to prefer; they need not be in `from`.
- * @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS
- */
-export function takeNearFirst(
-  { machine, placement, from, count, later = NO_CLAIMS, isWhole = mustAddUp(machine, placement) }: BestFit,
-  near: CpuSet = CpuSet.EMPTY,
-): CpuSet {
+const mustBeWholeIn = ({ machine, placement, isWhole = mustAddUp(machine, placement) }: CpuFit) => isWhole;
+
+/** The same as the core takes it. */
+export function fitCall(fit: CpuFit): BestFitCall {
+  const { machine, placement, from, count, near = CpuSet.EMPTY, later = NO_CLAIMS } = fit;
+  const isWhole = mustBeWholeIn(fit);
+  return {
+    topology: machine.handle,
+    available: from.words,
+    count,
+    near: near.words,
+    onlyMost: isWhole && isStrict(placement),
+    leavesRest: isWhole,
+    spread: placement.distributeAcrossCores,
+    alignByL3: placement.preferAlignByUncoreCache,
+    distributeAcrossNuma: placement.distributeAcrossNuma,
+    cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
+    wholeCores: isWhole,
+    anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
+    later,
+  };
+}
+
+/** @throws ERR_SMT_ALIGNMENT, ERR_INSUFFICIENT_CPUS */
+export function takeNearFirst(fit: CpuFit): CpuSet {
+  const { placement, from, count, near = CpuSet.EMPTY } = fit;
   if (count === 0) return CpuSet.EMPTY;
-  const onlyMost = isWhole && !near.isEmpty && isStrict(placement);
   try {
-    const words = native.bestFit({
-      topology: machine.handle,
-      available: from.words,
-      count,
-      near: near.words,
-      onlyMost,
-      leavesRest: isWhole,
-      spread: placement.distributeAcrossCores,
-      alignByL3: placement.preferAlignByUncoreCache,
-      distributeAcrossNuma: placement.distributeAcrossNuma,
-      cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
-      wholeCores: isWhole,
-      anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
-      later,
-    });
-    return new CpuSet(words);
+    return new CpuSet(native.bestFit(fitCall(fit)));
   } catch (error) {
-    if (isWhole && error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS')
-      throw new UnevenCores(count, onlyMost ? from.intersection(near) : from);
-    throw error;
+    const isUneven = error instanceof NumalignError && error.code === 'ERR_INSUFFICIENT_CPUS';
+    if (!isUneven || !mustBeWholeIn(fit)) throw error;
+    throw new UnevenCores(count, isStrict(placement) && !near.isEmpty ? from.intersection(near) : from);
   }
 }

@@ -4,7 +4,7 @@ import { types } from 'node:util';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { native } from '../../base/native.js';
-import type { HintQuestion, JointCall } from '../../base/native-hints.js';
+import type { HintQuestion, JointCall, MergeHintsCall } from '../../base/native-hints.js';
 import type { AnswerReader, Words } from '../../base/words.js';
 import { parsePlacement } from '../../input/placement.js';
 import { PLACEMENT_OPTIONS, type TopologyManagerPolicyOptions } from '../../input/placement-options.js';
@@ -88,15 +88,11 @@ export interface MergeRules {
 /** Packed hints, or a question to the core that yields them. */
 export type Hints = HintFamily | HintQuestion;
 
-function askToMerge(hints: readonly Hints[], rules: MergeRules): AnswerReader {
+/** The question to the core. */
+export function mergeCall(hints: readonly Hints[], rules: MergeRules): MergeHintsCall {
   const { numaNodes, policy, distances, joint } = rules;
-  return native.mergeHints({
-    hints,
-    nodes: numaNodes.length,
-    policy: TOPOLOGY_MANAGER_POLICIES.indexOf(policy),
-    distances,
-    joint,
-  });
+  const at = TOPOLOGY_MANAGER_POLICIES.indexOf(policy);
+  return { hints, nodes: numaNodes.length, policy: at, distances, joint };
 }
 
 function resultOf(answer: AnswerReader, { numaNodes }: MergeRules): MergeResult {
@@ -109,15 +105,20 @@ function resultOf(answer: AnswerReader, { numaNodes }: MergeRules): MergeResult 
   return choice.sets === 0 ? merged : { ...merged, choice };
 }
 
+/** `families`: one for each of the merged hints, in their order. */
+export interface Merged {
+  readonly merged: MergeResult;
+  readonly families: readonly HintFamily[];
+}
+
 /**
- * Merges hints. The core answers questions among `hints` in the same call. `families` has a family
- * for each of `hints`, in their order. REQUIRES: hints of these 1 to 64 NUMA nodes.
+ * Merges hints. The core answers questions among `hints` in the same call. REQUIRES: hints of these 1
+ * to 64 NUMA nodes.
  */
-export function mergeOffered(
-  hints: readonly Hints[],
-  rules: MergeRules,
-): { readonly merged: MergeResult; readonly families: readonly HintFamily[] } {
-  const answer = askToMerge(hints, rules);
+export const mergeOffered = (hints: readonly Hints[], rules: MergeRules): Merged =>
+  readMerged(native.mergeHints(mergeCall(hints, rules)), hints, rules);
+
+export function readMerged(answer: AnswerReader, hints: readonly Hints[], rules: MergeRules): Merged {
   const merged = resultOf(answer, rules);
   // Allocated at full length: a growing array takes several times as long.
   const families = new Array<HintFamily>(hints.length);
@@ -229,7 +230,7 @@ export function mergeHints(providers: readonly ProviderHints[], options: MergeOp
   }
   try {
     const rules = { numaNodes, policy, distances };
-    return resultOf(askToMerge(families, rules), rules);
+    return resultOf(native.mergeHints(mergeCall(families, rules)), rules);
   } catch (error) {
     // The merge itself checks the words of families.
     throw wrongFamily(providers, families, numaNodes) ?? error;

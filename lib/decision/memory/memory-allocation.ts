@@ -1,16 +1,13 @@
 // Chooses the NUMA nodes that book a container's memory. Follows the kubelet's Memory Manager
 // (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
-import { native } from '../../base/native.js';
 import { Refusal } from '../../base/refusal.js';
+import type { AnswerReader } from '../../base/words.js';
 import { formatBytes } from '../../input/values/quantity.js';
 import { NodeSet } from '../../machine/cpu-set.js';
-import { HintFamily, type TopologyHint } from '../../machine/hints.js';
-import type { Topology } from '../../machine/topology.js';
+import { hintAt, type TopologyHint } from '../../machine/hints.js';
 import type { Draft } from '../draft/draft.js';
-import { mergeOffered } from '../hints/merge-hints.js';
-import { groupsOf, isSame } from './memory-groups.js';
-import { candidates, keptNodes, type MemoryQuestion } from './memory-hints.js';
+import { keptNodes } from './memory-hints.js';
 import type { MemoryRequests } from './memory-requests.js';
 import { memoryRow } from './memory-tables.js';
 
@@ -28,72 +25,70 @@ function isKept(draft: Draft, requests: MemoryRequests): boolean {
   return draft.kept !== undefined && requests.every(({ type, bytes }) => bytes === keptBytes(draft, type));
 }
 
-/** The best candidate: preferred first, then the fewest nodes, then the lowest. */
-function bestOf(
-  { numaNodes }: Topology,
-  question: MemoryQuestion,
-): { nodes: number[]; preferred: boolean } | undefined {
-  // One question for all types, because all must fit on the same nodes.
-  const family = new HintFamily(native.memoryHints(question.call), numaNodes);
-  if (family.isEmpty) return undefined;
-  const rules = { numaNodes, policy: 'best-effort', distances: undefined } as const;
-  const { nodes, preferred } = mergeOffered([family], rules).merged.hint;
-  return { nodes: nodes!.toArray(), preferred };
+/** True if NUMA nodes are to be chosen for the requests. */
+export const needsNodes = (draft: Draft, requests: MemoryRequests): boolean =>
+  requests.length > 0 && (!draft.kept || isGrowing(draft, requests));
+
+/** The core's choice of NUMA nodes near a hint, or why there is none. */
+export interface MemoryChoice {
+  readonly outcome: 'chosen' | 'too little' | 'too wide' | 'other group';
+  /** The nodes that were chosen, or that every set had to include. */
+  readonly nodes: readonly number[];
+  /** The node with another group. */
+  readonly clash: number | undefined;
+}
+
+// As the core numbers them.
+const OUTCOMES = ['chosen', 'too little', 'too wide', 'other group'] as const;
+
+export function readChoice(answer: AnswerReader, numaNodes: readonly number[]): MemoryChoice {
+  const outcome = OUTCOMES[answer.word()]!;
+  const { nodes } = hintAt([answer.word(), answer.word()], false, numaNodes);
+  return { outcome, nodes: nodes!.toArray(), clash: numaNodes[answer.word()] };
 }
 
 /**
  * Books what a container requests: on the hint's NUMA nodes, and on more if these do not have
- * enough.
+ * enough. `choice`: made if {@link needsNodes}.
  * @throws ERR_INSUFFICIENT_MEMORY
  */
 export function allocateMemory(
   draft: Draft,
   requests: MemoryRequests,
   hint: TopologyHint,
+  choice: MemoryChoice | undefined,
 ): readonly MemoryBlock[] {
   if (requests.length === 0 || isKept(draft, requests)) return NO_BLOCKS;
-  const nodes = chooseNodes(draft, requests, hint);
+  const nodes = choice ? chosenNodes(draft, requests, hint, choice) : keptAll(draft, requests);
   return requests.map(({ type, bytes }) => ({ nodes, type, bytes }));
 }
 
-function chooseNodes(draft: Draft, requests: MemoryRequests, hint: TopologyHint): readonly number[] {
-  const groups = groupsOf(draft);
+function keptAll(draft: Draft, requests: MemoryRequests): readonly number[] {
   const kept = keptNodes(draft);
-  if (draft.kept && !isGrowing(draft, requests)) {
-    if (haveEnough(draft, requests, kept)) return kept;
-    throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, which hold it, have lost some`);
-  }
-  let chosen: { readonly nodes: readonly number[]; readonly preferred: boolean } = {
-    nodes: hint.nodes?.toArray() ?? kept,
-    preferred: hint.preferred,
-  };
-  // The policy relies on `preferred`, so a preferred hint must stay preferred.
-  const replace = (message: string) => {
-    const best = bestOf(draft.topology, candidates(draft, requests, chosen.nodes));
-    if (!best) throw insufficient(draft, requests, message);
-    if (chosen.preferred && !best.preferred) {
-      throw insufficient(draft, requests, `${message} as narrowly as possible`);
-    }
-    chosen = best;
-  };
-  if (hint.nodes === null) replace('no set of NUMA nodes that can share it has this much free');
-  const only = chosen.nodes[0];
-  // Unlike the kubelet, keeps a node in its group. The kubelet takes a single node out of a group
-  // that shares memory, and cannot read its own state afterwards.
-  const breaksGroup = chosen.nodes.length === 1 && (groups.get(only!)?.length ?? 1) > 1;
-  if (breaksGroup || !haveEnough(draft, requests, chosen.nodes)) {
-    replace(
-      `no set of NUMA nodes that can share it and includes ${NodeSet.from(chosen.nodes)} has this much free`,
-    );
-  }
-  const { nodes } = chosen;
-  const clash =
-    groups.size === 0 ? undefined : nodes.find((node) => !isSame(groups.get(node) ?? nodes, nodes));
-  if (clash !== undefined) {
-    const message = `memory of NUMA node ${clash} is allocated alone or with other nodes than ${NodeSet.from(nodes)}`;
+  if (haveEnough(draft, requests, kept)) return kept;
+  throw insufficient(draft, requests, `NUMA nodes ${NodeSet.from(kept)}, which hold it, have lost some`);
+}
+
+function chosenNodes(
+  draft: Draft,
+  requests: MemoryRequests,
+  hint: TopologyHint,
+  { outcome, nodes, clash }: MemoryChoice,
+): readonly number[] {
+  if (outcome === 'chosen') return nodes;
+  const set = NodeSet.from(nodes);
+  if (outcome === 'other group') {
+    const message = `memory of NUMA node ${clash} is allocated alone or with other nodes than ${set}`;
     throw insufficient(draft, requests, message);
   }
-  return nodes;
+  const including = hint.nodes ? ` and includes ${set}` : '';
+  const message = `no set of NUMA nodes that can share it${including} has this much free`;
+  // The policy relies on `preferred`, so a preferred hint must stay preferred.
+  throw insufficient(
+    draft,
+    requests,
+    outcome === 'too wide' ? `${message} as narrowly as possible` : message,
+  );
 }
 
 // Like the kubelet, ignores what init containers left behind.

@@ -35,9 +35,12 @@ export const groupMasks = oncePerLast((groups: Groups, numaNodes: readonly numbe
     /** By node, the low and high half of its group's mask; zero without a group. */
     words: numaNodes.flatMap((node) => maskOf(groups.get(node)?.filter(isThere) ?? [], numaNodes)),
     /**
-     * By node, true if its group takes no more: a group that lost a node must be unchanged when the
-     * node comes back.
+     * The nodes whose group takes no more: a group that lost a node must be unchanged when the node
+     * comes back.
      */
-    closed: numaNodes.map((node) => groups.get(node)?.every(isThere) === false),
+    closed: maskOf(
+      numaNodes.filter((node) => groups.get(node)?.every(isThere) === false),
+      numaNodes,
+    ),
   };
 });

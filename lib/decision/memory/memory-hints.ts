@@ -15,9 +15,15 @@ const NO_ROWS: readonly number[] = [];
 // The low and the high half.
 const NO_MASK = [0, 0] as const;
 
-/** Asks for all sets of NUMA nodes that can book the request and contain `must`. */
-export function candidates(draft: Draft, requests: MemoryRequests, must = NO_NODES): MemoryQuestion {
+/**
+ * The hints for a container, or for the whole pod: all sets of NUMA nodes that can book the request,
+ * with those that a resized container keeps; undefined: no preference. They are the same for all
+ * types, because all must fit on the same nodes.
+ */
+export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuestion | undefined {
+  if (requests.length === 0) return undefined;
   const { topology, memory } = draft;
+  const must = keptNodes(draft);
   const { numaNodes } = topology;
   const { length } = numaNodes;
   const { words, closed } = groupMasks(groupsOf(draft), numaNodes);
@@ -27,7 +33,7 @@ export function candidates(draft: Draft, requests: MemoryRequests, must = NO_NOD
     const { type, bytes } = requests[at]!;
     const { allocatable, free } = memoryRow(draft, type, bytes);
     amounts[next++] = bytes;
-    for (let i = 0; i < length; i++) amounts[next++] = closed[i] ? 0 : free[i]!;
+    for (let i = 0; i < length; i++) amounts[next++] = free[i]!;
     for (let i = 0; i < length; i++) amounts[next++] = allocatable[i]!;
   }
   return {
@@ -39,6 +45,7 @@ export function candidates(draft: Draft, requests: MemoryRequests, must = NO_NOD
       groups: words,
       reusable: memory.reusable.length > 0 ? reusableRows(memory.reusable, requests, numaNodes) : NO_ROWS,
       must: must.length > 0 ? maskOf(must, numaNodes) : NO_MASK,
+      closed,
     },
   };
 }
@@ -52,14 +59,6 @@ function reusableRows(
     ...maskOf(nodes, numaNodes),
     ...requests.map((request) => (request.type === type ? bytes : 0)),
   ]);
-}
-
-/**
- * The hints for a container, or for the whole pod; undefined: no preference. They are the same for
- * all types, because all must fit on the same nodes.
- */
-export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuestion | undefined {
-  return requests.length === 0 ? undefined : candidates(draft, requests, keptNodes(draft));
 }
 
 /** The nodes where a resized container keeps its memory. */

@@ -32,7 +32,9 @@ struct Written {
 };
 
 // Two nodes of 8, of which 3 and 4 are free; 5 are wanted.
-Written memory() { return Written().word(1).many({5, 3, 4, 8, 8}).many({}).list({0, 0, 0, 0}).list({0, 0}); }
+Written memory() {
+  return Written().word(1).many({5, 3, 4, 8, 8}).many({}).list({0, 0, 0, 0}).list({0, 0}).list({0, 0});
+}
 
 Written devices() { return Written().word(1).word(1).list({1, 0, 1, 2, 0, 3}); }
 
