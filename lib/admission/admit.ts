@@ -17,9 +17,9 @@ import { inTurn } from '../state/turns.js';
 import { AdmissionError } from './admission-error.js';
 import { publish } from './diagnostics.js';
 import { freeForStrict } from './free-hugepages.js';
+import type { Host } from './host.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import { isRejected, type Rejected, type Room, withRoom } from './room.js';
-import type { Site } from './site.js';
 import { type Enforced, type EnforcedCommit, FEW_CGROUPS, transact, withoutAnyDead } from './transact.js';
 import { enforcementWarnings, type Warning, warningsOf } from './warnings.js';
 
@@ -53,7 +53,7 @@ interface Transaction {
  * @throws {@link AdmissionError}, what {@link decide} and the ledger throw, ERR_POD_CONFLICT
  */
 export async function admit(
-  site: Site,
+  host: Host,
   request: AdmissionRequest,
   signal?: AbortSignal,
   room?: Room,
@@ -61,35 +61,35 @@ export async function admit(
   const attempt = { request, room };
   const once = () =>
     transact(
-      site,
+      host,
       signal,
-      (state, commit, recorded) => tryAdmit(site, attempt, { latest: state, commit, recorded }),
+      (state, commit, recorded) => tryAdmit(host, attempt, { latest: state, commit, recorded }),
       FEW_CGROUPS,
     );
-  const answer = request.wait ? await admitInTurn(site, attempt, signal) : await withRoom(room, once);
+  const answer = request.wait ? await admitInTurn(host, attempt, signal) : await withRoom(room, once);
   if (isRejected(answer)) throw new AdmissionError(answer.rejection);
   return answer;
 }
 
 function admitInTurn(
-  site: Site,
+  host: Host,
   attempt: Attempt,
   signal: AbortSignal | undefined,
 ): Promise<Admission | Rejected> {
   const { request, room } = attempt;
   const { pod } = request;
-  return inTurn(site.ledger, signal, async (turn) => {
+  return inTurn(host.ledger, signal, async (turn) => {
     const answer = await withRoom(room, () =>
-      transact(site, signal, async (state, commit, recorded) => {
+      transact(host, signal, async (state, commit, recorded) => {
         let rejected: Rejected | undefined;
         if (turn.isOurs() || placedPod(state, pod)) {
-          const answer = await tryAdmit(site, attempt, { latest: state, commit, recorded });
+          const answer = await tryAdmit(host, attempt, { latest: state, commit, recorded });
           if (!isRejected(answer) || !answer.shortage) return answer;
           rejected = answer;
         }
-        const finalRejection = rejectionWhenEmpty(site, request, recorded);
+        const finalRejection = rejectionWhenEmpty(host, request, recorded);
         if (finalRejection) return { rejection: finalRejection };
-        if (turn.wait()) publish('wait', site, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
+        if (turn.wait()) publish('wait', host, () => ({ uid: pod.uid ?? null, name: pod.name ?? null }));
         return rejected;
       }),
     );
@@ -97,15 +97,15 @@ function admitInTurn(
   });
 }
 
-async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promise<Admission | Rejected> {
+async function tryAdmit(host: Host, attempt: Attempt, step: Transaction): Promise<Admission | Rejected> {
   const { request, room } = attempt;
   const { latest, commit, recorded } = step;
-  const { ledger, providers } = site;
-  const state = withoutOwnRoom(site, attempt, latest);
+  const { ledger, providers } = host;
+  const state = withoutOwnRoom(host, attempt, latest);
   const again = () => {
     // If nothing may be written, dead owners stay on record: what they left behind is unknown.
-    const left = commit.refusal ? undefined : withoutAnyDead(site, latest, recorded);
-    return left && tryAdmit(site, attempt, { ...step, latest: left });
+    const left = commit.refusal ? undefined : withoutAnyDead(host, latest, recorded);
+    return left && tryAdmit(host, attempt, { ...step, latest: left });
   };
   let placed: PodAssignment | undefined;
   try {
@@ -125,8 +125,8 @@ async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promis
   const owner = ledger.owners.recordFor(request.owner);
   const uid = request.pod.uid ?? room?.uid ?? newUid();
   const question = largestQuestion({
-    ...questionOf(site, request, state, recorded.pods),
-    hugepages: freeForStrict(request, site.topology),
+    ...questionOf(host, request, state, recorded.pods),
+    hugepages: freeForStrict(request, host.topology),
     owner,
     uid,
     now: new Date().toISOString(),
@@ -141,9 +141,9 @@ async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promis
     // Only a commit shows whether required quiet settings hold: another one may have to undo it.
     const isLast = providers.isEmpty && !request.requiredQuiet?.length;
     enforced = await commit(next, isLast, {
-      request: aimOf(site, request),
+      request: aimOf(host, request),
     });
-    const shortfall = quietShortfallOf(site, request, enforced.next, uid);
+    const shortfall = quietShortfallOf(host, request, enforced.next, uid);
     if (shortfall) {
       await commit(removePods(enforced.next, new Set([uid])));
       throw shortfall;
@@ -159,15 +159,15 @@ async function tryAdmit(site: Site, attempt: Attempt, step: Transaction): Promis
 
 // A request may take the room that grants made for it. A placeholder of another process under its
 // uid counts as any pod.
-function withoutOwnRoom({ ledger }: Site, { request, room }: Attempt, state: Assignments): Assignments {
+function withoutOwnRoom({ ledger }: Host, { request, room }: Attempt, state: Assignments): Assignments {
   const uid = request.pod.uid ?? room?.uid;
   const kept = uid === undefined ? undefined : findPod(state, uid);
   return kept && ledger.owners.isOwn(kept.owner) ? withoutPlaceholder(state, kept.uid) : state;
 }
 
-/** The enforcement to aim at: the request's, completed by the site's. */
+/** The enforcement to aim at: the request's, completed by the host's. */
 export function aimOf(
-  { enforcement: usual }: Pick<Site, 'enforcement'>,
+  { enforcement: usual }: Pick<Host, 'enforcement'>,
   { enforcement: choice }: Pick<AdmissionRequest, 'enforcement'>,
 ): EnforcementRequest {
   return { ...usual, ...choice, isNamed: choice.enforcement !== undefined };
@@ -175,7 +175,7 @@ export function aimOf(
 
 /** The error for required quiet settings that do not hold; undefined if all do. */
 export function quietShortfallOf(
-  { quieter }: Site,
+  { quieter }: Host,
   request: AdmissionRequest,
   state: Assignments,
   uid: string,
@@ -186,7 +186,7 @@ export function quietShortfallOf(
 
 /** What an admission decides on. `pods`: all on record, including those of dead owners. */
 export function questionOf(
-  { topology, resources, providers }: Site,
+  { topology, resources, providers }: Host,
   request: AdmissionRequest,
   state: Assignments,
   pods: readonly PodAssignment[],
@@ -222,13 +222,13 @@ function decideNamed(question: Question): Decision | Rejection {
  * providers the answer is unknown: only they know what they would have then.
  */
 function rejectionWhenEmpty(
-  site: Site,
+  host: Host,
   request: AdmissionRequest,
   state: Assignments,
 ): Rejection | undefined {
-  if (!site.providers.isEmpty) return undefined;
+  if (!host.providers.isEmpty) return undefined;
   const question = {
-    ...questionOf(site, request, withoutPods(state), state.pods),
+    ...questionOf(host, request, withoutPods(state), state.pods),
     owner: PERSISTENT_OWNER,
     uid: '',
   };

@@ -4,7 +4,7 @@ import { type Channel, channel } from 'node:diagnostics_channel';
 import type { EnforcementLevel } from '../account/levels.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { AdmissionError } from './admission-error.js';
-import type { ReadOnlySite } from './site.js';
+import type { ReadOnlyHost } from './host.js';
 
 /** The names of the channels by step. {@link DiagnosticsMessages} has their messages. */
 export const DIAGNOSTICS_CHANNELS = Object.freeze({
@@ -199,8 +199,8 @@ export interface StepResult<T> {
   readonly error: unknown;
 }
 
-/** The part of a site that identifies its manager. */
-export type Source = Pick<ReadOnlySite, 'managerId' | 'ledger'>;
+/** The part of a host that identifies its manager. */
+export type Source = Pick<ReadOnlyHost, 'managerId' | 'ledger'>;
 
 const CHANNELS = Object.fromEntries(
   Object.entries(DIAGNOSTICS_CHANNELS).map(([step, name]) => [step, channel(name)]),

@@ -1,4 +1,4 @@
-// Reads what is on record at a site.
+// Reads what is on record at a host.
 import { type Assignments, findPod } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -11,12 +11,12 @@ import type { PodRequest } from '../input/pods/pod-resources.js';
 import { podUnder } from '../input/pods/pod-resources.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import { freeOfBooked } from './free-hugepages.js';
-import type { ReadOnlySite } from './site.js';
+import type { ReadOnlyHost } from './host.js';
 
 /** The present flags of a pod; none if it is off the record. */
-export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment): readonly Flag[] {
-  const { topology, resources } = site;
-  const state = recordedState(site);
+export function flagsNow(host: ReadOnlyHost, { uid, admittedAt }: PodAssignment): readonly Flag[] {
+  const { topology, resources } = host;
+  const state = recordedState(host);
   const pod = findPod(state, uid);
   if (pod?.admittedAt !== admittedAt) return [];
   const hugepages = freeOfBooked(state, topology);
@@ -27,26 +27,26 @@ export function flagsNow(site: ReadOnlySite, { uid, admittedAt }: PodAssignment)
  * The assignments on record.
  * @throws ERR_STATE_CORRUPT if a living owner may hold more than is known
  */
-export function knownAssignments(site: ReadOnlySite): Assignments {
-  return knownCheckpoint(site).assignments;
+export function knownAssignments(host: ReadOnlyHost): Assignments {
+  return knownCheckpoint(host).assignments;
 }
 
-export function knownCheckpoint(site: ReadOnlySite): Checkpoint {
-  const checkpoint = currentCheckpoint(site);
+export function knownCheckpoint(host: ReadOnlyHost): Checkpoint {
+  const checkpoint = currentCheckpoint(host);
   if (checkpoint.refusal?.code === 'ERR_STATE_CORRUPT') throw checkpoint.refusal;
   return checkpoint;
 }
 
 /** The newest checkpoint, even a damaged one. @throws ERR_STATE_CORRUPT if it was removed */
-export function currentCheckpoint(site: ReadOnlySite): Checkpoint {
-  return presentCheckpoint(site, site.ledger.read());
+export function currentCheckpoint(host: ReadOnlyHost): Checkpoint {
+  return presentCheckpoint(host, host.ledger.read());
 }
 
 /** What is on record now, also if it is damaged. @throws ERR_STATE_CORRUPT if it was removed */
-export const recordedState = (site: ReadOnlySite): Assignments => currentCheckpoint(site).assignments;
+export const recordedState = (host: ReadOnlyHost): Assignments => currentCheckpoint(host).assignments;
 
 /** What is on record now, without the grants of dead owners. @throws as {@link recordedState} */
-export const livingState = (site: ReadOnlySite): Assignments => withoutDead(site, recordedState(site));
+export const livingState = (host: ReadOnlyHost): Assignments => withoutDead(host, recordedState(host));
 
 interface Remainder {
   readonly dead: readonly PodAssignment[];
@@ -59,7 +59,7 @@ const remainders = new WeakMap<Assignments, Remainder>();
  * A state without the grants of dead owners: the same object while the same owners are dead, so that
  * derived values stay cached.
  */
-export function withoutDead({ ledger }: ReadOnlySite, assignments: Assignments): Assignments {
+export function withoutDead({ ledger }: ReadOnlyHost, assignments: Assignments): Assignments {
   const dead = ledger.owners.deadPods(assignments.pods);
   if (dead.length === 0) return assignments;
   const last = remainders.get(assignments);
@@ -70,11 +70,11 @@ export function withoutDead({ ledger }: ReadOnlySite, assignments: Assignments):
 }
 
 /** The assignments of a checkpoint. @throws ERR_STATE_CORRUPT if there is none */
-export function assignmentsOf(site: ReadOnlySite, checkpoint: Checkpoint | undefined): Assignments {
-  return presentCheckpoint(site, checkpoint).assignments;
+export function assignmentsOf(host: ReadOnlyHost, checkpoint: Checkpoint | undefined): Assignments {
+  return presentCheckpoint(host, checkpoint).assignments;
 }
 
-function presentCheckpoint({ ledger }: ReadOnlySite, checkpoint: Checkpoint | undefined): Checkpoint {
+function presentCheckpoint({ ledger }: ReadOnlyHost, checkpoint: Checkpoint | undefined): Checkpoint {
   if (checkpoint) return checkpoint;
   throw new NumalignError(
     'ERR_STATE_CORRUPT',
@@ -83,11 +83,11 @@ function presentCheckpoint({ ledger }: ReadOnlySite, checkpoint: Checkpoint | un
 }
 
 /** A pod as the kubelet of the settings takes it. @throws ERR_INVALID_POD, ERR_STATE_CORRUPT */
-export function managedPod(site: ReadOnlySite, pod: PodRequest): PodRequest {
-  return pod.resources ? podUnder(recordedState(site).settings, pod) : pod;
+export function managedPod(host: ReadOnlyHost, pod: PodRequest): PodRequest {
+  return pod.resources ? podUnder(recordedState(host).settings, pod) : pod;
 }
 
-const flagFactsNow = ({ topology, resources }: ReadOnlySite, state: Assignments) => ({
+const flagFactsNow = ({ topology, resources }: ReadOnlyHost, state: Assignments) => ({
   state,
   topology,
   resources,
@@ -96,17 +96,17 @@ const flagFactsNow = ({ topology, resources }: ReadOnlySite, state: Assignments)
 });
 
 /** What the flags of the state's grants depend on now. */
-export const flagInputsNow = (site: ReadOnlySite, state: Assignments): FlagInputs =>
-  flagInputs(flagFactsNow(site, state));
+export const flagInputsNow = (host: ReadOnlyHost, state: Assignments): FlagInputs =>
+  flagInputs(flagFactsNow(host, state));
 
 /** The facts of some grants of a state. */
 export function grantInfos(
-  site: ReadOnlySite,
+  host: ReadOnlyHost,
   pods: readonly PodAssignment[],
   state: Assignments,
 ): GrantInfo[] {
-  const dead = new Set(site.ledger.owners.deadPods(pods));
-  const facts = flagFactsNow(site, state);
+  const dead = new Set(host.ledger.owners.deadPods(pods));
+  const facts = flagFactsNow(host, state);
   // For some grants only, preparing to judge all of them would cost more than it saves.
   const flags = pods === state.pods ? flagsOfEach(facts) : (pod: PodAssignment) => flagsOf(pod, facts);
   return pods.map((pod) => grantInfo(pod, facts, { alive: !dead.has(pod), flags: flags(pod) }));

@@ -16,10 +16,10 @@ import type { Offer } from '../decision/progress.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
 import { freeForStrict } from './free-hugepages.js';
+import type { ReadOnlyHost } from './host.js';
 import { knownCheckpoint, withoutDead } from './on-record.js';
 import { PERSISTENT_OWNER, placedPod } from './placed-pod.js';
 import { type PodContainer, podContainer } from './pod-container.js';
-import type { ReadOnlySite } from './site.js';
 import { moveTime } from './transact.js';
 import { type Warning, warningsOf } from './warnings.js';
 
@@ -31,15 +31,15 @@ export interface PlanningState {
 }
 
 /** @throws ERR_STATE_CORRUPT if a living owner may hold more than is known */
-export function planningState(site: ReadOnlySite): PlanningState {
-  const { generation, assignments } = knownCheckpoint(site);
-  const state = withoutDead(site, assignments);
-  return { generation, state, present: cpusNow(site.topology, assignments.pods) };
+export function planningState(host: ReadOnlyHost): PlanningState {
+  const { generation, assignments } = knownCheckpoint(host);
+  const state = withoutDead(host, assignments);
+  return { generation, state, present: cpusNow(host.topology, assignments.pods) };
 }
 
 /** `uid` identifies the planned pod; custom providers get a random one instead. */
 export function planningQuestion(
-  { topology, resources, providers }: ReadOnlySite,
+  { topology, resources, providers }: ReadOnlyHost,
   { state, present }: PlanningState,
   request: AdmissionRequest,
   uid: string,
@@ -165,15 +165,15 @@ function repackingFor(question: Question): RepackingReport | null {
  * Plans a request on the present state.
  * @throws ERR_HINT_PROVIDER, ERR_POD_CONFLICT, ERR_STATE_*
  */
-export function planFor(site: ReadOnlySite, request: AdmissionRequest): PlanOnRecord {
-  const current = planningState(site);
-  return onRecord(planOn(site, current, request), current.generation);
+export function planFor(host: ReadOnlyHost, request: AdmissionRequest): PlanOnRecord {
+  const current = planningState(host);
+  return onRecord(planOn(host, current, request), current.generation);
 }
 
 /** @throws as {@link planFor} */
-export function planOn(site: ReadOnlySite, current: PlanningState, request: AdmissionRequest): Plan {
+export function planOn(host: ReadOnlyHost, current: PlanningState, request: AdmissionRequest): Plan {
   const placed = placedPod(current.state, request.pod);
-  return placed ? planOfPlaced(placed) : plan(planningQuestion(site, current, request, '')).plan;
+  return placed ? planOfPlaced(placed) : plan(planningQuestion(host, current, request, '')).plan;
 }
 
 /**

@@ -19,6 +19,7 @@ import { pageBytes } from '../input/values/memory-types.js';
 import { option } from '../input/values/option-values.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import type { ReadOnlyHost } from './host.js';
 import { managedPod } from './on-record.js';
 import { placedOrOld } from './placed-pod.js';
 import {
@@ -33,7 +34,6 @@ import {
   planOn,
 } from './plan.js';
 import { requestFor } from './request-check.js';
-import type { ReadOnlySite } from './site.js';
 
 const NOTHING: Holding = { cpus: CpuSet.EMPTY, memory: [], devices: {} };
 
@@ -68,15 +68,15 @@ export interface PlannerOptions extends AdmitOptions {
 export class Planner {
   /** The generation of the state that it plans on. */
   readonly generation: number;
-  readonly #site: ReadOnlySite;
+  readonly #host: ReadOnlyHost;
   readonly #placement: Placement;
   #current: PlanningState;
 
   /** Use {@link Manager.planner}. @throws ERR_STATE_CORRUPT */
-  constructor(site: ReadOnlySite, placement: Placement) {
-    this.#site = site;
+  constructor(host: ReadOnlyHost, placement: Placement) {
+    this.#host = host;
     this.#placement = placement;
-    this.#current = planningState(site);
+    this.#current = planningState(host);
     this.generation = this.#current.generation;
   }
 
@@ -87,7 +87,7 @@ export class Planner {
    */
   plan(spec: PodSpec, options: PlannerOptions = NO_OPTIONS): PodPlan {
     const { replace, rest } = replaceOf(options);
-    const request = requestFor(this.#site, this.#placement, spec, rest);
+    const request = requestFor(this.#host, this.#placement, spec, rest);
     const { placed, old } = placedOrOld(this.#current.state, request.pod, replace);
     const replaced = old !== undefined;
     if (placed) {
@@ -97,7 +97,7 @@ export class Planner {
     }
     const uid = request.pod.uid ?? newUid();
     const { topologyPolicy, scope } = request.placement;
-    const question = planningQuestion(this.#site, without(this.#current, old), request, uid);
+    const question = planningQuestion(this.#host, without(this.#current, old), request, uid);
     const { plan: answer, next: withPod } = plan(question);
     const next = withPod?.();
     const pod = next && findPod(next, question.uid);
@@ -115,7 +115,7 @@ export class Planner {
 
   /** As {@link Manager.memory}, with what was planned so far and without what dead owners had. */
   memory(): readonly MemoryTable[] {
-    return memoryTables(this.#current.state, this.#site.topology);
+    return memoryTables(this.#current.state, this.#host.topology);
   }
 
   /** As {@link Manager.freeCpus}, with what was planned so far and without what dead owners had. */
@@ -135,7 +135,7 @@ export class Planner {
    * had.
    */
   devices(): readonly DeviceEntry[] {
-    return deviceTable(this.#current.state, this.#site.resources);
+    return deviceTable(this.#current.state, this.#host.resources);
   }
 }
 
@@ -150,8 +150,8 @@ function without(current: PlanningState, pod: PodAssignment | undefined): Planni
 }
 
 /** Why containers get no exclusive CPUs, whatever is free; null for one that gets some. */
-export function reasonsToShare(site: ReadOnlySite, request: AdmissionRequest): (string | null)[] {
-  const pod = managedPod(site, request.pod);
+export function reasonsToShare(host: ReadOnlyHost, request: AdmissionRequest): (string | null)[] {
+  const pod = managedPod(host, request.pod);
   return pod.containers.map((container) => whyShared(pod, container, request.placement));
 }
 
@@ -172,14 +172,14 @@ function frozenPlan(plan: Plan): Plan {
 
 /** A checked pod; {@link Manager.prepare} makes it. */
 export class PreparedPod {
-  readonly #site: () => ReadOnlySite;
+  readonly #host: () => ReadOnlyHost;
   readonly #request: AdmissionRequest;
   readonly #names: readonly string[];
   #last: LastPlan | undefined;
 
-  /** Use {@link Manager.prepare}. `site` throws if the manager is closed. */
-  constructor(site: () => ReadOnlySite, request: AdmissionRequest) {
-    this.#site = site;
+  /** Use {@link Manager.prepare}. `host` throws if the manager is closed. */
+  constructor(host: () => ReadOnlyHost, request: AdmissionRequest) {
+    this.#host = host;
     this.#request = request;
     this.#names = [...new Set(request.pod.containers.flatMap(({ requests }) => Object.keys(requests)))];
   }
@@ -191,26 +191,26 @@ export class PreparedPod {
    *   ERR_INVALID_OPTION if the machine has changed and no longer allows the placement
    */
   plan(): PlanOnRecord {
-    const site = this.#site();
-    const current = planningState(site);
+    const host = this.#host();
+    const current = planningState(host);
     const last = this.#last;
-    if (last && this.#holds(last, site, current)) return onRecord(last.plan, current.generation);
+    if (last && this.#holds(last, host, current)) return onRecord(last.plan, current.generation);
     this.#last = undefined;
-    checkPlacement(this.#request.placement, site.topology);
-    const plan = planOn(site, current, this.#request);
-    const { topology } = site;
-    const resources = this.#names.map((name) => site.resources.get(name));
-    if (this.#followsFrom(site, resources, plan))
+    checkPlacement(this.#request.placement, host.topology);
+    const plan = planOn(host, current, this.#request);
+    const { topology } = host;
+    const resources = this.#names.map((name) => host.resources.get(name));
+    if (this.#followsFrom(host, resources, plan))
       this.#last = { plan: frozenPlan(plan), topology, current, resources };
     return onRecord(plan, current.generation);
   }
 
-  #holds({ topology, current, resources }: LastPlan, site: ReadOnlySite, now: PlanningState): boolean {
-    if (topology !== site.topology || current.state !== now.state || current.present !== now.present)
+  #holds({ topology, current, resources }: LastPlan, host: ReadOnlyHost, now: PlanningState): boolean {
+    if (topology !== host.topology || current.state !== now.state || current.present !== now.present)
       return false;
-    if (!site.providers.isEmpty) return false;
+    if (!host.providers.isEmpty) return false;
     for (let i = 0; i < resources.length; i++) {
-      if (resources[i] !== site.resources.get(this.#names[i]!)) return false;
+      if (resources[i] !== host.resources.get(this.#names[i]!)) return false;
     }
     return true;
   }
@@ -218,7 +218,7 @@ export class PreparedPod {
   // Callbacks may change their answers at any time, and so may the kernel's free hugepages. Grants
   // that moved within the hour may move again later.
   #followsFrom(
-    { topology, providers }: ReadOnlySite,
+    { topology, providers }: ReadOnlyHost,
     resources: LastPlan['resources'],
     { repacking }: Plan,
   ): boolean {

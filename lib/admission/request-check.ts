@@ -6,28 +6,28 @@ import type { PodSpec } from '../input/pods/pod-spec.js';
 import { type AdmissionRequest, parseAdmit } from '../input/requests/request.js';
 import type { AdmitOptions } from '../input/requests/request-options.js';
 import { NodeSet } from '../machine/cpu-set.js';
+import type { ReadOnlyHost } from './host.js';
 import { recordedState } from './on-record.js';
-import type { ReadOnlySite } from './site.js';
 
 /** The checked request for a pod. @throws as {@link Manager.plan} */
 export function requestFor(
-  site: ReadOnlySite,
+  host: ReadOnlyHost,
   placement: Placement,
   pod: PodSpec,
   options: AdmitOptions,
 ): AdmissionRequest {
   const request = parseAdmit(pod, options, placement);
-  checkRequest(site, request);
+  checkRequest(host, request);
   return request;
 }
 
 /** Checks that the machine allows the placement, and has the excluded nodes. @throws ERR_INVALID_OPTION */
-export function checkRequest(site: ReadOnlySite, { placement, movable, pod }: AdmissionRequest): void {
-  checkPlacement(placement, site.topology);
-  const { numaNodes } = site.topology;
+export function checkRequest(host: ReadOnlyHost, { placement, movable, pod }: AdmissionRequest): void {
+  checkPlacement(placement, host.topology);
+  const { numaNodes } = host.topology;
   const [unknown] = movable?.exclude.difference(NodeSet.from(numaNodes)) ?? [];
   if (unknown === undefined) return;
   // A pod on record keeps its terms: the machine may have lost a node since.
-  if (pod.uid !== undefined && findPod(recordedState(site), pod.uid)) return;
+  if (pod.uid !== undefined && findPod(recordedState(host), pod.uid)) return;
   invalidOption('movable.exclude', unknown, `NUMA nodes of the machine, which are ${numaNodes.join(', ')}`);
 }

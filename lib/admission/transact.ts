@@ -30,8 +30,8 @@ import type { Commit } from '../state/store.js';
 import { migrate } from '../threads/memory.js';
 import { changesUnderWay } from './changes-under-way.js';
 import { publish, publishError } from './diagnostics.js';
+import type { Host } from './host.js';
 import { assignmentsOf } from './on-record.js';
-import type { Site } from './site.js';
 
 /** What was committed, and why new grants are below the enforcement level that they aim at. */
 export interface Enforced {
@@ -69,42 +69,42 @@ export const FEW_CGROUPS = 16;
  * a state: the first opener writes one.
  */
 export async function transact<T>(
-  site: Site,
+  host: Host,
   signal: AbortSignal | undefined,
   step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
   mostCgroups?: number,
 ): Promise<T> {
-  const { ledger, topology, providers, lockTimeoutMs } = site;
+  const { ledger, topology, providers, lockTimeoutMs } = host;
   let mustReopen = false;
   const decide = (checkpoint: Checkpoint | undefined, commit: Commit) => {
-    const recorded = assignmentsOf(site, checkpoint);
+    const recorded = assignmentsOf(host, checkpoint);
     let before = recorded;
     const write: EnforcedCommit = Object.assign(
       async (next: Assignments, isLast = false, options?: CommitOptions) => {
         const reopenLater = () => (mustReopen = true);
         const change = { before, wanted: next, commit };
-        const enforced = await commitEnforced(site, change, { isLast, reopenLater, ...options });
+        const enforced = await commitEnforced(host, change, { isLast, reopenLater, ...options });
         before = enforced.next;
         return enforced;
       },
       { refusal: commit.refusal },
     );
     // Without a writable state it is unknown where orphaned threads may go.
-    const state = commit.refusal ? recorded : withoutDead(site, recorded, mostCgroups);
+    const state = commit.refusal ? recorded : withoutDead(host, recorded, mostCgroups);
     providers.releaseAllBut(state.pods);
     return step(state, write, recorded);
   };
   try {
     return await ledger.transact({ signal, lockTimeoutMs, totalOn: totalsOf(topology) }, decide);
   } finally {
-    if (mustReopen) await reopen(site);
+    if (mustReopen) await reopen(host);
   }
 }
 
 // Opens released CPUs to others, by the present record. This is a step of its own: the one before
 // gave up the lock at its commit, so that a busy process does not block others.
-async function reopen(site: Site): Promise<void> {
-  const { ledger, topology, enforcer, lockTimeoutMs } = site;
+async function reopen(host: Host): Promise<void> {
+  const { ledger, topology, enforcer, lockTimeoutMs } = host;
   try {
     await ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint) => {
       if (checkpoint && !checkpoint.refusal) enforcer.apply(checkpoint.assignments, [], true);
@@ -112,7 +112,7 @@ async function reopen(site: Site): Promise<void> {
   } catch (error) {
     // The change is committed, and an error would say the opposite. The next change opens what is
     // not open yet.
-    publishError(site, 'apply', error);
+    publishError(host, 'apply', error);
   }
 }
 
@@ -134,54 +134,54 @@ interface FinalCommit {
  * releases. Kernel work leaves the CPUs of quiet grants. REQUIRES: the state's lock.
  */
 export async function commitEnforced(
-  site: Site,
+  host: Host,
   change: WantedChange,
   options: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
   const { before, wanted, commit } = change;
-  const step = site.quieter.follow(before, wanted, (state) => commit(state), options.quietReview);
-  return step ? commitQuiet(site, change, await step, options) : commitCleared(site, change, options);
+  const step = host.quieter.follow(before, wanted, (state) => commit(state), options.quietReview);
+  return step ? commitQuiet(host, change, await step, options) : commitCleared(host, change, options);
 }
 
 // Holds the lock until the kernel has what is on record, and the record what the kernel refused.
 async function commitQuiet(
-  site: Site,
+  host: Host,
   change: WantedChange,
   { next, foreign, write, undo }: QuietStep,
   options: CommitOptions,
 ): Promise<Enforced> {
   let enforced: Enforced;
   try {
-    enforced = await commitCleared(site, { ...change, wanted: next }, { ...options, isLast: false });
+    enforced = await commitCleared(host, { ...change, wanted: next }, { ...options, isLast: false });
   } catch (error) {
     await undo();
     throw error;
   }
   for (const what of foreign)
-    publish('drift', site, () => ({ kind: 'quiet', uid: null, what, repaired: false }));
+    publish('drift', host, () => ({ kind: 'quiet', uid: null, what, repaired: false }));
   const after = await write(enforced.next);
   if (after === enforced.next) return enforced;
   try {
-    await change.commit(withIdentities(after, change.before, site.topology));
+    await change.commit(withIdentities(after, change.before, host.topology));
     return { ...enforced, next: after };
   } catch (error) {
     // The record then lacks facts about the kernel, but has no wrong ones.
-    publishError(site, 'apply', error);
+    publishError(host, 'apply', error);
     return enforced;
   }
 }
 
 async function commitCleared(
-  site: Site,
+  host: Host,
   { before, wanted, commit }: WantedChange,
   {
     isLast = false,
     reopenLater,
-    request = site.enforcement,
+    request = host.enforcement,
     unpinned = [],
   }: CommitOptions & FinalCommit = {},
 ): Promise<Enforced> {
-  const { enforcer, topology } = site;
+  const { enforcer, topology } = host;
   const clearing = enforcer.clear(before, wanted, request, unpinned);
   const { next, shortfalls, settle, undo } = clearing instanceof Promise ? await clearing : clearing;
   try {
@@ -202,17 +202,17 @@ async function commitCleared(
   } catch (error) {
     // The change is committed, and an error would say the opposite. The next change opens what is
     // not open yet.
-    publishError(site, 'apply', error);
+    publishError(host, 'apply', error);
   }
   return { next, shortfalls };
 }
 
 /** Ends the grants of dead owners, and commits that. */
-export function reclaim(site: Site): Promise<void> {
+export function reclaim(host: Host): Promise<void> {
   const end = async (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => {
     if (state !== recorded) await commit(state, true);
   };
-  return transact(site, undefined, end, FEW_CGROUPS);
+  return transact(host, undefined, end, FEW_CGROUPS);
 }
 
 /**
@@ -220,7 +220,7 @@ export function reclaim(site: Site): Promise<void> {
  * more. Threads that ended Workers left on the CPUs of their grants move to the shared pool first.
  */
 export function withoutDead(
-  { ledger, topology, enforcer }: Site,
+  { ledger, topology, enforcer }: Host,
   state: Assignments,
   mostCgroups?: number,
 ): Assignments {
@@ -250,15 +250,15 @@ export function withoutDead(
  * undefined if that changes nothing.
  */
 export function withoutAnyDead(
-  site: Site,
+  host: Host,
   state: Assignments,
   recorded: Assignments,
 ): Assignments | undefined {
   const cgroups = mortalOwners(recorded.pods).filter(({ kind }) => kind === 'cgroup');
   if (cgroups.length <= FEW_CGROUPS) return undefined;
-  const left = withoutDead(site, recorded);
+  const left = withoutDead(host, recorded);
   if (left.pods.length === state.pods.length) return undefined;
-  site.providers.releaseAllBut(left.pods);
+  host.providers.releaseAllBut(left.pods);
   return left;
 }
 

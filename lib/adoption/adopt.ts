@@ -5,7 +5,7 @@ import { bookedOn, bookHeldMemory, memoryBlocks } from '../account/booked-memory
 import { cpusNow } from '../account/cpus-now.js';
 import { BY_CGROUPS, type EnforcementRequest, isAtLeast, weaker } from '../account/levels.js';
 import type { Admission } from '../admission/admit.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { transact } from '../admission/transact.js';
 import { enforcementWarnings } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
@@ -21,10 +21,10 @@ import type { AdoptionRequest } from './adoption-request.js';
  * @throws ERR_ADOPTION, ERR_INVALID_OPTION for a path that is not a cgroup or an empty cgroup, and
  *   what the ledger throws
  */
-export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal): Promise<Admission> {
-  const { topology, ledger, providers, resources } = site;
+export function adopt(host: Host, request: AdoptionRequest, signal?: AbortSignal): Promise<Admission> {
+  const { topology, ledger, providers, resources } = host;
   const uid = request.pod.uid ?? newUid();
-  return transact(site, signal, async (state, commit, stateOnRecord) => {
+  return transact(host, signal, async (state, commit, stateOnRecord) => {
     const existing = findPod(state, uid);
     const owner = existing?.owner ?? ledger.owners.recordFor(request.owner);
     const pod = adoptedPod(request, { uid, owner, now: new Date().toISOString(), resources });
@@ -49,7 +49,7 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
     const conflicts = [...overlaps(pod), ...adopted.conflicts];
     if (conflicts.length > 0) throw adoptionError(conflicts);
     const { next, shortfalls } = await commit(adopted.next, providers.isEmpty, {
-      request: aimOfAdoption(site, request.enforcement),
+      request: aimOfAdoption(host, request.enforcement),
     });
     const placed = findPod(next, uid)!;
     providers.keep(placed);
@@ -62,7 +62,7 @@ export function adopt(site: Site, request: AdoptionRequest, signal?: AbortSignal
  * partition would take the CPUs, so there is a partition only if `request` has it.
  */
 export function aimOfAdoption(
-  { enforcement: usual }: Pick<Site, 'enforcement'>,
+  { enforcement: usual }: Pick<Host, 'enforcement'>,
   request: Partial<EnforcementRequest> = {},
 ): EnforcementRequest {
   const { require = usual.require } = request;

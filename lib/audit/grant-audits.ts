@@ -1,7 +1,7 @@
 // GrantAudits: the accounts of grants that this environment audits, from one look to the next.
 
 import type { PodAssignment } from '../account/pod-assignment.js';
-import type { ReadOnlySite } from '../admission/site.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type Account, advance, auditOf, type GrantAudit, openAccount } from './account.js';
 import { snapshotCpus, takeSnapshot } from './snapshot.js';
@@ -51,39 +51,39 @@ interface Kept {
 // Keyed by grant, not by object.
 const audits = () => new Map<string, Kept>();
 
-type AuditSite = Pick<ReadOnlySite, 'topology' | 'ledger'>;
+type AuditHost = Pick<ReadOnlyHost, 'topology' | 'ledger'>;
 
-const auditsOf = ({ ledger }: AuditSite) => ledger.registry.of(audits);
+const auditsOf = ({ ledger }: AuditHost) => ledger.registry.of(audits);
 
 /**
  * Begins a grant's audit. Call it when threads of this process are pinned for a grant; only the
  * first call counts.
  */
-export function beginAudit(site: AuditSite, pod: PodAssignment): void {
-  const audits = auditsOf(site);
+export function beginAudit(host: AuditHost, pod: PodAssignment): void {
+  const audits = auditsOf(host);
   if (audits.get(pod.uid)?.isPinned) return;
-  const subject = subjectOf(site.topology, pod, true, []);
+  const subject = subjectOf(host.topology, pod, true, []);
   // A pin must not take the time to look at other tasks.
   const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
   audits.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
 }
 
 /** Ends a grant's audit. Call it when this process no longer has the grant. */
-export function endAudit(site: AuditSite, pod: Pick<PodAssignment, 'uid'>): void {
-  auditsOf(site).delete(pod.uid);
+export function endAudit(host: AuditHost, pod: Pick<PodAssignment, 'uid'>): void {
+  auditsOf(host).delete(pod.uid);
 }
 
 /**
  * What has happened since the beginning; an audit without a beginning begins now.
  * @throws ERR_INVALID_OPTION
  */
-export function auditGrant(site: AuditSite, pod: PodAssignment, options: AuditOptions): GrantAudit {
+export function auditGrant(host: AuditHost, pod: PodAssignment, options: AuditOptions): GrantAudit {
   const { reset = false, foreign = true, interrupts = true, memory = false } = checkAudit(options);
-  const audits = auditsOf(site);
+  const audits = auditsOf(host);
   const before = audits.get(pod.uid);
   const isPinned = before?.isPinned ?? false;
   const threads = before?.account.last.threads ?? [];
-  const subject = subjectOf(site.topology, pod, isPinned || site.ledger.owners.isOwn(pod.owner), threads);
+  const subject = subjectOf(host.topology, pod, isPinned || host.ledger.owners.isOwn(pod.owner), threads);
   const snapshot = takeSnapshot(subject, {
     scan: foreign ? scanTasks(subject.cpus) : null,
     cpus: snapshotCpus(subject.cpus, interrupts),

@@ -18,11 +18,11 @@ import type {
   TopologyDescription,
 } from './native-tables.js';
 import type {
+  AskedMasksCall,
   ConfineMemberCall,
-  MemberChoicesCall,
+  NativeAskedMask,
   NativeConfinement,
   NativeDeparture,
-  NativeMemberChoice,
   NativeMemberThread,
   NativeMove,
   NativePinOutcome,
@@ -131,7 +131,7 @@ export interface Native {
   ask(cpus: Words): boolean;
   /**
    * Notes a choice of the calling thread that its cpuset does not allow now: it has all of its
-   * cpuset until {@link settleChoices}. `all`: the mask to ask for until then.
+   * cpuset until {@link settleAskedMasks}. `all`: the mask to ask for until then.
    */
   askLater(choice: Words, all: Words): void;
   /**
@@ -139,13 +139,13 @@ export interface Native {
    * Later the kernel would refuse a mask that has no CPU of their next cgroup, but from Linux 6.2
    * on it keeps a mask that it has accepted.
    */
-  askChoices(grant: string): void;
+  askForMasks(grant: string): void;
   /**
    * Gives threads their choice if their cpuset had none of its CPUs when they left a grant.
    * `limit`: the CPUs that the cpuset has now. Returns the number of threads; with `dryRun` it
    * changes nothing.
    */
-  settleChoices(limit: Words, dryRun: boolean): number;
+  settleAskedMasks(limit: Words, dryRun: boolean): number;
   /**
    * Call it before you move threads into a cgroup, which changes their masks: the next pin,
    * placement or undoing then starts from the masks that they have now. If that fails, call {@link
@@ -159,11 +159,11 @@ export interface Native {
    * their cpuset; empty if unknown. A thread that may run on all of them has chosen nothing, and
    * gets `all`. `known`: the masks of these threads that numalign has set.
    */
-  learnChoices(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
+  learnAskedMasks(limit: Words, all: Words, known: readonly NativeMemberThread[]): void;
   /** The known choices of threads that are pinned for no grant, with the mask last requested. */
   choices(): NativeMemberThread[];
   /** The choices of the threads of a process; none if it has ended. */
-  memberChoices(call: MemberChoicesCall): NativeMemberChoice[];
+  askedMasks(call: AskedMasksCall): NativeAskedMask[];
   /**
    * Keeps the threads of a process off `taken` by their masks; undefined if the process has ended.
    */

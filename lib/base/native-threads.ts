@@ -69,7 +69,7 @@ export interface NativeMemberThread {
 }
 
 /** The choice of a thread, with its mask as `place`. */
-export interface NativeMemberChoice extends NativeMemberThread {
+export interface NativeAskedMask extends NativeMemberThread {
   place: Words;
   /** True if it may use all of its cpuset: the kernel itself then gives it CPUs that come back. */
   isFree: boolean;
@@ -132,7 +132,7 @@ export interface ScheduleCall {
 }
 
 /** Asks which masks the threads of a process have chosen. */
-export interface MemberChoicesCall {
+export interface AskedMasksCall {
   readonly pid: number;
   readonly known: readonly NativeMemberThread[];
   /** Pinned threads whose choice is in `known` all the same. */

@@ -5,8 +5,8 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, poolOf } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
+import type { Host } from '../admission/host.js';
 import { livingState } from '../admission/on-record.js';
-import type { Site } from '../admission/site.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { Backoff } from '../base/notices/backoff.js';
 import { newUid } from '../base/text/new-uid.js';
@@ -38,7 +38,7 @@ type Outcome = 'grown' | 'failed' | undefined;
 
 class Adjuster {
   readonly #store: Store;
-  #site: Site | undefined;
+  #host: Host | undefined;
   // As of the last call of `follow`.
   #online: CpuSet | undefined;
   #stop: (() => void) | undefined;
@@ -56,13 +56,13 @@ class Adjuster {
   }
 
   /** Looks where CPUs have come online, or gone offline, since the last call. */
-  followCpus(site: Site): void {
-    if (!this.#online?.equals(onlineCpus(site.topology))) this.follow(site);
+  followCpus(host: Host): void {
+    if (!this.#online?.equals(onlineCpus(host.topology))) this.follow(host);
   }
 
-  follow(site: Site): void {
-    this.#site = site;
-    this.#online = onlineCpus(site.topology);
+  follow(host: Host): void {
+    this.#host = host;
+    this.#online = onlineCpus(host.topology);
     // The watch does not keep the process alive, because the grant ends with the process.
     this.#stop ??= this.#store.watch(() => this.#look(), { isQuiet: true });
     this.#look();
@@ -115,7 +115,7 @@ class Adjuster {
 
   // Compares only numbers of CPUs, to see if an attempt is worthwhile.
   #mayGrow(ownGrants: readonly ElasticPod[]): boolean {
-    const { state, present } = resizeInput(this.#site!, livingState(this.#site!));
+    const { state, present } = resizeInput(this.#host!, livingState(this.#host!));
     return ownGrants.some((pod) => {
       if (!isSettled(pod) || elasticGrant(pod).cpus === pod.elastic.max) return false;
       const { grants, spare } = elasticView(state, present, poolOf(pod));
@@ -146,39 +146,39 @@ class Adjuster {
     try {
       return await this.#grow(uid);
     } catch (error) {
-      publishError(this.#site!, 'apply', error);
+      publishError(this.#host!, 'apply', error);
       return 'failed';
     }
   }
 
   async #grow(uid: string): Promise<Outcome> {
-    const site = this.#site!;
+    const host = this.#host!;
     const find = (state: ReturnType<typeof livingState>) =>
       elasticPods(state).find((each) => each.uid === uid);
-    const state = livingState(site);
+    const state = livingState(host);
     const pod = find(state);
     if (!pod) return undefined;
-    const input = resizeInput(site, state);
+    const input = resizeInput(host, state);
     const grown = growthOf(input, pod, (each) => this.#waits.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
     const growth = growthRequest(input, pod, (each) => this.#waits.mayAsk(each));
     if (!growth) return undefined;
     const request = newUid();
     try {
-      this.#waits.addRefusals(await shrinkGrants(site, growth.shrinks, { for: request }));
-      const open = withoutPlaceholder(livingState(site), request);
+      this.#waits.addRefusals(await shrinkGrants(host, growth.shrinks, { for: request }));
+      const open = withoutPlaceholder(livingState(host), request);
       const now = find(open);
       const larger =
-        now && isSettled(now) ? elasticSize(resizeInput(site, open), now, growth.cpus) : undefined;
+        now && isSettled(now) ? elasticSize(resizeInput(host, open), now, growth.cpus) : undefined;
       return larger ? await this.#resize(larger.pod, uid, request) : 'failed';
     } finally {
-      await giveBackRoom(site, request);
+      await giveBackRoom(host, request);
     }
   }
 
   async #resize(grown: PodAssignment, uid: string, room?: string): Promise<Outcome> {
     try {
-      await moveGrant(this.#site!, uid, grown, { for: uid, room });
+      await moveGrant(this.#host!, uid, grown, { for: uid, room });
       return 'grown';
     } catch (error) {
       if (error instanceof NumalignError && LATER.includes(error.code)) return 'failed';
@@ -189,15 +189,15 @@ class Adjuster {
 
 const newAdjuster = (store: Store) => new Adjuster(store);
 
-const growsHere = ({ ledger }: Site, { elastic, owner }: PodAssignment): boolean =>
+const growsHere = ({ ledger }: Host, { elastic, owner }: PodAssignment): boolean =>
   elastic !== undefined && owner.kind === 'process' && ledger.owners.isOwn(owner);
 
 /** Makes a grant grow by itself from now on, if it is elastic and belongs to this environment. */
-export function followGrowth(site: Site, pod: PodAssignment): void {
-  if (growsHere(site, pod)) site.ledger.registry.of(newAdjuster).follow(site);
+export function followGrowth(host: Host, pod: PodAssignment): void {
+  if (growsHere(host, pod)) host.ledger.registry.of(newAdjuster).follow(host);
 }
 
 /** The machine may have other CPUs than before, where grants of this environment may grow. */
-export function followCpus(site: Site, pods: readonly PodAssignment[]): void {
-  if (pods.some((pod) => growsHere(site, pod))) site.ledger.registry.of(newAdjuster).followCpus(site);
+export function followCpus(host: Host, pods: readonly PodAssignment[]): void {
+  if (pods.some((pod) => growsHere(host, pod))) host.ledger.registry.of(newAdjuster).followCpus(host);
 }

@@ -1,7 +1,7 @@
 // AskedGrants: the grants that one request has asked to move, and their answers. A grant that has
 // moved, refuses or does not answer is not asked again.
 import type { PodAssignment } from '../account/pod-assignment.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { NumalignError } from '../base/errors.js';
 import type { Move } from '../decision/changes/move.js';
 import type { UnmovedGrant } from '../decision/changes/repacking-report.js';
@@ -37,9 +37,9 @@ export class AskedGrants {
    * Asks the grant's owner to move it. True if it has moved.
    * @throws the signal's reason; the ledger's errors
    */
-  async ask(site: Site, { uid, before, after }: Move, request: MoveRequest): Promise<boolean> {
+  async ask(host: Host, { uid, before, after }: Move, request: MoveRequest): Promise<boolean> {
     try {
-      await moveGrant(site, uid, after, request);
+      await moveGrant(host, uid, after, request);
       this.#moved.add(uid);
       return true;
     } catch (error) {

@@ -16,8 +16,8 @@ import {
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { groupOf } from '../admission/grants/grant-record.js';
+import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
-import type { Site } from '../admission/site.js';
 import { type EnforcedCommit, moveTime, reclaim, transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -52,15 +52,15 @@ interface Begun {
  * REQUIRES: its id is among the grants that this environment is resizing or moving.
  * @throws ERR_NOT_MOVED if the move was called off meanwhile; any error that prevents the move
  */
-export async function carryOut(site: Site, announced: MovingPod): Promise<MovedGrant> {
-  const begun = await transact(site, undefined, async (state, commit) => {
+export async function carryOut(host: Host, announced: MovingPod): Promise<MovedGrant> {
+  const begun = await transact(host, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = announcedPod(state, announced);
     if (!pod) throw offRecord(announced);
-    return begin(site, state, pod, commit);
+    return begin(host, state, pod, commit);
   });
-  const memory = movePages(site, begun.pod, announced);
-  const pod = await finish(site, begun.pod);
+  const memory = movePages(host, begun.pod, announced);
+  const pod = await finish(host, begun.pod);
   return { pod, threads: begun.threads, memory };
 }
 
@@ -74,19 +74,19 @@ export function announcedPod(state: Assignments, announced: MovingPod): MovingPo
   return isSame && now.move.target && now.move.refusal === null ? pod : undefined;
 }
 
-async function begin(site: Site, state: Assignments, pod: MovingPod, commit: EnforcedCommit): Promise<Begun> {
+async function begin(host: Host, state: Assignments, pod: MovingPod, commit: EnforcedCommit): Promise<Begun> {
   checkTarget(state, pod);
-  const { uuid } = site.ledger.owners.recordFor('process');
+  const { uuid } = host.ledger.owners.recordFor('process');
   const { next } = await commit(beginMove(state, pod, uuid));
   const moved = findPod(next, pod.uid) as MovingPod;
   try {
-    return { pod: moved, threads: leave(site, next, pod, moved) };
+    return { pod: moved, threads: leave(host, next, pod, moved) };
   } catch (error) {
     const undone = undoMove(next, pod, codeOf(error));
     // Threads that cannot come back stay: both places belong to the grant until the move has ended.
-    unlessRefused(() => leave(site, undone, moved, pod));
+    unlessRefused(() => leave(host, undone, moved, pod));
     await commit(undone);
-    if (!site.topology.isSimulated) site.enforcer.apply(undone);
+    if (!host.topology.isSimulated) host.enforcer.apply(undone);
     throw error;
   }
 }
@@ -105,23 +105,23 @@ function checkTarget(state: Assignments, pod: MovingPod): void {
 }
 
 /** Moves everything that runs on the grant from one of its places to the other. */
-function leave(site: Site, state: Assignments, from: PodAssignment, to: PodAssignment): PinResult {
+function leave(host: Host, state: Assignments, from: PodAssignment, to: PodAssignment): PinResult {
   const { uid, owner } = to;
   const { result, place } = moveThreads({ uid, owner: owner.uuid, from, to });
-  if (site.topology.isSimulated) return result;
-  const [failed] = site.enforcer.apply(state).failed;
+  if (host.topology.isSimulated) return result;
+  const [failed] = host.enforcer.apply(state).failed;
   if (failed !== undefined)
     throw new NumalignError('ERR_ENFORCEMENT', `grant ${uid} cannot move: ${failed}`, { value: uid });
-  relocate(site, to, { from: presentCpus(from), to, children: childrenOn(site.ledger, uid) });
+  relocate(host, to, { from: presentCpus(from), to, children: childrenOn(host.ledger, uid) });
   place();
   checkThreads(uid, to);
   return result;
 }
 
 /** Gives up the old place. If that fails, a later transaction does it. */
-async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
+async function finish(host: Host, begun: MovingPod): Promise<PodAssignment> {
   try {
-    return await transact(site, undefined, async (state, commit) => {
+    return await transact(host, undefined, async (state, commit) => {
       const pod = findPod(state, begun.uid);
       const isSameMove = pod && isMoving(pod) && pod.upcoming.by === begun.upcoming.by;
       if (!isSameMove || !pod.former) return pod ?? begun;
@@ -130,8 +130,8 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
       return findPod(next, pod.uid)!;
     });
   } catch (error) {
-    publishError(site, 'apply', error);
-    conclude(site, begun.uid);
+    publishError(host, 'apply', error);
+    conclude(host, begun.uid);
     return begun;
   }
 }
@@ -140,9 +140,9 @@ async function finish(site: Site, begun: MovingPod): Promise<PodAssignment> {
  * Ends a change that this process no longer carries out: a transaction calls it off, or finishes it
  * if it has begun. It starts that transaction now, because other processes wait.
  */
-export function conclude(site: Site, uid: string): void {
-  site.ledger.registry.of(changesUnderWay).drop(uid);
-  void retry(() => reclaim(site), { onError: (error) => publishError(site, 'apply', error) });
+export function conclude(host: Host, uid: string): void {
+  host.ledger.registry.of(changesUnderWay).drop(uid);
+  void retry(() => reclaim(host), { onError: (error) => publishError(host, 'apply', error) });
 }
 
 /**
@@ -151,20 +151,20 @@ export function conclude(site: Site, uid: string): void {
  * process, not to a grant, so pages of this process stay on nodes of its other grants. Null if
  * there is nothing to move.
  */
-export function movePages(site: Site, pod: MovingPod, before: Booked): MemoryMigration | null {
-  const { topology, ledger } = site;
+export function movePages(host: Host, pod: MovingPod, before: Booked): MemoryMigration | null {
+  const { topology, ledger } = host;
   const [from, to] = [memoryNodesAt(topology, before), memoryNodesAt(topology, pod)];
   if (topology.isSimulated || from.equals(to)) return null;
   const { uid } = pod;
   followMemory(uid, to);
-  const group = groupOf(site, pod);
+  const group = groupOf(host, pod);
   if (group?.memory.isStrict) group.memory.restrict(to);
   const refusal = moveBuffers(uid, to);
-  const migrations = tenantPids(site, pod, childrenOn(ledger, uid)).map((pid) =>
+  const migrations = tenantPids(host, pod, childrenOn(ledger, uid)).map((pid) =>
     migrate(from.difference(to), to, pid),
   );
   if (threadShares(pod).some(({ part }) => native.grantThreads(uid, part).length > 0)) {
-    const { pods } = recordedState(site);
+    const { pods } = recordedState(host);
     const kept = pods
       .filter((each) => each.uid !== uid && ledger.owners.isOwn(each.owner))
       .reduce((nodes, each) => nodes.union(memoryNodesAt(topology, each)), to);

@@ -4,8 +4,8 @@ import { type Assignments, findPod } from '../account/assignments.js';
 import { type MovingPod, memoryNodesAt, runningCpus } from '../account/pod-holdings.js';
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
+import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
-import type { Site } from '../admission/site.js';
 import { transact } from '../admission/transact.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import { callListeners } from '../base/notices/listeners.js';
@@ -18,8 +18,8 @@ import { emitterIfAny, type GrantEmitter, type MoveEnd, type ResizeEvent } from 
 const SILENT = ['no-answer', 'called-off'];
 
 /** Resolves once the grant has moved or stays. Records an error that prevents the move. */
-export async function conduct(site: Site, pod: MovingPod): Promise<void> {
-  const { ledger } = site;
+export async function conduct(host: Host, pod: MovingPod): Promise<void> {
+  const { ledger } = host;
   const { uid } = pod;
   const end = ledger.use();
   // A release drops the listeners, but each `move` has its `moveEnd`.
@@ -28,7 +28,7 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   const off = new AbortController();
   const look = () => {
     // An unreadable record calls nothing off.
-    const isOff = () => announcedPod(recordedState(site), pod) === undefined;
+    const isOff = () => announcedPod(recordedState(host), pod) === undefined;
     if (unlessRefused(isOff, false)) off.abort(offRecord(pod));
   };
   const stop = ledger.watch(look, { isQuiet: true });
@@ -37,15 +37,15 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
     look();
     if (off.signal.aborted) return;
     // The owner of an elastic grant has agreed to every size in its range.
-    if (!changesSize(pod)) await askListeners(emitter, site.topology, pod, off.signal);
+    if (!changesSize(pod)) await askListeners(emitter, host.topology, pod, off.signal);
     stop();
     endChange = ledger.registry.of(changesUnderWay).begin(uid);
-    tell(site, pod, await carryOut(site, pod), emitter);
+    tell(host, pod, await carryOut(host, pod), emitter);
   } catch (error) {
     // A listener may still wait for something.
     off.abort(error);
-    await refuse(site, pod, error as Error);
-    tell(site, pod, error as Error, emitter);
+    await refuse(host, pod, error as Error);
+    tell(host, pod, error as Error, emitter);
   } finally {
     stop();
     endChange?.();
@@ -53,41 +53,41 @@ export async function conduct(site: Site, pod: MovingPod): Promise<void> {
   }
 }
 
-async function refuse(site: Site, pod: MovingPod, error: Error): Promise<void> {
+async function refuse(host: Host, pod: MovingPod, error: Error): Promise<void> {
   if (error instanceof NumalignError && SILENT.includes(String(error.details.reason))) return;
   try {
-    const isConcluded = await transact(site, undefined, async (state, commit) => {
+    const isConcluded = await transact(host, undefined, async (state, commit) => {
       const now = announcedPod(state, pod);
       if (now && !commit.refusal) await commit(refuseMove(state, now, codeOf(error)), true);
-      return now !== undefined || !isBegunHere(site, state, pod);
+      return now !== undefined || !isBegunHere(host, state, pod);
     });
-    if (!isConcluded) conclude(site, pod.uid);
+    if (!isConcluded) conclude(host, pod.uid);
   } catch (failure) {
-    publishError(site, 'apply', failure);
-    conclude(site, pod.uid);
+    publishError(host, 'apply', failure);
+    conclude(host, pod.uid);
   }
 }
 
 // A commit that failed may be on record nevertheless.
-function isBegunHere({ ledger }: Site, state: Assignments, { uid }: MovingPod): boolean {
+function isBegunHere({ ledger }: Host, state: Assignments, { uid }: MovingPod): boolean {
   const pod = findPod(state, uid);
   return pod?.former !== undefined && ledger.owners.isOwnProcess(pod.upcoming!.by);
 }
 
 function tell(
-  site: Site,
+  host: Host,
   before: MovingPod,
   outcome: MovedGrant | Error,
   formerEmitter: GrantEmitter | undefined,
 ): void {
-  const emitter = emitterIfAny(site.ledger, before.uid) ?? formerEmitter;
+  const emitter = emitterIfAny(host.ledger, before.uid) ?? formerEmitter;
   if (!emitter) return;
-  if (!changesSize(before)) callListeners(emitter, 'moveEnd', moveEnd(site, before, outcome));
-  else if (!(outcome instanceof Error)) callListeners(emitter, 'resize', resizeEvent(site, before, outcome));
+  if (!changesSize(before)) callListeners(emitter, 'moveEnd', moveEnd(host, before, outcome));
+  else if (!(outcome instanceof Error)) callListeners(emitter, 'resize', resizeEvent(host, before, outcome));
 }
 
 function resizeEvent(
-  { topology }: Site,
+  { topology }: Host,
   { uid, upcoming, ...pod }: MovingPod,
   outcome: MovedGrant,
 ): ResizeEvent {
@@ -102,7 +102,7 @@ function resizeEvent(
   });
 }
 
-function moveEnd({ topology }: Site, before: MovingPod, outcome: MovedGrant | Error): MoveEnd {
+function moveEnd({ topology }: Host, before: MovingPod, outcome: MovedGrant | Error): MoveEnd {
   const isMoved = !(outcome instanceof Error);
   const pod = isMoved ? outcome.pod : before;
   const cpus = runningCpus(pod);

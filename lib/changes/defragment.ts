@@ -3,9 +3,9 @@
 import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import type { Host, ReadOnlyHost } from '../admission/host.js';
 import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
 import { planningState } from '../admission/plan.js';
-import type { ReadOnlySite, Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
 import { inSlices } from '../base/steps.js';
@@ -86,7 +86,7 @@ interface MoveMaker {
   make(repacking: Repacking): Promise<readonly [moves: readonly ProposedMove[], state: Assignments]>;
 }
 
-function movesReally(site: Site, signal: AbortSignal | undefined): MoveMaker {
+function movesReally(host: Host, signal: AbortSignal | undefined): MoveMaker {
   const asked = new AskedGrants();
   const request = `defragment/${newUid()}`;
   return {
@@ -98,18 +98,18 @@ function movesReally(site: Site, signal: AbortSignal | undefined): MoveMaker {
       const moves: ProposedMove[] = [];
       try {
         for (const move of repacking.moves) {
-          if (!(await asked.ask(site, move, { for: request, signal }))) break;
-          moves.push(proposedMove(site.topology, move));
+          if (!(await asked.ask(host, move, { for: request, signal }))) break;
+          moves.push(proposedMove(host.topology, move));
         }
       } finally {
-        await giveBackRoom(site, request);
+        await giveBackRoom(host, request);
       }
-      return [moves, planningState(site).state];
+      return [moves, planningState(host).state];
     },
   };
 }
 
-function onlyNotes({ topology }: ReadOnlySite): MoveMaker {
+function onlyNotes({ topology }: ReadOnlyHost): MoveMaker {
   const moved = new Set<string>();
   return {
     unmoved: [],
@@ -122,26 +122,26 @@ function onlyNotes({ topology }: ReadOnlySite): MoveMaker {
 }
 
 /** @throws ERR_LOCK_TIMEOUT, ERR_STATE_*; the signal's reason */
-export const defragment = (site: Site, placement: Placement, signal?: AbortSignal) =>
-  inRounds(site, placement, { dryRun: false, signal }, movesReally(site, signal));
+export const defragment = (host: Host, placement: Placement, signal?: AbortSignal) =>
+  inRounds(host, placement, { dryRun: false, signal }, movesReally(host, signal));
 
 /** What {@link defragment} would do. It only reads. @throws ERR_STATE_*; the signal's reason */
-export const planDefragmentation = (site: ReadOnlySite, placement: Placement, signal?: AbortSignal) =>
-  inRounds(site, placement, { dryRun: true, signal }, onlyNotes(site));
+export const planDefragmentation = (host: ReadOnlyHost, placement: Placement, signal?: AbortSignal) =>
+  inRounds(host, placement, { dryRun: true, signal }, onlyNotes(host));
 
 async function inRounds(
-  site: ReadOnlySite,
+  host: ReadOnlyHost,
   placement: Placement,
   { dryRun, signal }: Defragmenting,
   maker: MoveMaker,
 ): Promise<Defragmentation> {
   const moves: ProposedMove[] = [];
   let isBounded = false;
-  let { state } = planningState(site);
-  const before = await inSlices(largestByNode(askerIn(site, placement, state)));
+  let { state } = planningState(host);
+  const before = await inSlices(largestByNode(askerIn(host, placement, state)));
   for (let left = MOST_ROUNDS; left > 0; left--) {
     signal?.throwIfAborted();
-    const askFor = askerIn(site, placement, state);
+    const askFor = askerIn(host, placement, state);
     const largest = Math.max(0, ...(await inSlices(largestByNode(askFor))).values());
     const search = largerBy(askFor, largest, (question) => {
       const answer = searchMoves(question, moveTime(), (pod) => maker.mayMove(pod));
@@ -154,13 +154,13 @@ async function inRounds(
     moves.push(...made);
     state = after;
   }
-  const after = await inSlices(largestByNode(askerIn(site, placement, state)));
+  const after = await inSlices(largestByNode(askerIn(host, placement, state)));
   const nodes = Array.from(before, ([node, cpus]) => ({ node, before: cpus, after: after.get(node) ?? 0 }));
   return { dryRun, nodes, moves, unmoved: maker.unmoved, isBounded };
 }
 
 function askerIn(
-  { topology, resources, providers }: ReadOnlySite,
+  { topology, resources, providers }: ReadOnlyHost,
   placement: Placement,
   state: Assignments,
 ): AskFor {

@@ -7,8 +7,8 @@ import { type Booked, isMoving, type MovingPod } from '../account/pod-holdings.j
 import { changesUnderWay } from '../admission/changes-under-way.js';
 import { publishError } from '../admission/diagnostics.js';
 import { findGrant, unknownGrant } from '../admission/grants/held-grant.js';
+import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
-import type { Site } from '../admission/site.js';
 import { moveTime, transact } from '../admission/transact.js';
 import { retry } from '../base/notices/backoff.js';
 import {
@@ -44,30 +44,30 @@ export interface MoveRequest {
  *   called off (`called-off`); the signal's reason; the ledger's errors
  */
 export async function moveGrant(
-  site: Site,
+  host: Host,
   uid: string,
   after: Booked,
   request: MoveRequest,
 ): Promise<PodAssignment> {
-  const { ledger } = site;
+  const { ledger } = host;
   const underWay = ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busyMove(uid);
   const endChange = underWay.begin(uid);
   const end = ledger.use();
   let announced: MovingPod | undefined;
   try {
-    announced = await announce(site, uid, after, request);
+    announced = await announce(host, uid, after, request);
     const { owner } = announced;
     const isConductedHere = owner.kind !== 'process' || ledger.owners.isOwn(owner);
-    const conducted = isConductedHere ? moverOf(ledger).conduct(site, announced) : undefined;
+    const conducted = isConductedHere ? moverOf(ledger).conduct(host, announced) : undefined;
     if (conducted) await unlessAborted(conducted, request.signal);
     // If `outcome` calls the move off, this waits until the move is no longer conducted here.
-    const moved = await outcome(site, announced, request.signal).finally(() => conducted);
+    const moved = await outcome(host, announced, request.signal).finally(() => conducted);
     announced = undefined;
     return moved;
   } finally {
     endChange();
-    if (announced) await callOff(site, request.for).catch(() => {});
+    if (announced) await callOff(host, request.for).catch(() => {});
     end();
   }
 }
@@ -84,30 +84,30 @@ async function unlessAborted(conducted: Promise<void>, signal: AbortSignal | und
 }
 
 // Every transaction of this process calls off its announcements that it no longer follows.
-function callOff(site: Site, request: string): Promise<void> {
-  return transact(site, undefined, async (state, commit, recorded) => {
+function callOff(host: Host, request: string): Promise<void> {
+  return transact(host, undefined, async (state, commit, recorded) => {
     const next = withoutAim(state, request);
     if (next !== recorded) await commit(next, true);
   });
 }
 
 function announce(
-  site: Site,
+  host: Host,
   uid: string,
   after: Booked,
   { for: request, room, signal }: MoveRequest,
 ): Promise<MovingPod> {
-  return transact(site, signal, async (before, commit) => {
+  return transact(host, signal, async (before, commit) => {
     if (commit.refusal) throw commit.refusal;
     const state = room === undefined ? before : withoutPlaceholder(before, room);
     const pod = findPod(state, uid);
-    if (!pod) throw unknownGrant(uid, state, site.ledger.path);
+    if (!pod) throw unknownGrant(uid, state, host.ledger.path);
     const now = new Date();
     const { next } = await commit(
-      withAnnouncement(site, state, pod, {
+      withAnnouncement(host, state, pod, {
         target: after,
         request,
-        owner: site.ledger.owners.recordFor('process'),
+        owner: host.ledger.owners.recordFor('process'),
         ...moveTime(now),
         deadline: new Date(now.getTime() + noticeMsOf(pod)).toISOString(),
       }),
@@ -121,18 +121,18 @@ function announce(
  * on an abort only ends the waiting.
  */
 async function outcome(
-  site: Site,
+  host: Host,
   announced: MovingPod,
   signal: AbortSignal | undefined,
 ): Promise<PodAssignment> {
-  const { ledger } = site;
-  const look = () => movedPod(recordedState(site), announced);
+  const { ledger } = host;
+  const look = () => movedPod(recordedState(host), announced);
   const notice = AbortSignal.timeout(noticeMsOf(announced));
   try {
     return await until(ledger, signal ? AbortSignal.any([signal, notice]) : notice, look);
   } catch (error) {
     if (!notice.aborted && !signal?.aborted) throw error;
-    const hasBegun = await transact(site, undefined, async (state, commit) => {
+    const hasBegun = await transact(host, undefined, async (state, commit) => {
       const pod = findGrant(state, announced);
       const isStill = pod && isMoving(pod) && !pod.former;
       if (isStill) await commit(callOffMove(state, pod), true);
@@ -159,8 +159,8 @@ function movedPod(state: Assignments, announced: MovingPod): PodAssignment | und
 }
 
 /** Frees the room of a request. Resolves to false if a grant is still moving for the request. */
-export function releaseRoom(site: Site, request: string): Promise<boolean> {
-  return transact(site, undefined, async (state, commit, recorded) => {
+export function releaseRoom(host: Host, request: string): Promise<boolean> {
+  return transact(host, undefined, async (state, commit, recorded) => {
     const isKept = isAwaited(state, request);
     const next = isKept ? state : withoutPlaceholder(state, request);
     if (next !== recorded) await commit(next, true);
@@ -173,10 +173,10 @@ export function releaseRoom(site: Site, request: string): Promise<boolean> {
  * the request, tries again later. The room belongs to this process, so it becomes free when the
  * process ends.
  */
-export function giveBackRoom(site: Site, request: string): Promise<void> {
+export function giveBackRoom(host: Host, request: string): Promise<void> {
   const release = async () => {
-    const state = recordedState(site);
-    return withoutPlaceholder(state, request) === state || releaseRoom(site, request);
+    const state = recordedState(host);
+    return withoutPlaceholder(state, request) === state || releaseRoom(host, request);
   };
-  return retry(release, { onError: (error) => publishError(site, 'apply', error) });
+  return retry(release, { onError: (error) => publishError(host, 'apply', error) });
 }

@@ -15,7 +15,7 @@ import {
   runningCpus,
 } from '../account/pod-holdings.js';
 import { type CpuSnapshot, freeCpus, sharedPool } from '../account/pools.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { NumalignError } from '../base/errors.js';
 import {
   announceMove,
@@ -40,7 +40,7 @@ import { notMoved } from './answer.js';
  *   the target has other amounts than the grant; ERR_NOT_MOVED if there is no room
  */
 export function withAnnouncement(
-  { topology, ledger }: Site,
+  { topology, ledger }: Host,
   state: Assignments,
   pod: PodAssignment,
   order: MoveOrder,

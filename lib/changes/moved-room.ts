@@ -3,9 +3,9 @@ import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isMoving } from '../account/pod-holdings.js';
 import { findGrant } from '../admission/grants/held-grant.js';
+import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
 import type { MakeRoom } from '../admission/room.js';
-import type { Site } from '../admission/site.js';
 import { moveTime } from '../admission/transact.js';
 import { isPlaceholder } from '../decision/changes/placeholder.js';
 import { type NoRepacking, searchMoves } from '../decision/changes/repacking.js';
@@ -26,22 +26,22 @@ const PASSING: readonly NoRepacking['reason'][] = ['grants', 'sum'];
  * Makes room for a request under the CPU policy `dynamic`. Asks consenting grants to move, one after
  * the other. Their room is kept until the request is admitted or gives it back.
  */
-export function roomByMovedGrants(site: Site, request: MoveRequest): MakeRoom {
+export function roomByMovedGrants(host: Host, request: MoveRequest): MakeRoom {
   const asked = new AskedGrants();
   // The state in which no moves help.
   let none: { readonly state: Assignments; readonly rejection: Rejection } | undefined;
   return async (shortage, rejection) => {
     const { state } = shortage;
     if (none?.state === state) return none.rejection;
-    const recorded = recordedState(site);
+    const recorded = recordedState(host);
     const mayBeAsked = (pod: PodAssignment) => findGrant(recorded, pod) !== undefined && asked.mayAsk(pod);
     const answer = searchMoves(shortage, moveTime(), mayBeAsked);
     if (answer.isFound) {
-      for (const move of answer.moves) if (!(await asked.ask(site, move, request))) break;
+      for (const move of answer.moves) if (!(await asked.ask(host, move, request))) break;
       return undefined;
     }
-    if (PASSING.includes(answer.reason) && (await othersAreDone(site, request, state))) return undefined;
-    none = { state, rejection: withReport(rejection, reportOf(site.topology, answer, asked.unmoved)) };
+    if (PASSING.includes(answer.reason) && (await othersAreDone(host, request, state))) return undefined;
+    none = { state, rejection: withReport(rejection, reportOf(host.topology, answer, asked.unmoved)) };
     return none.rejection;
   };
 }
@@ -52,20 +52,20 @@ export function roomByMovedGrants(site: Site, request: MoveRequest): MakeRoom {
  * that two requests never wait for each other.
  */
 async function othersAreDone(
-  site: Site,
+  host: Host,
   { for: request, signal }: MoveRequest,
   { pods }: Assignments,
 ): Promise<boolean> {
-  const { owners } = site.ledger;
+  const { owners } = host.ledger;
   const isOthers = (pod: PodAssignment) =>
     (isMoving(pod) && pod.upcoming.move.for !== request && owners.isProcessAlive(pod.upcoming.by)) ||
     (isPlaceholder(pod) && pod.uid !== request && owners.isAlive(pod.owner));
   if (!pods.some(isOthers)) return false;
-  await giveBackRoom(site, request);
+  await giveBackRoom(host, request);
   const limit = AbortSignal.timeout(OTHERS_MS);
-  const look = () => (recordedState(site).pods.some(isOthers) ? undefined : true);
+  const look = () => (recordedState(host).pods.some(isOthers) ? undefined : true);
   try {
-    return await until(site.ledger, signal ? AbortSignal.any([signal, limit]) : limit, look);
+    return await until(host.ledger, signal ? AbortSignal.any([signal, limit]) : limit, look);
   } catch (error) {
     signal?.throwIfAborted();
     if (!limit.aborted) throw error;

@@ -4,7 +4,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { isMoving, type MovingPod } from '../account/pod-holdings.js';
 import { podsThat } from '../account/pod-list-changes.js';
 import { publishError } from '../admission/diagnostics.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { unlessRefused } from '../base/errors.js';
 import { changesSize } from '../decision/changes/move-steps.js';
 import type { Store } from '../state/store.js';
@@ -15,8 +15,8 @@ const isMovable = ({ movable, elastic }: PodAssignment) => movable !== undefined
 const movablePods = podsThat(isMovable);
 
 /** Movable grants of this environment with an announced move. */
-function movesToConduct(site: Site, pods: readonly PodAssignment[]): readonly MovingPod[] {
-  const { owners } = site.ledger;
+function movesToConduct(host: Host, pods: readonly PodAssignment[]): readonly MovingPod[] {
+  const { owners } = host.ledger;
   return pods.filter(
     (pod): pod is MovingPod =>
       isMoving(pod) &&
@@ -33,7 +33,7 @@ const keyOf = ({ uid, admittedAt, upcoming }: MovingPod) =>
 
 class Mover {
   readonly #store: Store;
-  #site: Site | undefined;
+  #host: Host | undefined;
   #stop: (() => void) | undefined;
   readonly #conducted = new Map<string, Promise<void>>();
   // The last move by the grant's id.
@@ -43,8 +43,8 @@ class Mover {
     this.#store = store;
   }
 
-  follow(site: Site): void {
-    this.#site = site;
+  follow(host: Host): void {
+    this.#host = host;
     if (this.#stop) return;
     // The watch does not keep the process alive, because the grant ends with the process.
     // After a failed look, the next commit causes another one.
@@ -55,7 +55,7 @@ class Mover {
   }
 
   #look(): void {
-    const site = this.#site!;
+    const host = this.#host!;
     const pods = this.#store.read()?.assignments.pods;
     if (!pods) return;
     const movable = movablePods(pods);
@@ -64,18 +64,18 @@ class Mover {
       this.#stop = undefined;
       return;
     }
-    for (const pod of movesToConduct(site, movable)) void this.conduct(site, pod);
+    for (const pod of movesToConduct(host, movable)) void this.conduct(host, pod);
   }
 
   /** Conducts each announcement only once. Moves of one grant come one after the other. */
-  conduct(site: Site, pod: MovingPod): Promise<void> {
+  conduct(host: Host, pod: MovingPod): Promise<void> {
     const key = keyOf(pod);
     const running = this.#conducted.get(key);
     if (running) return running;
     const { uid } = pod;
     const conducted = (this.#latest.get(uid) ?? Promise.resolve())
-      .then(() => conduct(site, pod))
-      .catch((error) => publishError(site, 'apply', error))
+      .then(() => conduct(host, pod))
+      .catch((error) => publishError(host, 'apply', error))
       .finally(() => {
         this.#conducted.delete(key);
         if (this.#latest.get(uid) === conducted) this.#latest.delete(uid);
@@ -91,8 +91,8 @@ const newMover = (store: Store) => new Mover(store);
 export const moverOf = ({ registry }: Store): Mover => registry.of(newMover);
 
 /** Answers the moves of a grant from now on, if it is movable and belongs to this environment. */
-export function answerMoves(site: Site, pod: PodAssignment): void {
+export function answerMoves(host: Host, pod: PodAssignment): void {
   const { owner } = pod;
-  if (!isMovable(pod) || owner.kind !== 'process' || !site.ledger.owners.isOwn(owner)) return;
-  moverOf(site.ledger).follow(site);
+  if (!isMovable(pod) || owner.kind !== 'process' || !host.ledger.owners.isOwn(owner)) return;
+  moverOf(host.ledger).follow(host);
 }

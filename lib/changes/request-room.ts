@@ -1,7 +1,7 @@
 // RequestRoom: all ways to make room for one request, the cheapest first.
 
+import type { Host } from '../admission/host.js';
 import type { MakeRoom, Room } from '../admission/room.js';
-import type { Site } from '../admission/site.js';
 import { newUid } from '../base/text/new-uid.js';
 import { giveBackRoom } from './move-grant.js';
 import { roomByMovedGrants } from './moved-room.js';
@@ -20,7 +20,7 @@ export interface RoomOptions {
 }
 
 /** Elastic grants come first, because shrinking moves no memory. */
-export function requestRoom(site: Site, { uid = newUid(), isDynamic, signal }: RoomOptions): Room {
+export function requestRoom(host: Host, { uid = newUid(), isDynamic, signal }: RoomOptions): Room {
   let ways: readonly MakeRoom[] = [];
   let end = 0;
   return {
@@ -29,8 +29,8 @@ export function requestRoom(site: Site, { uid = newUid(), isDynamic, signal }: R
       const now = performance.now();
       if (now >= end) {
         const request = { for: uid, signal: signal() };
-        const shrunk = roomByShrunkGrants(site, request);
-        ways = isDynamic ? [shrunk, roomByMovedGrants(site, request)] : [shrunk];
+        const shrunk = roomByShrunkGrants(host, request);
+        ways = isDynamic ? [shrunk, roomByMovedGrants(host, request)] : [shrunk];
         end = now + MEMORY_MS;
       }
       let last = rejection;
@@ -41,6 +41,6 @@ export function requestRoom(site: Site, { uid = newUid(), isDynamic, signal }: R
       }
       return last;
     },
-    giveBack: () => giveBackRoom(site, uid),
+    giveBack: () => giveBackRoom(host, uid),
   };
 }

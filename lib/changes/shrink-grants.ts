@@ -4,9 +4,9 @@ import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, runningCpus } from '../account/pod-holdings.js';
+import type { Host } from '../admission/host.js';
 import { livingState } from '../admission/on-record.js';
 import type { MakeRoom } from '../admission/room.js';
-import type { Site } from '../admission/site.js';
 import { NumalignError } from '../base/errors.js';
 import { type ElasticPod, elasticGrant, elasticPods } from '../decision/changes/elastic-grants.js';
 import { roomByShrinking } from '../decision/changes/shrinks.js';
@@ -16,7 +16,7 @@ import { isPassing, noticeMsOf } from './answer.js';
 import { type MoveRequest, moveGrant } from './move-grant.js';
 
 /** What a decision about an elastic grant is made on. */
-export const resizeInput = ({ topology, resources }: Site, state: Assignments): ResizeFacts => ({
+export const resizeInput = ({ topology, resources }: Host, state: Assignments): ResizeFacts => ({
   topology,
   resources,
   state,
@@ -33,11 +33,11 @@ const isLater = (error: NumalignError) => LATER.includes(error.code) || isPassin
  * @throws the signal's reason; any error that is not an answer about one grant
  */
 export async function shrinkGrants(
-  site: Site,
+  host: Host,
   pods: readonly PodAssignment[],
   request: MoveRequest,
 ): Promise<readonly string[]> {
-  const shrinks = pods.map((pod) => moveGrant(site, pod.uid, pod, request));
+  const shrinks = pods.map((pod) => moveGrant(host, pod.uid, pod, request));
   const refused: string[] = [];
   for (const [i, { status, ...outcome }] of (await Promise.allSettled(shrinks)).entries()) {
     if (status === 'fulfilled') continue;
@@ -54,20 +54,20 @@ export async function shrinkGrants(
  * notice of these grants. True if a grant that was being changed in `before` may make room now.
  */
 export async function settledGrants(
-  site: Site,
+  host: Host,
   before: Assignments,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
   const couldGive = (pod: ElasticPod) =>
     Math.max(runningCpus(pod).size, elasticGrant(pod).cpus) > pod.elastic.min;
-  const unsettled = (state = livingState(site)) =>
+  const unsettled = (state = livingState(host)) =>
     elasticPods(state).filter((pod) => !isSettled(pod) && couldGive(pod));
   const first = unsettled(before);
   if (first.length === 0) return false;
   const notice = AbortSignal.timeout(Math.max(...first.map(noticeMsOf)));
   const either = signal ? AbortSignal.any([signal, notice]) : notice;
   try {
-    return await until(site.ledger, either, () => unsettled().length === 0 || undefined);
+    return await until(host.ledger, either, () => unsettled().length === 0 || undefined);
   } catch (error) {
     signal?.throwIfAborted();
     if (!notice.aborted) throw error;
@@ -77,16 +77,16 @@ export async function settledGrants(
 }
 
 /** Makes room for a rejected request by shrinking elastic grants. */
-export function roomByShrunkGrants(site: Site, request: MoveRequest): MakeRoom {
+export function roomByShrunkGrants(host: Host, request: MoveRequest): MakeRoom {
   // Grants whose owners have refused, or have not answered.
   const refusals = new Set<string>();
   return async (shortage, rejection) => {
     const { state } = shortage;
     if (elasticPods(state).length === 0) return rejection;
     const shrinks = roomByShrinking(shortage, ({ uid }) => !refusals.has(uid));
-    if (!shrinks) return (await settledGrants(site, state, request.signal)) ? undefined : rejection;
+    if (!shrinks) return (await settledGrants(host, state, request.signal)) ? undefined : rejection;
     const pods = shrinks.map(({ after }) => after);
-    for (const uid of await shrinkGrants(site, pods, request)) refusals.add(uid);
+    for (const uid of await shrinkGrants(host, pods, request)) refusals.add(uid);
     return undefined;
   };
 }

@@ -61,8 +61,8 @@ function passedDescriptors({ LISTEN_PID, LISTEN_FDS }: NonNullable<ExecOptions['
  * cgroup, with memory of its nodes preferred. If that fails, this process stays as it was.
  */
 export function executeOn(target: GrantedThreads, execute: () => never): never {
-  const { cpus, memoryNodes, group, learnChoices } = target;
-  learnChoices();
+  const { cpus, memoryNodes, group, learnAskedMasks } = target;
+  learnAskedMasks();
   // The program inherits from the thread that executes it; the other threads end.
   const born = (within: GrantedThreads['group']) =>
     bornOn({ memoryNodes, group: within }, cpus, execute).value;

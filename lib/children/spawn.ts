@@ -122,10 +122,10 @@ function near(nodes: NodeSet, start: () => ChildProcess): ChildProcess {
  * its start.
  */
 export function startOn(
-  { cpus, memoryNodes, group, learnChoices }: GrantedThreads,
+  { cpus, memoryNodes, group, learnAskedMasks }: GrantedThreads,
   start: () => ChildProcess,
 ): ChildProcess {
-  learnChoices();
+  learnAskedMasks();
   if (!group || group.canStartInside) return bornOn({ memoryNodes, group }, cpus, start).value;
   const child = near(memoryNodes, start);
   try {

@@ -19,7 +19,7 @@ export function podAssignment(progress: Progress): PodAssignment {
   const { question, pool, draft, allocations, booking } = progress;
   const { request, owner, uid, now } = question;
   const { pod, placement } = request;
-  const isIsolated = pool === 'isolated' && !cpusTaken(draft, allocations.at(-1)!.cpus).isEmpty;
+  const isFromIsolatedPool = pool === 'isolated' && !cpusTaken(draft, allocations.at(-1)!.cpus).isEmpty;
   const { containers: memory } = memoryOf(progress);
   return {
     uid,
@@ -31,7 +31,9 @@ export function podAssignment(progress: Progress): PodAssignment {
     policy: placement.topologyPolicy,
     scope: placement.scope,
     options:
-      isIsolated || request.movesWhenTaken ? optionsOf(request, isIsolated) : placementOptions(placement),
+      isFromIsolatedPool || request.movesWhenTaken
+        ? optionsOf(request, isFromIsolatedPool)
+        : placementOptions(placement),
     owner,
     // The record omits a zero.
     mixed: mixedMilli(pod, placement) || undefined,
@@ -47,9 +49,9 @@ export function podAssignment(progress: Progress): PodAssignment {
   };
 }
 
-const optionsOf = ({ placement, movesWhenTaken }: AdmissionRequest, isIsolated: boolean) => ({
+const optionsOf = ({ placement, movesWhenTaken }: AdmissionRequest, isFromIsolatedPool: boolean) => ({
   ...placementOptions(placement),
-  ...(isIsolated && { [ISOLATED_OPTION]: true }),
+  ...(isFromIsolatedPool && { [ISOLATED_OPTION]: true }),
   ...(movesWhenTaken && { [MOVE_OPTION]: true }),
 });
 

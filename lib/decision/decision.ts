@@ -6,7 +6,7 @@ import { addPod } from '../account/pod-changes.js';
 import type { CpuPool } from '../account/pod-holdings.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
-import type { IsolationChoice } from '../input/policies.js';
+import type { IsolationPolicy } from '../input/policies.js';
 import { MILLI } from '../input/values/quantity.js';
 import { podAssignment } from './assignment.js';
 import { withParts } from './cpus/parts.js';
@@ -28,7 +28,7 @@ export interface Decision {
 }
 
 /** The pools to try for CPUs, in this order. */
-export const POOLS: Readonly<Record<IsolationChoice, readonly [first: CpuPool, ...others: CpuPool[]]>> = {
+export const POOLS: Readonly<Record<IsolationPolicy, readonly [first: CpuPool, ...others: CpuPool[]]>> = {
   never: ['ordinary'],
   prefer: ['isolated', 'ordinary'],
   require: ['isolated'],

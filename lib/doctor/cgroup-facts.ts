@@ -9,8 +9,8 @@ import { MadeGroupsInMemory } from '../cgroups/files/made-groups.js';
 import { cgroupFolder } from '../cgroups/limits.js';
 import { MACHINE_CGROUP_ROOT } from '../input/values/machine-folder.js';
 import { using } from '../state/files/parts.js';
+import { AgreedRoot, type RootRefusal } from '../state/folder/agreed-root.js';
 import { canonical } from '../state/folder/folder.js';
-import { RootChoice, type RootRefusal } from '../state/folder/root-choice.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
 /** A text that says why, if there is no cpuset hierarchy. */
@@ -50,7 +50,7 @@ function rootRefusal(
   return unlessRefused(() => {
     const path = canonical(stateDir);
     return using(native.Folder.open(path, false, 0, -1), (folder) =>
-      new RootChoice(path, scope, folder).refusal(used, cgroupRoot),
+      new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot),
     );
   });
 }

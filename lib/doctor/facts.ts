@@ -8,7 +8,7 @@ import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
 import type { KernelSettings } from '../quiet/kernel-work.js';
-import type { RootRefusal } from '../state/folder/root-choice.js';
+import type { RootRefusal } from '../state/folder/agreed-root.js';
 
 export interface StateFolderFacts {
   readonly path: string;

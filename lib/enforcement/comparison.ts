@@ -71,7 +71,7 @@ export function compare(options: Compared): Comparison {
       ...groups.drifts,
       ...outsideDrifts,
       ...strays.found.map((stray) => strayDrift(stray, confinement)),
-      ...choiceDrifts(options, confinement),
+      ...maskDrifts(options, confinement),
     ],
   };
 }
@@ -185,11 +185,11 @@ function strayDrift(
   });
 }
 
-function choiceDrifts({ confiner, state }: Compared, { taken }: Confinement): RepairableDrift[] {
-  const late = confiner.restoreChoices(state, true);
+function maskDrifts({ confiner, state }: Compared, { taken }: Confinement): RepairableDrift[] {
+  const late = confiner.restoreAskedMasks(state, true);
   if (late === 0) return [];
   const what = `${late} threads of this process may run on CPUs that they did not choose`;
-  return [memberDrift(what, `choices ${taken}`, () => confiner.restoreChoices(state, false))];
+  return [memberDrift(what, `choices ${taken}`, () => confiner.restoreAskedMasks(state, false))];
 }
 
 /** See {@link Enforcer.levelsNow}. */

@@ -72,15 +72,15 @@ class MachineEnforcer {
    * Records what the threads of this process that run on no grant have chosen. Call it before
    * anything changes their masks or their cpuset: afterwards the kernel shows only a part of it.
    */
-  learnChoices(settings: MachineSettings): void {
+  learnAskedMasks(settings: MachineSettings): void {
     const { possible, cpus } = this.#confiner.topology();
     const limit = this.cpusetsOf(settings)?.cpusOutsideGrants(process.pid) ?? CpuSet.EMPTY;
-    native.learnChoices(limit.words, possible.union(cpus).words, this.members.ownMasks());
+    native.learnAskedMasks(limit.words, possible.union(cpus).words, this.members.ownMasks());
   }
 
   /** Makes this process run in the shared pool from now on. REQUIRES: the lock. */
   join(state: Assignments, onReopen: () => void): void {
-    this.learnChoices(state.settings);
+    this.learnAskedMasks(state.settings);
     this.members.join(() => this.#state()?.pods ?? [], onReopen);
     this.share(process.pid, state);
   }
@@ -133,7 +133,7 @@ class MachineEnforcer {
   ): Promise<Cleared> | Cleared {
     const transition = transitionOf(before, next);
     if (!transition) return NO_ENFORCER.clear(before, next, request);
-    if (this.cpusetsOf(next.settings)) this.learnChoices(next.settings);
+    if (this.cpusetsOf(next.settings)) this.learnAskedMasks(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
     return new Clearing(this.#confiner, { transition, request, unpinned, reopen }).clear();
   }
@@ -154,7 +154,7 @@ class MachineEnforcer {
       this.#confiner.setPartition([state], unpinned);
     });
     const { stuck, refused, ...confinement } = this.#confiner.confine([state], unpinned);
-    this.#confiner.restoreChoices(state, false);
+    this.#confiner.restoreAskedMasks(state, false);
     // Each notified member does the same, so numalign announces only CPUs that were given back.
     if (isReopened) this.members.announceReopened([...stuck, ...refused], confinement);
     return { failed: refusal ? [refusal.message] : [], stuck };
@@ -200,7 +200,7 @@ export const NO_ENFORCER: Enforcer = {
   cpusetsOf: () => undefined,
   mayMoveOwner: () => true,
   members: undefined,
-  learnChoices: () => {},
+  learnAskedMasks: () => {},
   cpusWithinReach: () => CpuSet.EMPTY,
   join: () => {},
   leave: () => {},
@@ -222,7 +222,7 @@ export function enforcerOf(
   const state = () => unlessRefused(() => store.read()?.assignments);
   const find = (cgroupRoot: string): FoundCpusets => {
     try {
-      const refusal = store.rootChoice?.refusal(cgroupRoot, given);
+      const refusal = store.agreedRoot?.refusal(cgroupRoot, given);
       if (refusal) return `${refusal.why}: ${refusal.advice}`;
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
@@ -231,6 +231,6 @@ export function enforcerOf(
       throw error;
     }
   };
-  const isDoubtful = () => store.rootChoice?.counts === true;
+  const isDoubtful = () => store.agreedRoot?.counts === true;
   return new MachineEnforcer(new MachineConfiner(topology, members, find), state, isDoubtful);
 }

@@ -11,7 +11,7 @@ import { unlessEnded } from '../cgroups/files/cgroup-error.js';
 import type { CpusetGroup } from '../cgroups/groups/cpuset-group.js';
 import { moveProcess, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
-import { keepChoices, keepOwnChoice } from './choices.js';
+import { keepMasks, keepOwnMask } from './asked-masks.js';
 import type { Machine } from './enforcer.js';
 import { GroupMemory } from './group-memory.js';
 import type { Cpusets } from './layout/cpusets.js';
@@ -85,7 +85,7 @@ export class GrantGroup {
    */
   enter(all: readonly Threads[]): boolean {
     // All masks, before the first move changes one.
-    return keepChoices(() => {
+    return keepMasks(() => {
       let isWhole = false;
       for (const threads of all) unlessEnded(() => (isWhole = this.#enter(threads) || isWhole));
       return isWhole;
@@ -159,7 +159,7 @@ export class GrantGroup {
     this.checkStart();
     // A new thread or process is in the group of the thread that starts it.
     const home = hierarchy.folderOf(process.pid, tid);
-    const restore = keepOwnChoice(this.#all);
+    const restore = keepOwnMask(this.#all);
     this.make().attachThread(tid);
     return () => restore(() => hierarchy.moveThread(tid, home));
   }
@@ -236,7 +236,7 @@ export class GrantGroup {
   leave(pool: CpuSet): CpuSet | undefined {
     if (!this.isInUse) return undefined;
     const origin = homes().get(this.path);
-    const home = keepChoices(() => {
+    const home = keepMasks(() => {
       const reached = this.#moveTo(origin, (path) => this.#handle.moveBack(process.pid, path));
       this.memory.free();
       return reached;
@@ -268,7 +268,7 @@ export class GrantGroup {
       for (const tid of inside) unlessEnded(() => hierarchy.moveThread(tid, path));
     };
     const origin = homes().get(groupOf(inside[0]!));
-    const home = keepChoices(() => this.#moveTo(origin, move));
+    const home = keepMasks(() => this.#moveTo(origin, move));
     return this.#cpusets.isWithin(home, pool) ? this.#all : pool;
   }
 

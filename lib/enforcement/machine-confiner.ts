@@ -26,7 +26,7 @@ import { mend } from './layout/steps.js';
 import { podsNotIn } from './layout/transition.js';
 import type { Confined, Confinement, UnpinnedThread } from './members/confinement.js';
 import type { Registered } from './members/member-entry.js';
-import type { MemberChoices } from './members/member-masks.js';
+import type { AskedMasks } from './members/member-masks.js';
 import { memberOf, type SharedMember } from './members/shared-member.js';
 import type { SharedMembers } from './members/shared-members.js';
 import { type BindingOutcomes, whyUnbound } from './memory-binding.js';
@@ -69,7 +69,7 @@ export class MachineConfiner {
   readonly #find: (cgroupRoot: string) => FoundCpusets;
   readonly #cpusets = new Map<string, FoundCpusets>();
   // What members had chosen before the first change of the partition since they were last confined.
-  #choices: MemberChoices | undefined;
+  #choices: AskedMasks | undefined;
 
   constructor(topology: () => Topology, members: SharedMembers, find: (cgroupRoot: string) => FoundCpusets) {
     this.topology = topology;
@@ -108,7 +108,7 @@ export class MachineConfiner {
     const grants = readGrants(hierarchy, layout.groups, isWhole);
     const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
     if (differences.length === 0) return;
-    this.#choices ??= this.#choicesOf(cpusets, this.members.present(), states, unpinned);
+    this.#choices ??= this.#askedMasksOf(cpusets, this.members.present(), states, unpinned);
     mend(hierarchy, differences);
   }
 
@@ -129,16 +129,16 @@ export class MachineConfiner {
   }
 
   // Reads them before the kernel resets the masks.
-  #choicesOf(
+  #askedMasksOf(
     cpusets: Cpusets,
     present: readonly Registered[],
     states: readonly Assignments[],
     unpinned: readonly UnpinnedThread[],
-  ): MemberChoices {
+  ): AskedMasks {
     const pods = podsOfBoth(states[0]!.pods, states.at(-1)!.pods);
     const ordinary = this.topology().cpus.difference(bootIsolatedCpus());
     const cpusetOf = (pid: number) => cpusets.cpusOf(pid);
-    return this.members.learnChoices(present, { pods, unpinned, cpusetOf }, ordinary);
+    return this.members.learnAskedMasks(present, { pods, unpinned, cpusetOf }, ordinary);
   }
 
   /**
@@ -160,7 +160,7 @@ export class MachineConfiner {
     const differences =
       cpusets && !isPartition ? unlessRefused(() => differentPools(cpusets, pool, list)) : undefined;
     if (cpusets && differences?.length !== 0 && (isPartition || !keepsMasks())) {
-      this.#choices ??= this.#choicesOf(cpusets, present, states, unpinned);
+      this.#choices ??= this.#askedMasksOf(cpusets, present, states, unpinned);
     }
     const choices = this.#choices;
     this.#choices = undefined;
@@ -208,10 +208,10 @@ export class MachineConfiner {
    * Gives threads of this process what they have chosen if the kernel has not applied it yet.
    * Returns how many. If masks keep threads in the pool, the members' masks decide.
    */
-  restoreChoices(state: Assignments, dryRun: boolean): number {
+  restoreAskedMasks(state: Assignments, dryRun: boolean): number {
     const cpusets = this.cpusetsOf(state.settings);
     const limit = cpusets?.holdsInPool(process.pid) ? cpusets.cpusOutsideGrants(process.pid) : undefined;
-    return limit ? native.settleChoices(limit.words, dryRun) : 0;
+    return limit ? native.settleAskedMasks(limit.words, dryRun) : 0;
   }
 }
 

@@ -28,7 +28,7 @@ export class GrantPart {
 
   /** The NUMA nodes of `cpus`. */
   get numaNodes(): NodeSet {
-    return this.#record.site.topology.nodesOf(this.cpus);
+    return this.#record.host.topology.nodesOf(this.cpus);
   }
 
   /**

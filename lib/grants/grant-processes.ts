@@ -69,10 +69,10 @@ export class GrantProcesses {
    */
   startChild(start: (inheritance: Inheritance) => ChildProcess): ChildProcess {
     const target = grantedThreads(this.#record);
-    const { site, uid } = this.#record;
+    const { host, uid } = this.#record;
     const inheritance = this.#inheritance();
     const child = tracedApply(this.#record, 'spawn', () => startOn(target, () => start(inheritance)));
-    if (child.pid !== undefined) watchChild(site.ledger, uid, child);
+    if (child.pid !== undefined) watchChild(host.ledger, uid, child);
     return child;
   }
 
@@ -107,13 +107,13 @@ export class GrantProcesses {
   async attach(pid: number, options: AttachOptions = {}): Promise<Attachment> {
     openGrant(this.#record.uid, () => this.#record.checkUsable());
     return tracedApply(this.#record, 'attach', () =>
-      attachProcess(this.#record.site, { grant: this.#record.pod }, pid, options),
+      attachProcess(this.#record.host, { grant: this.#record.pod }, pid, options),
     );
   }
 
   #inheritance(): Inheritance {
     return {
-      variables: childVariables(this.#grant, this.#record.site.ledger.path),
+      variables: childVariables(this.#grant, this.#record.host.ledger.path),
       ownerFd: this.#record.lockFd(),
       parallelism: this.#grant.sharedCpus.size,
     };

@@ -67,10 +67,10 @@ export class GrantThreads {
   }
 
   #pin(target: GrantedThreads, request: PinRequest): GrantPinResult {
-    const { site, cpus } = this.#record;
+    const { host, cpus } = this.#record;
     return tracedApply(this.#record, 'pin', () => {
       if (request.isStrict && !target.group) throw this.#needsGroup();
-      const { numaNodes } = site.topology;
+      const { numaNodes } = host.topology;
       return pinTo(target, request, { cpus, numaNodes, noteRunning: () => this.#noteRunning() });
     });
   }
@@ -90,12 +90,12 @@ export class GrantThreads {
    */
   async unpin(): Promise<PinResult> {
     this.#record.checkUsable();
-    const { site, pod } = this.#record;
+    const { host, pod } = this.#record;
     const undo = () =>
-      transact(site, undefined, async (state) => {
-        const left = leaveGrant(site, state.settings, pod, sharedPool(state, cpusNow(site.topology)));
+      transact(host, undefined, async (state) => {
+        const left = leaveGrant(host, state.settings, pod, sharedPool(state, cpusNow(host.topology)));
         try {
-          site.enforcer.apply(state, left.threads);
+          host.enforcer.apply(state, left.threads);
         } catch (error) {
           left.comeBack();
           throw error;

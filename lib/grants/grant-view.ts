@@ -60,8 +60,8 @@ export class GrantView {
   }
 
   #quotaWarnings(): readonly Warning[] {
-    const { site, pod } = this.#record;
-    if (site.topology.isSimulated || !site.ledger.owners.isOwn(pod.owner)) return [];
+    const { host, pod } = this.#record;
+    if (host.topology.isSimulated || !host.ledger.owners.isOwn(pod.owner)) return [];
     return unlessRefused(() => quotaWarnings(this.limits(), this.cpus.size), []);
   }
 
@@ -129,7 +129,7 @@ export class GrantView {
 
   /** The NUMA nodes of `cpus`. */
   get numaNodes(): NodeSet {
-    return this.#record.site.topology.nodesOf(this.cpus);
+    return this.#record.host.topology.nodesOf(this.cpus);
   }
 
   /** Booked memory and hugepages: each type on NUMA nodes that share it. */
@@ -174,7 +174,7 @@ export class GrantView {
    * now. Place its threads one by one.
    */
   get isIsolated(): boolean {
-    return isIsolated(this.#record.look(), cpusNow(this.#record.site.topology));
+    return isIsolated(this.#record.look(), cpusNow(this.#record.host.topology));
   }
 
   /** Whether it was released through this object. */
@@ -188,7 +188,7 @@ export class GrantView {
    * @throws ERR_STATE_* if the record cannot be read
    */
   flags(): readonly Flag[] {
-    return flagsNow(this.#record.site, this.#record.pod);
+    return flagsNow(this.#record.host, this.#record.pod);
   }
 
   /** All facts as a plain object. */

@@ -8,7 +8,7 @@ import { checkRealMachine, GrantRecord } from '../admission/grants/grant-record.
 import { resize } from '../admission/grants/resize.js';
 import { tracedApply } from '../admission/grants/traced.js';
 import { awaitSuccessor, offer, type Transfer, withdraw } from '../admission/grants/transfer.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/grant-audits.js';
 import { auditGrant } from '../audit/grant-audits.js';
@@ -55,12 +55,12 @@ export class Grant
 
   /** Use {@link Manager.acquire}. */
   constructor(
-    site: Site,
+    host: Host,
     placement: Placement,
     pod: PodAssignment,
     { warnings = [], explanation = null }: Partial<Pick<Admission, 'warnings' | 'explanation'>> = {},
   ) {
-    const record = new GrantRecord(site, pod);
+    const record = new GrantRecord(host, pod);
     super(record, warnings, explanation);
     this.#placement = placement;
     this.#record = record;
@@ -154,16 +154,16 @@ export class Grant
       invalidOption('memory', options.memory, 'left out with the memory policy None, which books no memory');
     }
     this.#record.checkHeld();
-    const { site, pod: before } = this.#record;
+    const { host, pod: before } = this.#record;
     if (request.cpu !== undefined && before.elastic)
       invalidOption('cpu', options.cpu, 'left out for a grant that grows and shrinks by itself');
     return tracedApply(this.#record, 'resize', async () => {
       const { pod, followed } = await resize({
-        site,
+        host,
         grant: before,
         request,
         defaults: this.#placement,
-        followers: threadsOf(site.ledger, this.uid, before),
+        followers: threadsOf(host.ledger, this.uid, before),
       });
       this.#record.pod = pod;
       followMemory(this.uid, this.memoryNodes);
@@ -200,7 +200,7 @@ export class Grant
   }
 
   get #emitter(): GrantEmitter {
-    return emitterOf(this.#record.site.ledger, this.uid);
+    return emitterOf(this.#record.host.ledger, this.uid);
   }
 
   /**
@@ -212,19 +212,19 @@ export class Grant
    */
   async transfer(): Promise<Transfer> {
     this.#record.checkHeld();
-    const { site, pod } = this.#record;
-    checkNoChild(site.ledger, pod, 'handed over');
-    const token = await offer(site, pod);
-    const accepted = awaitSuccessor(site, pod, token).then((hasLeft) => {
+    const { host, pod } = this.#record;
+    checkNoChild(host.ledger, pod, 'handed over');
+    const token = await offer(host, pod);
+    const accepted = awaitSuccessor(host, pod, token).then((hasLeft) => {
       if (hasLeft) {
         this.#record.released = Promise.resolve(NOTHING_MOVED);
-        forgetGrant(site, pod);
+        forgetGrant(host, pod);
       }
       return hasLeft;
     });
     // The caller may await it later: until then an unhandled rejection would end the process.
     accepted.catch(() => {});
-    return Object.freeze({ token, accepted, cancel: () => withdraw(site, pod, token) });
+    return Object.freeze({ token, accepted, cancel: () => withdraw(host, pod, token) });
   }
 
   /**
@@ -236,9 +236,9 @@ export class Grant
    */
   async handOver(): Promise<boolean> {
     this.#record.checkUsable();
-    const { site, pod } = this.#record;
+    const { host, pod } = this.#record;
     try {
-      const isAlive = await handOver(site, pod);
+      const isAlive = await handOver(host, pod);
       this.#record.released = Promise.resolve(NOTHING_MOVED);
       return isAlive;
     } catch (error) {
@@ -254,7 +254,7 @@ export class Grant
    *   ERR_OWNER_ALIVE, ERR_LOCK_TIMEOUT, ERR_STATE_*, and the grant stays
    */
   release(): Promise<PinResult> {
-    this.#record.released ??= release(this.#record.site, this.#record.look()).catch((error) => {
+    this.#record.released ??= release(this.#record.host, this.#record.look()).catch((error) => {
       // Another caller released it by its uid. The threads of this process have left.
       if (isCode(error, 'ERR_UNKNOWN_GRANT')) return NOTHING_MOVED;
       this.#record.released = isOffTheRecord(error) ? Promise.resolve(NOTHING_MOVED) : undefined;
@@ -276,8 +276,8 @@ export class Grant
    */
   audit(options: AuditOptions = {}): GrantAudit {
     const pod = this.#record.check();
-    checkRealMachine(this.#record.site);
-    return auditGrant(this.#record.site, pod, options);
+    checkRealMachine(this.#record.host);
+    return auditGrant(this.#record.host, pod, options);
   }
 }
 

@@ -18,7 +18,7 @@ import { partCpus } from './grant-part.js';
  */
 export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
   record.checkRunnable();
-  const { site, pod, cpusToStay, group } = record;
+  const { host, pod, cpusToStay, group } = record;
   const { enforcement } = pod;
   const all = part === '' ? threadShares(pod)[0].cpus : partCpus(record, part);
   return {
@@ -29,7 +29,7 @@ export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
     memoryNodes: record.memoryNodesNear(part === '' ? record.cpus : all),
     // Not every caller asks.
     get oneToOne() {
-      return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(site.topology).unbalanced);
+      return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(host.topology).unbalanced);
     },
     onPart: (name) => {
       partCpus(record, name);
@@ -37,20 +37,20 @@ export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
     },
     group,
     share: pod.mixed === undefined ? undefined : (tids) => shareThreads(record, tids),
-    learnChoices: () => site.enforcer.learnChoices(recordedState(site).settings),
+    learnAskedMasks: () => host.enforcer.learnAskedMasks(recordedState(host).settings),
   };
 }
 
 // Under the lock: until they are known to be in the pool, no grant takes CPUs from it.
-function shareThreads({ site, pod }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
-  const { topology, enforcer } = site;
-  return transact(site, undefined, async (state) => {
-    checkNotAttached(site, state, process.pid);
+function shareThreads({ host, pod }: GrantRecord, tids: readonly number[]): Promise<PinResult> {
+  const { topology, enforcer } = host;
+  return transact(host, undefined, async (state) => {
+    checkNotAttached(host, state, process.pid);
     const registry = enforcer.members?.registry;
     // As a member, also where the manager was opened without, it follows the pool.
     if (registry?.ownName === undefined) registry?.addProcess(process.pid);
     const pool = sharedPool(state, cpusNow(topology));
-    const left = leaveSingly(site, state.settings, pod, { tids, pool });
+    const left = leaveSingly(host, state.settings, pod, { tids, pool });
     try {
       enforcer.apply(state, left.threads);
     } catch (error) {
@@ -62,7 +62,7 @@ function shareThreads({ site, pod }: GrantRecord, tids: readonly number[]): Prom
 }
 
 /** Threads of this process run on it from now on. */
-export function noteRunning({ site, pod }: Pick<GrantRecord, 'site' | 'pod'>): void {
-  if (pod.owner.kind !== 'process') site.enforcer.members?.registry.notePinned(pod.uid);
-  beginAudit(site, pod);
+export function noteRunning({ host, pod }: Pick<GrantRecord, 'host' | 'pod'>): void {
+  if (pod.owner.kind !== 'process') host.enforcer.members?.registry.notePinned(pod.uid);
+  beginAudit(host, pod);
 }

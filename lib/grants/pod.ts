@@ -6,9 +6,9 @@ import { type Attachment, type AttachOptions, attachProcess } from '../admission
 import { GrantRecord } from '../admission/grants/grant-record.js';
 import { markStarted, setOwner } from '../admission/grants/held-grant.js';
 import { tracedApply } from '../admission/grants/traced.js';
+import type { Host } from '../admission/host.js';
 import { flagsNow } from '../admission/on-record.js';
 import { type PodContainer, podContainer } from '../admission/pod-container.js';
-import type { Site } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { Flag } from '../decision/flags/flags.js';
@@ -52,15 +52,15 @@ export class Pod {
   readonly warnings: readonly Warning[];
   /** As {@link Grant.explanation}. */
   readonly explanation: string | null;
-  readonly #site: Site;
+  readonly #host: Host;
   #pod: PodAssignment;
 
   /** Use {@link Manager.admit}. */
   constructor(
-    site: Site,
+    host: Host,
     { pod, warnings, alreadyAdmitted, replaced = false, explanation = null }: Admission,
   ) {
-    this.#site = site;
+    this.#host = host;
     this.#pod = pod;
     this.uid = pod.uid;
     this.name = pod.name;
@@ -87,17 +87,17 @@ export class Pod {
 
   /** What does not hold any more, as {@link Grant.flags}. */
   flags(): readonly Flag[] {
-    return flagsNow(this.#site, this.#pod);
+    return flagsNow(this.#host, this.#pod);
   }
 
   /** As {@link Grant.memoryEnforcement}. */
   get memoryEnforcement(): readonly MemoryBinding[] {
-    return new GrantRecord(this.#site, this.#pod).memoryBindings();
+    return new GrantRecord(this.#host, this.#pod).memoryBindings();
   }
 
   /** As {@link Grant.quiet}. */
   get quiet(): QuietOutcome | null {
-    return new GrantRecord(this.#site, this.#pod).quietOutcome();
+    return new GrantRecord(this.#host, this.#pod).quietOutcome();
   }
 
   /**
@@ -111,8 +111,8 @@ export class Pod {
     const match = this.containers.find((container) => container.name === name);
     if (match) {
       const attach = (pid: number, options: AttachOptions = {}) =>
-        tracedApply({ site: this.#site, uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
-          attachProcess(this.#site, { grant: this.#pod, container: name }, pid, options),
+        tracedApply({ host: this.#host, uid: this.uid, cpus: match.cpus ?? CpuSet.EMPTY }, 'attach', () =>
+          attachProcess(this.#host, { grant: this.#pod, container: name }, pid, options),
         );
       return { ...match, attach };
     }
@@ -129,7 +129,7 @@ export class Pod {
    */
   async markStarted(container: string): Promise<void> {
     this.container(container);
-    this.#pod = await markStarted(this.#site, this.#pod, container);
+    this.#pod = await markStarted(this.#host, this.#pod, container);
   }
 
   /**
@@ -141,7 +141,7 @@ export class Pod {
    *   ERR_STATE_*, ERR_SYSCALL. An error changes nothing
    */
   async setOwner(owner: LastingOwner): Promise<void> {
-    this.#pod = await setOwner(this.#site, this.#pod, parseLastingOwner(owner));
+    this.#pod = await setOwner(this.#host, this.#pod, parseLastingOwner(owner));
   }
 
   /**
@@ -149,7 +149,7 @@ export class Pod {
    * @throws ERR_UNKNOWN_GRANT if it was released before; ERR_OWNER_ALIVE
    */
   async release(): Promise<void> {
-    await release(this.#site, this.#pod);
+    await release(this.#host, this.#pod);
   }
 
   /** As {@link release}; a second release is not an error here. */

@@ -9,7 +9,7 @@ import { sharedPool } from '../account/pools.js';
 import { traced } from '../admission/diagnostics.js';
 import { endingGrants } from '../admission/grants/grant-record.js';
 import { checkReleasable, findGrant, unknownGrant } from '../admission/grants/held-grant.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../admission/transact.js';
 import { endAudit } from '../audit/grant-audits.js';
 import { ENVIRONMENT } from '../base/registry.js';
@@ -27,16 +27,16 @@ import { leaveGrant } from '../threads/vacate.js';
  *   have left all the same), ERR_OWNER_ALIVE, and the ledger's errors; ERR_HINT_PROVIDER once the
  *   CPUs are released
  */
-export async function release(site: Site, grant: PodAssignment): Promise<PinResult> {
-  checkNoChild(site.ledger, grant, 'released');
-  const { topology, ledger, providers, enforcer } = site;
-  const left = await ending(site, grant, async (state, commit, recorded) => {
+export async function release(host: Host, grant: PodAssignment): Promise<PinResult> {
+  checkNoChild(host.ledger, grant, 'released');
+  const { topology, ledger, providers, enforcer } = host;
+  const left = await ending(host, grant, async (state, commit, recorded) => {
     if (commit.refusal) throw commit.refusal;
     const pod = findGrant(recorded, grant);
-    if (pod) checkReleasable(site, pod);
+    if (pod) checkReleasable(host, pod);
     const next = pod ? removePods(state, new Set([pod.uid])) : state;
     const pool = sharedPool(next, cpusNow(topology, recorded.pods));
-    const departure = leaveGrant(site, state.settings, grant, pool);
+    const departure = leaveGrant(host, state.settings, grant, pool);
     if (!pod) {
       enforcer.apply(state, departure.threads);
       throw unknownGrant(grant.uid, state, ledger.path);
@@ -58,17 +58,17 @@ export async function release(site: Site, grant: PodAssignment): Promise<PinResu
  * released otherwise.
  * @throws ERR_OWNER_SHARED; as {@link release}
  */
-export function handOver(site: Site, grant: PodAssignment): Promise<boolean> {
-  const { topology, ledger, providers, enforcer } = site;
-  return ending(site, grant, async (state, commit) => {
+export function handOver(host: Host, grant: PodAssignment): Promise<boolean> {
+  const { topology, ledger, providers, enforcer } = host;
+  return ending(host, grant, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = findGrant(state, grant);
     if (!pod) return false;
-    checkReleasable(site, pod);
+    checkReleasable(host, pod);
     // From here on this process no longer owns the grant. If the commit fails, the next transaction
     // takes it back as one of a dead owner.
     const isAlive = ledger.owners.handOver(pod.uid);
-    const { threads } = leaveGrant(site, state.settings, grant, sharedPool(state, cpusNow(topology)));
+    const { threads } = leaveGrant(host, state.settings, grant, sharedPool(state, cpusNow(topology)));
     if (isAlive) {
       enforcer.apply(state, threads);
       return true;
@@ -82,22 +82,22 @@ export function handOver(site: Site, grant: PodAssignment): Promise<boolean> {
 
 // Runs a step that ends a grant. Until that settles, no thread may go there again.
 async function ending<T>(
-  site: Site,
+  host: Host,
   grant: PodAssignment,
   step: (state: Assignments, commit: EnforcedCommit, recorded: Assignments) => Promise<T>,
 ): Promise<T> {
   const { uid, name } = grant;
-  const all = site.ledger.registry.of(endingGrants);
+  const all = host.ledger.registry.of(endingGrants);
   all.add(uid);
-  const end = () => transact(site, undefined, step, FEW_CGROUPS);
+  const end = () => transact(host, undefined, step, FEW_CGROUPS);
   try {
-    const result = await traced('release', site, end, ({ value }) => ({
+    const result = await traced('release', host, end, ({ value }) => ({
       uid,
       name,
       cpus: presentCpus(grant).toString(),
       handedOver: value === true,
     }));
-    forgetGrant(site, grant);
+    forgetGrant(host, grant);
     return result;
   } finally {
     all.delete(uid);
@@ -125,10 +125,10 @@ export function onceEnded(uid: string, action: () => void): void {
 }
 
 /** Forgets what this environment keeps for a grant that it no longer has. */
-export function forgetGrant(site: Pick<Site, 'topology' | 'ledger'>, { uid }: PodAssignment): void {
-  endAudit(site, { uid });
+export function forgetGrant(host: Pick<Host, 'topology' | 'ledger'>, { uid }: PodAssignment): void {
+  endAudit(host, { uid });
   forgetBuffers(uid);
-  dropListeners(site.ledger, uid);
+  dropListeners(host.ledger, uid);
   const all = ENVIRONMENT.of(followers);
   const action = all.get(uid);
   all.delete(uid);

@@ -42,7 +42,7 @@ export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
  * Whether a request takes isolated CPUs: `never`, `prefer` (if these are enough for the whole pod)
  * or `require` (no others). See {@link RequestPlacementOptions.isolation}.
  */
-export type IsolationChoice = (typeof ISOLATION_CHOICES)[number];
+export type IsolationPolicy = (typeof ISOLATION_CHOICES)[number];
 
 /** The modes of {@link RequestPlacementOptions.placement}. */
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
@@ -50,4 +50,4 @@ export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
  * How NUMA nodes are chosen: as the `kubelet` does, or `joint`, for all resources together. See
  * {@link RequestPlacementOptions.placement}.
  */
-export type PlacementChoice = (typeof PLACEMENT_CHOICES)[number];
+export type PlacementPolicy = (typeof PLACEMENT_CHOICES)[number];

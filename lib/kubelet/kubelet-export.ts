@@ -6,8 +6,8 @@ import type { ContainerAssignment, PodAssignment, PodBooking } from '../account/
 import { removePods } from '../account/pod-changes.js';
 import { allCpus, secondPlace } from '../account/pod-holdings.js';
 import { type CpuSnapshot, exclusiveCpus, freeCpus, sharedPool } from '../account/pools.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import { type MemoryTable, memoryTables } from '../decision/memory/memory-tables.js';
 import type { Placement } from '../input/placement.js';
 import { MEMORY } from '../input/values/memory-types.js';
@@ -159,11 +159,11 @@ function toKubelet(
 
 /** The state as the kubelet's files, without the grants of dead owners. */
 export function exportKubelet(
-  site: ReadOnlySite,
+  host: ReadOnlyHost,
   { cpuPolicy, memoryPolicy }: Placement,
 ): KubeletFiles & Record<keyof KubeletFiles, string> {
-  const state = recordedState(site);
-  const dead = site.ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
+  const state = recordedState(host);
+  const dead = host.ledger.owners.deadPods(state.pods).map((pod) => pod.uid);
   const policies = {
     cpuPolicy: cpuPolicy === 'none' ? cpuPolicy : ('static' as const),
     memoryPolicy: memoryPolicy === 'None' ? memoryPolicy : ('Static' as const),
@@ -171,8 +171,8 @@ export function exportKubelet(
   return formatKubeletFiles(
     toKubelet(
       removePods(state, new Set(dead)),
-      site.topology,
-      cpusNow(site.topology, state.pods).isolated,
+      host.topology,
+      cpusNow(host.topology, state.pods).isolated,
       policies,
     ),
   );

@@ -1,7 +1,7 @@
 // KubeletImport: imports what the kubelet has assigned, in one transaction: everything or nothing.
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { transact } from '../admission/transact.js';
 import { aimOfAdoption } from '../adoption/adopt.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
@@ -63,17 +63,17 @@ export function parseKubeletFiles(
  * @throws ERR_POD_CONFLICT, ERR_KUBELET_IMPORT, and what the ledger throws
  */
 export function importPods(
-  site: Site,
+  host: Host,
   states: KubeletStates,
   signal: AbortSignal | undefined,
 ): Promise<readonly PodAssignment[]> {
-  const { topology, ledger, providers } = site;
-  return transact(site, signal, async (state, commit, stateOnRecord) => {
+  const { topology, ledger, providers } = host;
+  return transact(host, signal, async (state, commit, stateOnRecord) => {
     const newOwner = () => ledger.owners.recordFor('persistent');
     const facts = { newOwner, now: new Date(), present: cpusNow(topology, stateOnRecord.pods) };
     const { next, pods } = withKubeletPods(state, topology, states, facts);
     if (pods.length === 0) return pods;
-    await commit(next, providers.isEmpty, { request: aimOfAdoption(site) });
+    await commit(next, providers.isEmpty, { request: aimOfAdoption(host) });
     for (const pod of pods) providers.keep(pod);
     return pods;
   });

@@ -36,7 +36,7 @@ function bookingOf(uid: string, { cpu, memory }: KubeletStates): PodBooking | nu
 
 // The files do not say which containers of a pod that is booked as a whole share CPUs. Containers
 // whose CPUs overlap do.
-function withIsolation(containers: readonly ContainerAssignment[]): ContainerAssignment[] {
+function withSharing(containers: readonly ContainerAssignment[]): ContainerAssignment[] {
   return containers.map((container) => {
     const isShared = containers.some((other) => other !== container && other.cpus.intersects(container.cpus));
     return isShared ? { ...container, isolation: 'pod' } : container;
@@ -56,7 +56,7 @@ export function podsOf(states: KubeletStates, { newOwner, now }: ImportFacts): P
     return {
       uid,
       name: uid,
-      containers: booking ? withIsolation(containers) : containers,
+      containers: booking ? withSharing(containers) : containers,
       booking,
       policy: 'none',
       scope: 'container',

@@ -30,13 +30,13 @@ export function allowing(topology: Topology, cpus: CpuSet): Topology {
 }
 
 /**
- * Refreshes the topology of a site for all its users. Returns the new CPUs. Calls may overlap.
+ * Refreshes the topology of a host for all its users. Returns the new CPUs. Calls may overlap.
  * @throws as {@link discover}
  */
-export async function refreshSite(site: { topology: Topology }): Promise<CpuSet> {
-  const before = site.topology;
+export async function refreshHost(host: { topology: Topology }): Promise<CpuSet> {
+  const before = host.topology;
   const found = await refreshTopology(before);
-  if (!found || site.topology !== before) return CpuSet.EMPTY;
-  site.topology = found;
+  if (!found || host.topology !== before) return CpuSet.EMPTY;
+  host.topology = found;
   return found.cpus.difference(before.cpus);
 }

@@ -5,10 +5,10 @@ import { type AdmitAllOptions, admitAll, parseBatch } from '../admission/grants/
 import { findGrant } from '../admission/grants/held-grant.js';
 import { tracedAdmission } from '../admission/grants/traced.js';
 import { takeOver } from '../admission/grants/transfer.js';
+import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
 import { checkRequest, requestFor } from '../admission/request-check.js';
 import type { Room } from '../admission/room.js';
-import type { Site } from '../admission/site.js';
 import { adopt } from '../adoption/adopt.js';
 import { type AdoptedPod, type AdoptOptions, parseAdoption } from '../adoption/adoption-request.js';
 import { followGrowth } from '../changes/adjuster.js';
@@ -32,13 +32,13 @@ export class Admissions {
 
   constructor(parts: ManagerParts) {
     this.#parts = parts;
-    this.own = new OwnGrants(parts.site);
+    this.own = new OwnGrants(parts.host);
   }
 
-  // The manager shares one site with its grants, so that all see its changes.
-  get #site(): Site {
+  // The manager shares one host with its grants, so that all see its changes.
+  get #host(): Host {
     this.#parts.lifetime.check();
-    return this.#parts.site;
+    return this.#parts.host;
   }
 
   get #placement(): Placement {
@@ -47,39 +47,39 @@ export class Admissions {
 
   /** @throws as {@link Manager.acquire} */
   async acquire(options: AcquireOptions): Promise<Admission> {
-    const site = this.#site;
+    const host = this.#host;
     const request = parseAcquire(options, this.#placement);
-    checkRequest(site, request);
-    checkParts(request, site.topology);
-    checkAcquirable(request, this.#parts.resources.keys(), !site.providers.isEmpty);
+    checkRequest(host, request);
+    checkParts(request, host.topology);
+    checkAcquirable(request, this.#parts.resources.keys(), !host.providers.isEmpty);
     return this.#admit(request, options.signal);
   }
 
   /** @throws as {@link Manager.admit} */
   async admit(pod: PodSpec, options: AdmitOptions): Promise<Admission> {
-    return this.#admit(requestFor(this.#site, this.#placement, pod, options), options.signal);
+    return this.#admit(requestFor(this.#host, this.#placement, pod, options), options.signal);
   }
 
   #admit(request: AdmissionRequest, signal: AbortSignal | undefined): Promise<Admission> {
-    const { site } = this.#parts;
+    const { host } = this.#parts;
     const end = request.wait ? this.#untilClosed(signal) : signal;
     const room = this.#roomFor(request, request.pod.uid, end);
     return this.own.note(
-      tracedAdmission(site, request, () => admit(site, request, end, room)),
+      tracedAdmission(host, request, () => admit(host, request, end, room)),
       newPod,
     );
   }
 
   /** @throws as {@link Manager.admitAll} */
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions): Promise<Admission[]> {
-    const site = this.#site;
+    const host = this.#host;
     const batch = parseBatch(pods, options, this.#placement);
-    for (const request of batch.requests) checkRequest(site, request);
+    for (const request of batch.requests) checkRequest(host, request);
     if (batch.requests.length === 0) return [];
     const room = this.#roomFor(batch.requests[0]!, undefined, options.signal);
-    const pending = admitAll(site, batch, options.signal, room);
+    const pending = admitAll(host, batch, options.signal, room);
     const each = batch.requests.map((request, i) => {
-      const admission = tracedAdmission(site, request, () => pending.then((all) => all[i]!));
+      const admission = tracedAdmission(host, request, () => pending.then((all) => all[i]!));
       return this.own.note(admission, newPod);
     });
     return Promise.all(each);
@@ -87,19 +87,19 @@ export class Admissions {
 
   /** @throws as {@link Manager.takeOver} */
   takeOver(token: string, signal: AbortSignal | undefined): Promise<PodAssignment> {
-    return this.own.note(takeOver(this.#site, token, signal), (pod) => pod);
+    return this.own.note(takeOver(this.#host, token, signal), (pod) => pod);
   }
 
   /** @throws as {@link Manager.adopt} */
   async adopt(pod: AdoptedPod, options: AdoptOptions): Promise<Admission> {
-    const site = this.#site;
+    const host = this.#host;
     const request = parseAdoption(pod, options, this.#placement);
-    return tracedAdmission(site, request, () => adopt(site, request, options.signal));
+    return tracedAdmission(host, request, () => adopt(host, request, options.signal));
   }
 
   #roomFor({ placement }: AdmissionRequest, uid: string | undefined, signal: AbortSignal | undefined): Room {
     const isDynamic = placement.cpuPolicy === 'dynamic';
-    return requestRoom(this.#parts.site, { uid, isDynamic, signal: () => this.#untilClosed(signal) });
+    return requestRoom(this.#parts.host, { uid, isDynamic, signal: () => this.#untilClosed(signal) });
   }
 
   // A closed manager has no use for what a request gets.
@@ -114,13 +114,13 @@ const newPod = ({ pod, alreadyAdmitted }: Admission) => (alreadyAdmitted ? undef
 const FIRST_LIMIT = 64;
 
 export class OwnGrants {
-  readonly #site: Site;
+  readonly #host: Host;
   #pods: PodAssignment[] = [];
   #limit = FIRST_LIMIT;
   readonly #pending = new Set<Promise<unknown>>();
 
-  constructor(site: Site) {
-    this.#site = site;
+  constructor(host: Host) {
+    this.#host = host;
   }
 
   /** Adds the pod of a pending admission once it is admitted; none if `podOf` returns undefined. */
@@ -138,8 +138,8 @@ export class OwnGrants {
 
   #add(pod: PodAssignment): void {
     this.#pods.push(pod);
-    answerMoves(this.#site, pod);
-    if (pod.elastic) followGrowth(this.#site, pod);
+    answerMoves(this.#host, pod);
+    if (pod.elastic) followGrowth(this.#host, pod);
     if (this.#pods.length < this.#limit) return;
     this.#pods = this.#held();
     this.#limit = Math.max(FIRST_LIMIT, 2 * this.#pods.length);
@@ -153,7 +153,7 @@ export class OwnGrants {
     await Promise.allSettled(this.#pending);
     const errors: unknown[] = [];
     for (const pod of this.#held()) {
-      await release(this.#site, pod).catch((error) => errors.push(error));
+      await release(this.#host, pod).catch((error) => errors.push(error));
     }
     this.#pods = [];
     if (errors.length > 1) throw new AggregateError(errors, `${errors.length} grants could not be released`);
@@ -162,8 +162,8 @@ export class OwnGrants {
 
   // The other grants were released or handed to another process, or outlive this one.
   #held(): PodAssignment[] {
-    const { ledger } = this.#site;
-    const state = recordedState(this.#site);
+    const { ledger } = this.#host;
+    const state = recordedState(this.#host);
     return this.#pods.flatMap((pod) => {
       const now = findGrant(state, pod);
       return now && ledger.owners.isOwn(now.owner) ? [now] : [];

@@ -2,25 +2,25 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { checkRealMachine } from '../admission/grants/grant-record.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/grant-audits.js';
 import { auditGrant } from '../audit/grant-audits.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { turnIfDue } from '../base/steps.js';
-import { refreshSite } from '../machine/topology-refresh.js';
+import { refreshHost } from '../machine/topology-refresh.js';
 import type { ManagerWatch } from './manager-watch.js';
 
 /** Audits grants of every process: see {@link ManagerView}. */
 export class Audits {
-  readonly #site: () => ReadOnlySite;
+  readonly #host: () => ReadOnlyHost;
   readonly #watch: ManagerWatch;
   readonly #watched = new WatchedGrants('last look');
 
-  /** `site`: throws once the manager is closed. */
-  constructor(site: () => ReadOnlySite, watch: ManagerWatch) {
-    this.#site = site;
+  /** `host`: throws once the manager is closed. */
+  constructor(host: () => ReadOnlyHost, watch: ManagerWatch) {
+    this.#host = host;
     this.#watch = watch;
   }
 
@@ -29,10 +29,10 @@ export class Audits {
    * @throws ERR_UNKNOWN_GRANT, ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE
    */
   audit(uid: string, options: AuditOptions = {}): GrantAudit {
-    const site = this.#site();
-    const pod = findOnRecord(site, uid);
-    checkRealMachine(site);
-    return auditGrant(site, pod, options);
+    const host = this.#host();
+    const pod = findOnRecord(host, uid);
+    checkRealMachine(host);
+    return auditGrant(host, pod, options);
   }
 
   /**
@@ -41,17 +41,17 @@ export class Audits {
    * @throws ERR_SIMULATED_MACHINE
    */
   async audits(): Promise<GrantAudit[]> {
-    const site = this.#site();
-    checkRealMachine(site);
+    const host = this.#host();
+    checkRealMachine(host);
     await turnIfDue();
-    if (!(await refreshSite(site)).isEmpty) this.#watch.lookSoon();
-    return this.#watched.look(site.topology, livingPods(site));
+    if (!(await refreshHost(host)).isEmpty) this.#watch.lookSoon();
+    return this.#watched.look(host.topology, livingPods(host));
   }
 }
 
 /** The grants of living owners on record. */
-export function livingPods(site: ReadOnlySite): readonly PodAssignment[] {
-  const { pods } = recordedState(site);
-  const dead = new Set(site.ledger.owners.deadPods(pods));
+export function livingPods(host: ReadOnlyHost): readonly PodAssignment[] {
+  const { pods } = recordedState(host);
+  const dead = new Set(host.ledger.owners.deadPods(pods));
   return pods.filter((pod) => !dead.has(pod));
 }

@@ -5,7 +5,7 @@ import { presentCpus } from '../account/pod-holdings.js';
 import type { GrantAudit } from '../audit/account.js';
 import { WatchedGrants } from '../audit/watched-grants.js';
 import { livingPods } from './audits.js';
-import { type ManagerView, siteOfView } from './manager-view.js';
+import { hostOfView, type ManagerView } from './manager-view.js';
 
 /** A grant of a living owner, as {@link GrantWatch.look} finds it. */
 export interface WatchedGrant {
@@ -36,7 +36,7 @@ export class GrantWatch {
    */
   look(memory = false): WatchedGrant[] {
     const { topology } = this.#view;
-    const pods = livingPods(siteOfView(this.#view));
+    const pods = livingPods(hostOfView(this.#view));
     const audited = topology.isSimulated ? [] : pods.filter((pod) => !presentCpus(pod).isEmpty);
     const audits = this.#watched.look(topology, audited, memory);
     const auditOf = new Map(audits.map((audit) => [audit.grant, audit]));

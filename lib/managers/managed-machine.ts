@@ -10,8 +10,8 @@ import {
   type SharedGroup,
   type SharedMemberTarget,
 } from '../admission/grants/shared-membership.js';
+import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
-import type { Site } from '../admission/site.js';
 import { reclaim } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
 import { unlessRefused } from '../base/errors.js';
@@ -55,17 +55,17 @@ export class ManagedMachine {
 
   /** `emitter` emits what the upkeep finds. */
   constructor(parts: ManagerParts, emitter: ManagerEmitter) {
-    const { config, site, watch } = parts;
-    const { ledger } = site;
+    const { config, host, watch } = parts;
+    const { ledger } = host;
     this.#parts = parts;
     const fail = (error: Error) => callListeners(emitter, 'error', error);
     this.#reconciling = {
-      site,
+      host,
       placement: config.placement,
       periodMs: config.reconcilePeriodMs,
       looked: () => {
         watch.lookSoon();
-        lookForRoom(site);
+        lookForRoom(host);
       },
       drifted: (drift) => callListeners(emitter, 'drift', drift),
       hotplugged: (hotplug) => callListeners(emitter, 'hotplug', hotplug),
@@ -74,24 +74,24 @@ export class ManagedMachine {
     const endOwnerWatch = ledger.watchOwners(
       () => takeBack(parts),
       (error) => {
-        publishError(site, 'watch', error);
+        publishError(host, 'watch', error);
         fail(error);
       },
     );
-    const endReconciling = site.topology.isSimulated
+    const endReconciling = host.topology.isSimulated
       ? () => {}
       : Reconciler.of(ledger).attach(this.#reconciling);
     this.end = () => {
       endReconciling();
-      leavePool(site);
+      leavePool(host);
       endOwnerWatch();
     };
   }
 
-  // The manager shares one site with its grants, so that all see its changes.
-  get #site(): Site {
+  // The manager shares one host with its grants, so that all see its changes.
+  get #host(): Host {
     this.#parts.lifetime.check();
-    return this.#parts.site;
+    return this.#parts.host;
   }
 
   /**
@@ -100,9 +100,9 @@ export class ManagedMachine {
    *   `cgroupRoot` changes while CPUs are exclusive; ERR_KUBELET_CONFLICT as {@link openManager}
    */
   async configure(options: MachineOptions): Promise<Settings> {
-    await configure(this.#site, this.#parts.config, options);
-    const { settings, pods } = recordedState(this.#site);
-    return settingsNow(settings, cpusNow(this.#site.topology, pods));
+    await configure(this.#host, this.#parts.config, options);
+    const { settings, pods } = recordedState(this.#host);
+    return settingsNow(settings, cpusNow(this.#host.topology, pods));
   }
 
   /**
@@ -114,7 +114,7 @@ export class ManagedMachine {
    */
   registerDevices(resource: string, selection: DeviceSelection, options: DeviceOptions = {}): void {
     const { resources, watch } = this.#parts;
-    const { topology } = this.#site;
+    const { topology } = this.#host;
     const { preferredAllocation } = checkOptions(options, ['preferredAllocation'], 'registerDevices');
     const devices = parseDevices(selection, topology, resource);
     const before = resources.get(resource)?.preferredAllocation;
@@ -137,10 +137,10 @@ export class ManagedMachine {
     pods: readonly KubeletPodHoldings[] | null,
     options: RecordKubeletOptions = {},
   ): Promise<KubeletStatus | null> {
-    const site = this.#site;
+    const host = this.#host;
     const held = pods === null ? null : parseHoldings(pods);
     const { signal } = checkOptions(options, ['signal'], 'recordKubelet');
-    return kubeletStatus(await recordKubelet(site, held, checkSignal(signal)), () => true);
+    return kubeletStatus(await recordKubelet(host, held, checkSignal(signal)), () => true);
   }
 
   /**
@@ -149,7 +149,7 @@ export class ManagedMachine {
    * @throws ERR_INVALID_OPTION for an object that is not a provider, or for a name that is taken
    */
   addHintProvider(provider: HintProvider): void {
-    this.#site.providers.add(provider);
+    this.#host.providers.add(provider);
   }
 
   /**
@@ -163,7 +163,7 @@ export class ManagedMachine {
    *   ERR_INVALID_OPTION, ERR_SIMULATED_MACHINE, ERR_LOCK_TIMEOUT, ERR_STATE_*
    */
   async addSharedMember(target: SharedMemberTarget): Promise<void> {
-    await addSharedMember(this.#site, target);
+    await addSharedMember(this.#host, target);
   }
 
   /**
@@ -173,7 +173,7 @@ export class ManagedMachine {
    *   {@link addSharedMember}; what `start` throws
    */
   async startChild(start: () => ChildProcess): Promise<ChildProcess> {
-    return startShared(this.#site, start);
+    return startShared(this.#host, start);
   }
 
   /**
@@ -183,7 +183,7 @@ export class ManagedMachine {
    * @throws ERR_UNKNOWN_MEMBER; as {@link addSharedMember}
    */
   async removeSharedMember(target: SharedMemberTarget): Promise<SharedGroup | null> {
-    return removeSharedMember(this.#site, target);
+    return removeSharedMember(this.#host, target);
   }
 
   /**
@@ -199,19 +199,19 @@ export class ManagedMachine {
    */
   async reconcile(): Promise<ReconcileReport> {
     await turnIfDue();
-    return Reconciler.of(this.#site.ledger).reconcile(this.#reconciling);
+    return Reconciler.of(this.#host.ledger).reconcile(this.#reconciling);
   }
 }
 
 // What grows by itself is loaded only where there is such a grant.
-function lookForRoom(site: Site): void {
-  const pods = unlessRefused(() => site.ledger.read()?.assignments.pods) ?? [];
-  if (pods.some(({ elastic }) => elastic !== undefined)) followCpus(site, pods);
+function lookForRoom(host: Host): void {
+  const pods = unlessRefused(() => host.ledger.read()?.assignments.pods) ?? [];
+  if (pods.some(({ elastic }) => elastic !== undefined)) followCpus(host, pods);
 }
 
-function takeBack({ site, lifetime }: ManagerParts): void {
-  void retry(() => lifetime.isOver || reclaim(site), {
+function takeBack({ host, lifetime }: ManagerParts): void {
+  void retry(() => lifetime.isOver || reclaim(host), {
     mostAttempts: RECLAIM_ATTEMPTS,
-    onError: (error) => publishError(site, 'watch', error),
+    onError: (error) => publishError(host, 'watch', error),
   });
 }

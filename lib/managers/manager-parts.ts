@@ -1,6 +1,6 @@
 // What managers are made of, and the events that they emit.
 import type { EventEmitter } from 'node:events';
-import type { ReadOnlySite, Site } from '../admission/site.js';
+import type { Host, ReadOnlyHost } from '../admission/host.js';
 import type { Warning } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import { callListeners } from '../base/notices/listeners.js';
@@ -13,7 +13,7 @@ import type { ManagerWatch, StateChange, WatchListener } from './manager-watch.j
 
 /** The parts of a view. */
 export interface ViewParts {
-  readonly site: ReadOnlySite;
+  readonly host: ReadOnlyHost;
   /** The placement of requests that choose none. */
   readonly placement: Placement;
   readonly lifetime: Lifetime;
@@ -28,7 +28,7 @@ export interface ViewParts {
 /** What a manager is made of. */
 export interface ManagerParts {
   readonly config: Config;
-  readonly site: Site;
+  readonly host: Host;
   readonly resources: Map<string, DeviceResource>;
   readonly lifetime: Lifetime;
   readonly watch: ManagerWatch;

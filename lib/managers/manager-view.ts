@@ -5,10 +5,10 @@ import type { Assignments } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { grantInfos, knownAssignments, recordedState } from '../admission/on-record.js';
 import type { PlanOnRecord } from '../admission/plan.js';
 import type { Planner, PreparedPod } from '../admission/planner.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import type { Warning } from '../admission/warnings.js';
 import type { GrantAudit } from '../audit/account.js';
 import type { AuditOptions } from '../audit/grant-audits.js';
@@ -34,11 +34,11 @@ import { Audits } from './audits.js';
 import { type ListenerEvents, type ManagerEvents, type ViewParts, watchWhileHeard } from './manager-parts.js';
 import { Planning } from './planning.js';
 
-// The site of each view; it throws once the view is closed.
-const sites = new WeakMap<ManagerView, () => ReadOnlySite>();
+// The host of each view; it throws once the view is closed.
+const hosts = new WeakMap<ManagerView, () => ReadOnlyHost>();
 
-/** For the package's own modules: the site of a view. */
-export const siteOfView = (view: ManagerView): ReadOnlySite => sites.get(view)!();
+/** For the package's own modules: the host of a view. */
+export const hostOfView = (view: ManagerView): ReadOnlyHost => hosts.get(view)!();
 
 /**
  * A manager that only reads; {@link openManager} makes it with `readOnly: true`. It makes no
@@ -62,31 +62,31 @@ export class ManagerView
   /** Use {@link openManager}. */
   constructor(parts: ViewParts) {
     super();
-    const { site, placement, watch } = parts;
-    const { managerId, ledger } = site;
+    const { host, placement, watch } = parts;
+    const { managerId, ledger } = host;
     this.id = managerId;
     this.scope = ledger.scope;
     this.stateDir = ledger.scope === 'memory' ? '' : ledger.path;
     this.#parts = parts;
-    const siteNow = () => this.#site;
-    this.#planning = new Planning(siteNow, placement);
-    this.#audits = new Audits(siteNow, watch);
-    sites.set(this, siteNow);
+    const hostNow = () => this.#host;
+    this.#planning = new Planning(hostNow, placement);
+    this.#audits = new Audits(hostNow, watch);
+    hosts.set(this, hostNow);
     watchWhileHeard(this, parts);
   }
 
-  get #site(): ReadOnlySite {
+  get #host(): ReadOnlyHost {
     this.#parts.lifetime.check();
-    return this.#parts.site;
+    return this.#parts.host;
   }
 
   /** The machine. {@link Manager} and {@link audits} replace it after unknown CPUs come online. */
   get topology(): Topology {
-    return this.#parts.site.topology;
+    return this.#parts.host.topology;
   }
 
   #state(): Assignments {
-    return recordedState(this.#site);
+    return recordedState(this.#host);
   }
 
   #now() {
@@ -99,14 +99,14 @@ export class ManagerView
    * present flags.
    */
   get warnings(): readonly Warning[] {
-    const { site, openingWarnings } = this.#parts;
-    return [...site.ledger.recoveries, ...openingWarnings];
+    const { host, openingWarnings } = this.#parts;
+    return [...host.ledger.recoveries, ...openingWarnings];
   }
 
   /** The generation of the state that the synchronous methods answer for; 0 without a state. */
   generation(): number {
     this.#state();
-    return this.#site.ledger.read()?.generation ?? 0;
+    return this.#host.ledger.read()?.generation ?? 0;
   }
 
   /**
@@ -114,12 +114,12 @@ export class ManagerView
    * @throws ERR_STATE_CORRUPT if a living owner may hold more than is known
    */
   sharedPool(): CpuSet {
-    return sharedPool(knownAssignments(this.#site), this.#now());
+    return sharedPool(knownAssignments(this.#host), this.#now());
   }
 
   /** The isolated CPUs that no grant holds. @throws as {@link freeCpus} */
   freeIsolatedCpus(): CpuSet {
-    return freeCpus(knownAssignments(this.#site), this.#now(), 'isolated');
+    return freeCpus(knownAssignments(this.#host), this.#now(), 'isolated');
   }
 
   /**
@@ -129,7 +129,7 @@ export class ManagerView
    * @throws ERR_STATE_CORRUPT as {@link sharedPool}
    */
   freeCpus(): CpuSet {
-    return freeCpus(knownAssignments(this.#site), this.#now());
+    return freeCpus(knownAssignments(this.#host), this.#now());
   }
 
   /**
@@ -139,7 +139,7 @@ export class ManagerView
    */
   refusal(): NumalignError | null {
     this.#state();
-    return this.#site.ledger.read()?.refusal ?? null;
+    return this.#host.ledger.read()?.refusal ?? null;
   }
 
   /**
@@ -162,19 +162,19 @@ export class ManagerView
 
   /** What {@link Manager.recordKubelet} has recorded, and its keeper; null without a record. */
   kubelet(): KubeletStatus | null {
-    const { owners } = this.#site.ledger;
+    const { owners } = this.#host.ledger;
     return kubeletStatus(this.#state().kubelet, (uuid) => owners.isProcessAlive(uuid));
   }
 
   /** All grants on record, of every process. */
   grants(): GrantInfo[] {
     const state = this.#state();
-    return grantInfos(this.#site, state.pods, state);
+    return grantInfos(this.#host, state.pods, state);
   }
 
   /** One of {@link grants}, at a fraction of the cost. @throws ERR_UNKNOWN_GRANT */
   grantInfo(uid: string): GrantInfo {
-    return grantInfos(this.#site, [findOnRecord(this.#site, uid)], this.#state())[0]!;
+    return grantInfos(this.#host, [findOnRecord(this.#host, uid)], this.#state())[0]!;
   }
 
   plan(pod: PodSpec, options?: AdmitOptions): PlanOnRecord {
@@ -202,7 +202,7 @@ export class ManagerView
    * container's CPUs include held ones. Grants of dead owners and devices are left out.
    */
   exportKubelet(): KubeletFiles & Record<keyof KubeletFiles, string> {
-    return exportKubelet(this.#site, this.#parts.placement);
+    return exportKubelet(this.#host, this.#parts.placement);
   }
 
   audit(uid: string, options?: AuditOptions): GrantAudit {
@@ -220,7 +220,7 @@ export class ManagerView
    *   is known; ERR_STATE_VERSION
    */
   status(): StateStatus {
-    return readStatus(this.#site);
+    return readStatus(this.#host);
   }
 
   /**
@@ -228,7 +228,7 @@ export class ManagerView
    * @throws ERR_STATE_FOLDER, ERR_SYSCALL
    */
   keptFiles(): KeptFiles {
-    const { scope, path } = this.#site.ledger;
+    const { scope, path } = this.#host.ledger;
     return scope === 'memory' ? { archives: [], quarantine: [] } : readKeptFiles(path);
   }
 
@@ -251,7 +251,7 @@ export class ManagerView
   /** A summary for JSON.stringify. It does not read the state. */
   toJSON() {
     const { id, scope, stateDir } = this;
-    return { id, scope, stateDir, cpus: this.#parts.site.topology.cpus };
+    return { id, scope, stateDir, cpus: this.#parts.host.topology.cpus };
   }
 
   /** What console.log shows. */

@@ -3,8 +3,8 @@
 import { cpusNow } from '../account/cpus-now.js';
 import { sharedPool } from '../account/pools.js';
 import { publishError } from '../admission/diagnostics.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { flagInputsNow, grantInfos, knownAssignments } from '../admission/on-record.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import { type FlagInputs, haveSameFlags } from '../decision/flags/flag-inputs.js';
 import type { GrantInfo } from '../decision/grant-info.js';
 import { type Settings, settingsNow } from '../decision/machine-settings.js';
@@ -72,7 +72,7 @@ interface Look {
 const NO_DIFFERENCE: Difference = { added: [], removed: [], changed: [], haveSettingsChanged: false };
 
 export class ManagerWatch {
-  readonly #site: ReadOnlySite;
+  readonly #host: ReadOnlyHost;
   readonly #isBlind: boolean;
   readonly #endDead: () => Promise<void>;
   readonly #cgroups = new CgroupWatch((uid) => this.#reclaimDead(new Set([uid])));
@@ -87,16 +87,16 @@ export class ManagerWatch {
   #isReclaiming = false;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(site: ReadOnlySite, { isBlind, reclaim }: WatchOptions) {
-    this.#site = site;
-    this.#isBlind = isBlind && !site.topology.isSimulated;
+  constructor(host: ReadOnlyHost, { isBlind, reclaim }: WatchOptions) {
+    this.#host = host;
+    this.#isBlind = isBlind && !host.topology.isSimulated;
     this.#endDead = reclaim;
   }
 
   /** @throws as Store.read */
   start(listener: WatchListener): void {
     if (this.#end) return;
-    const { ledger } = this.#site;
+    const { ledger } = this.#host;
     this.#listener = listener;
     // It watches before the first look, so that it misses nothing.
     this.#end = ledger.watch(() => this.look());
@@ -130,7 +130,7 @@ export class ManagerWatch {
   look(): void {
     if (!this.#end) return;
     try {
-      const now = this.#site.ledger.read();
+      const now = this.#host.ledger.read();
       const before = this.#last;
       if (!now) return;
       const hasChanged = before?.generation !== now.generation;
@@ -143,7 +143,7 @@ export class ManagerWatch {
       this.#follow(now, judgement, before && changes);
       if (before && (hasChanged || flagged.length > 0))
         this.#listener?.tell(this.#change({ before, now, changes }, infos, flagged));
-      this.#recoveries = this.#site.ledger.recoveries.length;
+      this.#recoveries = this.#host.ledger.recoveries.length;
       this.#lookLater();
     } catch (error) {
       this.#fail(error as Error);
@@ -152,11 +152,11 @@ export class ManagerWatch {
 
   // Judges the grants that may have changed; without `changes` all.
   #judge({ assignments }: Checkpoint, changes?: Difference): Judgement {
-    const inputs = flagInputsNow(this.#site, assignments);
+    const inputs = flagInputsNow(this.#host, assignments);
     const isSame =
       changes && !changes.haveSettingsChanged && this.#inputs && haveSameFlags(this.#inputs, inputs);
     const pods = isSame ? podsAfter(changes) : assignments.pods;
-    return { inputs, infos: pods.length === 0 ? [] : grantInfos(this.#site, pods, assignments) };
+    return { inputs, infos: pods.length === 0 ? [] : grantInfos(this.#host, pods, assignments) };
   }
 
   #follow(now: Checkpoint, { inputs, infos }: Judgement, changes?: Difference): void {
@@ -178,12 +178,12 @@ export class ManagerWatch {
     infos: readonly GrantInfo[],
     flagged: readonly GrantInfo[],
   ): StateChange {
-    const { ledger, topology } = this.#site;
+    const { ledger, topology } = this.#host;
     const { added, removed, changed, haveSettingsChanged } = changes;
     const { settings, pods } = now.assignments;
     const cpus = cpusNow(topology, pods);
     const earlierPods = [...removed, ...changed.map((each) => each.before)];
-    const earlier = earlierPods.length === 0 ? [] : grantInfos(this.#site, earlierPods, before.assignments);
+    const earlier = earlierPods.length === 0 ? [] : grantInfos(this.#host, earlierPods, before.assignments);
     const befores = earlier.slice(removed.length);
     const present = new Map(infos.map((info) => [info.uid, info]));
     return Object.freeze({
@@ -195,7 +195,7 @@ export class ManagerWatch {
       flagged,
       recovered: ledger.recoveries.slice(this.#recoveries),
       settings: haveSettingsChanged ? settingsNow(settings, cpus) : null,
-      sharedPool: sharedPool(knownAssignments(this.#site), cpus),
+      sharedPool: sharedPool(knownAssignments(this.#host), cpus),
     });
   }
 
@@ -216,7 +216,7 @@ export class ManagerWatch {
     const { assignments, refusal } = this.#last ?? {};
     if (!assignments || refusal || uids.size === 0) return;
     const pods = assignments.pods.filter(({ uid }) => uids.has(uid));
-    if (grantInfos(this.#site, pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
+    if (grantInfos(this.#host, pods, assignments).some(({ alive }) => !alive)) this.#reclaim();
   }
 
   // Every watching manager may try: the first succeeds, and the others find nothing to do.
@@ -234,7 +234,7 @@ export class ManagerWatch {
   }
 
   #fail(error: Error): void {
-    publishError(this.#site, 'watch', error);
+    publishError(this.#host, 'watch', error);
     this.#listener?.fail(error);
   }
 }

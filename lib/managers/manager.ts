@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 import { findOnRecord } from '../admission/grants/held-grant.js';
 import type { SharedGroup, SharedMemberTarget } from '../admission/grants/shared-membership.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';
@@ -62,11 +62,11 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
 
   /** Use {@link openManager}. */
   constructor(parts: ManagerParts) {
-    const { config, site } = parts;
+    const { config, host } = parts;
     super({
       ...parts,
       placement: config.placement,
-      sharedMembers: () => site.enforcer.members?.list() ?? [],
+      sharedMembers: () => host.enforcer.members?.list() ?? [],
       release: () => this.#machine.end(),
     });
     this.#parts = parts;
@@ -74,10 +74,10 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
     this.#admissions = new Admissions(parts);
   }
 
-  // The manager shares one site with its grants, so that all see its changes.
-  get #site(): Site {
+  // The manager shares one host with its grants, so that all see its changes.
+  get #host(): Host {
     this.#parts.lifetime.check();
-    return this.#parts.site;
+    return this.#parts.host;
   }
 
   configure(options: MachineOptions): Promise<Settings> {
@@ -127,7 +127,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
   async acquire(options: AcquireOptions): Promise<Grant | EmptyGrant> {
     try {
       const admission = await this.#admissions.acquire(options);
-      return new Grant(this.#parts.site, this.#parts.config.placement, admission.pod, admission);
+      return new Grant(this.#parts.host, this.#parts.config.placement, admission.pod, admission);
     } catch (error) {
       return emptyGrant(options, error);
     }
@@ -146,7 +146,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    *   reason
    */
   async admit(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): Promise<Pod> {
-    return new Pod(this.#parts.site, await this.#admissions.admit(pod, options));
+    return new Pod(this.#parts.host, await this.#admissions.admit(pod, options));
   }
 
   /**
@@ -158,7 +158,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    */
   async admitAll(pods: readonly PodSpec[], options: AdmitAllOptions = {}): Promise<Pod[]> {
     const admissions = await this.#admissions.admitAll(pods, options);
-    return admissions.map((admission) => new Pod(this.#parts.site, admission));
+    return admissions.map((admission) => new Pod(this.#parts.host, admission));
   }
 
   /**
@@ -171,12 +171,12 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    *   ERR_SYSCALL; the signal's reason
    */
   async adopt(pod: AdoptedPod, options: AdoptOptions = {}): Promise<Pod> {
-    return new Pod(this.#parts.site, await this.#admissions.adopt(pod, options));
+    return new Pod(this.#parts.host, await this.#admissions.adopt(pod, options));
   }
 
   /** Returns the pod with this uid, of any process. @throws ERR_UNKNOWN_GRANT */
   pod(uid: string): Pod {
-    return new Pod(this.#site, { pod: findOnRecord(this.#site, uid), warnings: [], alreadyAdmitted: true });
+    return new Pod(this.#host, { pod: findOnRecord(this.#host, uid), warnings: [], alreadyAdmitted: true });
   }
 
   /**
@@ -213,7 +213,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
 
   /** Returns the grant with this uid, of any process. @throws ERR_UNKNOWN_GRANT */
   grant(uid: string): Grant {
-    return new Grant(this.#site, this.#parts.config.placement, findOnRecord(this.#site, uid));
+    return new Grant(this.#host, this.#parts.config.placement, findOnRecord(this.#host, uid));
   }
 
   /**
@@ -228,7 +228,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
     if (typeof token !== 'string') invalidOption('token', token, 'the token of a transfer');
     const { signal } = checkOptions(options, ['signal'], 'takeOver');
     const pod = await this.#admissions.takeOver(token, checkSignal(signal));
-    return new Grant(this.#parts.site, this.#parts.config.placement, pod);
+    return new Grant(this.#parts.host, this.#parts.config.placement, pod);
   }
 
   /**
@@ -239,11 +239,11 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    *   done stay
    */
   override async defragment(options: DefragmentOptions = {}): Promise<Defragmentation> {
-    const site = this.#site;
+    const host = this.#host;
     const { dryRun, signal } = parseDefragment(options);
     await turnIfDue();
     const run = dryRun ? planDefragmentation : defragment;
-    return run(site, this.#parts.config.placement, signal);
+    return run(host, this.#parts.config.placement, signal);
   }
 
   /**
@@ -252,7 +252,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
    */
   async release(uid: string): Promise<void> {
-    await release(this.#site, findOnRecord(this.#site, uid));
+    await release(this.#host, findOnRecord(this.#host, uid));
   }
 
   /**
@@ -264,15 +264,15 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    *   ERR_STATE_*, ERR_SYSCALL; the signal's reason
    */
   async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
-    const site = this.#site;
+    const host = this.#host;
     const { verified, ...states } = parseKubeletFiles(
       files,
       options,
       this.settings().featureGates.PodLevelResourceManagers,
     );
-    const pods = await importPods(site, states, options.signal);
+    const pods = await importPods(host, states, options.signal);
     return {
-      pods: pods.map((pod) => new Pod(site, { pod, warnings: [], alreadyAdmitted: false })),
+      pods: pods.map((pod) => new Pod(host, { pod, warnings: [], alreadyAdmitted: false })),
       verified,
     };
   }

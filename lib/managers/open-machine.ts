@@ -17,12 +17,12 @@ import type { Topology } from '../machine/topology.js';
 import { hasState } from '../state/folder/folder.js';
 import { ReadOnlyStore } from '../state/read-only-store.js';
 import { EmptyManager } from './empty-manager.js';
+import { deviceResources, hostOf, openStore, readOnlyHostOf } from './host.js';
 import { Manager } from './manager.js';
 import { Lifetime } from './manager-parts.js';
 import { ManagerView } from './manager-view.js';
 import { BLIND_MS, ManagerWatch } from './manager-watch.js';
 import { prepare } from './prepare.js';
-import { deviceResources, openStore, readOnlySiteOf, siteOf } from './site.js';
 
 /**
  * The options of {@link openManager} for a {@link ManagerView}, which only reads. `lockTimeoutMs`,
@@ -69,14 +69,14 @@ async function open(config: Config, topology: Topology, resources: Resources): P
   // The new manager keeps it open by itself.
   const endUse = ledger.use();
   try {
-    const site = siteOf(config, topology, ledger, resources);
-    const openingWarnings = Object.freeze(await prepare(site, config));
-    const watch = new ManagerWatch(site, {
+    const host = hostOf(config, topology, ledger, resources);
+    const openingWarnings = Object.freeze(await prepare(host, config));
+    const watch = new ManagerWatch(host, {
       // Frequent reconciling reports changes of the CPUs itself.
       isBlind: config.reconcilePeriodMs === 0 || config.reconcilePeriodMs > BLIND_MS,
-      reclaim: async () => reclaim(site),
+      reclaim: async () => reclaim(host),
     });
-    return new Manager({ config, site, resources, lifetime: new Lifetime(), watch, openingWarnings });
+    return new Manager({ config, host, resources, lifetime: new Lifetime(), watch, openingWarnings });
   } finally {
     endUse();
   }
@@ -101,12 +101,12 @@ function viewOf(store: ReadOnlyStore, config: Config, topology: Topology, resour
   const { assignments } = store.read();
   const now = cpusNow(topology, assignments.pods);
   checkRecorded(assignments, config, { topology, now, path: store.path });
-  const site = readOnlySiteOf(topology, store, resources);
+  const host = readOnlyHostOf(topology, store, resources);
   return new ManagerView({
-    site,
+    host,
     placement: config.placement,
     lifetime: new Lifetime(),
-    watch: new ManagerWatch(site, { isBlind: true, reclaim: async () => {} }),
+    watch: new ManagerWatch(host, { isBlind: true, reclaim: async () => {} }),
     openingWarnings: Object.freeze([
       ...settingWarnings(assignments, topology, now.online),
       ...grantWarnings(assignments, topology, resources, now),

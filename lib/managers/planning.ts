@@ -1,8 +1,9 @@
 // Planning: what a manager would decide, without a lock or a change.
+
+import type { ReadOnlyHost } from '../admission/host.js';
 import { type PlanOnRecord, planFor } from '../admission/plan.js';
 import { Planner, PreparedPod, reasonsToShare } from '../admission/planner.js';
 import { requestFor } from '../admission/request-check.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import { invalidOption } from '../base/check-options.js';
 import { turnIfDue } from '../base/steps.js';
 import {
@@ -17,12 +18,12 @@ import { type AdmitOptions, NO_OPTIONS } from '../input/requests/request-options
 
 /** Plans pods: see {@link ManagerView}. */
 export class Planning {
-  readonly #site: () => ReadOnlySite;
+  readonly #host: () => ReadOnlyHost;
   readonly #placement: Placement;
 
-  /** `site`: throws once the manager is closed. `placement`: that of requests that choose none. */
-  constructor(site: () => ReadOnlySite, placement: Placement) {
-    this.#site = site;
+  /** `host`: throws once the manager is closed. `placement`: that of requests that choose none. */
+  constructor(host: () => ReadOnlyHost, placement: Placement) {
+    this.#host = host;
     this.#placement = placement;
   }
 
@@ -32,8 +33,8 @@ export class Planning {
    * @throws what {@link Manager.admit} throws before it decides; ERR_HINT_PROVIDER
    */
   plan(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PlanOnRecord {
-    const site = this.#site();
-    return planFor(site, requestFor(site, this.#placement, pod, options));
+    const host = this.#host();
+    return planFor(host, requestFor(host, this.#placement, pod, options));
   }
 
   /**
@@ -42,12 +43,12 @@ export class Planning {
    * @throws as {@link plan}
    */
   prepare(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): PreparedPod {
-    return new PreparedPod(this.#site, requestFor(this.#site(), this.#placement, pod, options));
+    return new PreparedPod(this.#host, requestFor(this.#host(), this.#placement, pod, options));
   }
 
   /** Plans several pods on top of each other. @throws ERR_STATE_CORRUPT as {@link sharedPool} */
   planner(): Planner {
-    return new Planner(this.#site(), this.#placement);
+    return new Planner(this.#host(), this.#placement);
   }
 
   /**
@@ -57,7 +58,7 @@ export class Planning {
    * @throws as {@link plan}
    */
   whyShared(pod: PodSpec, options: AdmitOptions = NO_OPTIONS): readonly (string | null)[] {
-    return reasonsToShare(this.#site(), requestFor(this.#site(), this.#placement, pod, options));
+    return reasonsToShare(this.#host(), requestFor(this.#host(), this.#placement, pod, options));
   }
 
   /**
@@ -68,6 +69,6 @@ export class Planning {
     const { dryRun, signal } = parseDefragment(options);
     if (!dryRun) invalidOption('dryRun', dryRun, 'true: this manager only reads');
     await turnIfDue();
-    return planDefragmentation(this.#site(), this.#placement, signal);
+    return planDefragmentation(this.#host(), this.#placement, signal);
   }
 }

@@ -4,7 +4,7 @@ import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { universe } from '../account/pools.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { commitEnforced, transact, withoutDead } from '../admission/transact.js';
 import { grantWarnings, settingWarnings, stateArchived, type Warning } from '../admission/warnings.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
@@ -34,42 +34,42 @@ const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 // The first opener records the settings; later openers must agree with them. Grants of an earlier
 // boot are archived, and those of dead owners dropped. Changes of the machine do not prevent
 // opening. Returns warnings for the opener.
-export function prepare(site: Site, config: Config): Promise<readonly Warning[]> {
-  const { ledger, topology, resources, lockTimeoutMs } = site;
+export function prepare(host: Host, config: Config): Promise<readonly Warning[]> {
+  const { ledger, topology, resources, lockTimeoutMs } = host;
   return ledger.transact({ lockTimeoutMs, totalOn: totalsOf(topology) }, async (checkpoint, commit) => {
     const now = cpusNow(topology, checkpoint?.assignments.pods);
     const { cgroupRoot } = config.settings;
-    const recordChoice = () => cgroupRoot !== undefined && ledger.rootChoice?.record(cgroupRoot);
+    const recordRoot = () => cgroupRoot !== undefined && ledger.agreedRoot?.record(cgroupRoot);
     if (!checkpoint) {
       const first = withCgroupRoot(firstState(config, topology, now), config, ledger);
-      refuseBesideKubelet(site, config, first);
-      recordChoice();
+      refuseBesideKubelet(host, config, first);
+      recordRoot();
       await commit(withIdentities(first, first, topology));
-      joinPool(site, config, first);
+      joinPool(host, config, first);
       return settingWarnings(first, topology, now.online);
     }
     const assignments = checkpoint.assignments;
     // CPUs within reach are available once they are given back.
-    site.topology = allowing(topology, site.enforcer.cpusWithinReach(assignments));
+    host.topology = allowing(topology, host.enforcer.cpusWithinReach(assignments));
     checkRecorded(assignments, config, { topology, now, path: ledger.path });
-    refuseBesideKubelet(site, config, assignments);
+    refuseBesideKubelet(host, config, assignments);
     // Such a state can only be looked at.
     if (checkpoint.refusal) return [];
-    recordChoice();
+    recordRoot();
     const archived = ledger.isOfThisBoot(checkpoint)
       ? []
       : [stateArchived(checkpoint, await ledger.archive(checkpoint))];
-    const state = archived.length > 0 ? withoutPods(assignments) : withoutDead(site, assignments);
+    const state = archived.length > 0 ? withoutPods(assignments) : withoutDead(host, assignments);
     // This kernel does not have the settings of an earlier boot.
     const before = archived.length > 0 ? { ...assignments, quiet: null } : assignments;
-    const isUnsettled = await isQuietUnsettled(site, state);
+    const isUnsettled = await isQuietUnsettled(host, state);
     if (state !== assignments || isUnsettled)
       await commitEnforced(
-        site,
+        host,
         { before, wanted: state, commit },
         isUnsettled ? { quietReview: ALL_QUIET } : {},
       );
-    joinPool(site, config, state);
+    joinPool(host, config, state);
     return [
       ...archived,
       ...settingWarnings(state, topology, now.online),
@@ -83,53 +83,53 @@ function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Sto
   return { ...state, settings: { ...state.settings, cgroupRoot: defaultCgroupRoot(scope) } };
 }
 
-const joined = () => new Set<Site>();
+const joined = () => new Set<Host>();
 
 // Makes this process a member, and moves it off exclusive CPUs at once. This also repairs what a
 // crash has left behind.
-export function joinPool(site: Site, { sharedMember }: Config, state: Assignments): void {
-  const { enforcer, ledger } = site;
+export function joinPool(host: Host, { sharedMember }: Config, state: Assignments): void {
+  const { enforcer, ledger } = host;
   const members = ledger.registry.of(joined);
-  const onReopen = () => void transact(site, undefined, async (now) => enforcer.apply(now)).catch(() => {});
+  const onReopen = () => void transact(host, undefined, async (now) => enforcer.apply(now)).catch(() => {});
   if (sharedMember) {
     enforcer.join(state, onReopen);
-    members.add(site);
+    members.add(host);
   }
   try {
     enforcer.apply(state);
   } catch (error) {
-    if (members.delete(site)) enforcer.leave();
+    if (members.delete(host)) enforcer.leave();
     throw error;
   }
 }
 
-/** The process stays a member while another of its managers uses the site. */
-export function leavePool(site: Site): void {
-  if (site.ledger.registry.of(joined).delete(site)) site.enforcer.leave();
+/** The process stays a member while another of its managers uses the host. */
+export function leavePool(host: Host): void {
+  if (host.ledger.registry.of(joined).delete(host)) host.enforcer.leave();
 }
 
 /** @throws like {@link Manager.configure} */
-export async function configure(site: Site, config: Config, options: MachineOptions): Promise<void> {
+export async function configure(host: Host, config: Config, options: MachineOptions): Promise<void> {
   const changes = parseMachineOptions(options);
-  await transact(site, undefined, async (state, commit) => {
-    checkKnown(changes, site.topology, state.settings);
-    const now = cpusNow(site.topology, state.pods);
+  await transact(host, undefined, async (state, commit) => {
+    checkKnown(changes, host.topology, state.settings);
+    const now = cpusNow(host.topology, state.pods);
     const { placement } = config;
-    const required = chosenSettings({ settings: changes, placement }, site.topology, now, state.settings);
+    const required = chosenSettings({ settings: changes, placement }, host.topology, now, state.settings);
     const settings = applySettings(state.settings, required);
     const next = { ...state, settings };
     checkLeavesPool(next, now);
     checkCgroupRoot(state, settings);
-    refuseBesideKubelet(site, config, next);
-    if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.checkPlace();
+    refuseBesideKubelet(host, config, next);
+    if (changes.cgroupRoot !== undefined) host.ledger.agreedRoot?.checkPlace();
     await commit(next);
-    if (changes.cgroupRoot !== undefined) site.ledger.rootChoice?.record(changes.cgroupRoot);
-    site.enforcer.apply(next);
+    if (changes.cgroupRoot !== undefined) host.ledger.agreedRoot?.record(changes.cgroupRoot);
+    host.enforcer.apply(next);
   });
 }
 
 export function refuseBesideKubelet(
-  { ledger, topology }: Site,
+  { ledger, topology }: Host,
   { besideKubelet }: Config,
   { settings, kubelet }: Pick<Assignments, 'settings' | 'kubelet'>,
 ): void {

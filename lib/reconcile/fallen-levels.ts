@@ -3,7 +3,7 @@
 import type { Assignments } from '../account/assignments.js';
 import { BY_MASKS, type EnforcementLevel, isAtLeast, weaker } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import type { EnforcedCommit } from '../admission/transact.js';
 import type { Comparison } from '../enforcement/drift.js';
 import { isPartitioned } from '../enforcement/layout/layout.js';
@@ -26,7 +26,7 @@ export function withLevels(
 }
 
 /** The level to which a grant can be raised, if the kernel makes a partition. */
-function reachableLevels({ enforcer }: Site, state: Assignments, mayPartition: boolean) {
+function reachableLevels({ enforcer }: Host, state: Assignments, mayPartition: boolean) {
   const levelNow = enforcer.levelsNow(state);
   const cpusets = enforcer.cpusetsOf(state.settings);
   const canPartition = mayPartition && cpusets !== undefined && !cpusets.whyNoPartition(state.pods);
@@ -42,10 +42,10 @@ function reachableLevels({ enforcer }: Site, state: Assignments, mayPartition: b
 }
 
 /** Finds the grants whose level can be raised. */
-export function compareLevels(site: Site, state: Assignments): Comparison {
+export function compareLevels(host: Host, state: Assignments): Comparison {
   const fallen = state.pods.filter(({ enforcement }) => enforcement.fallenFrom !== undefined);
   if (fallen.length === 0) return { checked: 0, drifts: [] };
-  const reachable = reachableLevels(site, state, true);
+  const reachable = reachableLevels(host, state, true);
   const drifts = fallen.flatMap((pod) => {
     const { uid, enforcement } = pod;
     const level = reachable(pod);
@@ -54,7 +54,7 @@ export function compareLevels(site: Site, state: Assignments): Comparison {
     // The kernel alone knows whether it makes a partition: after two refusals others must change
     // what it depends on.
     const isPartition = isOfPartition(level);
-    const around = isPartition ? site.enforcer.cpusetsOf(state.settings)?.surroundings() : '';
+    const around = isPartition ? host.enforcer.cpusetsOf(state.settings)?.surroundings() : '';
     return [{ kind: 'level' as const, uid, what, key: `level ${uid} ${level} ${around}`, repair: () => 0 }];
   });
   return { checked: 0, drifts };
@@ -62,15 +62,15 @@ export function compareLevels(site: Site, state: Assignments): Comparison {
 
 /** Raises the levels of these grants, and makes their partitions. REQUIRES: the state's lock. */
 export async function raiseLevels(
-  site: Site,
+  host: Host,
   state: Assignments,
   uids: ReadonlySet<string | null>,
   commit: EnforcedCommit,
 ): Promise<Assignments> {
   if (uids.size === 0) return state;
-  const { enforcer } = site;
+  const { enforcer } = host;
   const raised = (mayPartition: boolean) => {
-    const reachable = reachableLevels(site, state, mayPartition);
+    const reachable = reachableLevels(host, state, mayPartition);
     return withLevels(state, (pod) => (uids.has(pod.uid) ? reachable(pod) : pod.enforcement.level));
   };
   let next = raised(true);

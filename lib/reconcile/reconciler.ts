@@ -6,7 +6,7 @@ import type { Assignments } from '../account/assignments.js';
 import { runningCpus } from '../account/pod-holdings.js';
 import { publish, traced } from '../admission/diagnostics.js';
 import { substituteLostCpus } from '../admission/grants/substitute.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { unlessRefused } from '../base/errors.js';
 import {
   type Comparison,
@@ -17,7 +17,7 @@ import {
   together,
 } from '../enforcement/drift.js';
 import type { Placement } from '../input/placement.js';
-import { refreshSite } from '../machine/topology-refresh.js';
+import { refreshHost } from '../machine/topology-refresh.js';
 import type { Checkpoint } from '../state/format/checkpoint.js';
 import type { Store } from '../state/store.js';
 import { threadsOf } from '../threads/followers.js';
@@ -30,7 +30,7 @@ import { compareThreads } from './thread-drift.js';
 
 /** What reconciling needs from a manager. */
 export interface Reconciling {
-  readonly site: Site;
+  readonly host: Host;
   /** Used if the record does not say how a grant was placed. */
   readonly placement: Placement;
   /** 0: only on request. */
@@ -174,7 +174,7 @@ export class Reconciler {
   #start(client: Reconciling): Promise<ReconcileReport> {
     const round = traced(
       'reconcile',
-      client.site,
+      client.host,
       () => this.#round(client),
       ({ value }) => {
         const { checked, repaired, contested, writes } = value ?? NOTHING_DONE;
@@ -190,17 +190,17 @@ export class Reconciler {
   }
 
   async #round(client: Reconciling): Promise<ReconcileReport> {
-    const { site } = client;
-    if (site.topology.isSimulated) return NOTHING_DONE;
+    const { host } = client;
+    if (host.topology.isSimulated) return NOTHING_DONE;
     // The watch starts first, so that no commit is missed.
     if (this.#background) this.#watchState();
     this.#generation = this.#readGeneration();
-    for (const each of new Set([client, ...this.#clients])) await refreshSite(each.site);
+    for (const each of new Set([client, ...this.#clients])) await refreshHost(each.host);
     const hotplug = await this.#substitute(client);
     const look = async () => {
       const checkpoint = this.#store.read();
       return checkpoint && !checkpoint.refusal
-        ? { ...checkpoint, ...(await this.#compare(site, checkpoint.assignments)) }
+        ? { ...checkpoint, ...(await this.#compare(host, checkpoint.assignments)) }
         : undefined;
     };
     let comparison = await look();
@@ -215,7 +215,7 @@ export class Reconciler {
     const isGivenUp = ({ key }: RepairableDrift) => this.#fights.isContested(key);
     const outcome: Repair = comparison.drifts.every(isGivenUp)
       ? { different: comparison.drifts, drifts: [], writes: 0 }
-      : await repair(site, this.#fights, (state) => this.#compare(site, state));
+      : await repair(host, this.#fights, (state) => this.#compare(host, state));
     if (outcome.isPostponed) this.#generation = undefined;
     this.#fights.settle(new Set(outcome.different.map(({ key }) => key)));
     for (const drift of outcome.drifts) this.#report(client, drift);
@@ -229,19 +229,19 @@ export class Reconciler {
     });
   }
 
-  #report({ site }: Reconciling, drift: Drift): void {
+  #report({ host }: Reconciling, drift: Drift): void {
     const { kind, uid, what, repaired } = drift;
-    publish('drift', site, () => ({ kind, uid, what, repaired }));
+    publish('drift', host, () => ({ kind, uid, what, repaired }));
     for (const each of this.#clients) each.drifted(drift);
   }
 
   // Only for grants of this process. Each change is reported once.
-  async #substitute({ site, placement }: Reconciling): Promise<Hotplug[]> {
+  async #substitute({ host, placement }: Reconciling): Promise<Hotplug[]> {
     const { owners } = this.#store;
     const hotplugs: Hotplug[] = [];
     for (const pod of this.#store.read()?.assignments.pods ?? []) {
       if (pod.owner.kind !== 'process' || !owners.isOwn(pod.owner)) continue;
-      const result = await substituteLostCpus(site, pod, placement, threadsOf(this.#store, pod.uid, pod));
+      const result = await substituteLostCpus(host, pod, placement, threadsOf(this.#store, pod.uid, pod));
       if (!result) continue;
       const { lost, substitutes, revoked, returned, isParked, error } = result;
       const cpus = runningCpus(result.pod).difference(revoked);
@@ -261,13 +261,13 @@ export class Reconciler {
     return hotplugs;
   }
 
-  async #compare(site: Site, state: Assignments): Promise<Comparison> {
+  async #compare(host: Host, state: Assignments): Promise<Comparison> {
     const isGivenUp = (key: string) => this.#fights.isContested(key);
     return together([
-      compareThreads(site, state, isGivenUp),
-      site.enforcer.compare(state, isGivenUp),
-      await compareQuiet(site, state),
-      compareLevels(site, state),
+      compareThreads(host, state, isGivenUp),
+      host.enforcer.compare(state, isGivenUp),
+      await compareQuiet(host, state),
+      compareLevels(host, state),
     ]);
   }
 }

@@ -4,7 +4,7 @@ import type { Assignments } from '../account/assignments.js';
 import { BY_MASKS, weaker } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf } from '../account/pod-holdings.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { type EnforcedCommit, transact } from '../admission/transact.js';
 import { NumalignError } from '../base/errors.js';
 import { countChanges } from '../cgroups/files/cgroup-files.js';
@@ -44,11 +44,11 @@ interface RepairAttempt {
  * ERR_CGROUP
  */
 export function repair(
-  site: Site,
+  host: Host,
   fights: Fights,
   compare: (state: Assignments) => Promise<Comparison>,
 ): Promise<Repair> {
-  return transact(site, undefined, async (state, commit, stateOnRecord) => {
+  return transact(host, undefined, async (state, commit, stateOnRecord) => {
     if (commit.refusal) return { different: [], drifts: [], writes: 0 };
     // First, the grants of dead owners are given back. The next round finds other differences.
     if (state !== stateOnRecord) {
@@ -64,12 +64,12 @@ export function repair(
     const quietState = await repairQuiet(state, fights, attempts, commit);
     const raisable = attempts.filter(({ drift, isLost }) => drift.kind === 'level' && !isLost);
     const uids = new Set(raisable.map(({ drift }) => drift.uid));
-    const raised = await raiseLevels(site, quietState, uids, commit);
+    const raised = await raiseLevels(host, quietState, uids, commit);
     const remaining = new Set((await compare(raised)).drifts.map(({ key }) => key));
     const drifts = attempts.map((attempt) => driftOf(attempt, remaining));
     const lostKinds = attempts.filter(({ drift }) => remaining.has(drift.key)).map(({ drift }) => drift.kind);
     const refreshed = await recordRefusals(raised, attempts, remaining, commit);
-    const lowered = await lower(site, refreshed, commit, lostKinds);
+    const lowered = await lower(host, refreshed, commit, lostKinds);
     const writes =
       countChanges() - before + masks + (refreshed === state ? 0 : 1) + (lowered.length > 0 ? 1 : 0);
     return { different, drifts: [...drifts, ...lowered], writes };
@@ -149,7 +149,7 @@ async function recordRefusals(
 
 // If others are not kept off as the record says, lowers the recorded level.
 async function lower(
-  { enforcer }: Site,
+  { enforcer }: Host,
   state: Assignments,
   commit: EnforcedCommit,
   lostKinds: readonly DriftKind[],

@@ -3,7 +3,7 @@
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { secondPlace, type ThreadShare, threadShares } from '../account/pod-holdings.js';
-import type { Site } from '../admission/site.js';
+import type { Host } from '../admission/host.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { type Comparison, type RepairableDrift, together } from '../enforcement/drift.js';
@@ -13,15 +13,15 @@ import { CpuSet } from '../machine/cpu-set.js';
 
 /** `isGivenUp`: true for keys of what is contested. */
 export function compareThreads(
-  site: Site,
+  host: Host,
   state: Assignments,
   isGivenUp: (key: string) => boolean,
 ): Comparison {
-  const { owners } = site.ledger;
+  const { owners } = host.ledger;
   const isOurs = ({ owner, formerOwner }: PodAssignment) =>
     formerOwner === null && (owner.kind !== 'process' || owners.isOwn(owner));
   const comparisons = state.pods.filter(isOurs).flatMap((pod) => {
-    const groupOf = () => GrantGroup.of(site, state.settings, pod);
+    const groupOf = () => GrantGroup.of(host, state.settings, pod);
     return sharesNow(pod).map((share) => threadsOfShare(pod, share, groupOf, isGivenUp));
   });
   return together(comparisons);

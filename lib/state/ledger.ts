@@ -10,9 +10,9 @@ import { turnIfDue } from '../base/steps.js';
 import { FolderWatch, type Listener, type Listening } from './files/folder-watch.js';
 import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
+import { AgreedRoot } from './folder/agreed-root.js';
 import { canonical, readBootId, scopeOf } from './folder/folder.js';
 import { explain, explaining } from './folder/folder-error.js';
-import { RootChoice } from './folder/root-choice.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { type HarmListener, OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
@@ -46,7 +46,7 @@ export class Ledger implements Store {
   readonly #folder: StateFolder;
   readonly #owners: Owners;
   readonly #waiters: WaitQueue;
-  readonly #rootChoice: RootChoice;
+  readonly #agreedRoot: AgreedRoot;
   readonly #watch: FolderWatch;
   readonly #guard: OwnerGuard;
   readonly #lock: StateLock;
@@ -61,7 +61,7 @@ export class Ledger implements Store {
     const bootId = readBootId();
     this.#owners = new Owners(owners, path, bootId);
     this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
-    this.#rootChoice = new RootChoice(path, scope, folder);
+    this.#agreedRoot = new AgreedRoot(path, scope, folder);
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);
@@ -152,9 +152,9 @@ export class Ledger implements Store {
     return this.#owners;
   }
 
-  get rootChoice(): RootChoice {
+  get agreedRoot(): AgreedRoot {
     this.#look();
-    return this.#rootChoice;
+    return this.#agreedRoot;
   }
 
   get waiters(): WaitQueue {

@@ -7,7 +7,7 @@ import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
 import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';
-import type { RootChoice } from './folder/root-choice.js';
+import type { AgreedRoot } from './folder/agreed-root.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup, OwnerRegistry } from './owners/owners.js';
 import type { WaitQueue } from './wait-queue.js';
@@ -89,7 +89,7 @@ export interface Store extends StateSource {
   readonly waiters: WaitQueue;
   readonly registry: Registry<Store>;
   /** What root has chosen about the state; undefined if it is in no folder. */
-  readonly rootChoice?: RootChoice | undefined;
+  readonly agreedRoot?: AgreedRoot | undefined;
   /**
    * Keeps the state open until the returned function is called. Every watch, transaction and grant
    * of this environment does so too. A later caller opens the state again.

@@ -7,8 +7,8 @@ import { mortalOwners } from '../account/owners-of-pods.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { hasParts } from '../account/pod-holdings.js';
 import { freeOfBooked } from '../admission/free-hugepages.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { podContainer } from '../admission/pod-container.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
 import { flagsOfEach } from '../decision/flags/flags.js';
 import { grantInfo } from '../decision/grant-info.js';
@@ -20,7 +20,7 @@ import type { GrantCgroup, GrantStatus } from './status.js';
 
 /** All grants of a state. `isAlive`: whether a grant's owner lives. */
 export function grantsOf(
-  { topology, resources, quieter }: ReadOnlySite,
+  { topology, resources, quieter }: ReadOnlyHost,
   state: Assignments,
   present: CpusNow,
   isAlive: StateReading['isAlive'],

@@ -2,7 +2,7 @@
 import { cpusNow } from '../account/cpus-now.js';
 import { withoutPods } from '../account/pod-changes.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
-import type { ReadOnlySite } from '../admission/site.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { lapsedGrants, settingWarnings } from '../admission/warnings.js';
 import { settingsNow } from '../decision/machine-settings.js';
 import { memoryTables } from '../decision/memory/memory-tables.js';
@@ -12,16 +12,16 @@ import { readingIn, readingWithout, type StateReading } from './state-reading.js
 import type { StateStatus } from './status.js';
 
 /**
- * The state of a site now. Always reads the file; of a damaged one, what can be recovered.
+ * The state of a host now. Always reads the file; of a damaged one, what can be recovered.
  * @throws ERR_STATE_FOLDER if this process may not open the folder, ERR_STATE_CORRUPT if nothing
  *   can be recovered, ERR_STATE_VERSION
  */
-export function readStatus(site: ReadOnlySite): StateStatus {
-  return statusOf(site, (site.ledger.scope !== 'memory' && readingIn(site)) || readingWithout(site));
+export function readStatus(host: ReadOnlyHost): StateStatus {
+  return statusOf(host, (host.ledger.scope !== 'memory' && readingIn(host)) || readingWithout(host));
 }
 
-function statusOf(site: ReadOnlySite, found: StateReading): StateStatus {
-  const { ledger, topology } = site;
+function statusOf(host: ReadOnlyHost, found: StateReading): StateStatus {
+  const { ledger, topology } = host;
   const { exists, isOfEarlierBoot, damage, checkpoint, members, waiting } = found;
   const { generation, assignments, refusal } = checkpoint;
   const state = isOfEarlierBoot ? withoutPods(assignments) : assignments;
@@ -43,7 +43,7 @@ function statusOf(site: ReadOnlySite, found: StateReading): StateStatus {
     freeIsolated: freeCpus(state, present, 'isolated'),
     memory: memoryTables(state, topology),
     kubelet: kubeletStatus(state.kubelet, found.isProcessAlive),
-    grants: grantsOf(site, state, present, found.isAlive),
+    grants: grantsOf(host, state, present, found.isAlive),
     sharedMembers: members,
     waiting,
     damage,

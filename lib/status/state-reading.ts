@@ -1,8 +1,8 @@
 // StateReading: what a state says, before it is compared with the machine.
 import { join } from 'node:path';
 import type { PodAssignment } from '../account/pod-assignment.js';
+import type { ReadOnlyHost } from '../admission/host.js';
 import { currentCheckpoint } from '../admission/on-record.js';
-import type { ReadOnlySite } from '../admission/site.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { memberOf } from '../enforcement/members/shared-member.js';
@@ -27,7 +27,7 @@ export interface StateReading extends Pick<StateStatus, 'exists' | 'isOfEarlierB
 }
 
 /** The reading of a folder; undefined if there is none, or no state in it. */
-export function readingIn({ ledger, topology }: ReadOnlySite): StateReading | undefined {
+export function readingIn({ ledger, topology }: ReadOnlyHost): StateReading | undefined {
   const { path } = ledger;
   const folder = openExisting(path);
   if (!folder) return undefined;
@@ -42,9 +42,9 @@ export function readingIn({ ledger, topology }: ReadOnlySite): StateReading | un
  * The reading without a folder: a state in memory, or the one that the first opener of a folder
  * would find.
  */
-export function readingWithout(site: ReadOnlySite): StateReading {
-  const { ledger } = site;
-  const checkpoint = currentCheckpoint(site);
+export function readingWithout(host: ReadOnlyHost): StateReading {
+  const { ledger } = host;
+  const checkpoint = currentCheckpoint(host);
   const dead = new Set(ledger.owners.deadPods(checkpoint.assignments.pods));
   const isAlive = (pod: PodAssignment) => !dead.has(pod);
   const nothing = { damage: null, isOfEarlierBoot: false, members: [], waiting: [] };
@@ -55,8 +55,8 @@ export function readingWithout(site: ReadOnlySite): StateReading {
 
 function readFolder(
   folder: NativeFolder,
-  ledger: ReadOnlySite['ledger'],
-  topology: ReadOnlySite['topology'],
+  ledger: ReadOnlyHost['ledger'],
+  topology: ReadOnlyHost['topology'],
 ) {
   for (;;) {
     const version = folder.version(STATE_FILE);

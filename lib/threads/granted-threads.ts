@@ -24,8 +24,8 @@ export interface GrantedThreads {
   readonly onPart: (name: string) => GrantedThreads;
   /** The grant's cgroup, if it has one. */
   readonly group: GrantGroup | undefined;
-  /** See {@link Enforcer.learnChoices}. */
-  readonly learnChoices: () => void;
+  /** See {@link Enforcer.learnAskedMasks}. */
+  readonly learnAskedMasks: () => void;
   /**
    * Moves threads of this process to the shared pool, where they stay. Undefined if the grant has
    * not booked anything from the pool.
@@ -70,12 +70,17 @@ export function cpusWithin(
  * @throws ERR_ALREADY_PINNED unless `replace`, before anything moves; ERR_CGROUP, ERR_ENFORCEMENT
  */
 export function inGroup<T>(
-  { grant, cpus, group, learnChoices }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group' | 'learnChoices'>,
+  {
+    grant,
+    cpus,
+    group,
+    learnAskedMasks,
+  }: Pick<GrantedThreads, 'grant' | 'cpus' | 'group' | 'learnAskedMasks'>,
   threads: readonly Threads[],
   replace: boolean,
   put: (isWhole: boolean) => T,
 ): T {
-  learnChoices();
+  learnAskedMasks();
   if (!group) return put(false);
   if (!replace) for (const each of threads) native.checkNotPinned(toTid(each), grant);
   const wasInUse = group.isInUse;

@@ -124,8 +124,8 @@ export function pinTo(
   { threads, replace, mode, isStrict, migrate }: PinRequest,
   { cpus, numaNodes, noteRunning }: PinContext,
 ): GrantPinResult {
-  const { grant, part, owner, group, memoryNodes, learnChoices } = target;
-  const result = inGroup({ grant, cpus, group, learnChoices }, [threads], replace, (isWhole) => {
+  const { grant, part, owner, group, memoryNodes, learnAskedMasks } = target;
+  const result = inGroup({ grant, cpus, group, learnAskedMasks }, [threads], replace, (isWhole) => {
     if (isStrict) group?.memory.restrict(memoryNodes);
     const pinned = pinFor(target.cpus, threads, { grant, part, owner, replace });
     noteRunning();

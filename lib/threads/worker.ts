@@ -41,7 +41,7 @@ export function workerStartOn(grant: GrantedThreads, place: ThreadPlace) {
       { value: cpus.toString(), valid: `also CPUs other than ${realTime}` },
     );
   }
-  target.learnChoices();
+  target.learnAskedMasks();
   return { target, cpus };
 }
 

@@ -177,10 +177,10 @@ Napi::Value choices(const Napi::CallbackInfo& info) {
 
 void export_members(Napi::Env env, Napi::Object exports) {
   exports["confineMember"] = Napi::Function::New(env, confine_member_binding);
-  exports["memberChoices"] = Napi::Function::New(env, member_choices_binding);
+  exports["askedMasks"] = Napi::Function::New(env, member_choices_binding);
   exports["mayMove"] = Napi::Function::New(env, may_move_binding);
   exports["choices"] = Napi::Function::New(env, choices);
-  exports["learnChoices"] = Napi::Function::New(env, learn_choices);
+  exports["learnAskedMasks"] = Napi::Function::New(env, learn_choices);
   exports["rememberMasks"] = Napi::Function::New(env, remember_masks);
   exports["restoreMasks"] = Napi::Function::New(env, restore_masks);
 }

@@ -431,8 +431,8 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["parkGrant"] = Napi::Function::New(env, park_grant);
   exports["ask"] = Napi::Function::New(env, ask);
   exports["askLater"] = Napi::Function::New(env, ask_later);
-  exports["askChoices"] = Napi::Function::New(env, ask_choices);
-  exports["settleChoices"] = Napi::Function::New(env, settle_choices);
+  exports["askForMasks"] = Napi::Function::New(env, ask_choices);
+  exports["settleAskedMasks"] = Napi::Function::New(env, settle_choices);
   exports["askedMask"] = Napi::Function::New(env, asked_mask);
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);

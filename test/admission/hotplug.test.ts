@@ -6,8 +6,8 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { findPod } from '../../lib/account/assignments.js';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
 import { substituteLostCpus } from '../../lib/admission/grants/substitute.js';
+import type { Host } from '../../lib/admission/host.js';
 import { assignmentsOf } from '../../lib/admission/on-record.js';
-import type { Site } from '../../lib/admission/site.js';
 import { native } from '../../lib/base/native.js';
 import { HintProviders } from '../../lib/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
@@ -24,7 +24,7 @@ import {
   pin,
 } from '../../lib/index.js';
 import { parseConfig } from '../../lib/input/config.js';
-import { refreshSite, refreshTopology } from '../../lib/machine/topology-refresh.js';
+import { refreshHost, refreshTopology } from '../../lib/machine/topology-refresh.js';
 import { NO_QUIETER } from '../../lib/quiet/quieter.js';
 import { Ledger } from '../../lib/state/ledger.js';
 import type { ParkableFollowers } from '../../lib/threads/followers.js';
@@ -51,7 +51,7 @@ function recordedThreads(said: string[]): ParkableFollowers<string> {
 class Machine {
   readonly manager: Manager;
   readonly said: string[] = [];
-  readonly #site: Site;
+  readonly #host: Host;
   readonly #whole: Topology;
   #offline = CpuSet.EMPTY;
 
@@ -68,7 +68,7 @@ class Machine {
     // As if the process ran on it: a process that has seen a CPU knows its place, even while it is
     // offline.
     this.#whole = new Topology('machine', topology.handle);
-    this.#site = {
+    this.#host = {
       ...{ topology: this.#whole, ledger: Ledger.open(stateDir), enforcer: NO_ENFORCER, quieter: NO_QUIETER },
       ...{ managerId: 0, enforcement: parseConfig({}).enforcement },
       ...{ resources: new Map(), providers: new HintProviders(), lockTimeoutMs: 1000 },
@@ -78,11 +78,11 @@ class Machine {
   /** `isForgotten`: without their places, like in a topology that was loaded since. */
   async take(offline: string, isForgotten = false): Promise<void> {
     this.#offline = CpuSet.parse(offline);
-    this.#site.topology = isForgotten ? await machineAt({ offline }) : this.#whole;
+    this.#host.topology = isForgotten ? await machineAt({ offline }) : this.#whole;
   }
 
   pod(uid: string): PodAssignment {
-    return findPod(assignmentsOf(this.#site, this.#site.ledger.read()), uid)!;
+    return findPod(assignmentsOf(this.#host, this.#host.ledger.read()), uid)!;
   }
 
   async substitute(uid: string, threads = recordedThreads(this.said)) {
@@ -90,7 +90,7 @@ class Machine {
       .spyOn(native, 'onlineCpus')
       .mockReturnValue(this.#whole.cpus.difference(this.#offline).words);
     try {
-      return await substituteLostCpus(this.#site, this.pod(uid), placement, threads);
+      return await substituteLostCpus(this.#host, this.pod(uid), placement, threads);
     } finally {
       online.mockRestore();
     }
@@ -552,10 +552,10 @@ describe('CPUs that come online', () => {
   it('are known to an open manager and its grants from then on', async () => {
     const old = await earlier();
     if (!old) return;
-    const site = { topology: old };
-    const added = await refreshSite(site);
-    expect(added).toEqual(site.topology.cpus.difference(old.cpus));
+    const host = { topology: old };
+    const added = await refreshHost(host);
+    expect(added).toEqual(host.topology.cpus.difference(old.cpus));
     expect(added.size).toBe(1);
-    expect(await refreshSite(site)).toEqual(CpuSet.EMPTY);
+    expect(await refreshHost(host)).toEqual(CpuSet.EMPTY);
   });
 });

@@ -221,7 +221,7 @@ describe('a pod with pod-level resources', () => {
     const pod = findPod(Ledger.open(manager.stateDir).read()!.assignments, 'web')!;
     const { placement: defaults } = parseConfig({});
     const error = await errorOf(() =>
-      resize({ site: {}, grant: pod, request: {}, defaults, followers: {} } as never),
+      resize({ host: {}, grant: pod, request: {}, defaults, followers: {} } as never),
     );
     expect(error).toMatchObject({
       code: 'ERR_INVALID_ARGUMENT',

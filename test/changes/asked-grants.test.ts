@@ -1,25 +1,25 @@
 // needs: agents
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PodAssignment } from '../../lib/account/pod-assignment.js';
-import type { Site } from '../../lib/admission/site.js';
+import type { Host } from '../../lib/admission/host.js';
 import { AskedGrants } from '../../lib/changes/asked-grants.js';
 import type { Grant, Manager } from '../../lib/index.js';
 import { fragment, openTwoNodes } from '../support/fragmented.js';
-import { placeAt, podOf, siteOf } from '../support/moves.mjs';
+import { hostOf, placeAt, podOf } from '../support/moves.mjs';
 
 const MOST_PASSING = 3;
 
-let [manager, site, mover, pod] = [] as unknown as [Manager, Site, Grant, PodAssignment];
+let [manager, host, mover, pod] = [] as unknown as [Manager, Host, Grant, PodAssignment];
 
 beforeEach(async () => {
   manager = await openTwoNodes({});
   ({ mover } = await fragment(manager));
-  site = siteOf(manager);
-  pod = podOf(site, mover.uid);
+  host = hostOf(manager);
+  pod = podOf(host, mover.uid);
 });
 
 const ask = (asked: AskedGrants) =>
-  asked.ask(site, { uid: pod.uid, before: pod, after: placeAt(pod, '6-7', 1) }, { for: 'asker' });
+  asked.ask(host, { uid: pod.uid, before: pod, after: placeAt(pod, '6-7', 1) }, { for: 'asker' });
 
 describe('a grant that one request has asked to move', () => {
   it('is not asked once more after it has moved', async () => {

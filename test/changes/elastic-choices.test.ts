@@ -8,7 +8,7 @@ import { resizeInput } from '../../lib/changes/shrink-grants.js';
 import { type ElasticPod, elasticPods, elasticSize } from '../../lib/decision/changes/elastic-grants.js';
 import { growthRequest } from '../../lib/decision/changes/growth.js';
 import { CpuSet, type Manager } from '../../lib/index.js';
-import { siteOf } from '../support/moves.mjs';
+import { hostOf } from '../support/moves.mjs';
 import { guaranteed, simulate } from '../support/simulated.js';
 
 /** It has its most, and stays so. */
@@ -17,10 +17,10 @@ const pod = (cpu: number) => ({ uid: 'asker', containers: [guaranteed('main', { 
 const HANDED_OVER = { transfer: '0'.repeat(32) };
 
 function lookAt(manager: Manager) {
-  const site = siteOf(manager);
-  const state = livingState(site);
+  const host = hostOf(manager);
+  const state = livingState(host);
   const grants = Object.fromEntries(elasticPods(state).map((each) => [each.name, each]));
-  return { state, grants, ground: (now = state) => resizeInput(site, now) };
+  return { state, grants, ground: (now = state) => resizeInput(host, now) };
 }
 
 describe('the CPUs that a grant of a range gives up near others', () => {

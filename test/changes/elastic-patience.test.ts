@@ -11,7 +11,7 @@ import { type Manager, NumalignError } from '../../lib/index.js';
 import { changed } from '../support/changed.js';
 import { agentOn, isAnnounced, sizesOf } from '../support/changing-grants.js';
 import { errorOf } from '../support/error-of.js';
-import { podOf, siteOf } from '../support/moves.mjs';
+import { hostOf, podOf } from '../support/moves.mjs';
 import { simulate } from '../support/simulated.js';
 import { makeStateDir } from '../support/state-dir.js';
 
@@ -113,7 +113,7 @@ describe('a growth that an error has stopped', () => {
     const stateDir = makeStateDir();
     const manager = await open(stateDir, { lockTimeoutMs: 50 });
     const grant = await manager.acquire(range('elastic'));
-    const [other, holder] = [await open(stateDir), siteOf(manager).ledger];
+    const [other, holder] = [await open(stateDir), hostOf(manager).ledger];
     const number = await other.acquire({ cpu: 4 });
     const failed = new Promise((resolve) => {
       subscribe(DIAGNOSTICS_CHANNELS.error, resolve);
@@ -128,7 +128,7 @@ describe('a growth that an error has stopped', () => {
     const stateDir = makeStateDir();
     const [manager, other] = [await open(stateDir), await open(stateDir)];
     const grant = await manager.acquire(range('elastic'));
-    const { ledger } = siteOf(manager);
+    const { ledger } = hostOf(manager);
     const real = ledger.transact.bind(ledger);
     let pauseMs = 0;
     for (let times = 1; times <= 4; times++) {
@@ -161,10 +161,10 @@ describe('a grant of a range', () => {
   ])('that does not shrink because it %s (%s) counts as refusing: %s', async (_, reason, isRefusal) => {
     const manager = await open(makeStateDir());
     const { uid } = await manager.acquire(range('elastic'));
-    const site = siteOf(manager);
-    const answer = vi.spyOn(site.ledger, 'transact').mockRejectedValueOnce(notMoved(uid, reason, reason));
+    const host = hostOf(manager);
+    const answer = vi.spyOn(host.ledger, 'transact').mockRejectedValueOnce(notMoved(uid, reason, reason));
     onTestFinished(() => answer.mockRestore());
-    const refused = await shrinkGrants(site, [podOf(site, uid)], { for: 'asker' });
+    const refused = await shrinkGrants(host, [podOf(host, uid)], { for: 'asker' });
     expect(refused).toEqual(isRefusal ? [uid] : []);
   });
 });
@@ -174,8 +174,8 @@ describe('grants of ranges that may make room later', () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire(range('elastic'));
     await grant.transfer();
-    const site = siteOf(manager);
-    expect(await settledGrants(site, livingState(site), undefined)).toBe(false);
+    const host = hostOf(manager);
+    expect(await settledGrants(host, livingState(host), undefined)).toBe(false);
     expect(await errorOf(() => manager.acquire({ cpu: 4 }))).toMatchObject({ code: 'ERR_INSUFFICIENT_CPUS' });
   });
 
@@ -183,17 +183,17 @@ describe('grants of ranges that may make room later', () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire({ cpu: { min: 4, max: 4 }, movable: { notice: 3_600_000 } });
     await grant.transfer();
-    const site = siteOf(manager);
-    expect(await settledGrants(site, livingState(site), undefined)).toBe(false);
+    const host = hostOf(manager);
+    expect(await settledGrants(host, livingState(host), undefined)).toBe(false);
   });
 
   it('are not awaited if they have settled since the decision on the request', async () => {
     const manager = await open(makeStateDir());
     const grant = await manager.acquire(range('elastic'));
-    const site = siteOf(manager);
+    const host = hostOf(manager);
     const transfer = await grant.transfer();
-    const seen = livingState(site);
+    const seen = livingState(host);
     await transfer.cancel();
-    expect(await settledGrants(site, seen, undefined)).toBe(true);
+    expect(await settledGrants(host, seen, undefined)).toBe(true);
   });
 });

@@ -8,7 +8,7 @@ import { affinity, threads } from '../../lib/entries/diagnostics.js';
 import { CpuSet, type Grant, type GrantEvents, type Manager, openManager, pin } from '../../lib/index.js';
 import { hierarchy, isUsable } from '../cgroups/own-root.js';
 import { cgroupOf, ownCgroups } from '../enforcement/members.js';
-import { moveAnyway, realSiteOf, release } from '../support/moves.mjs';
+import { moveAnyway, realHostOf, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 type ResizeEvent = GrantEvents['resize'][0];
@@ -43,12 +43,12 @@ describe('a grant of a range that grows and shrinks', () => {
     await new Promise((resolve) => worker.once('online', resolve));
     const first = String(grant.cpus);
     const grown = resized(grant);
-    await moveAnyway(realSiteOf(manager), grant.uid, BOTH);
+    await moveAnyway(realHostOf(manager), grant.uid, BOTH);
     expect(await grown).toMatchObject({ for: null });
     expect(masks()).toEqual(new Set([String(grant.cpus)]));
     expect(grant.cpus.size).toBe(2);
     const shrunk = resized(grant);
-    await moveAnyway(realSiteOf(manager), grant.uid, first);
+    await moveAnyway(realHostOf(manager), grant.uid, first);
     expect((await shrunk).threads.moved.length).toBeGreaterThan(1);
     expect(await shrunk).toMatchObject({ for: 'asker' });
     expect(masks()).toEqual(new Set([first]));
@@ -57,7 +57,7 @@ describe('a grant of a range that grows and shrinks', () => {
   it('makes children leave the CPUs that it gives up', async () => {
     const { manager, grant } = await acquire();
     const first = String(grant.cpus);
-    await moveAnyway(realSiteOf(manager), grant.uid, BOTH);
+    await moveAnyway(realHostOf(manager), grant.uid, BOTH);
     const child = grant.spawn('sleep', ['600'], { stdio: 'ignore' });
     const ended = new Promise((resolve) => child.once('exit', resolve));
     onTestFinished(async () => {
@@ -65,7 +65,7 @@ describe('a grant of a range that grows and shrinks', () => {
       await ended;
     });
     expect(maskOf(child.pid!)).not.toBe(first);
-    await moveAnyway(realSiteOf(manager), grant.uid, first);
+    await moveAnyway(realHostOf(manager), grant.uid, first);
     expect(maskOf(child.pid!)).toBe(first);
   });
 });
@@ -80,10 +80,10 @@ describe.skipIf(!isUsable)('a grant of a range with a cgroup', () => {
     grant.pin();
     const first = String(grant.cpus);
     expect(cpusOf(process.pid)).toBe(first);
-    await moveAnyway(realSiteOf(manager), grant.uid, BOTH);
+    await moveAnyway(realHostOf(manager), grant.uid, BOTH);
     expect(cpusOf(process.pid)).toBe(listOf(BOTH));
     expect(masks()).toEqual(new Set([listOf(BOTH)]));
-    await moveAnyway(realSiteOf(manager), grant.uid, first);
+    await moveAnyway(realHostOf(manager), grant.uid, first);
     expect(cpusOf(process.pid)).toBe(first);
     expect(masks()).toEqual(new Set([first]));
   });

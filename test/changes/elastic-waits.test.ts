@@ -9,7 +9,7 @@ import { elasticPods } from '../../lib/decision/changes/elastic-grants.js';
 import { growthOf } from '../../lib/decision/changes/growth.js';
 import { discover } from '../../lib/entries/topology.js';
 import { openManager } from '../../lib/index.js';
-import { siteOf } from '../support/moves.mjs';
+import { hostOf } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 const MINUTE = 60_000;
@@ -44,9 +44,9 @@ describe('a grant that does not take its share', () => {
     const manager = await openManager({ topology, stateDir: makeStateDir() });
     onTestFinished(() => manager.close());
     await manager.acquire({ cpu: { min: 2, max: 4 } });
-    const [before] = elasticPods(livingState(siteOf(manager)));
+    const [before] = elasticPods(livingState(hostOf(manager)));
     const other = await manager.acquire({ cpu: 5 });
-    const [after] = elasticPods(livingState(siteOf(manager)));
+    const [after] = elasticPods(livingState(hostOf(manager)));
     await other.release();
     return { before: before!, after: after! };
   }
@@ -87,9 +87,9 @@ describe('a grant that does not take its share', () => {
     await manager.acquire({ cpu: { min: 2, max: 8 }, weight: 1000, ...aligned });
     const { uid } = await manager.acquire({ cpu: { min: 1, max: 8 } });
     await number.release();
-    const site = siteOf(manager);
-    const state = livingState(site);
+    const host = hostOf(manager);
+    const state = livingState(host);
     const pod = elasticPods(state).find((each) => each.uid === uid)!;
-    expect(runningCpus(growthOf(resizeInput(site, state), pod)!).size).toBe(3);
+    expect(runningCpus(growthOf(resizeInput(host, state), pod)!).size).toBe(3);
   });
 });

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { GrowthWaits } from '../../lib/changes/growth-waits.js';
 import { type ElasticPod, elasticPods } from '../../lib/decision/changes/elastic-grants.js';
-import { siteOf } from '../support/moves.mjs';
+import { hostOf } from '../support/moves.mjs';
 import { simulate } from '../support/simulated.js';
 
 const REFUSAL_MS = 60_000;
@@ -16,7 +16,7 @@ const pass = (ms: number) => vi.advanceTimersByTime(ms);
 async function grant(): Promise<ElasticPod> {
   const manager = await simulate('core:8 pu:1');
   await manager.acquire({ cpu: { min: 1, max: 4 } });
-  return elasticPods(siteOf(manager).ledger.read()!.assignments)[0]!;
+  return elasticPods(hostOf(manager).ledger.read()!.assignments)[0]!;
 }
 
 describe('a grant that was asked in vain', () => {

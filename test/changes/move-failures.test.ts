@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type Grant, type Manager, NumalignError } from '../../lib/index.js';
 import { agentOn } from '../support/changing-grants.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { conductLate, move, release, siteOf } from '../support/moves.mjs';
+import { conductLate, hostOf, move, release } from '../support/moves.mjs';
 import { simulate } from '../support/simulated.js';
 
 const MACHINE = 'package:2 [numa(memory=8GiB)] core:4 pu:1';
@@ -15,7 +15,7 @@ const TRANSACTIONS = { announcement: 1, begin: 2, end: 3 };
 
 /** One of the next transactions fails, before or after its commit. */
 function failTransaction(manager: Manager, nth: number, when: 'before' | 'after'): void {
-  const { ledger } = siteOf(manager);
+  const { ledger } = hostOf(manager);
   const real = ledger.transact.bind(ledger);
   let count = 0;
   const spy = vi.spyOn(ledger, 'transact').mockImplementation(async (...options: Parameters<typeof real>) => {

@@ -4,7 +4,7 @@ import type { MoveEnd } from '../../lib/entries/diagnostics.js';
 import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { abandonMove, move, release, siteOf } from '../support/moves.mjs';
+import { abandonMove, hostOf, move, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 const twoNodes = () => machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));
@@ -43,7 +43,7 @@ describe('a move within one process', () => {
   it('shows where the grant goes, and what it leaves, from its beginning', async () => {
     const manager = await open();
     const grant = await onFirst(manager);
-    await abandonMove(siteOf(manager), grant.uid, '4-5', true);
+    await abandonMove(hostOf(manager), grant.uid, '4-5', true);
     const [info] = manager.grants();
     expect([info!.cpus, info!.upcoming, info!.former].map(String)).toEqual(['4-5', '4-5', '0-1']);
     expect(String(grant.upcoming)).toBe('4-5');

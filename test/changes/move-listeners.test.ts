@@ -4,7 +4,7 @@ import { dropListeners, type MoveEnd } from '../../lib/changes/move-event.js';
 import { type Grant, type Manager, type MoveEvent, openManager } from '../../lib/index.js';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { move, siteOf } from '../support/moves.mjs';
+import { hostOf, move } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 interface Scene {
@@ -116,7 +116,7 @@ describe('a listener of a move', () => {
     const moving = errorOf(() => move(manager, grant.uid, { cpus: '4-5', node: 1 }, request));
     await called.promise;
     // As a release does, which numalign may notice before or after.
-    dropListeners(siteOf(manager).ledger, grant.uid);
+    dropListeners(hostOf(manager).ledger, grant.uid);
     abort.abort();
     await moving;
     const end = { isMoved: false, error: { details: { reason: 'called-off' } } };

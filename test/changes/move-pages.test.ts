@@ -7,7 +7,7 @@ import { movePages } from '../../lib/changes/carry-out.js';
 import { NodeSet } from '../../lib/index.js';
 import { Topology } from '../../lib/machine/topology.js';
 import { GI, machineOf } from '../support/memory-machine.js';
-import { placeAt, podOf, siteOf } from '../support/moves.mjs';
+import { hostOf, placeAt, podOf } from '../support/moves.mjs';
 import { simulate } from '../support/simulated.js';
 
 const SINGLE = { memory: '1Gi', policy: 'single-numa-node' } as const;
@@ -25,10 +25,10 @@ async function migrations(others: number): Promise<string[][]> {
     seen.push([from, to].map((nodes) => String(new NodeSet(nodes))));
     return 0;
   });
-  const site = siteOf(manager);
-  const before = podOf(site, uid);
+  const host = hostOf(manager);
+  const before = podOf(host, uid);
   movePages(
-    { ...site, topology: new Topology('machine', handle) },
+    { ...host, topology: new Topology('machine', handle) },
     placeAt(before, '8', 2) as MovingPod,
     before,
   );

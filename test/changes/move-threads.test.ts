@@ -9,7 +9,7 @@ import { affinity, type MoveEnd, threads } from '../../lib/entries/diagnostics.j
 import { type Grant, type Manager, openManager, pin } from '../../lib/index.js';
 import { hierarchy, isUsable } from '../cgroups/own-root.js';
 import { cgroupOf, ownCgroups, strangeGroup } from '../enforcement/members.js';
-import { abandonMove, moveAnyway, realSiteOf, release } from '../support/moves.mjs';
+import { abandonMove, moveAnyway, realHostOf, release } from '../support/moves.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 const ALL = affinity();
@@ -48,7 +48,7 @@ describe('a move', () => {
     onTestFinished(async () => void (await worker.terminate()));
     await new Promise((resolve) => worker.once('online', resolve));
     const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect((await end).error).toBeNull();
     expect((await end).threads!.moved.length).toBeGreaterThan(1);
     expect(new Set(threads().map(({ cpus }) => String(cpus)))).toEqual(new Set([other]));
@@ -65,7 +65,7 @@ describe('a move', () => {
       await ended;
     });
     expect(maskOf(child.pid!)).not.toBe(other);
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect(maskOf(child.pid!)).toBe(other);
   });
 
@@ -74,14 +74,14 @@ describe('a move', () => {
     const pid = sleeper();
     await grant.attach(pid);
     expect(maskOf(pid)).toBe(String(grant.cpus));
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect(maskOf(pid)).toBe(other);
   });
 
   it('takes a single thread along', async () => {
     const { manager, grant, other } = await acquire();
     grant.pin({ threads: 'current' });
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect(String(affinity())).toBe(other);
   });
 
@@ -94,8 +94,8 @@ describe('a move', () => {
     const pid = sleeper();
     await grant.attach(pid);
     // Like a killed mover may have left it, at any point.
-    const site = realSiteOf(manager);
-    await abandonMove(site, grant.uid, other, hasBegun);
+    const host = realHostOf(manager);
+    await abandonMove(host, grant.uid, other, hasBegun);
     execFileSync('taskset', ['-pc', hasBegun ? before : other, String(pid)], { stdio: 'ignore' });
     await release(manager, 'nothing');
     const place = hasBegun ? other : before;
@@ -113,7 +113,7 @@ describe.skipIf(!isUsable)('a move with a process that cannot leave', () => {
     const cgroup = strangeGroup(before);
     writeFileSync(join(cgroup, 'cgroup.procs'), String(bound));
     const end = new Promise<MoveEnd>((resolve) => grant.once('moveEnd', resolve));
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect((await end).error).toMatchObject({ code: 'ERR_SYSCALL', details: { value: bound } });
     await release(manager, 'asker');
     expect(manager.grants().map(({ cpus, upcoming }) => [String(cpus), upcoming])).toEqual([[before, null]]);
@@ -130,7 +130,7 @@ describe.skipIf(!isUsable)('a move of a grant with a cgroup', () => {
     grant.pin();
     const cgroup = cgroupOf(process.pid);
     expect(cpusOf(process.pid)).toBe(String(grant.cpus));
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect(cgroupOf(process.pid)).toBe(cgroup);
     expect(cpusOf(process.pid)).toBe(other);
     expect(new Set(threads().map(({ cpus }) => String(cpus)))).toEqual(new Set([other]));
@@ -140,7 +140,7 @@ describe.skipIf(!isUsable)('a move of a grant with a cgroup', () => {
     const { manager, grant, other } = await acquire({ owner: 'persistent' }, ownCgroups());
     const pid = sleeper();
     await grant.attach(pid);
-    await moveAnyway(realSiteOf(manager), grant.uid, other);
+    await moveAnyway(realHostOf(manager), grant.uid, other);
     expect(cpusOf(pid)).toBe(other);
     expect(maskOf(pid)).toBe(other);
   });

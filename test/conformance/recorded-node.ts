@@ -84,7 +84,7 @@ export function hasNoAnswer({ error, hang, panic }: RecordedResult): boolean {
   return error !== undefined || hang === true || panic !== undefined;
 }
 
-function withIsolation(holdings: RecordedHoldings, { cpuIsolation }: RecordedResult): RecordedHoldings {
+function withSharing(holdings: RecordedHoldings, { cpuIsolation }: RecordedResult): RecordedHoldings {
   if (!cpuIsolation) return holdings;
   const entries = Object.entries(holdings).map(([name, holding]) => {
     const isolation = cpuIsolation[name];
@@ -104,7 +104,7 @@ export function follow(
   const isPlaced = op === 'start' ? pods.has(podUid) : result.admitted === true;
   if (op !== 'restart' && !isPlaced) pods.delete(podUid);
   if (isPlaced && result.containers) {
-    pods.set(podUid, withIsolation(result.containers, result));
+    pods.set(podUid, withSharing(result.containers, result));
     const { podCpus, podMemoryBlocks } = result;
     if (podCpus || podMemoryBlocks)
       bookings.set(podUid, {

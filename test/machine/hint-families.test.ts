@@ -325,7 +325,7 @@ describe('a question to the core in a merge', () => {
   it('counts as the hints that the core returns for it alone, and is returned as these', () => {
     fc.assert(
       fc.property(machines, policies, ({ memory, devices }, policy) => {
-        const site = { numaNodes: idsOf(devices[0]!.nodes), policy, distances: undefined };
+        const host = { numaNodes: idsOf(devices[0]!.nodes), policy, distances: undefined };
         const questions: HintQuestion[] = [
           ...memory.map((machine) => ({ kind: 'memory' as const, call: memoryCall(machine) })),
           ...devices.map((each) => ({ kind: 'devices' as const, call: deviceCall(each) })),
@@ -335,10 +335,10 @@ describe('a question to the core in a merge', () => {
         const counted = alone.flatMap((family, i) =>
           Array.from({ length: memory[i]?.types.length ?? 1 }, () => family),
         );
-        const { merged, families } = mergeOffered(questions, site);
+        const { merged, families } = mergeOffered(questions, host);
         expect(families.map(({ words }) => words)).toEqual(alone.map(({ words }) => words));
-        expect(merged).toEqual(mergeOffered(counted, site).merged);
-        expect(mergeOffered([...questions.slice(0, -1), alone.at(-1)!], site).merged).toEqual(merged);
+        expect(merged).toEqual(mergeOffered(counted, host).merged);
+        expect(mergeOffered([...questions.slice(0, -1), alone.at(-1)!], host).merged).toEqual(merged);
       }),
       { numRuns: budget(200, 50) },
     );

@@ -1,7 +1,7 @@
 // needs: agents
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { resize } from '../../lib/admission/grants/resize.js';
-import type { Site } from '../../lib/admission/site.js';
+import type { Host } from '../../lib/admission/host.js';
 import { HintProviders } from '../../lib/decision/hints/hint-providers.js';
 import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
@@ -118,7 +118,7 @@ describe('a resize that another process has announced', () => {
 
 describe('a resize that cannot be committed', () => {
   /** Grants of the manager without handles: threads here are a set of CPUs. */
-  const siteOf = ({ topology, stateDir }: Manager): Site => ({
+  const hostOf = ({ topology, stateDir }: Manager): Host => ({
     managerId: 0,
     topology,
     ledger: Ledger.open(stateDir),
@@ -138,7 +138,7 @@ describe('a resize that cannot be committed', () => {
   ])('lets the threads use all CPUs of the grant again: one that %s', async (_, cpu) => {
     const manager = await open(await twoNodes());
     const grant = await manager.acquire({ cpu: 4 });
-    const { ledger, ...site } = siteOf(manager);
+    const { ledger, ...host } = hostOf(manager);
     const [pod] = ledger.read()!.assignments.pods;
     let threadsOn = grant.cpus;
     let repair = () => {};
@@ -154,7 +154,7 @@ describe('a resize that cannot be committed', () => {
     };
     const request = { cpu, memory: undefined, noticeMs: 500, signal: undefined };
     const outcome = errorOf(() =>
-      resize({ site: { ...site, ledger }, grant: pod!, request, defaults: DEFAULTS, followers }),
+      resize({ host: { ...host, ledger }, grant: pod!, request, defaults: DEFAULTS, followers }),
     );
     await changed(manager, () => grant.upcoming !== null);
     if (cpu > 4) repair = breakCommits(manager.stateDir);

@@ -66,14 +66,14 @@ export async function judgeInMachines(work, mutants, tests) {
   mkdirSync(logs, { recursive: true });
   const temporary = mkdtempSync(join(tmpdir(), 'numalign-mutants-'));
   process.on('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }));
-  const site = {
+  const host = {
     work,
     temporary,
     kernel: prepareKernel('stable', cache, logs),
     emulator: prepareEmulator(cache),
   };
   const begin = Date.now();
-  const { failed, folder } = await runTests(tests, undefined, { ...site, timeoutMs: 40 * 60_000 });
+  const { failed, folder } = await runTests(tests, undefined, { ...host, timeoutMs: 40 * 60_000 });
   if (failed !== undefined) fail(`without a mutant this fails in the virtual machine: ${failed}`);
   // Some machines are slower.
   const timeoutMs = 3 * (Date.now() - begin);
@@ -85,7 +85,7 @@ export async function judgeInMachines(work, mutants, tests) {
     for (let mutant = waiting.shift(); mutant; mutant = waiting.shift()) {
       const { id, at } = mutant;
       const chosen = tests.filter((name) => covered.get(name).has(id));
-      const { failed } = await runTests(chosen, id, { ...site, timeoutMs });
+      const { failed } = await runTests(chosen, id, { ...host, timeoutMs });
       if (failed !== undefined) killed.add(mutant);
       say(`${at}: ${failed === undefined ? 'lives' : `killed by: ${failed}`}`);
     }

@@ -159,7 +159,7 @@ describe('a part of the folder', () => {
       () => ledger.read(),
       () => ledger.owners,
       () => ledger.waiters,
-      () => ledger.rootChoice,
+      () => ledger.agreedRoot,
     ])
       expect(thrownBy(look)).toMatchObject({
         code: 'ERR_STATE_FOLDER',

@@ -14,7 +14,7 @@ import {
 import { dirname } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { native } from '../../lib/base/native.js';
-import { RootChoice } from '../../lib/state/folder/root-choice.js';
+import { AgreedRoot } from '../../lib/state/folder/agreed-root.js';
 import { choiceFile } from '../enforcement/users.js';
 import { thrownBy } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -41,7 +41,7 @@ function choiceOf({ mode = 0o777, user = 0, group = 0, scope = 'private' }: Fold
     rmSync(file, { force: true });
     if (existsSync(choices) && readdirSync(choices).length === 0) rmdirSync(choices);
   });
-  return { path, file, choice: new RootChoice(path, scope, native.Folder.open(path, false, 0o700, -1)) };
+  return { path, file, choice: new AgreedRoot(path, scope, native.Folder.open(path, false, 0o700, -1)) };
 }
 
 describe.runIf(isRoot)('a state folder', () => {

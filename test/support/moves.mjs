@@ -8,12 +8,12 @@ import { HintProviders } from '../../dist-test/lib/decision/hints/hint-providers
 import { NO_ENFORCER } from '../../dist-test/lib/enforcement/enforcer.js';
 import { CpuSet, NodeSet } from '../../dist-test/lib/index.js';
 import { parseConfig } from '../../dist-test/lib/input/config.js';
-import { siteOf as realSite } from '../../dist-test/lib/managers/site.js';
+import { hostOf as realHost } from '../../dist-test/lib/managers/host.js';
 import { NO_QUIETER } from '../../dist-test/lib/quiet/quieter.js';
 import { Ledger } from '../../dist-test/lib/state/ledger.js';
 
 /** The admission of a manager of a simulated machine. */
-export function siteOf({ topology, stateDir }) {
+export function hostOf({ topology, stateDir }) {
   return {
     managerId: 0,
     topology,
@@ -27,7 +27,7 @@ export function siteOf({ topology, stateDir }) {
   };
 }
 
-export const podOf = (site, uid) => site.ledger.read().assignments.pods.find((pod) => pod.uid === uid);
+export const podOf = (host, uid) => host.ledger.read().assignments.pods.find((pod) => pod.uid === uid);
 
 /** A pod of one container on other CPUs, with all of its memory on one node. */
 export function placeAt(pod, cpus, node) {
@@ -39,32 +39,32 @@ export function placeAt(pod, cpus, node) {
 
 /** `to`: { cpus, node }. */
 export function move(manager, uid, { cpus, node }, request) {
-  const site = siteOf(manager);
-  return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
+  const host = hostOf(manager);
+  return moveGrant(host, uid, placeAt(podOf(host, uid), cpus, node), request);
 }
 
 export const release = (manager, request) =>
-  releaseRoom(manager.topology.isSimulated ? siteOf(manager) : realSiteOf(manager), request);
+  releaseRoom(manager.topology.isSimulated ? hostOf(manager) : realHostOf(manager), request);
 
 /** The admission of a manager of this machine. */
-export const realSiteOf = ({ topology, stateDir }) => {
+export const realHostOf = ({ topology, stateDir }) => {
   const config = parseConfig({ stateDir, unmovableMembers: 'report' });
-  return realSite(config, topology, Ledger.open(stateDir), new Map());
+  return realHost(config, topology, Ledger.open(stateDir), new Map());
 };
 
 /** {@link release} on this machine. */
-export const releaseReally = (manager, request) => releaseRoom(realSiteOf(manager), request);
+export const releaseReally = (manager, request) => releaseRoom(realHostOf(manager), request);
 
 /** {@link move} on this machine. */
 export function moveReally(manager, uid, { cpus, node }, request) {
-  const site = realSiteOf(manager);
-  return moveGrant(site, uid, placeAt(podOf(site, uid), cpus, node), request);
+  const host = realHostOf(manager);
+  return moveGrant(host, uid, placeAt(podOf(host, uid), cpus, node), request);
 }
 
 /** The move of a grant begins, like by an owner that then does nothing more. */
 export function beginFor(manager, uid) {
-  const site = siteOf(manager);
-  return transact(site, undefined, async (state, commit) => {
+  const host = hostOf(manager);
+  return transact(host, undefined, async (state, commit) => {
     const pod = state.pods.find((each) => each.uid === uid);
     await commit(beginMove(state, pod, pod.owner.uuid));
   });
@@ -83,19 +83,19 @@ const announced = (state, uid, cpus, owner) => {
 
 /** The listeners of a grant learn that a move was called off meanwhile. */
 export function conductLate(manager, uid, { cpus, node }) {
-  const site = siteOf(manager);
-  const pod = podOf(site, uid);
+  const host = hostOf(manager);
+  const pod = podOf(host, uid);
   const target = placeOf(pod, placeAt(pod, cpus, node));
   const deadline = new Date(Date.now() + 60_000 + target.containers[0].cpus.first).toISOString();
   const move = { for: 'asker', deadline, target, refusal: null };
   const upcoming = { container: 'main', cpus: target.containers[0].cpus, held: CpuSet.EMPTY, by: DEAD, move };
-  return moverOf(site.ledger).conduct(site, { ...pod, upcoming });
+  return moverOf(host.ledger).conduct(host, { ...pod, upcoming });
 }
 
 /** The record that a process leaves when it dies in the middle of a move, begun or not. */
-export function abandonMove(site, uid, cpus, hasBegun) {
-  return transact(site, undefined, async (state, commit) => {
-    const owner = { ...site.ledger.owners.recordFor('process'), uuid: DEAD };
+export function abandonMove(host, uid, cpus, hasBegun) {
+  return transact(host, undefined, async (state, commit) => {
+    const owner = { ...host.ledger.owners.recordFor('process'), uuid: DEAD };
     const next = announced(state, uid, cpus, owner);
     const pod = next.pods.find((each) => each.uid === uid);
     await commit(hasBegun ? beginMove(next, pod, DEAD) : next);
@@ -106,14 +106,14 @@ export function abandonMove(site, uid, cpus, hasBegun) {
  * Announces and carries out a move that leaves no shared CPU, which no request could cause: a
  * machine of two CPUs has no other.
  */
-export async function moveAnyway(site, uid, cpus) {
-  const end = site.ledger.registry.of(changesUnderWay).begin(uid);
+export async function moveAnyway(host, uid, cpus) {
+  const end = host.ledger.registry.of(changesUnderWay).begin(uid);
   try {
-    const pod = await transact(site, undefined, async (state, commit) => {
-      const { next } = await commit(announced(state, uid, cpus, site.ledger.owners.recordFor('process')));
+    const pod = await transact(host, undefined, async (state, commit) => {
+      const { next } = await commit(announced(state, uid, cpus, host.ledger.owners.recordFor('process')));
       return next.pods.find((each) => each.uid === uid);
     });
-    await moverOf(site.ledger).conduct(site, pod);
+    await moverOf(host.ledger).conduct(host, pod);
   } finally {
     end();
   }

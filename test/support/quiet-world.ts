@@ -4,7 +4,7 @@ import { type Assignments, emptyAssignments } from '../../lib/account/assignment
 import type { QuietRequest } from '../../lib/account/pod-assignment.js';
 import { JUST_PLACED, type PodAssignment } from '../../lib/account/pod-assignment.js';
 import { removePods } from '../../lib/account/pod-changes.js';
-import type { Site } from '../../lib/admission/site.js';
+import type { Host } from '../../lib/admission/host.js';
 import { commitEnforced } from '../../lib/admission/transact.js';
 import { DEFAULT_SETTINGS } from '../../lib/decision/machine-settings.js';
 import { NO_ENFORCER } from '../../lib/enforcement/enforcer.js';
@@ -106,7 +106,7 @@ export class QuietWorld {
     }
   }
 
-  get #site(): Site {
+  get #host(): Host {
     const quieter = new MachineQuieter(
       () => this.#topology,
       this.machine.parts,
@@ -119,7 +119,7 @@ export class QuietWorld {
       enforcer: NO_ENFORCER,
       enforcement: {},
       ledger: LEDGER,
-    } as unknown as Site;
+    } as unknown as Host;
   }
 
   readonly #commit = async (next: Assignments) => {
@@ -151,7 +151,7 @@ export class QuietWorld {
     const options = review ? { quietReview: { isGivenUp: review } } : {};
     const isDone = await Promise.race([
       ended,
-      commitEnforced(this.#site, { before: state, wanted: next, commit: this.#commit }, options).then(
+      commitEnforced(this.#host, { before: state, wanted: next, commit: this.#commit }, options).then(
         () => true,
       ),
     ]);
@@ -169,13 +169,13 @@ export class QuietWorld {
 
   /** Like an opener, and every round: all settings are checked and repaired. */
   async settle(): Promise<void> {
-    if ((await isQuietUnsettled(this.#site, this.state)) || this.foreign.size > 0)
+    if ((await isQuietUnsettled(this.#host, this.state)) || this.foreign.size > 0)
       await this.carryOn(this.state, { isReview: true });
   }
 
   /** Keys of the settings that the reconciler would repair. */
   async compare(): Promise<string[]> {
-    return (await this.#site.quieter.compare(this.state)).drifts.map(({ key }) => key);
+    return (await this.#host.quieter.compare(this.state)).drifts.map(({ key }) => key);
   }
 
   /** Settings that differ from their targets. `but`: paths that are left out. */

@@ -17,7 +17,7 @@ export const EVERYTHING: GrantedThreads = {
   oneToOne: false,
   onPart: (part) => ({ ...EVERYTHING, part }),
   group: undefined,
-  learnChoices: () => {},
+  learnAskedMasks: () => {},
 };
 
 /** After each test of the file that calls it. */

@@ -36,7 +36,7 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
     return { ...pod, containers: [{ ...container, cpus: CpuSet.from(cpus), memory, hint }] };
   }
 
-  function siteOf(manager) {
+  function hostOf(manager) {
     return {
       ...{ managerId: 0, topology: manager.topology, ledger: Ledger.open(manager.stateDir) },
       ...{ enforcer: NO_ENFORCER, quieter: quieterOf(manager) ?? NO_QUIETER },
@@ -48,11 +48,11 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
 
   // A move that stops here.
   function announce(manager, uid, step = (state) => state) {
-    const site = siteOf(manager);
-    site.ledger.registry.of(changesUnderWay).begin(uid);
-    return transact(site, undefined, async (state, commit) => {
+    const host = hostOf(manager);
+    host.ledger.registry.of(changesUnderWay).begin(uid);
+    return transact(host, undefined, async (state, commit) => {
       const podIn = ({ pods }) => pods.find((each) => each.uid === uid);
-      const owner = site.ledger.owners.recordFor('process');
+      const owner = host.ledger.owners.recordFor('process');
       const asker = { request: randomUUID(), owner, ...moveTime(), deadline: moveTime().now };
       const target = placeOf(podIn(state), placeFor(podIn(state), manager.sharedPool()));
       const next = announceMove(state, podIn(state), { ...asker, target }, () => 0);
@@ -65,8 +65,8 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
      * `uid`: by default any. Undefined if no grant can move; else the process that keeps its room.
      */
     async move(manager, uid) {
-      const site = siteOf(manager);
-      const pods = site.ledger
+      const host = hostOf(manager);
+      const pods = host.ledger
         .read()
         .assignments.pods.filter((pod) => isReady(pod) && (uid === undefined || pod.uid === uid));
       if (pods.length === 0) return undefined;
@@ -74,11 +74,11 @@ export async function openMoves(folder, random, reserved, quieterOf = () => unde
       const room = randomUUID();
       const signal = random.chance(6) ? AbortSignal.timeout(random.below(200)) : undefined;
       try {
-        await moveGrant(site, pod.uid, placeFor(pod, manager.sharedPool()), { for: room, signal });
+        await moveGrant(host, pod.uid, placeFor(pod, manager.sharedPool()), { for: room, signal });
         return room;
       } catch (error) {
         // It may have moved all the same.
-        await giveBackRoom(site, room);
+        await giveBackRoom(host, room);
         throw error;
       }
     },

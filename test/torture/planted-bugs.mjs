@@ -213,7 +213,7 @@ export const BUGS = [
   {
     name: 'room that its request does not get is not given back',
     file: 'lib/changes/move-grant.ts',
-    before: ['withoutPlaceholder(state, request) === state || releaseRoom(site, request);'],
+    before: ['withoutPlaceholder(state, request) === state || releaseRoom(host, request);'],
     after: 'withoutPlaceholder(state, request) !== undefined;',
     find: 'torture.mjs',
     options: ['--moves', '--pause', '0'],

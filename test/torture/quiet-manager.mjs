@@ -18,7 +18,7 @@ export async function openQuietManager(folder, { synthetic, ...options }, onRead
   const module = modulesOf(folder);
   const { parseConfig } = await module('input/config');
   const { discover } = await module('entries/topology');
-  const { deviceResources, openStore, siteOf } = await module('managers/site');
+  const { deviceResources, openStore, hostOf } = await module('managers/host');
   const { prepare } = await module('managers/prepare');
   const { MachineQuieter } = await module('quiet/machine-quieter');
   const { kernelFiles } = await module('quiet/kernel/kernel-files');
@@ -34,7 +34,7 @@ export async function openQuietManager(folder, { synthetic, ...options }, onRead
   const ledger = openStore(config, topology);
   const end = ledger.use();
   try {
-    const site = siteOf(config, topology, ledger, resources);
+    const host = hostOf(config, topology, ledger, resources);
     const root = join(options.stateDir, TREE);
     const inTree = kernelFiles(root);
     const files = {
@@ -50,22 +50,22 @@ export async function openQuietManager(folder, { synthetic, ...options }, onRead
       write: (path, value) => writeFileSync(root + path, padded(value), { flag: 'r+' }),
     };
     const parts = [interrupts, workqueues, idle];
-    site.quieter = new MachineQuieter(
-      () => site.topology,
+    host.quieter = new MachineQuieter(
+      () => host.topology,
       parts,
       files,
       () => [],
     );
-    const found = Object.freeze(await prepare(site, config));
+    const found = Object.freeze(await prepare(host, config));
     const manager = new Manager({
       config,
-      site,
+      host,
       resources,
       lifetime: new Lifetime(),
-      watch: new ManagerWatch(site, { isBlind: false, reclaim: async () => {} }),
+      watch: new ManagerWatch(host, { isBlind: false, reclaim: async () => {} }),
       openingWarnings: found,
     });
-    quieters.set(manager, site.quieter);
+    quieters.set(manager, host.quieter);
     return manager;
   } finally {
     end();

@@ -19,9 +19,9 @@ import { option } from '../../input/values/option-values.js';
 import { AdmissionError } from '../admission-error.js';
 import { type Admission, aimOf, questionOf, quietShortfallOf } from '../admit.js';
 import { freeForStrict } from '../free-hugepages.js';
+import type { Host } from '../host.js';
 import { placedOrOld } from '../placed-pod.js';
 import { isRejected, type Rejected, type Room, withRoom } from '../room.js';
-import type { Site } from '../site.js';
 import { type EnforcedCommit, transact } from '../transact.js';
 import { enforcementWarnings, warningsOf } from '../warnings.js';
 import { checkReleasable } from './held-grant.js';
@@ -96,42 +96,42 @@ interface PodDecision {
  *   of them is admitted then
  */
 export async function admitAll(
-  site: Site,
+  host: Host,
   batch: Batch,
   signal?: AbortSignal,
   room?: Room,
 ): Promise<readonly Admission[]> {
-  const answer = await withRoom(room, () => tryAdmitAll(site, batch, signal, room));
+  const answer = await withRoom(room, () => tryAdmitAll(host, batch, signal, room));
   if (isRejected(answer)) throw new AdmissionError(answer.rejection);
   return answer;
 }
 
 function tryAdmitAll(
-  site: Site,
+  host: Host,
   batch: Batch,
   signal: AbortSignal | undefined,
   room: Room | undefined,
 ): Promise<readonly Admission[] | Rejected> {
-  return transact(site, signal, async (latest, commit, recorded) => {
-    const { providers } = site;
+  return transact(host, signal, async (latest, commit, recorded) => {
+    const { providers } = host;
     const [first] = batch.requests;
     if (!first) return [];
     const state = room ? withoutPlaceholder(latest, room.uid) : latest;
     const steps = decideAll(
-      { site, batch, commit, base: questionOf(site, first, state, recorded.pods) },
+      { host, batch, commit, base: questionOf(host, first, state, recorded.pods) },
       state,
     );
     if (isRejected(steps)) return steps;
     const questions = steps.flatMap(({ question }) => question ?? []);
-    if (questions.length === 0) return steps.map((step) => admissionOf(site, step, state, []));
+    if (questions.length === 0) return steps.map((step) => admissionOf(host, step, state, []));
     try {
       const required = batch.requests.find(({ requiredQuiet }) => requiredQuiet?.length);
       const { next, shortfalls } = await commit(steps.at(-1)!.next, providers.isEmpty && !required, {
-        request: aimOf(site, first),
+        request: aimOf(host, first),
       });
       // Only a commit shows whether required quiet settings hold. If one does not, all pods are undone.
       for (const { uid, request } of questions) {
-        const shortfall = quietShortfallOf(site, request, next, uid);
+        const shortfall = quietShortfallOf(host, request, next, uid);
         if (!shortfall) continue;
         const { pods, memory, lastCpus } = state;
         await commit({ ...next, pods, memory, lastCpus });
@@ -139,7 +139,7 @@ function tryAdmitAll(
           throw shortfall;
         });
       }
-      return steps.map((step) => admissionOf(site, step, next, shortfalls));
+      return steps.map((step) => admissionOf(host, step, next, shortfalls));
     } catch (error) {
       throw withUndone(error, questions);
     }
@@ -147,7 +147,7 @@ function tryAdmitAll(
 }
 
 interface BatchContext {
-  readonly site: Site;
+  readonly host: Host;
   readonly batch: Batch;
   readonly commit: EnforcedCommit;
   /** What the questions of all pods share. */
@@ -183,16 +183,16 @@ function rejectedAt(
 }
 
 function decideNext(
-  { site, batch, commit, base }: BatchContext,
+  { host, batch, commit, base }: BatchContext,
   request: AdmissionRequest,
   state: Assignments,
 ): PodDecision | Rejected {
-  const { ledger, topology } = site;
+  const { ledger, topology } = host;
   const { uid } = request.pod;
   const { placed, old } = placedOrOld(state, request.pod, batch.replace);
   if (placed) return { next: state, placed };
   if (commit.refusal) throw commit.refusal;
-  if (old) checkReplaceable(site, old);
+  if (old) checkReplaceable(host, old);
   const question: Question = {
     ...base,
     request,
@@ -217,10 +217,10 @@ function momentAfter(earlier: string | undefined): string {
   return new Date(earlier === undefined ? now : Math.max(now, Date.parse(earlier) + 1)).toISOString();
 }
 
-function checkReplaceable(site: Site, old: PodAssignment): void {
-  checkReleasable(site, old);
+function checkReplaceable(host: Host, old: PodAssignment): void {
+  checkReleasable(host, old);
   // Providers know pods by their uid: releasing the old one would release the new one too.
-  if (!site.providers.isEmpty) invalidOption('replace', true, 'left out if there are custom hint providers');
+  if (!host.providers.isEmpty) invalidOption('replace', true, 'left out if there are custom hint providers');
 }
 
 // Returns the first error.
@@ -231,7 +231,7 @@ const withUndone = (error: unknown, questions: readonly Question[]): unknown =>
   withRollback(error, undoAll(questions));
 
 function admissionOf(
-  { providers }: Site,
+  { providers }: Host,
   { placed, question, old, explanation = null }: PodDecision,
   state: Assignments,
   shortfalls: readonly string[],

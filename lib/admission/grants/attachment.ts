@@ -13,7 +13,7 @@ import { attachedCpus } from '../../enforcement/members/member-processes.js';
 import { type MemoryBinding, memoryBinding, withMemoryRefusals } from '../../enforcement/memory-binding.js';
 import { moveProcess } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import type { Site } from '../site.js';
+import type { Host } from '../host.js';
 import { type EnforcedCommit, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
@@ -47,7 +47,7 @@ export interface AttachOptions {
  *   ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
 export function attachProcess(
-  site: Site,
+  host: Host,
   { grant, container }: { readonly grant: PodAssignment; readonly container?: string },
   pid: number,
   options: AttachOptions,
@@ -57,24 +57,24 @@ export function attachProcess(
   }
   const { migrate = false } = checkOptions(options, ['migrate'], 'attach') as AttachOptions;
   if (typeof migrate !== 'boolean') invalidOption('migrate', migrate, 'true or false');
-  return transact(site, undefined, async (state, commit) => {
+  return transact(host, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
-    const pod = openGrant(grant.uid, () => heldGrant(site, state, grant));
+    const pod = openGrant(grant.uid, () => heldGrant(host, state, grant));
     const place = container ?? (hasParts(pod) ? SHARED_CONTAINER : undefined);
     const cpus =
       place === undefined ? runningCpus(pod) : pod.containers.find(({ name }) => name === place)!.cpus;
-    const group = cpus.isEmpty ? undefined : GrantGroup.of(site, state.settings, pod, container);
-    const result = registerAndMove(site, state, { pid, grant: pod.uid, container: place ?? null }, () => {
+    const group = cpus.isEmpty ? undefined : GrantGroup.of(host, state.settings, pod, container);
+    const result = registerAndMove(host, state, { pid, grant: pod.uid, container: place ?? null }, () => {
       if (cpus.isEmpty) {
-        site.enforcer.share(pid, state, { leavesGrants: true });
-        site.enforcer.apply(state);
-        return { pid, cpus: sharedPool(state, cpusNow(site.topology)), guaranteed: false };
+        host.enforcer.share(pid, state, { leavesGrants: true });
+        host.enforcer.apply(state);
+        return { pid, cpus: sharedPool(state, cpusNow(host.topology)), guaranteed: false };
       }
       if (group) group.attach(pid, migrate);
       else {
         // Records the mask that the process has, to restore it later.
-        site.enforcer.apply(state);
-        moveByMask(site, pid, cpus);
+        host.enforcer.apply(state);
+        moveByMask(host, pid, cpus);
       }
       return { pid, cpus, guaranteed: group !== undefined };
     });
@@ -120,7 +120,7 @@ export function openGrant<T>(uid: string, look: () => T): T {
  * @throws ERR_MEMBER_UNMOVABLE if a process is attached to exclusive CPUs: it joins the shared pool
  *   when that grant ends
  */
-export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid: number): void {
+export function checkNotAttached({ enforcer }: Host, { pods }: Assignments, pid: number): void {
   const entry = enforcer.members?.registry.findProcess(pid);
   const pod = pods.find(({ uid }) => uid === entry?.grant);
   if (!entry || !pod || !attachedCpus(entry, pods)) return;
@@ -136,7 +136,7 @@ export function checkNotAttached({ enforcer }: Site, { pods }: Assignments, pid:
 // Registers the process before it moves, so that a crash in between leaves a member. A failed move
 // restores the former entry.
 function registerAndMove<T>(
-  { enforcer }: Site,
+  { enforcer }: Host,
   state: Assignments,
   { pid, ...attached }: Pick<ProcessEntry, 'pid' | 'grant' | 'container'>,
   move: () => T,
@@ -157,6 +157,6 @@ function registerAndMove<T>(
   }
 }
 
-function moveByMask({ topology }: Site, pid: number, cpus: CpuSet): void {
+function moveByMask({ topology }: Host, pid: number, cpus: CpuSet): void {
   moveProcess(pid, topology.possible.union(topology.cpus).difference(cpus), cpus);
 }

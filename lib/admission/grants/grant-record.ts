@@ -8,15 +8,15 @@ import { type MemoryBinding, memoryBindings } from '../../enforcement/memory-bin
 import type { PinResult } from '../../machine/affinity.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { QuietOutcome } from '../../quiet/outcome.js';
+import type { Host } from '../host.js';
 import { recordedState } from '../on-record.js';
-import type { Site } from '../site.js';
 import { findGrant, ownerAlive } from './held-grant.js';
 
 /** Grants that this environment is releasing: {@link GrantRecord.check} throws. */
 export const endingGrants = () => new Set<string>();
 
 /** @throws ERR_SIMULATED_MACHINE */
-export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
+export function checkRealMachine({ topology }: Pick<Host, 'topology'>): void {
   if (!topology.isSimulated) return;
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',
@@ -25,13 +25,13 @@ export function checkRealMachine({ topology }: Pick<Site, 'topology'>): void {
 }
 
 /** The cgroup of a grant, if it has one. */
-export function groupOf(site: Site, pod: PodAssignment): GrantGroup | undefined {
+export function groupOf(host: Host, pod: PodAssignment): GrantGroup | undefined {
   if (pod.enforcement.target === null) return undefined;
-  return GrantGroup.of(site, recordedState(site).settings, pod);
+  return GrantGroup.of(host, recordedState(host).settings, pod);
 }
 
 export class GrantRecord {
-  readonly site: Site;
+  readonly host: Host;
   /** The grant at the last look at the record. */
   pod: PodAssignment;
   /** Set once the grant is released through this handle. */
@@ -39,8 +39,8 @@ export class GrantRecord {
   /** Placements that put new Workers on the grant. */
   placements: readonly { readonly isActive: boolean; stop(): void }[] = [];
 
-  constructor(site: Site, pod: PodAssignment) {
-    this.site = site;
+  constructor(host: Host, pod: PodAssignment) {
+    this.host = host;
     this.pod = pod;
   }
 
@@ -70,7 +70,7 @@ export class GrantRecord {
   /** Which quiet settings hold; null if it asks for none, is off the record, or cannot be read. */
   quietOutcome(): QuietOutcome | null {
     if (!this.isThere || !this.look().quiet) return null;
-    return unlessRefused(() => this.site.quieter.outcome(recordedState(this.site), this.pod.uid), null);
+    return unlessRefused(() => this.host.quieter.outcome(recordedState(this.host), this.pod.uid), null);
   }
 
   /** True also if the record cannot be read. */
@@ -79,7 +79,7 @@ export class GrantRecord {
   }
 
   #find(): PodAssignment | undefined {
-    return findGrant(recordedState(this.site), this.pod);
+    return findGrant(recordedState(this.host), this.pod);
   }
 
   get uid(): string {
@@ -89,7 +89,7 @@ export class GrantRecord {
   /** The NUMA nodes of the booked memory, else those of `cpus`. */
   memoryNodesNear(cpus: CpuSet): NodeSet {
     const booked = nodesOf(memoryOf(this.look()));
-    return booked.isEmpty ? this.site.topology.nodesOf(cpus) : booked;
+    return booked.isEmpty ? this.host.topology.nodesOf(cpus) : booked;
   }
 
   /** The CPUs that the grant runs on. */
@@ -111,12 +111,12 @@ export class GrantRecord {
   }
 
   get group(): GrantGroup | undefined {
-    return groupOf(this.site, this.pod);
+    return groupOf(this.host, this.pod);
   }
 
   /** True while this environment releases the grant, which may fail. */
   get isEnding(): boolean {
-    return this.site.ledger.registry.of(endingGrants).has(this.pod.uid);
+    return this.host.ledger.registry.of(endingGrants).has(this.pod.uid);
   }
 
   /** @throws ERR_GRANT_RELEASED if it is off the record, or is being released */
@@ -136,7 +136,7 @@ export class GrantRecord {
    */
   checkHeld(): void {
     const { owner, uid } = this.check();
-    if (owner.kind === 'process' && !this.site.ledger.owners.isOwn(owner)) throw ownerAlive(uid, owner);
+    if (owner.kind === 'process' && !this.host.ledger.owners.isOwn(owner)) throw ownerAlive(uid, owner);
   }
 
   /**
@@ -145,7 +145,7 @@ export class GrantRecord {
    */
   checkUsable(): void {
     this.checkHeld();
-    checkRealMachine(this.site);
+    checkRealMachine(this.host);
   }
 
   /**
@@ -155,8 +155,8 @@ export class GrantRecord {
    */
   checkRunnable(): void {
     const { owner } = this.check();
-    const isOthers = owner.kind === 'process' && !this.site.ledger.owners.isOwn(owner);
-    if (isOthers && isStartedBy(owner, process.pid)) checkRealMachine(this.site);
+    const isOthers = owner.kind === 'process' && !this.host.ledger.owners.isOwn(owner);
+    if (isOthers && isStartedBy(owner, process.pid)) checkRealMachine(this.host);
     else this.checkUsable();
   }
 
@@ -164,7 +164,7 @@ export class GrantRecord {
   lockFd(): number | undefined {
     const { owner } = this.pod;
     if (owner.kind !== 'process') return undefined;
-    const { owners } = this.site.ledger;
+    const { owners } = this.host.ledger;
     return owners.isOwn(owner) ? owners.ownFd() : inheritedLock(owner);
   }
 }

@@ -7,8 +7,8 @@ import { NumalignError } from '../../base/errors.js';
 import { survivorsOf } from '../../enforcement/members/survivors.js';
 import type { LastingOwner } from '../../input/requests/owner.js';
 import { hasEnded } from '../../processes/process-identity.js';
+import type { Host, ReadOnlyHost } from '../host.js';
 import { recordedState } from '../on-record.js';
-import type { ReadOnlySite, Site } from '../site.js';
 import { type EnforcedCommit, FEW_CGROUPS, transact } from '../transact.js';
 
 /** The grant as it is on record; undefined if it ended, even if another one has its uid now. */
@@ -18,10 +18,10 @@ export function findGrant(state: Assignments, { uid, admittedAt }: PodAssignment
 }
 
 /** The same. @throws ERR_UNKNOWN_GRANT; ERR_OWNER_ALIVE if another living process owns it */
-export function heldGrant(site: Site, state: Assignments, grant: PodAssignment): PodAssignment {
+export function heldGrant(host: Host, state: Assignments, grant: PodAssignment): PodAssignment {
   const pod = findGrant(state, grant);
-  if (!pod) throw unknownGrant(grant.uid, state, site.ledger.path);
-  checkReleasable(site, pod);
+  if (!pod) throw unknownGrant(grant.uid, state, host.ledger.path);
+  checkReleasable(host, pod);
   return pod;
 }
 
@@ -29,19 +29,19 @@ export function heldGrant(site: Site, state: Assignments, grant: PodAssignment):
  * Records that a container has started, and returns the pod with that.
  * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE
  */
-export function markStarted(site: Site, grant: PodAssignment, container: string): Promise<PodAssignment> {
+export function markStarted(host: Host, grant: PodAssignment, container: string): Promise<PodAssignment> {
   const start = async (state: Assignments, commit: EnforcedCommit) => {
-    const pod = heldGrant(site, state, grant);
+    const pod = heldGrant(host, state, grant);
     const next = startContainer(state, pod, container);
     const started = findPod(next, pod.uid)!;
     if (started.containers.some((each, i) => each !== pod.containers[i])) await commit(next, true);
     return started;
   };
-  return transact(site, undefined, start, FEW_CGROUPS);
+  return transact(host, undefined, start, FEW_CGROUPS);
 }
 
 /** @throws ERR_OWNER_ALIVE if another living process owns the grant, or still hands it over */
-export function checkReleasable({ ledger }: Site, { uid, owner, formerOwner }: PodAssignment): void {
+export function checkReleasable({ ledger }: Host, { uid, owner, formerOwner }: PodAssignment): void {
   if (formerOwner !== null && ledger.owners.isProcessAlive(formerOwner)) {
     throw new NumalignError(
       'ERR_OWNER_ALIVE',
@@ -74,10 +74,10 @@ export function ownerAlive(uid: string, owner: OwnerRecord): NumalignError {
 }
 
 /** A grant on record by its uid. @throws ERR_UNKNOWN_GRANT; ERR_INVALID_ARGUMENT for no string */
-export function findOnRecord(site: ReadOnlySite, uid: string): PodAssignment {
-  const state = recordedState(site);
+export function findOnRecord(host: ReadOnlyHost, uid: string): PodAssignment {
+  const state = recordedState(host);
   const pod = findPod(state, uid);
-  if (!pod) throw unknownGrant(uid, state, site.ledger.path);
+  if (!pod) throw unknownGrant(uid, state, host.ledger.path);
   return pod;
 }
 
@@ -100,10 +100,10 @@ export function unknownGrant(uid: unknown, { pods }: Assignments, path: string):
  * process any more that could hand the grant over.
  * @throws ERR_INVALID_OPTION, ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, the ledger's errors
  */
-export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner): Promise<PodAssignment> {
-  const { ledger } = site;
+export function setOwner(host: Host, grant: PodAssignment, choice: LastingOwner): Promise<PodAssignment> {
+  const { ledger } = host;
   const change = async (state: Assignments, commit: EnforcedCommit) => {
-    const pod = heldGrant(site, state, grant);
+    const pod = heldGrant(host, state, grant);
     // This step has not checked all owners.
     if (!ledger.owners.isAlive(pod.owner))
       throw unknownGrant(pod.uid, removePods(state, new Set([pod.uid])), ledger.path);
@@ -113,7 +113,7 @@ export function setOwner(site: Site, grant: PodAssignment, choice: LastingOwner)
     await commit(replacePod(state, owned), true);
     return owned;
   };
-  return transact(site, undefined, change, FEW_CGROUPS);
+  return transact(host, undefined, change, FEW_CGROUPS);
 }
 
 // It ignores the uuids, which always differ.

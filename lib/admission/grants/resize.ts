@@ -14,13 +14,13 @@ import type { ResizeRequest } from '../../input/requests/resize.js';
 import type { Followers } from '../../threads/followers.js';
 import { AdmissionError } from '../admission-error.js';
 import { changesUnderWay } from '../changes-under-way.js';
-import type { Site } from '../site.js';
+import type { Host } from '../host.js';
 import { type EnforcedCommit, reclaim, transact } from '../transact.js';
 import { heldGrant } from './held-grant.js';
 
 /** A grant that is resized, and how. */
 export interface Resizing<T> {
-  readonly site: Site;
+  readonly host: Host;
   readonly grant: PodAssignment;
   readonly request: ResizeRequest;
   /** For parts of the placement that are not on record. */
@@ -40,7 +40,7 @@ export interface Resizing<T> {
 export async function resize<T>(
   resizing: Resizing<T>,
 ): Promise<{ readonly pod: PodAssignment; readonly followed: T | undefined }> {
-  const { site, grant, request } = resizing;
+  const { host, grant, request } = resizing;
   const { uid, containers, booking, resources } = grant;
   // Resources that are booked as a whole are divided, and it is unknown which share should grow. A
   // container may not have more than its pod.
@@ -56,11 +56,11 @@ export async function resize<T>(
         'a grant of acquire without parts, or a pod of one container with exclusive CPUs, without resources as a whole',
     });
   }
-  const underWay = site.ledger.registry.of(changesUnderWay);
+  const underWay = host.ledger.registry.of(changesUnderWay);
   if (underWay.has(uid)) throw busy(uid);
   const endChange = underWay.begin(uid);
   // The announcement is void without the lock of this environment: a use of the state keeps it.
-  const endUse = site.ledger.use();
+  const endUse = host.ledger.use();
   let isAnnounced = false;
   try {
     for (;;) {
@@ -68,7 +68,7 @@ export async function resize<T>(
       isAnnounced = announced.upcoming !== null;
       if (!isAnnounced) return { pod: announced, followed: undefined };
       await delay(request.noticeMs, undefined, { signal: request.signal }).catch(() => {});
-      const result = await transact(site, undefined, (state, commit) => carryOut(resizing, state, commit));
+      const result = await transact(host, undefined, (state, commit) => carryOut(resizing, state, commit));
       isAnnounced = false;
       if (result) return result;
     }
@@ -76,7 +76,7 @@ export async function resize<T>(
     endChange();
     // Any transaction of this process calls off changes that it announced and gave up, so that
     // there is no need to wait for this one.
-    if (isAnnounced) reclaim(site).catch(() => {});
+    if (isAnnounced) reclaim(host).catch(() => {});
     endUse();
   }
 }
@@ -86,15 +86,15 @@ export async function resize<T>(
  * and the resize is done.
  */
 function announce(resizing: Resizing<unknown>): Promise<PodAssignment> {
-  const { site, request } = resizing;
-  return transact(site, request.signal, async (state, commit) => {
+  const { host, request } = resizing;
+  return transact(host, request.signal, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     const pod = currentGrant(resizing, state);
     const resized = decideResize(resizing, state, { ...pod, upcoming: null });
     const [before] = pod.containers;
     const { name, cpus, held } = resized.pod.containers[0]!;
     if (cpus.equals(before!.cpus) && held.equals(before!.held)) return record(resized, commit);
-    const { uuid } = site.ledger.owners.recordFor('process');
+    const { uuid } = host.ledger.owners.recordFor('process');
     const announced = { ...pod, upcoming: { container: name, cpus, held, by: uuid } };
     return record({ pod: announced, next: replacePod(state, announced) }, commit);
   });
@@ -138,10 +138,10 @@ async function carryOut<T>(
 }
 
 /** The grant as it is on record. @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_GRANT_BUSY */
-function currentGrant({ site, grant }: Resizing<unknown>, state: Assignments): PodAssignment {
-  const pod = heldGrant(site, state, grant);
+function currentGrant({ host, grant }: Resizing<unknown>, state: Assignments): PodAssignment {
+  const pod = heldGrant(host, state, grant);
   // What a move has left behind is given back by the next round of reclaiming.
-  if (pod.former || (pod.upcoming && !site.ledger.owners.isOwnProcess(pod.upcoming.by))) throw busy(pod.uid);
+  if (pod.former || (pod.upcoming && !host.ledger.owners.isOwnProcess(pod.upcoming.by))) throw busy(pod.uid);
   return pod;
 }
 
@@ -152,11 +152,11 @@ function busy(uid: string): NumalignError {
 
 /** @throws {@link AdmissionError} */
 function decideResize(
-  { site, request, defaults }: Resizing<unknown>,
+  { host, request, defaults }: Resizing<unknown>,
   state: Assignments,
   pod: PodAssignment,
 ): Resized {
-  const { topology, resources } = site;
+  const { topology, resources } = host;
   const present = cpusNow(topology, state.pods);
   const question = resizeQuestion({ topology, present, resources, state }, pod, request, defaults);
   const decision = decide(question);

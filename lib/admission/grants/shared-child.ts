@@ -9,7 +9,7 @@ import { affinity } from '../../machine/affinity.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
 import { identifyProcess } from '../../processes/process-identity.js';
 import { openBirth } from '../../threads/birth.js';
-import type { Site } from '../site.js';
+import type { Host } from '../host.js';
 import { transact } from '../transact.js';
 
 /**
@@ -17,18 +17,18 @@ import { transact } from '../transact.js';
  * child is a registered member, which leaves such CPUs.
  * @throws as {@link Manager.startChild}
  */
-export function startShared(site: Site, start: () => ChildProcess): Promise<ChildProcess> {
-  return transact(site, undefined, async (state) => {
-    const { members } = site.enforcer;
+export function startShared(host: Host, start: () => ChildProcess): Promise<ChildProcess> {
+  return transact(host, undefined, async (state) => {
+    const { members } = host.enforcer;
     if (!members) throw new NumalignError('ERR_SIMULATED_MACHINE', 'no process runs on a simulated machine');
-    site.enforcer.learnChoices(state.settings);
-    const { child, choice } = startInPool(site, state, start);
+    host.enforcer.learnAskedMasks(state.settings);
+    const { child, choice } = startInPool(host, state, start);
     if (child.pid === undefined) return child;
     try {
       members.registry.addProcess(child.pid);
-      if (choice) members.learnChoice(child.pid, choice);
-      site.enforcer.share(child.pid, state, { leavesGrants: true });
-      site.enforcer.apply(state);
+      if (choice) members.learnAskedMask(child.pid, choice);
+      host.enforcer.share(child.pid, state, { leavesGrants: true });
+      host.enforcer.apply(state);
     } catch (error) {
       // It may have ended already.
       if (!identifyProcess(child.pid)) return child;
@@ -41,8 +41,8 @@ export function startShared(site: Site, start: () => ChildProcess): Promise<Chil
 
 // A child inherits the mask of the thread that starts it. `choice` is the mask that it would choose
 // by itself, if that is wider: without it, the child would not return to released CPUs.
-function startInPool(site: Site, state: Assignments, start: () => ChildProcess) {
-  const now = cpusNow(site.topology);
+function startInPool(host: Host, state: Assignments, start: () => ChildProcess) {
+  const now = cpusNow(host.topology);
   const pool = sharedPool(state, now);
   const mask = affinity();
   if (mask.isSubsetOf(pool)) {

@@ -7,7 +7,7 @@ import { findHierarchy } from '../../cgroups/files/hierarchies.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import { SHARED } from '../../enforcement/layout/layout.js';
 import { stuckText } from '../../enforcement/members/confinement.js';
-import type { Site } from '../site.js';
+import type { Host } from '../host.js';
 import { transact } from '../transact.js';
 import { checkNotAttached } from './attachment.js';
 
@@ -31,11 +31,11 @@ function parseMember(target: SharedMemberTarget): { pid?: number; cgroup?: strin
 }
 
 /** @throws as {@link Manager.addSharedMember} */
-export async function addSharedMember(site: Site, target: SharedMemberTarget): Promise<void> {
-  const { members, enforcer } = membership(site);
+export async function addSharedMember(host: Host, target: SharedMemberTarget): Promise<void> {
+  const { members, enforcer } = membership(host);
   const { pid, cgroup } = parseMember(target);
-  await transact(site, undefined, async (state) => {
-    if (pid !== undefined) checkNotAttached(site, state, pid);
+  await transact(host, undefined, async (state) => {
+    if (pid !== undefined) checkNotAttached(host, state, pid);
     const { registry } = members;
     const { name, isNew } = cgroup === undefined ? registry.addProcess(pid!) : registry.addCgroup(cgroup);
     if (pid !== undefined) enforcer.share(pid, state);
@@ -55,12 +55,12 @@ export async function addSharedMember(site: Site, target: SharedMemberTarget): P
 
 /** @throws as {@link Manager.removeSharedMember} */
 export async function removeSharedMember(
-  site: Site,
+  host: Host,
   target: SharedMemberTarget,
 ): Promise<SharedGroup | null> {
-  const { members, enforcer } = membership(site);
+  const { members, enforcer } = membership(host);
   const { pid, cgroup } = parseMember(target);
-  return transact(site, undefined, async (state) => {
+  return transact(host, undefined, async (state) => {
     if (cgroup !== undefined) members.registry.removeCgroup(cgroup);
     if (pid === undefined) return null;
     const wasAttached = typeof members.registry.findProcess(pid)?.grant === 'string';
@@ -72,7 +72,7 @@ export async function removeSharedMember(
   });
 }
 
-function membership({ enforcer }: Site) {
+function membership({ enforcer }: Host) {
   const { members } = enforcer;
   if (members) return { members, enforcer };
   throw new NumalignError('ERR_SIMULATED_MACHINE', 'no process runs on a simulated machine');

@@ -25,8 +25,8 @@ import { MILLI } from '../../input/values/quantity.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { onlineCpus } from '../../machine/online-cpus.js';
 import type { ParkableFollowers } from '../../threads/followers.js';
+import type { Host } from '../host.js';
 import { livingState } from '../on-record.js';
-import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { findGrant, heldGrant } from './held-grant.js';
 
@@ -53,7 +53,7 @@ export interface Substitution<T> {
 // Lost CPUs without substitutes by the grant's uid, as last reported: each loss is reported once.
 const revocations = () => new Map<string, CpuSet>();
 
-function noteRevoked({ ledger }: Site, uid: string, revoked: CpuSet): void {
+function noteRevoked({ ledger }: Host, uid: string, revoked: CpuSet): void {
   if (revoked.isEmpty) ledger.registry.of(revocations).delete(uid);
   else ledger.registry.of(revocations).set(uid, revoked);
 }
@@ -72,21 +72,21 @@ function noteRevoked({ ledger }: Site, uid: string, revoked: CpuSet): void {
  * @throws ERR_OWNER_ALIVE if another living process owns the grant, the ledger's errors
  */
 export async function substituteLostCpus<T>(
-  site: Site,
+  host: Host,
   grant: PodAssignment,
   defaults: Placement,
   threads: ParkableFollowers<T>,
 ): Promise<Substitution<T> | undefined> {
   // It looks without the lock: a grant without room looks often.
-  const state = livingState(site);
+  const state = livingState(host);
   const pod = settledGrant(state, grant);
   if (!pod) {
-    if (!findGrant(state, grant)) noteRevoked(site, grant.uid, CpuSet.EMPTY);
+    if (!findGrant(state, grant)) noteRevoked(host, grant.uid, CpuSet.EMPTY);
     return undefined;
   }
-  const outlook = substituted(site, state, pod, defaults);
-  if (outlook.pod !== pod) return carryOut(site, grant, defaults, threads);
-  return revoke(site, state, outlook, threads);
+  const outlook = substituted(host, state, pod, defaults);
+  if (outlook.pod !== pod) return carryOut(host, grant, defaults, threads);
+  return revoke(host, state, outlook, threads);
 }
 
 /** The grant on record, unless it is about to change. */
@@ -97,38 +97,38 @@ function settledGrant(state: Assignments, grant: PodAssignment): PodAssignment |
 
 // There is no substitute for the lost CPUs, if any are lost.
 function revoke<T>(
-  site: Site,
+  host: Host,
   state: Assignments,
   { pod, lost, error }: Outlook,
   threads: ParkableFollowers<T>,
 ): Substitution<T> | undefined {
-  const before = site.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
+  const before = host.ledger.registry.of(revocations).get(pod.uid) ?? CpuSet.EMPTY;
   const taken = cpusToLeave(pod, state);
   if (lost.equals(before)) return undefined;
-  noteRevoked(site, pod.uid, lost);
+  noteRevoked(host, pod.uid, lost);
   const cpus = runningCpus(pod);
   const isParked = cpus.isSubsetOf(lost);
   const followed = isParked
-    ? threads.park(sharedPool(state, cpusNow(site.topology)))
+    ? threads.park(sharedPool(state, cpusNow(host.topology)))
     : threads.widen(cpus.difference(taken), pod);
   const returned = before.difference(lost).intersection(cpus);
   return { pod, lost, substitutes: CpuSet.EMPTY, revoked: lost, returned, error, isParked, followed };
 }
 
 function carryOut<T>(
-  site: Site,
+  host: Host,
   grant: PodAssignment,
   defaults: Placement,
   threads: ParkableFollowers<T>,
 ): Promise<Substitution<T> | undefined> {
-  return transact(site, undefined, async (state, commit) => {
+  return transact(host, undefined, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     if (!settledGrant(state, grant)) return undefined;
-    const before = heldGrant(site, state, grant);
-    const { pod, lost, error } = substituted(site, state, before, defaults);
+    const before = heldGrant(host, state, grant);
+    const { pod, lost, error } = substituted(host, state, before, defaults);
     // Another process was faster, or the CPUs are back.
-    if (pod === before) return revoke(site, state, { pod, lost, error }, threads);
-    const present = cpusNow(site.topology);
+    if (pod === before) return revoke(host, state, { pod, lost, error }, threads);
+    const present = cpusNow(host.topology);
     const [cpus, after] = [runningCpus(before), runningCpus(pod)];
     const left = cpus.intersection(present.online);
     const next = replacePod(state, pod);
@@ -143,7 +143,7 @@ function carryOut<T>(
       }
     } catch (failure) {
       if (!(failure instanceof NumalignError)) throw failure;
-      return revoke(site, state, { pod: before, lost, error: failure }, threads);
+      return revoke(host, state, { pod: before, lost, error: failure }, threads);
     }
     try {
       await commit(next, true);
@@ -152,7 +152,7 @@ function carryOut<T>(
       throw failure;
     }
     const revoked = after.intersection(lost);
-    noteRevoked(site, pod.uid, revoked);
+    noteRevoked(host, pod.uid, revoked);
     const isParked = after.isSubsetOf(lost);
     const followed = isParked
       ? threads.park(sharedPool(next, present))
@@ -174,9 +174,9 @@ interface Outlook {
 const cpusToLeave = (pod: PodAssignment, { kubelet }: Assignments): CpuSet =>
   movesWhenTaken(pod) ? kubeletCpus(kubelet) : CpuSet.EMPTY;
 
-function substituted(site: Site, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
+function substituted(host: Host, state: Assignments, pod: PodAssignment, defaults: Placement): Outlook {
   const cpus = runningCpus(pod);
-  const lost = cpus.difference(onlineCpus(site.topology)).union(cpus.intersection(cpusToLeave(pod, state)));
+  const lost = cpus.difference(onlineCpus(host.topology)).union(cpus.intersection(cpusToLeave(pod, state)));
   const placement = placementUnder(state.settings.kubeletVersion, recordedPlacement(pod, defaults));
   let now = pod;
   let error: NumalignError | null = null;
@@ -184,7 +184,7 @@ function substituted(site: Site, state: Assignments, pod: PodAssignment, default
     const container = now.containers[i]!;
     if (!container.cpus.intersects(lost)) continue;
     try {
-      const allocation = allocationFor(site, replacePod(state, now), now, { container, placement });
+      const allocation = allocationFor(host, replacePod(state, now), now, { container, placement });
       now = withAllocation(now, container, allocation);
     } catch (failure) {
       if (!(failure instanceof Refusal)) throw failure;
@@ -199,7 +199,7 @@ function substituted(site: Site, state: Assignments, pod: PodAssignment, default
  * @throws {@link Refusal}
  */
 function allocationFor(
-  { topology, resources }: Site,
+  { topology, resources }: Host,
   state: Assignments,
   pod: PodAssignment,
   { container, placement }: { readonly container: ContainerAssignment; readonly placement: Placement },

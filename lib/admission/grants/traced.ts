@@ -22,19 +22,19 @@ import {
   type Source,
   traced,
 } from '../diagnostics.js';
+import type { Host } from '../host.js';
 import { managedPod } from '../on-record.js';
-import type { Site } from '../site.js';
 import type { Attachment } from './attachment.js';
 
 /** {@link traced} for an admission. */
 export function tracedAdmission(
-  site: Site,
+  host: Host,
   request: AdmissionRequest,
   action: () => Promise<Admission>,
 ): Promise<Admission> {
-  return traced('admit', site, action, ({ value, error }) => {
+  return traced('admit', host, action, ({ value, error }) => {
     const { placement, wait } = request;
-    const pod = unlessRefused(() => managedPod(site, request.pod), request.pod);
+    const pod = unlessRefused(() => managedPod(host, request.pod), request.pod);
     const placed = value?.pod;
     const cpus = placed && presentCpus(placed);
     return {
@@ -45,11 +45,11 @@ export function tracedAdmission(
       scope: placement.scope,
       options: Object.freeze(placementOptions(placement)),
       wait,
-      containers: containersOf({ pod, placement, placed, topology: site.topology }),
-      booking: bookingOf({ pod, placement, placed, topology: site.topology }),
+      containers: containersOf({ pod, placement, placed, topology: host.topology }),
+      booking: bookingOf({ pod, placement, placed, topology: host.topology }),
       container: error instanceof AdmissionError ? error.rejection.explanation.container : null,
       cpus: cpus?.toString() ?? null,
-      numaNodes: cpus ? site.topology.nodesOf(cpus).toString() : null,
+      numaNodes: cpus ? host.topology.nodesOf(cpus).toString() : null,
       enforcement: placed?.enforcement.level ?? null,
     };
   });
@@ -117,11 +117,11 @@ function pinResultsOf(result: Applied): readonly PinResult[] {
 export function tracedApply<
   T extends PinResult | ChildProcess | Promise<PinResult | PlaceThreadsResult | Attachment>,
 >(
-  grant: { readonly site: Source; readonly uid: string; readonly cpus: CpuSet },
+  grant: { readonly host: Source; readonly uid: string; readonly cpus: CpuSet },
   action: ApplyAction,
   apply: () => T,
 ): T {
-  return traced('apply', grant.site, apply, ({ value }) => {
+  return traced('apply', grant.host, apply, ({ value }) => {
     const result = value as Applied | undefined;
     const pins = result === undefined ? [] : pinResultsOf(result);
     const total = (what: 'moved' | 'unmovable') =>

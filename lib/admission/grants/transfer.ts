@@ -12,8 +12,8 @@ import { until } from '../../state/until.js';
 import { hasChild } from '../../threads/children.js';
 import { leaveGrant } from '../../threads/vacate.js';
 import { publishError } from '../diagnostics.js';
+import type { Host } from '../host.js';
 import { recordedState } from '../on-record.js';
-import type { Site } from '../site.js';
 import { transact } from '../transact.js';
 import { heldGrant, unknownGrant } from './held-grant.js';
 
@@ -34,9 +34,9 @@ export interface Transfer {
  * Records a token. The process that presents it becomes the owner.
  * @throws ERR_UNKNOWN_GRANT, ERR_OWNER_ALIVE, ERR_INVALID_ARGUMENT, the ledger's errors
  */
-export function offer(site: Site, grant: PodAssignment): Promise<string> {
-  return transact(site, undefined, async (state, commit) => {
-    const pod = heldGrant(site, state, grant);
+export function offer(host: Host, grant: PodAssignment): Promise<string> {
+  return transact(host, undefined, async (state, commit) => {
+    const pod = heldGrant(host, state, grant);
     if (pod.owner.kind !== 'process') {
       throw new NumalignError(
         'ERR_INVALID_ARGUMENT',
@@ -51,8 +51,8 @@ export function offer(site: Site, grant: PodAssignment): Promise<string> {
 }
 
 /** Withdraws the token. Resolves with false if it was used, or the grant has ended. */
-export function withdraw(site: Site, { uid }: PodAssignment, token: string): Promise<boolean> {
-  return transact(site, undefined, async (state, commit) => {
+export function withdraw(host: Host, { uid }: PodAssignment, token: string): Promise<boolean> {
+  return transact(host, undefined, async (state, commit) => {
     const pod = findPod(state, uid);
     if (pod?.transfer !== token) return false;
     await commit(replacePod(state, { ...pod, transfer: null }), true);
@@ -78,16 +78,16 @@ async function orLater<T>(look: () => T | Promise<T>): Promise<T | undefined> {
  * Waits until a process presents the token, then leaves. Resolves with true then, and with false
  * once no process can present it any more.
  */
-export function awaitSuccessor(site: Site, grant: PodAssignment, token: string): Promise<boolean> {
-  const { ledger, topology } = site;
+export function awaitSuccessor(host: Host, grant: PodAssignment, token: string): Promise<boolean> {
+  const { ledger, topology } = host;
   const { uid, owner } = grant;
   const look = () => {
-    const pod = findPod(recordedState(site), uid);
+    const pod = findPod(recordedState(host), uid);
     if (pod?.transfer === token) return undefined;
     if (pod?.formerOwner !== owner.uuid) return ledger.registry.of(presentedTokens).delete(token);
     if (hasChild(ledger, uid)) return undefined;
-    return transact(site, undefined, async (state, commit) => {
-      const left = leaveGrant(site, state.settings, grant, sharedPool(state, cpusNow(topology)));
+    return transact(host, undefined, async (state, commit) => {
+      const left = leaveGrant(host, state.settings, grant, sharedPool(state, cpusNow(topology)));
       const now = findPod(state, uid);
       try {
         if (now) await commit(replacePod(state, { ...now, formerOwner: null }));
@@ -96,10 +96,10 @@ export function awaitSuccessor(site: Site, grant: PodAssignment, token: string):
         throw error;
       }
       try {
-        site.enforcer.apply(state, left.threads);
+        host.enforcer.apply(state, left.threads);
       } catch (error) {
         // The CPUs belong to the successor. The next change gives threads what they had chosen.
-        publishError(site, 'apply', error);
+        publishError(host, 'apply', error);
       }
       return true;
     });
@@ -112,11 +112,11 @@ export function awaitSuccessor(site: Site, grant: PodAssignment, token: string):
  * @throws ERR_UNKNOWN_TRANSFER, the ledger's errors; the signal's reason while another process has
  *   the grant, ERR_OWNER_ALIVE after that
  */
-export async function takeOver(site: Site, token: string, signal?: AbortSignal): Promise<PodAssignment> {
-  const { ledger } = site;
+export async function takeOver(host: Host, token: string, signal?: AbortSignal): Promise<PodAssignment> {
+  const { ledger } = host;
   const { owners } = ledger;
   let formerPid: number | null = null;
-  const { uid } = await transact(site, signal, async (state, commit) => {
+  const { uid } = await transact(host, signal, async (state, commit) => {
     const offered = state.pods.find(({ transfer }) => transfer === token);
     if (!offered) {
       throw new NumalignError(
@@ -149,7 +149,7 @@ export async function takeOver(site: Site, token: string, signal?: AbortSignal):
     return owned;
   });
   const look = () => {
-    const state = recordedState(site);
+    const state = recordedState(host);
     const pod = findPod(state, uid);
     if (!pod) throw unknownGrant(uid, state, ledger.path);
     return pod.formerOwner === null || !owners.isProcessAlive(pod.formerOwner) ? pod : undefined;

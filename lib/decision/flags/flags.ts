@@ -148,7 +148,7 @@ function theseAre(cpus: CpuSet): string {
 function cpuFlags(held: CpuSet, pool: CpuPool, { state, present }: FlagFacts): CpuFlag[] {
   const { managedCPUs, reservedSystemCPUs, isolatedCPUs } = state.settings;
   const { online } = present;
-  const notIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
+  const notKernelIsolated = () => held.intersection(online).difference(isolatedCPUs ?? present.isolated);
   const cases: [CpuFlag['code'], CpuSet, string][] = [
     ['CPU_OFFLINE', held.difference(online), 'offline'],
     ['CPU_RESERVED', held.intersection(reservedSystemCPUs), 'now reserved for the system'],
@@ -157,7 +157,7 @@ function cpuFlags(held: CpuSet, pool: CpuPool, { state, present }: FlagFacts): C
       managedCPUs === null ? CpuSet.EMPTY : held.difference(managedCPUs),
       'no longer managed',
     ],
-    ['CPU_NOT_ISOLATED', pool === 'isolated' ? notIsolated() : CpuSet.EMPTY, 'no longer isolated'],
+    ['CPU_NOT_ISOLATED', pool === 'isolated' ? notKernelIsolated() : CpuSet.EMPTY, 'no longer isolated'],
   ];
   return cases
     .filter(([, cpus]) => !cpus.isEmpty)

@@ -1,14 +1,14 @@
 // What the threads of members have chosen, as stored in files next to their registrations.
-import type { NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import type { NativeAskedMask, NativeMemberThread } from '../../base/native-threads.js';
 import type { Words } from '../../base/words.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { UnpinnedThread } from './confinement.js';
 
 /** What threads have chosen, by pid. */
-export type MemberChoices = ReadonlyMap<number, readonly NativeMemberChoice[]>;
+export type AskedMasks = ReadonlyMap<number, readonly NativeAskedMask[]>;
 
-export const NO_CHOICES: MemberChoices = new Map();
+export const NO_CHOICES: AskedMasks = new Map();
 
 /** True if the record only says that the thread existed, so no later thread is its parent. */
 const isBare = ({ applied }: NativeMemberThread) => applied.length === 0;

@@ -5,7 +5,7 @@ import { cpusOf } from '../../account/pod-holdings.js';
 import { errnoName } from '../../base/codes/errno.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { NativeConfinement, NativeMemberChoice, NativeMemberThread } from '../../base/native-threads.js';
+import type { NativeAskedMask, NativeConfinement, NativeMemberThread } from '../../base/native-threads.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import type { ProcessIdentity } from '../../processes/process-identity.js';
 import type { Confinement, Outcome } from './confinement.js';
@@ -20,7 +20,7 @@ interface ConfineOptions {
   /** Only takes CPUs from masks. */
   readonly onlyNarrow?: boolean;
   /** What its threads have chosen, where that is known otherwise than from the record. */
-  readonly choices?: readonly NativeMemberChoice[] | undefined;
+  readonly choices?: readonly NativeAskedMask[] | undefined;
 }
 
 const NOTHING_DONE: Outcome = { moved: 0 };
@@ -71,11 +71,11 @@ export class ProcessConfiner {
     const [taken, pool] = attached ? [all.difference(attached), attached] : [allTaken, allPool];
     // All choices or none: a thread that is left out would pass for the child of another thread
     // with the same mask.
-    const threadChoices = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
-    if (taken.isEmpty && before === undefined && (threadChoices ?? []).length === 0) return undefined;
+    const askedByThreads = taken.isEmpty && choices?.every(({ isFree }) => isFree) ? [] : choices;
+    if (taken.isEmpty && before === undefined && (askedByThreads ?? []).length === 0) return undefined;
     const unpinnedThreads = unpinnedOf(process, unpinned);
-    const threads = threadChoices ?? withUnpinned(before?.threads ?? [], unpinnedThreads);
-    const movable = (threadChoices ?? unpinnedThreads).map(({ tid }) => tid);
+    const threads = askedByThreads ?? withUnpinned(before?.threads ?? [], unpinnedThreads);
+    const movable = (askedByThreads ?? unpinnedThreads).map(({ tid }) => tid);
     const limit = (threads.length > 0 && cpusetOf(pid)) || CpuSet.EMPTY;
     const run = (allowed: readonly PodAssignment[], dryRun: boolean) => {
       const grants = [...(attached ? [attached] : []), ...allowed.map(rightfulCpus)];

@@ -16,7 +16,7 @@ import type { StatePart, Store } from '../../state/store.js';
 import type { Confined, Confinement, Outcome, StrayMember, StuckMember } from './confinement.js';
 import { Holders } from './holders.js';
 import type { Registered } from './member-entry.js';
-import { type MemberChoices, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
+import { type AskedMasks, masked, NO_CHOICES, unpinnedOf, withUnpinned } from './member-masks.js';
 import { processesOf, unconfined } from './member-processes.js';
 import { MemberRegistry } from './member-registry.js';
 import { type ClearRequest, MemberRequests } from './member-requests.js';
@@ -115,19 +115,19 @@ export class SharedMembers implements StatePart {
    * `cpusetOf`: the CPUs that a process may choose from now. A thread that may use all of them is
    * taken to have chosen `all`, the CPUs that are not isolated.
    */
-  learnChoices(
+  learnAskedMasks(
     members: readonly Registered[],
     { pods, unpinned, cpusetOf }: Pick<Confinement, 'pods' | 'unpinned' | 'cpusetOf'>,
     all: CpuSet,
-  ): MemberChoices {
+  ): AskedMasks {
     const processes = members.map(processesOf).flatMap((each) => (typeof each === 'string' ? [] : each));
-    const choicesOf = (process: ProcessIdentity) => {
+    const askedMasksOf = (process: ProcessIdentity) => {
       const unpinnedThreads = unpinnedOf(process, unpinned);
       const known = withUnpinned(this.#confiner.masks(process)?.threads ?? [], unpinnedThreads);
       // Of its own threads this process knows what cpusets have removed, even if their masks are
       // unchanged.
       const isOwn = process.pid === globalThis.process.pid;
-      return native.memberChoices({
+      return native.askedMasks({
         pid: process.pid,
         known: isOwn ? [...known, ...native.choices()] : known,
         unpinned: unpinnedThreads.map(({ tid }) => tid),
@@ -136,7 +136,7 @@ export class SharedMembers implements StatePart {
         all: all.words,
       });
     };
-    return new Map(processes.map((process) => [process.pid, choicesOf(process)]));
+    return new Map(processes.map((process) => [process.pid, askedMasksOf(process)]));
   }
 
   /**
@@ -148,7 +148,7 @@ export class SharedMembers implements StatePart {
     all: readonly Registered[],
     confinement: Confinement,
     isConfined: (member: SharedMember) => boolean,
-    choices: MemberChoices = NO_CHOICES,
+    choices: AskedMasks = NO_CHOICES,
   ): Confined {
     const stuck: StuckMember[] = [];
     const refused: StuckMember[] = [];
@@ -201,7 +201,7 @@ export class SharedMembers implements StatePart {
    * Records the choice of a process that was just started with another mask: its threads would
    * choose `chosen`.
    */
-  learnChoice(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
+  learnAskedMask(pid: number, choice: Omit<NativeMemberThread, 'tid'>): void {
     const process = identifyProcess(pid);
     if (process) this.#confiner.learn(process, { ...choice, tid: pid });
   }

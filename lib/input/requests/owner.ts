@@ -4,7 +4,7 @@ import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { option } from '../values/option-values.js';
 
 /** The owner of a grant, see {@link RequestOptions.owner}. */
-export type OwnerChoice = 'process' | LastingOwner;
+export type RequestedOwner = 'process' | LastingOwner;
 
 /** An owner that outlives the process that names it. */
 export type LastingOwner = 'persistent' | { readonly cgroup: string };
@@ -12,7 +12,7 @@ export type LastingOwner = 'persistent' | { readonly cgroup: string };
 const isAbsolutePath = (value: unknown): value is string => typeof value === 'string' && isAbsolute(value);
 
 /** @throws ERR_INVALID_OPTION */
-export function parseOwner(owner: unknown = 'process'): OwnerChoice {
+export function parseOwner(owner: unknown = 'process'): RequestedOwner {
   return owner === 'process'
     ? owner
     : parseLastingOwner(owner, "'process', 'persistent' or { cgroup: '/sys/fs/cgroup/…' }");

@@ -8,7 +8,7 @@ import type { ResourceAmounts } from '../pods/resource-amounts.js';
 import type { Quantity } from '../values/quantity.js';
 import type { CpuRange } from './elastic.js';
 import type { MovableOptions } from './movable.js';
-import type { OwnerChoice } from './owner.js';
+import type { RequestedOwner } from './owner.js';
 import type { QuietOptions } from './quiet.js';
 
 /**
@@ -21,7 +21,7 @@ export interface RequestOptions extends RequestPlacementOptions {
    * the cgroup or below it. The cgroup must have a process now.
    * @default `process`
    */
-  owner?: OwnerChoice;
+  owner?: RequestedOwner;
   /**
    * The weakest enforcement level that you accept: a lower one is ERR_ENFORCEMENT. Or
    * `{ enforcement, quiet }`, with parts of `quiet` that must be fully reached: else the request is

@@ -18,7 +18,7 @@ import { option, parseCpuCount, parseMixedCount } from '../values/option-values.
 import { MILLI } from '../values/quantity.js';
 import { parseElastic } from './elastic.js';
 import { MOVABLE, parseMovable } from './movable.js';
-import { type OwnerChoice, parseOwner } from './owner.js';
+import { parseOwner, type RequestedOwner } from './owner.js';
 import { parseQuiet, parseRequiredQuiet } from './quiet.js';
 import {
   ACQUIRE_OPTIONS,
@@ -39,7 +39,7 @@ export interface AdmissionRequest {
   readonly pod: PodRequest;
   /** The parts of the pod's only container. */
   readonly parts?: readonly PartRequest[];
-  readonly owner: OwnerChoice;
+  readonly owner: RequestedOwner;
   readonly placement: Placement;
   /** Without options that the request leaves out. */
   readonly enforcement: Partial<EnforcementRequest>;
@@ -87,7 +87,7 @@ function parseRequire(value: unknown): { enforcement?: unknown; quiet?: unknown 
 // All requests without options share a result.
 const commonOf = oncePer((placement: Placement) => parseCommon(NO_OPTIONS, placement));
 
-function parseOnTaken(value: unknown, owner: OwnerChoice): boolean {
+function parseOnTaken(value: unknown, owner: RequestedOwner): boolean {
   const isMove = option.optional(value, 'onTaken', (choice, name) =>
     option.oneOf(choice, name, ['keep', 'move']),
   );

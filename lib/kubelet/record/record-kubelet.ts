@@ -1,7 +1,7 @@
 // RecordKubelet: records what the kubelet has assigned, in one transaction that moves the shared
 // members off its CPUs.
 import type { KubeletPod, KubeletRecord } from '../../account/kubelet-record.js';
-import type { Site } from '../../admission/site.js';
+import type { Host } from '../../admission/host.js';
 import { transact } from '../../admission/transact.js';
 import { NumalignError } from '../../base/errors.js';
 import type { OwnerRegistry } from '../../state/owners/owners.js';
@@ -21,12 +21,12 @@ export interface RecordKubeletOptions {
  * @throws ERR_OWNER_ALIVE if another process keeps the record, and what the ledger throws
  */
 export function recordKubelet(
-  site: Site,
+  host: Host,
   pods: readonly KubeletPod[] | null,
   signal: AbortSignal | undefined,
 ): Promise<KubeletRecord | null> {
-  const { ledger, enforcement } = site;
-  return transact(site, signal, async (state, commit) => {
+  const { ledger, enforcement } = host;
+  return transact(host, signal, async (state, commit) => {
     if (commit.refusal) throw commit.refusal;
     checkKeeper(state.kubelet, ledger.owners);
     const kubelet = pods && recordOf(state.kubelet, pods, ledger.owners);

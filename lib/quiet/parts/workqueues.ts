@@ -25,21 +25,21 @@ class UnboundMask extends MaskSetting {
   }
 
   override target(base: string, demand: PartDemand): string {
-    return super.target(base, this.#withIsolated(demand));
+    return super.target(base, this.#withKernelIsolated(demand));
   }
 
   // A value that is wider only by CPUs that the kernel removes will do.
   suffices(value: string, target: string, demand: PartDemand): boolean {
     const effective = this.cpusOf(super.read() ?? '');
     const isWider = this.cpusOf(target).isSubsetOf(this.cpusOf(value));
-    return isWider && !effective.intersects(this.#withIsolated(demand).cpus);
+    return isWider && !effective.intersects(this.#withKernelIsolated(demand).cpus);
   }
 
   override disturbs(value: string, demand: PartDemand): CpuSet {
     return super.disturbs(super.read() ?? value, demand);
   }
 
-  #withIsolated(demand: PartDemand): PartDemand {
+  #withKernelIsolated(demand: PartDemand): PartDemand {
     return { ...demand, cpus: demand.cpus.union(this.#isolated) };
   }
 }

@@ -1,7 +1,7 @@
 // The record of an owner, and the command that people know it by.
 import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { printable } from '../../base/text/printable.js';
-import type { OwnerChoice } from '../../input/requests/owner.js';
+import type { RequestedOwner } from '../../input/requests/owner.js';
 import { identifyCgroup } from '../../processes/cgroup-owner.js';
 import { ownerName, programName } from '../../processes/program-name.js';
 import type { OwnerFile } from '../format/owner-file.js';
@@ -19,7 +19,7 @@ const words = () => [process.execPath, ...process.execArgv, ...process.argv.slic
 export const processCommand = () => readableCommand(programName(words()));
 
 /** The record of a new owner. */
-export function newOwner(owner: OwnerChoice, uuid: string): OwnerRecord {
+export function newOwner(owner: RequestedOwner, uuid: string): OwnerRecord {
   const isProcess = owner === 'process';
   return {
     kind: typeof owner === 'object' ? 'cgroup' : owner,

@@ -10,7 +10,7 @@ import { unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { newUid } from '../../base/text/new-uid.js';
-import type { OwnerChoice } from '../../input/requests/owner.js';
+import type { RequestedOwner } from '../../input/requests/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
 import type { Checkpoint } from '../format/checkpoint.js';
@@ -82,7 +82,7 @@ export class Owners {
    * @throws ERR_INVALID_OPTION for a cgroup that does not exist or is empty, ERR_SYSCALL if the
    *   owner's file cannot be made
    */
-  recordFor(owner: OwnerChoice): OwnerRecord {
+  recordFor(owner: RequestedOwner): OwnerRecord {
     return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, newUid());
   }
 

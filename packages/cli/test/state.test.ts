@@ -15,7 +15,7 @@ import { CpuSet, openManager } from 'numalign';
 import { formatCpuManagerState } from 'numalign/kubelet';
 import { discover } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
-import { abandonMove, siteOf } from '../../../test/support/moves.mjs';
+import { abandonMove, hostOf } from '../../../test/support/moves.mjs';
 import { makeNewer } from '../../../test/support/newer-state.js';
 import { simulate } from '../../../test/support/simulated.js';
 import { decodeMembers, encodeMembers } from '../../../test/torture/state-file.mjs';
@@ -107,7 +107,7 @@ describe('numalign state show', () => {
   it('says what a grant leaves in a move that has begun', async () => {
     const manager = await simulate('core:8 pu:1');
     const { uid } = await manager.acquire({ cpu: 2, name: 'mover' });
-    await abandonMove(siteOf(manager), uid, '6-7', true);
+    await abandonMove(hostOf(manager), uid, '6-7', true);
     const { stdout } = await shown(manager.stateDir);
     expect(stdout).toContain('CPUs 6-7, to leave 0-1');
   });

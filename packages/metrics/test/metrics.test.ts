@@ -9,7 +9,7 @@ import { collect, collected, MACHINE, openReal } from '../../../test/support/col
 import { read } from '../../../test/support/documents.js';
 import { errorOf, thrownBy } from '../../../test/support/error-of.js';
 import { GI, machineOf } from '../../../test/support/memory-machine.js';
-import { abandonMove, siteOf } from '../../../test/support/moves.mjs';
+import { abandonMove, hostOf } from '../../../test/support/moves.mjs';
 import { makeNewer } from '../../../test/support/newer-state.js';
 import type { Scrape } from '../../../test/support/scrape.js';
 import { guaranteed, simulate } from '../../../test/support/simulated.js';
@@ -356,7 +356,7 @@ describe('collectMetrics', () => {
   it('counts the CPUs that a grant has not left yet in a move', async () => {
     const { manager, scrape } = await collected();
     const { uid } = await manager.acquire({ cpu: 2 });
-    await abandonMove(siteOf(manager), uid, '14-15', true);
+    await abandonMove(hostOf(manager), uid, '14-15', true);
     const page = await scrape();
     expect(page.value('kubelet_cpu_manager_exclusive_cpu_allocation_count')).toBe(4);
   });

@@ -13,7 +13,7 @@ import {
   nodesOf,
   presentCpus,
 } from '../../../lib/account/pod-holdings.js';
-import type { Site } from '../../../lib/admission/site.js';
+import type { Host } from '../../../lib/admission/host.js';
 import { moveTime } from '../../../lib/admission/transact.js';
 import { withAnnouncement } from '../../../lib/changes/move-target.js';
 import { type MovableGrant, movableGrant } from '../../../lib/decision/changes/movable-grant.js';
@@ -270,10 +270,10 @@ function checkValid(question: Question, { topology }: RepackingWorld, { moves, p
 function carryOut({ state, topology, uid }: Question, { moves }: Repacking): Assignments {
   const time = moveTime(new Date('2026-01-01T01:00:00.000Z'));
   const asker = { request: uid, owner: OWNER, ...time, deadline: time.now };
-  const site = { topology, ledger: { owners: { isOwn: () => true } } } as unknown as Site;
+  const host = { topology, ledger: { owners: { isOwn: () => true } } } as unknown as Host;
   const moved = moves.reduce((now, { uid: grant, after }) => {
     const podIn = (all: Assignments) => findPod(all, grant)!;
-    const announced = withAnnouncement(site, now, podIn(now), { ...asker, target: after });
+    const announced = withAnnouncement(host, now, podIn(now), { ...asker, target: after });
     const begun = beginMove(announced, podIn(announced) as MovingPod, OWNER.uuid);
     return finishMove(begun, podIn(begun) as MovingPod, time);
   }, state);

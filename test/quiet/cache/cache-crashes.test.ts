@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type Assignments, emptyAssignments } from '../../../lib/account/assignments.js';
 import { addPod, removePods } from '../../../lib/account/pod-changes.js';
-import type { Site } from '../../../lib/admission/site.js';
+import type { Host } from '../../../lib/admission/host.js';
 import { commitEnforced } from '../../../lib/admission/transact.js';
 import { DEFAULT_SETTINGS } from '../../../lib/decision/machine-settings.js';
 import { NO_ENFORCER } from '../../../lib/enforcement/enforcer.js';
@@ -65,7 +65,7 @@ class Machine {
   readonly files = new Resctrl({ caches: CACHES });
   readonly moments: Moment[] = [];
   state: Assignments = emptyAssignments(DEFAULT_SETTINGS);
-  readonly #site: Site;
+  readonly #host: Host;
 
   constructor(moment?: Moment) {
     const { files } = this;
@@ -82,7 +82,7 @@ class Machine {
       () => [],
     );
     const ledger = { owners: { isOwn: () => true } };
-    this.#site = { quieter, topology, enforcer: NO_ENFORCER, enforcement: {}, ledger } as unknown as Site;
+    this.#host = { quieter, topology, enforcer: NO_ENFORCER, enforcement: {}, ledger } as unknown as Host;
   }
 
   #note(): void {
@@ -94,12 +94,12 @@ class Machine {
       this.state = committed;
       this.#note();
     };
-    await commitEnforced(this.#site, { before: this.state, wanted: next, commit }, options);
+    await commitEnforced(this.#host, { before: this.state, wanted: next, commit }, options);
   }
 
   /** Like an opener. */
   async settle(): Promise<void> {
-    if (await isQuietUnsettled(this.#site, this.state)) await this.carryOn(this.state, REVIEW);
+    if (await isQuietUnsettled(this.#host, this.state)) await this.carryOn(this.state, REVIEW);
   }
 
   without(process: string): Assignments {

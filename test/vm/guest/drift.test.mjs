@@ -168,10 +168,10 @@ async function endBelow({ manager, member }) {
 }
 
 test('a root that another program has narrowed gets its CPUs again, and so do the groups below', async () => {
-  const site = await below('member', '0-15');
-  const { manager, root } = site;
+  const host = await below('member', '0-15');
+  const { manager, root } = host;
   try {
-    const grant = await grantBesidePool(site);
+    const grant = await grantBesidePool(host);
     assert.deepEqual(kinds(await manager.reconcile()), []);
     const other = String(manager.sharedPool().first);
     put(root, 'cpuset.cpus', other);
@@ -183,15 +183,15 @@ test('a root that another program has narrowed gets its CPUs again, and so do th
     put(root, 'cpuset.mems', '0');
     assert.deepEqual(kinds(await manager.reconcile()), [['memory', true]]);
   } finally {
-    await endBelow(site);
+    await endBelow(host);
   }
 });
 
 test('a grant loses its level with the CPUs of the cgroup above the root, and gets it back with them', async () => {
-  const site = await below('member', '0-15');
-  const { manager } = site;
+  const host = await below('member', '0-15');
+  const { manager } = host;
   try {
-    const grant = await grantBesidePool(site);
+    const grant = await grantBesidePool(host);
     put(PARENT, 'cpuset.cpus', String(manager.sharedPool().first));
     const found = await manager.reconcile();
     assert.ok(
@@ -209,13 +209,13 @@ test('a grant loses its level with the CPUs of the cgroup above the root, and ge
     assert.deepEqual(later.at(-1), ['level', true]);
     assert.equal(grant.enforcement, 'cpuset');
   } finally {
-    await endBelow(site);
+    await endBelow(host);
   }
 });
 
 test('a partition below another one says so when that one loses its CPUs', async () => {
-  const site = await below('root', '4-11');
-  const { manager, root } = site;
+  const host = await below('root', '4-11');
+  const { manager, root } = host;
   try {
     const grant = await manager.acquire({ cpu: 2, require: 'partition' });
     assert.equal(partition(root), 'root');
@@ -228,7 +228,7 @@ test('a partition below another one says so when that one loses its CPUs', async
     assert.ok(['members', 'recorded'].includes(grant.enforcement), grant.enforcement);
     assert.equal(found.drifts.at(-1).kind, 'level');
   } finally {
-    await endBelow(site);
+    await endBelow(host);
   }
 });
 

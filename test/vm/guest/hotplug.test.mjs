@@ -14,7 +14,7 @@ import { affinity, threads } from '../../../dist-test/lib/entries/diagnostics.js
 import { discover } from '../../../dist-test/lib/entries/topology.js';
 import { CpuSet, openManager } from '../../../dist-test/lib/index.js';
 import { parseConfig } from '../../../dist-test/lib/input/config.js';
-import { refreshSite } from '../../../dist-test/lib/machine/topology-refresh.js';
+import { refreshHost } from '../../../dist-test/lib/machine/topology-refresh.js';
 import { NO_QUIETER } from '../../../dist-test/lib/quiet/quieter.js';
 import { Ledger } from '../../../dist-test/lib/state/ledger.js';
 import { threadsOf } from '../../../dist-test/lib/threads/followers.js';
@@ -44,7 +44,7 @@ async function open(options = {}) {
   const alone = { sharedMember: false, cpuManagerReconcilePeriod: 0 };
   const manager = await openManager({ stateDir, ...alone, ...options });
   const ledger = Ledger.open(stateDir);
-  const site = {
+  const host = {
     ...{
       topology: manager.topology,
       ledger,
@@ -57,9 +57,9 @@ async function open(options = {}) {
   };
   const substitute = ({ uid }) => {
     const pod = ledger.read().assignments.pods.find((each) => each.uid === uid);
-    return substituteLostCpus(site, pod, placement, threadsOf(ledger, uid, pod));
+    return substituteLostCpus(host, pod, placement, threadsOf(ledger, uid, pod));
   };
-  return { manager, site, substitute };
+  return { manager, host, substitute };
 }
 
 const outside = (cpus) => threads().filter((thread) => !thread.cpus.isSubsetOf(cpus));
@@ -222,27 +222,27 @@ test('a grant that is released while its CPUs are offline leaves no thread on CP
 
 test('a CPU that comes online is known after the next discovery', async () => {
   await without([15], async () => {
-    const { manager, site } = await open();
+    const { manager, host } = await open();
     assert.equal(manager.sharedPool().has(15), false);
-    assert.equal(String(await refreshSite(site)), '');
+    assert.equal(String(await refreshHost(host)), '');
     setOnline(15, true);
-    assert.equal(String(await refreshSite(site)), '15');
-    assert.ok(site.topology.cpus.has(15) && site.topology.allowed.has(15));
-    assert.equal(String(await refreshSite(site)), '');
+    assert.equal(String(await refreshHost(host)), '15');
+    assert.ok(host.topology.cpus.has(15) && host.topology.allowed.has(15));
+    assert.equal(String(await refreshHost(host)), '');
     manager.close();
   });
 });
 
 test('a process that has moved to a narrower cpuset may still use all CPUs that it could', async () => {
   const group = '/sys/fs/cgroup/numalign-test';
-  const site = await without([15], async () => ({ topology: await discover() }));
+  const host = await without([15], async () => ({ topology: await discover() }));
   mkdirSync(group);
   try {
     writeFileSync(`${group}/cpuset.cpus`, '4-5');
     writeFileSync(`${group}/cgroup.procs`, String(process.pid));
     assert.equal(String((await discover()).allowed), '4-5');
-    assert.equal(String(await refreshSite(site)), '15');
-    assert.equal(String(site.topology.allowed), '0-14');
+    assert.equal(String(await refreshHost(host)), '15');
+    assert.equal(String(host.topology.allowed), '0-14');
   } finally {
     writeFileSync('/sys/fs/cgroup/cgroup.procs', String(process.pid));
     rmdirSync(group);

@@ -1,4 +1,4 @@
-// Site: where admission happens.
+// Host: where admission happens.
 import type { EnforcementRequest } from '../account/levels.js';
 import type { DeviceResources } from '../decision/devices/device-resources.js';
 import type { HintProviders } from '../decision/hints/hint-providers.js';
@@ -8,7 +8,7 @@ import type { Quieter } from '../quiet/quieter.js';
 import type { StateSource, Store } from '../state/store.js';
 
 /** A machine, and what can be read of its state. */
-export interface ReadOnlySite {
+export interface ReadOnlyHost {
   /** Identifies the manager on the diagnostics channels. */
   readonly managerId: number;
   /** Replaced when CPUs appear that it lacks, see {@link refreshTopology}. */
@@ -20,7 +20,7 @@ export interface ReadOnlySite {
 }
 
 /** A machine, its state, and what enforces grants in the kernel. */
-export interface Site extends ReadOnlySite {
+export interface Host extends ReadOnlyHost {
   readonly ledger: Store;
   readonly enforcer: Enforcer;
   /** The enforcement of requests that choose none. */

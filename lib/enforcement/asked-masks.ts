@@ -1,5 +1,5 @@
 // Choices: the masks that the threads of this process have chosen. They outlast what numalign does
-// to masks and cpusets: native.learnChoices() learns them before, these functions keep them
+// to masks and cpusets: native.learnAskedMasks() learns them before, these functions keep them
 // meanwhile. The addon has them.
 import { native } from '../base/native.js';
 import type { CpuSet } from '../machine/cpu-set.js';
@@ -10,10 +10,10 @@ import type { CpuSet } from '../machine/cpu-set.js';
  * kernel keeps a mask that it has accepted, and in their next cgroup it may refuse it. Where what
  * comes next fails, native.restoreMasks() restores the masks.
  */
-export function keepChoices<T>(move: () => T, leaving?: string): T {
+export function keepMasks<T>(move: () => T, leaving?: string): T {
   native.rememberMasks();
   try {
-    if (leaving !== undefined) native.askChoices(leaving);
+    if (leaving !== undefined) native.askForMasks(leaving);
     return move();
   } catch (error) {
     native.restoreMasks();
@@ -26,7 +26,7 @@ export function keepChoices<T>(move: () => T, leaving?: string): T {
  * `goBack`, which moves it back, and restores its choice, at once or later. `all`: its mask until
  * then.
  */
-export function keepOwnChoice(all: CpuSet): (goBack: () => void) => void {
+export function keepOwnMask(all: CpuSet): (goBack: () => void) => void {
   const mask = native.askedMask();
   return (goBack) => {
     const isAsked = native.ask(mask);

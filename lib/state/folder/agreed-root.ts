@@ -1,4 +1,4 @@
-// RootChoice: the cgroup root that root has chosen for a state folder, in a file of root's outside
+// AgreedRoot: the cgroup root that root has chosen for a state folder, in a file of root's outside
 // the folder. Nothing proves who wrote a record into a folder that others can write, and root could
 // change any cgroup that the record names. The file lasts until the next boot.
 import { createHash } from 'node:crypto';
@@ -15,7 +15,7 @@ const ACL = 'system.posix_acl_access';
 /** The bytes of the longest name, less those of `.new` while the file is written. */
 const MOST_BYTES = 251;
 
-export class RootChoice {
+export class AgreedRoot {
   readonly #path: string;
   readonly #scope: 'machine' | 'private';
   readonly #folder: NativeFolder;
@@ -54,12 +54,12 @@ export class RootChoice {
    */
   record(cgroupRoot: string | null): void {
     if (this.#isRecorded)
-      inChoices(true, (folder) => folder.replace(this.#name, JSON.stringify({ cgroupRoot })));
+      inRecords(true, (folder) => folder.replace(this.#name, JSON.stringify({ cgroupRoot })));
   }
 
   /** @throws ERR_STATE_FOLDER if others than root could change what {@link record} writes */
   checkPlace(): void {
-    if (this.#isRecorded) inChoices(false, () => {});
+    if (this.#isRecorded) inRecords(false, () => {});
   }
 
   get #isRecorded(): boolean {
@@ -77,7 +77,7 @@ export class RootChoice {
   }
 
   #read(): string | null | undefined {
-    const text = unlessRefused(() => inChoices(false, (folder) => folder.read(this.#name)?.toString()));
+    const text = unlessRefused(() => inRecords(false, (folder) => folder.read(this.#name)?.toString()));
     return text === undefined ? defaultCgroupRoot(this.#scope) : rootIn(text);
   }
 }
@@ -86,7 +86,7 @@ export class RootChoice {
  * Calls `action` with the folder of choices. Undefined if the kernel refuses that.
  * @throws ERR_STATE_FOLDER if the folder is not root's alone
  */
-function inChoices<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
+function inRecords<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
   try {
     return using(native.Folder.open(CHOICES, create, MODE, -1), (folder) => {
       if (!isRootsAlone(CHOICES, folder)) throw notRoots('others than root can write there');
@@ -122,4 +122,4 @@ function isRootsAlone(path: string, folder: NativeFolder): boolean {
   return isRoots && unlessRefused(() => native.extendedAttribute(path, ACL), '') === undefined;
 }
 
-export type RootRefusal = NonNullable<ReturnType<RootChoice['refusal']>>;
+export type RootRefusal = NonNullable<ReturnType<AgreedRoot['refusal']>>;

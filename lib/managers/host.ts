@@ -1,6 +1,6 @@
-// Site: the machine, the store and the enforcement of a manager.
+// Host: the machine, the store and the enforcement of a manager.
 import { newManagerId } from '../admission/diagnostics.js';
-import type { ReadOnlySite, Site } from '../admission/site.js';
+import type { Host, ReadOnlyHost } from '../admission/host.js';
 import { NumalignError } from '../base/errors.js';
 import type { DeviceResource } from '../decision/devices/device-resources.js';
 import { HintProviders } from '../decision/hints/hint-providers.js';
@@ -28,33 +28,33 @@ export function openStore({ stateDir }: Config, topology: Topology): Store {
   );
 }
 
-export function siteOf(
+export function hostOf(
   config: Config,
   topology: Topology,
   ledger: Store,
-  resources: Site['resources'],
-): Site {
+  resources: Host['resources'],
+): Host {
   const { lockTimeoutMs, enforcement } = config;
   const enforcer = topology.isSimulated
     ? NO_ENFORCER
-    : enforcerOf(() => site.topology, ledger, config.settings.cgroupRoot);
-  const site: Site = Object.assign(readOnlySiteOf(topology, ledger, resources), {
+    : enforcerOf(() => host.topology, ledger, config.settings.cgroupRoot);
+  const host: Host = Object.assign(readOnlyHostOf(topology, ledger, resources), {
     ledger,
     enforcer,
     enforcement,
     lockTimeoutMs,
   });
-  return site;
+  return host;
 }
 
-/** The site of a view, which changes nothing. */
-export function readOnlySiteOf(
+/** The host of a view, which changes nothing. */
+export function readOnlyHostOf(
   topology: Topology,
   ledger: StateSource,
-  resources: Site['resources'],
-): ReadOnlySite {
-  const quieter: Quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => site.topology);
-  const site: ReadOnlySite = {
+  resources: Host['resources'],
+): ReadOnlyHost {
+  const quieter: Quieter = topology.isSimulated ? NO_QUIETER : quieterOf(() => host.topology);
+  const host: ReadOnlyHost = {
     managerId: newManagerId(),
     topology,
     ledger,
@@ -62,7 +62,7 @@ export function readOnlySiteOf(
     quieter,
     providers: new HintProviders(),
   };
-  return site;
+  return host;
 }
 
 /** The devices in the options. @throws ERR_INVALID_OPTION */
