@@ -23,7 +23,7 @@ const LAYERS = {
   common: ['entries/numalign'],
   requests: ['entries/cluster', 'entries/kubelet', 'entries/topology'],
   shared: ['entries/diagnostics', 'entries/tools'],
-  managers: ['door'],
+  managers: ['opening/door'],
 };
 
 /** The files of the layers that a program does not load at once. */

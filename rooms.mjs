@@ -90,8 +90,9 @@ export const HOUSES = {
       because:
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
-    room('.', 320, 'the entry numalign', {
-      because: 'openManager and pin are doors, which load the rest, from compiled code where there is some',
+    room('opening', 70, 'openManager and pin are doors: they load the rest'),
+    room('.', 260, 'the entry numalign, and compiled code', {
+      because: 'an installation keeps compiled code, from which the rest is loaded',
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 880, 'what keeps a machine from working well', on('isolated')),

@@ -30,7 +30,7 @@ async function acquire(): Promise<void> {
     manager: optionsIn('NUMALIGN_MANAGER') ?? {},
     threads: optionsIn('NUMALIGN_THREADS') ?? {},
   };
-  const { enter } = await import('./open-manager.js');
+  const { enter } = await import('./opening/open-manager.js');
   const result = await (await enter()).pinToGrant(request as PinAcquireOptions);
   ({ manager, grant } = result);
   if (result.manager === undefined) {
@@ -58,7 +58,7 @@ async function find(uid: string): Promise<void> {
   if (!stateDir || acquiredBy !== '') return;
   const { hasState } = await import('./state/folder/folder.js');
   if (!hasState(stateDir)) return;
-  const { openManager } = await import('./open-manager.js');
+  const { openManager } = await import('./opening/open-manager.js');
   const quiet = { sharedMember: false, cpuManagerReconcilePeriod: 0, besideKubelet: true };
   const opened = await openManager({ stateDir, ...quiet });
   try {

@@ -5,7 +5,7 @@ import type { ManagerOptions } from '../input/config.js';
 import type { EmptyManager } from '../managers/empty-manager.js';
 import { late } from '../managers/late-classes.js';
 import type { Manager } from '../managers/manager.js';
-import { openManager } from '../open-manager.js';
+import { openManager } from '../opening/open-manager.js';
 import { type ForkOptions, parseFork, type WorkerPlan } from './fork-options.js';
 import type { GrantedWorker, WorkerGrant } from './granted-worker.js';
 import { parseRestart, type Replacement, type RestartOptions, restartAll } from './rolling-restart.js';

@@ -6,7 +6,7 @@ import { parseMachineOptions } from '../input/given-settings.js';
 import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
-import { openManager } from '../open-manager.js';
+import { openManager } from '../opening/open-manager.js';
 import type { FactsQuestion } from './facts.js';
 import type { Finding } from './finding.js';
 

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { CpuSet } from '../../lib/machine/cpu-set.js';
-import { openManager } from '../../lib/open-manager.js';
+import { openManager } from '../../lib/opening/open-manager.js';
 import { makeStateDir } from '../support/state-dir.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

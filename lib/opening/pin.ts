@@ -1,10 +1,10 @@
 // pin: puts threads of this process on CPUs that you name, or that it acquires.
-import { invalidOption } from './base/check-options.js';
-import type { EmptyGrant, Optional } from './grants/empty-grant.js';
-import type { Grant } from './grants/grant.js';
-import { type PinOptions, type PinResult, pinToCpus } from './machine/affinity.js';
-import type { CpuSet } from './machine/cpu-set.js';
-import type { PinAcquireOptions } from './managers/pin-to-grant.js';
+import { invalidOption } from '../base/check-options.js';
+import type { EmptyGrant, Optional } from '../grants/empty-grant.js';
+import type { Grant } from '../grants/grant.js';
+import { type PinOptions, type PinResult, pinToCpus } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { PinAcquireOptions } from '../managers/pin-to-grant.js';
 import { copied, enter } from './open-manager.js';
 
 /**

@@ -1,12 +1,12 @@
 // openManager: opens a machine, and the state that its processes share. The first call loads what
 // that takes.
-import { throwIfExhausted } from './base/errors.js';
-import type { Optional } from './grants/empty-grant.js';
-import type { ManagerOptions } from './input/config.js';
-import type { EmptyManager } from './managers/empty-manager.js';
-import type { Manager } from './managers/manager.js';
-import type { ManagerView } from './managers/manager-view.js';
-import type { ViewOptions } from './managers/open-machine.js';
+import { throwIfExhausted } from '../base/errors.js';
+import type { Optional } from '../grants/empty-grant.js';
+import type { ManagerOptions } from '../input/config.js';
+import type { EmptyManager } from '../managers/empty-manager.js';
+import type { Manager } from '../managers/manager.js';
+import type { ManagerView } from '../managers/manager-view.js';
+import type { ViewOptions } from '../managers/open-machine.js';
 
 /** Options as the caller gives them, whatever becomes of the object while code is loaded. */
 export const copied = <T>(options: T): T =>
