@@ -44,7 +44,7 @@ TEST(NearFit, OfWholeCoresTakesFewerNearOnesIfTheseAddUp) {
 }
 
 TEST(NearFit, OfWholeCoresMayLeaveWhatAddsUpToTheRest) {
-  const BestFitOptions whole{.later = {{1, false}}, .whole_cores = true};
+  const BestFitOptions whole{.whole_cores = true, .later = {{1, false}}};
   const NearOptions near{.near = cpus("0-3"), .only_most = false, .leaves_rest = true};
   EXPECT_EQ(taken(cpus("0-3,8-11"), 6, near, whole), "0-3,8-9");
 }
