@@ -211,12 +211,12 @@ export class Clearing {
       this.#shortfalls.push(why);
       return undefined;
     }
-    const isUnbalanced = LEVELS[enforcement].isolatesCpus || LEVELS[require].isolatesCpus;
+    const wantsIsolation = LEVELS[enforcement].isolatesCpus || LEVELS[require].isolatesCpus;
     // The kernel does not make isolated partitions that overlap.
-    const sharesCpus = isUnbalanced && added.some((pod) => pod.booking !== null && !hasParts(pod));
+    const sharesCpus = wantsIsolation && added.some((pod) => pod.booking !== null && !hasParts(pod));
     if (sharesCpus) this.#shortfalls.push(SHARED_CPUS);
     if (sharesCpus && LEVELS[require].isolatesCpus) return undefined;
-    const isolatesCpus = isUnbalanced && !sharesCpus;
+    const isolatesCpus = wantsIsolation && !sharesCpus;
     const level = strongestLevel({ movesMembers: true, usesCgroups: true, inPartition: true, isolatesCpus });
     const reached = this.#withLevel(next, added, level);
     const refusal = refusalOf(() => this.#confiner.setPartition([before, reached]));

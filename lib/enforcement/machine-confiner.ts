@@ -69,7 +69,7 @@ export class MachineConfiner {
   readonly #find: (cgroupRoot: string) => FoundCpusets;
   readonly #cpusets = new Map<string, FoundCpusets>();
   // What members had chosen before the first change of the partition since they were last confined.
-  #choices: AskedMasks | undefined;
+  #askedMasks: AskedMasks | undefined;
 
   constructor(topology: () => Topology, members: SharedMembers, find: (cgroupRoot: string) => FoundCpusets) {
     this.topology = topology;
@@ -108,7 +108,7 @@ export class MachineConfiner {
     const grants = readGrants(hierarchy, layout.groups, isWhole);
     const differences = partitionDifferences(layout, readPartition(hierarchy, grants));
     if (differences.length === 0) return;
-    this.#choices ??= this.#askedMasksOf(cpusets, this.members.present(), states, unpinned);
+    this.#askedMasks ??= this.#askedMasksOf(cpusets, this.members.present(), states, unpinned);
     mend(hierarchy, differences);
   }
 
@@ -160,17 +160,17 @@ export class MachineConfiner {
     const differences =
       cpusets && !isPartition ? unlessRefused(() => differentPools(cpusets, pool, list)) : undefined;
     if (cpusets && differences?.length !== 0 && (isPartition || !keepsMasks())) {
-      this.#choices ??= this.#askedMasksOf(cpusets, present, states, unpinned);
+      this.#askedMasks ??= this.#askedMasksOf(cpusets, present, states, unpinned);
     }
-    const choices = this.#choices;
-    this.#choices = undefined;
+    const askedMasks = this.#askedMasks;
+    this.#askedMasks = undefined;
     const setPools = () => {
       mend(cpusets!.hierarchy, differences!);
       return true;
     };
     const isSet = differences !== undefined && unlessRefused(setPools, false);
     const isConfined = (member: SharedMember) => isSet && cpusets!.confines(member, list, pods, pool);
-    const { stuck, refused, byMask } = members.confine(present, confinement, isConfined, choices);
+    const { stuck, refused, byMask } = members.confine(present, confinement, isConfined, askedMasks);
     return { stuck, refused, byMask, members: list.length, ...confinement };
   }
 

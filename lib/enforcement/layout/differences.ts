@@ -145,12 +145,12 @@ export function partitionDifferences(
 ): readonly GroupDifference[] {
   if (!facts) return [];
   const { root, rootPath: path } = facts;
-  const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isUnbalanced }) => isUnbalanced);
+  const isolated = layout.partition.isEmpty ? [] : layout.groups.filter(({ isolatesCpus }) => isolatesCpus);
   const nested = isolated.flatMap(({ name }) => facts.groups.get(name)?.partition?.effective ?? []);
   const effective = nested.reduce((all, each) => all.union(each), root.effective);
   const isRootRight =
     isPartitionOf(root, layout.partition) && withheld({ effective }, layout.partition, facts).isEmpty;
-  const open = isolated.filter(({ name }) => !isUnbalancedGroup(facts.groups.get(name)));
+  const open = isolated.filter(({ name }) => !isIsolatedPartition(facts.groups.get(name)));
   if (isRootRight && open.length === 0) return [];
   const target = layout.partition.isEmpty ? 'no partition' : `a partition of ${layout.partition}`;
   const what = `${path} is "${root.text}" with CPUs ${root.cpus} instead of ${target}`;
@@ -172,7 +172,7 @@ function isPartitionOf({ kind, valid, cpus, effective }: Partition, target: CpuS
 }
 
 // A kernel without such a file isolates nothing.
-const isUnbalancedGroup = (found: GroupFacts | undefined) =>
+const isIsolatedPartition = (found: GroupFacts | undefined) =>
   found?.partition !== undefined && (found.partition.valid || found.partition.kind === 'none');
 
 // The groups inside must give up what the partition loses first.

@@ -55,12 +55,12 @@ export function readGrants(
   const found = new Map<string, GroupFacts>();
   const readsEffective = isWhole && hierarchy.version === 2;
   let nodes = NodeSet.EMPTY;
-  for (const { name, isUnbalanced, mems, isUnbound } of groups) {
+  for (const { name, isolatesCpus, mems, isUnbound } of groups) {
     const group = hierarchy.group(name);
     if (!group.exists()) continue;
     const isBound = !mems.isEmpty || isUnbound;
     if (isBound && nodes.isEmpty) nodes = hierarchy.group().effectiveMems();
-    const facts = readGroup(group, isUnbalanced, isBound);
+    const facts = readGroup(group, isolatesCpus, isBound);
     found.set(name, readsEffective ? { ...facts, effective: group.effectiveCpus() } : facts);
   }
   const present = readsEffective ? readOnlineCpus() : undefined;
@@ -89,8 +89,8 @@ export function readPools(hierarchy: CpusetHierarchy, groups: readonly CpusetGro
   return { online: onlineFor(hierarchy), groups: found };
 }
 
-function readGroup(group: CpusetGroup, isUnbalanced: boolean, isBound: boolean): GroupFacts {
-  const partition = isUnbalanced ? group.partition() : undefined;
+function readGroup(group: CpusetGroup, isolatesCpus: boolean, isBound: boolean): GroupFacts {
+  const partition = isolatesCpus ? group.partition() : undefined;
   const mems = isBound ? group.mems() : undefined;
   return { path: group.path, cpus: group.cpus(), mems, partition };
 }

@@ -40,7 +40,7 @@ export interface LayoutGroup {
   /** True if its memory may come from all nodes again, because what was booked is given back. */
   readonly isUnbound: boolean;
   /** True if it is a partition within the root's, and exists before any process is in it. */
-  readonly isUnbalanced: boolean;
+  readonly isolatesCpus: boolean;
 }
 
 export interface Layout {
@@ -76,10 +76,10 @@ const podsInGroups = podsThat(({ enforcement }) => enforcement.target !== null);
  * belong to one process, which is in one group.
  */
 export function groupsOf(pod: PodAssignment): readonly LayoutGroup[] {
-  const isUnbalanced = LEVELS[pod.enforcement.level].isolatesCpus;
+  const isolatesCpus = LEVELS[pod.enforcement.level].isolatesCpus;
   const isOne = hasParts(pod);
-  const containers = isOne ? [] : pod.containers.map(({ name, cpus }) => ({ name, cpus, isUnbalanced }));
-  const all = { name: ALL_CONTAINERS, cpus: runningCpus(pod), isUnbalanced: isUnbalanced && isOne };
+  const containers = isOne ? [] : pod.containers.map(({ name, cpus }) => ({ name, cpus, isolatesCpus }));
+  const all = { name: ALL_CONTAINERS, cpus: runningCpus(pod), isolatesCpus: isolatesCpus && isOne };
   return [...containers, all]
     .filter(({ cpus }) => !cpus.isEmpty)
     .map(({ name, ...group }) => ({

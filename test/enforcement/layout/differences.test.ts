@@ -150,14 +150,14 @@ describe('the layout of states', () => {
 
   it('isolates containers, but not their common group', () => {
     const isolated = layoutOf([state(grant('i', 'isolated', { main: '4' }))]).groups.filter(
-      ({ isUnbalanced }) => isUnbalanced,
+      ({ isolatesCpus }) => isolatesCpus,
     );
     expect(isolated.map(({ name }) => name)).toEqual(['i/main']);
   });
 
   it('isolates all CPUs of a grant with parts as one', () => {
     const { groups: made } = layoutOf([state(grant('i', 'isolated', { io: '4', '.shared': '5' }))]);
-    expect(made.map(({ name, isUnbalanced }) => [name, isUnbalanced])).toEqual([['i/.all', true]]);
+    expect(made.map(({ name, isolatesCpus }) => [name, isolatesCpus])).toEqual([['i/.all', true]]);
   });
 
   it('makes the root a partition of the CPUs that all its states keep in one', () => {
