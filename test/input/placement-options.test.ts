@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { freeForStrict } from '../../lib/admission/free-hugepages.js';
 import type { Topology } from '../../lib/entries/topology.js';
-import type { ManagerOptions } from '../../lib/index.js';
+import { type ManagerOptions, NumalignError } from '../../lib/index.js';
 import { optionRows } from '../../lib/input/option-table.js';
 import { DEFAULT_PLACEMENT, parsePlacement } from '../../lib/input/placement.js';
 import {
@@ -115,7 +115,8 @@ async function outcome(name: string, value: unknown, each: Case): Promise<unknow
     const { containers } = await manager.admit(pod, isOfRequest ? set : {});
     return containers.map((container) => [String(container.cpus), String(container.held), container.memory]);
   } catch (error) {
-    return (error as { code: string }).code;
+    if (error instanceof NumalignError) return error.code;
+    throw error;
   }
 }
 
