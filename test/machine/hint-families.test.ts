@@ -211,7 +211,7 @@ describe('the hints of memory', () => {
       fc.property(memoryMachines, (machine) => {
         expect(plain(memoryHints(machine))).toEqual(walkedMemoryHints(machine));
       }),
-      { numRuns: budget(30, 10) },
+      { numRuns: budget({ all: 30, usual: 10 }) },
     );
   });
 
@@ -250,7 +250,7 @@ describe('the hints of memory', () => {
         const expected = plain(memoryHints(machine)).filter(({ nodes }) => nodes?.includes(must[0]!));
         expect(plain(memoryHints(machine, must))).toEqual(expected);
       }),
-      { numRuns: budget(50, 16) },
+      { numRuns: budget({ all: 50, usual: 16 }) },
     );
   });
 
@@ -295,7 +295,7 @@ describe('the hints of devices', () => {
         const expected = walkedDeviceHints(machine).slice(0, limit);
         expect(plain(deviceHints(machine), limit)).toEqual(expected);
       }),
-      { numRuns: budget(30, 10) },
+      { numRuns: budget({ all: 30, usual: 10 }) },
     );
   });
 
@@ -338,7 +338,7 @@ describe('a question to the core in a merge', () => {
         expect(merged).toEqual(mergeOffered(counted, site).merged);
         expect(mergeOffered([...questions.slice(0, -1), alone.at(-1)!], site).merged).toEqual(merged);
       }),
-      { numRuns: budget(200, 50) },
+      { numRuns: budget({ all: 200, usual: 50 }) },
     );
   });
 
@@ -409,7 +409,7 @@ describe('a family without preferred masks', () => {
           expect(native.isHintFamily(after.words, family.numaNodes.length)).toBe(true);
         },
       ),
-      { numRuns: budget(60, 20) },
+      { numRuns: budget({ all: 60, usual: 20 }) },
     );
   });
 });
