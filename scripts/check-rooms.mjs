@@ -1,11 +1,13 @@
 // Holds the source to rooms.mjs: every folder with code is a room on the list, no room has more
 // files than a reader can survey, and none outgrows its budget of lines. And the tests that judge
-// mutants exist.
+// mutants exist. A budget is against growth, not against a row of a table: a few lines more are a
+// note, and no error.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { extname, join, relative } from 'node:path';
 import { HOUSES, JUDGES, MACHINE_JUDGES } from '../rooms.mjs';
 
 const MOST_FILES = 15;
+const TOLERANCE = 1.03;
 // Declarations of C++ stand beside their definitions.
 const CODE = { '.ts': MOST_FILES, '.cc': undefined, '.h': undefined };
 
@@ -37,10 +39,12 @@ for (const [house, rooms] of Object.entries(HOUSES)) {
   for (const { name, lines } of rooms) {
     const size = sizes.get(name);
     if (!size) fail(`${house}/${name} is in rooms.mjs and has no code: take it off the list`);
-    else if (size.lines > lines)
-      fail(
-        `${house}/${name} has ${size.lines} lines of code, and rooms.mjs allows ${lines}: make it simpler, or raise the budget and say why there`,
-      );
+    else if (size.lines > lines) {
+      const isError = size.lines >= lines * TOLERANCE;
+      const what = `${house}/${name} has ${size.lines} lines of code, and rooms.mjs allows ${lines}`;
+      if (isError) fail(`${what}: make it simpler, or raise the budget and say why there`);
+      else console.error(`note: ${what}`);
+    }
     if (size?.files > size?.mostFiles)
       fail(`${house}/${name} has ${size.files} files, more than ${size.mostFiles}: it needs rooms`);
     sizes.delete(name);

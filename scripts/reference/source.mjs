@@ -24,6 +24,8 @@ export function openSource(files) {
 
 export class Source {
   #program;
+  // By their paths: the compiler's order follows from imports.
+  #files;
   #checker;
   #types;
   #named;
@@ -31,7 +33,11 @@ export class Source {
   constructor(program) {
     this.#program = program;
     this.#checker = program.getTypeChecker();
-    this.#types = new TypeTexts(this.#checker);
+    this.#files = program
+      .getSourceFiles()
+      .filter(isSource)
+      .sort((a, b) => (a.fileName < b.fileName ? -1 : 1));
+    this.#types = new TypeTexts(this.#checker, this.#files);
   }
 
   /** What the reference describes keeps its name in types. */
@@ -178,9 +184,7 @@ export class Source {
   #namedTypes() {
     const isType = (statement) =>
       ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
-    this.#named ??= this.#program
-      .getSourceFiles()
-      .filter(isSource)
+    this.#named ??= this.#files
       .flatMap(({ statements }) => statements.filter(isType))
       .map(({ name }) => this.#describe(this.#checker.getSymbolAtLocation(name)));
     return this.#named;

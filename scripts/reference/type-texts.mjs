@@ -30,9 +30,12 @@ export class TypeTexts {
   #checker;
   #exported = new Set();
   #aliases = new Map();
+  #wordLists;
 
-  constructor(checker) {
+  /** `files`: those of the source, in an order that is always the same. */
+  constructor(checker, files) {
     this.#checker = checker;
+    this.#wordLists = wordListsIn(files);
   }
 
   /** Names that the reference describes. */
@@ -121,7 +124,15 @@ export class TypeTexts {
   }
 
   #written(type) {
-    return this.#checker.typeToString(type, undefined, WRITTEN_OUT);
+    const text = this.#checker.typeToString(type, undefined, WRITTEN_OUT);
+    return text.replace(UNION_OF_WORDS, (union) => this.#inOrder(union.split(' | ')).join(' | '));
+  }
+
+  // The compiler orders a union by when it first met each word, which follows from imports: here they
+  // are in the order of the shortest list of the source that has them all.
+  #inOrder(words) {
+    const list = this.#wordLists.find((each) => words.every((word) => each.includes(word)));
+    return list ? list.filter((word) => words.includes(word)) : words.sort();
   }
 
   #hiddenAlias(name) {
@@ -130,6 +141,32 @@ export class TypeTexts {
     if (this.#exported.has(symbol) || !alias || !ts.isTypeAliasDeclaration(alias)) return undefined;
     return isOfLib(alias) && !alias.typeParameters ? alias.type : undefined;
   }
+}
+
+const UNION_OF_WORDS = /'[^']*'(?: \| '[^']*')+/g;
+
+/** The unions of words in the source, constant lists of words, and keys of constant objects. */
+function wordListsIn(files) {
+  const lists = [];
+  const visit = (node) => {
+    const words = wordsOf(node);
+    if (words.length > 1 && words.every(Boolean)) lists.push(words);
+    ts.forEachChild(node, visit);
+  };
+  files.forEach(visit);
+  return lists.sort((a, b) => a.length - b.length);
+}
+
+const quoted = (node) => node && ts.isStringLiteral(node) && `'${node.text}'`;
+
+function wordsOf(node) {
+  if (ts.isUnionTypeNode(node)) return node.types.map(({ literal }) => quoted(literal)).filter(Boolean);
+  if (!ts.isVariableDeclaration(node) || !node.initializer) return [];
+  const bare = ts.skipOuterExpressions(node.initializer);
+  const value = bare.expression?.getText() === 'Object.freeze' ? bare.arguments[0] : bare;
+  if (ts.isArrayLiteralExpression(value)) return value.elements.map(quoted);
+  if (!ts.isObjectLiteralExpression(value)) return [];
+  return value.properties.map(({ name }) => name?.text && `'${name.text}'`);
 }
 
 // `(typeof LEVELS)[number]` and `Task['kind']` say nothing by themselves.

@@ -184,7 +184,7 @@ describe('random sequences of admit, start, release and reopen', () => {
           manager.close();
         },
       ),
-      { numRuns: budget(1_500, 30) },
+      { numRuns: budget({ all: 1_500, usual: 30 }) },
     );
   });
 });

@@ -108,7 +108,7 @@ describe('environments', () => {
     ['only Workers have', []],
     ['the main thread has, too', ['main']],
   ])('end at random moments without harm to the process: %s', async (_, who) => {
-    for (let run = 0; run < budget(20, 1); run++) {
+    for (let run = 0; run < budget({ all: 20, usual: 1 }); run++) {
       const seed = String(Math.floor(Math.random() * 2 ** 31));
       const folder = makeStateDir();
       const output = outputOf('environments.mjs', [seed, '4', folder, ...who]);

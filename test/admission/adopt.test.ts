@@ -387,7 +387,7 @@ describe('every admitted pod of one machine', () => {
           );
         expect(holdings(to)).toEqual(holdings(from));
       }),
-      { numRuns: budget(200, 25) },
+      { numRuns: budget({ all: 200, usual: 25 }) },
     );
   });
 });

@@ -356,7 +356,7 @@ describe('a machine that changes again and again', () => {
           manager.close();
         }
       }),
-      { numRuns: budget(300, 25) },
+      { numRuns: budget({ all: 300, usual: 25 }) },
     );
   });
 

@@ -393,7 +393,7 @@ describe('whichever CPUs go offline', () => {
           machine.manager.close();
         },
       ),
-      { numRuns: budget(500, 30) },
+      { numRuns: budget({ all: 500, usual: 30 }) },
     );
   });
 });
@@ -501,7 +501,7 @@ describe('a grant that moves when the kubelet takes CPUs', () => {
           machine.manager.close();
         },
       ),
-      { numRuns: budget(300, 20) },
+      { numRuns: budget({ all: 300, usual: 20 }) },
     );
   });
 });

@@ -33,7 +33,7 @@ describe('a prepared pod', () => {
           manager.close();
         },
       ),
-      { numRuns: budget(20, 5) },
+      { numRuns: budget({ all: 20, usual: 5 }) },
     );
   });
 

@@ -127,7 +127,7 @@ describe('A simulation', () => {
           expect(() => checkSums(sums)).not.toThrow();
         },
       ),
-      { numRuns: budget(100, 8) },
+      { numRuns: budget({ all: 100, usual: 8 }) },
     );
   });
 
@@ -342,7 +342,7 @@ describe('An arrangement', () => {
         if (answer) possible++;
         expect(canArrange(free, asked)).toBe(answer);
       }),
-      { numRuns: budget(5_000, 2_000) },
+      { numRuns: budget({ all: 5_000, usual: 2_000 }) },
     );
     expect(possible).toBeGreaterThan(100);
   });

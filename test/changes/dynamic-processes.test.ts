@@ -159,7 +159,7 @@ describe('the requesting process', () => {
     const all = steps();
     await whole.asker!.kill();
     await whole.owner.kill();
-    const stride = budget(1, 10);
+    const stride = budget({ all: 1, usual: 10 });
     let deaths = 0;
     for (let nth = opened + 1; nth <= all; nth += stride) {
       const { manager, owner, asker } = await scene({ nth, when: 'before' });
@@ -184,7 +184,7 @@ describe('the requesting process', () => {
 
 describe('two processes with requests at the same time', () => {
   it('are both admitted if there is room for both, again and again', async () => {
-    for (let round = 0; round < budget(30, 3); round++) {
+    for (let round = 0; round < budget({ all: 30, usual: 3 }); round++) {
       const stateDir = makeStateDir();
       const manager = await open(stateDir, 10);
       const agents = [await agentIn(stateDir, 10), await agentIn(stateDir, 10), await agentIn(stateDir, 10)];

@@ -13,7 +13,7 @@ import { makeStateDir } from '../support/state-dir.js';
 const SIMULATE = 'package:2 core:4 pu:1';
 const ELASTIC = { cpu: { min: 2, max: 8 }, name: 'elastic' };
 // Some hundred milliseconds each.
-const STRIDE = budget(1, 20);
+const STRIDE = budget({ all: 1, usual: 20 });
 
 const open = (stateDir: string) => simulate(SIMULATE, { stateDir });
 

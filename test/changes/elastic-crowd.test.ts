@@ -71,6 +71,6 @@ it('elastic grants of many processes reach their targets, whichever of them stop
       for (const agent of agents) if (agent.process.signalCode === null) await agent.kill();
       manager.close();
     }),
-    { numRuns: budget(60, 2) },
+    { numRuns: budget({ all: 60, usual: 2 }) },
   );
 });

@@ -70,7 +70,7 @@ describe('grants of ranges', () => {
           manager.close();
         }
       }),
-      { numRuns: budget(300, 20) },
+      { numRuns: budget({ all: 300, usual: 20 }) },
     );
   });
 });

@@ -17,7 +17,7 @@ const MOVER = {
   movable: { notice: 10_000 },
 } as const;
 // Some hundred milliseconds each.
-const STRIDE = budget(1, 20);
+const STRIDE = budget({ all: 1, usual: 20 });
 
 async function open(stateDir: string): Promise<Manager> {
   const topology = await machineOf([0, 1].map(() => ({ cpus: 4, memory: 8 * GI })));

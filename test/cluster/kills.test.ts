@@ -16,7 +16,7 @@ import { makeStateDir } from '../support/state-dir.js';
 import { ALL, fork, nextWorker, setUp } from './this-primary.js';
 
 const PRIMARY = fileURLToPath(new URL('primary.mjs', import.meta.url));
-const TIMES = budget(100, 2);
+const TIMES = budget({ all: 100, usual: 2 });
 const MOST = ALL.size - 1;
 
 interface Started {

@@ -8,7 +8,7 @@ import { type CaseFile, readCases, replay } from './replay.js';
 import { vectors } from './support/cases.js';
 import { type Alteration, mutantsOf } from './support/mutants.js';
 
-const COUNT = budget(200, 10);
+const COUNT = budget({ all: 200, usual: 10 });
 
 // By file: read once.
 const files = new Map<string, CaseFile>();
@@ -49,6 +49,6 @@ describe('altered answers', () => {
     const { passed, diverged } = await replay({ ...file, cases }, numalign);
     expect(cases).toHaveLength(COUNT);
     expect(passed).toBe(0);
-    expect(diverged).toBeLessThanOrEqual(budget(ofAll, ofSome));
+    expect(diverged).toBeLessThanOrEqual(budget({ all: ofAll, usual: ofSome }));
   });
 });

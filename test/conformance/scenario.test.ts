@@ -130,7 +130,7 @@ const withStateAtRestart = (change: Parameters<typeof rewrite>[1]) =>
   beforeReopening((stateDir) => rewrite(stateDir, change));
 
 // How many failures show that a fault is noticed, for the time it takes to come to more.
-const enough = (ofAll: number) => budget(ofAll, Math.ceil(ofAll / 5));
+const enough = (ofAll: number) => budget({ all: ofAll, usual: Math.ceil(ofAll / 5) });
 
 describe('the recorded cases of scenario', () => {
   it('fail if a recorded result is altered and none of the known differences explains it', async () => {
@@ -145,7 +145,7 @@ describe('the recorded cases of scenario', () => {
       return isRegular && (vector.steps as unknown[]).length > 0;
     });
     // A part of them, another one in each run, for the time it takes.
-    const parts = budget(1, 32);
+    const parts = budget({ all: 1, usual: 32 });
     const which = randomInt(parts);
     const part = regular.filter((_, i) => i % parts === which);
     expect(part.length).toBeGreaterThan(0);

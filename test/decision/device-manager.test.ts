@@ -386,7 +386,7 @@ describe('the preferred allocation', () => {
           expect(new Set(given).size).toBe(given.length);
         },
       ),
-      { numRuns: budget(1_000, 70) },
+      { numRuns: budget({ all: 1_000, usual: 70 }) },
     );
   });
 });

@@ -354,7 +354,7 @@ describe('with any isolated, reserved and granted CPUs', () => {
           manager.close();
         },
       ),
-      { numRuns: budget(1_000, 100) },
+      { numRuns: budget({ all: 1_000, usual: 100 }) },
     );
   });
 

@@ -65,7 +65,7 @@ describe('mergeHints', () => {
         expect({ hint: plain(merged.hint), admitted: merged.admitted }).toEqual(walked);
         expect(merged.exact).toBe(true);
       }),
-      { numRuns: budget(3_000, 400) },
+      { numRuns: budget({ all: 3_000, usual: 400 }) },
     );
   });
 
@@ -232,7 +232,7 @@ describe('a family of hints', () => {
           expect(read.map(plain)).toEqual(expected);
         },
       ),
-      { numRuns: budget(30, 2) },
+      { numRuns: budget({ all: 30, usual: 2 }) },
     );
   });
 

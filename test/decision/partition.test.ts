@@ -200,7 +200,7 @@ describe('random sequences of admit, release and reopen', () => {
         checkOnDisk(manager);
         manager.close();
       }),
-      { numRuns: budget(10_000, 50) },
+      { numRuns: budget({ all: 10_000, usual: 50 }) },
     );
   }, 600_000);
 });

@@ -213,7 +213,7 @@ describe('parts of a grant', () => {
         expect(held.reduce((a, b) => a.union(b))).toEqual(pod.booking!.held);
         expect(decodePod(JSON.parse(podText(pod)), '')).toEqual(pod);
       }),
-      { numRuns: budget(3000, 300) },
+      { numRuns: budget({ all: 3000, usual: 300 }) },
     );
     expect(Math.min(seen.given, seen.refused)).toBeGreaterThan(20);
   });

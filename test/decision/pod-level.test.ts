@@ -63,7 +63,7 @@ describe('a partition', () => {
           }
         }
       }),
-      { numRuns: budget(5000, 300) },
+      { numRuns: budget({ all: 5000, usual: 300 }) },
     );
   });
 
@@ -238,10 +238,10 @@ describe('a pod with pod-level resources', () => {
           expect(exclusiveCpus(without)).toEqual(exclusiveCpus(last).difference(cpusOf(findPod(last, uid)!)));
         }
       }),
-      { numRuns: budget(20_000, 250) },
+      { numRuns: budget({ all: 20_000, usual: 250 }) },
     );
-    expect(seen.admitted).toBeGreaterThan(budget(300, 150));
-    expect(seen.empty).toBeGreaterThan(budget(50, 20));
+    expect(seen.admitted).toBeGreaterThan(budget({ all: 300, usual: 150 }));
+    expect(seen.empty).toBeGreaterThan(budget({ all: 50, usual: 20 }));
   });
 });
 

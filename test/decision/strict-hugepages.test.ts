@@ -160,7 +160,7 @@ it('no node gives a pod more than the free and unreserved pages, and the option 
         }
       },
     ),
-    { numRuns: budget(10_000, 400) },
+    { numRuns: budget({ all: 10_000, usual: 400 }) },
   );
   expect(refused).toBeGreaterThan(0);
 });

@@ -2,7 +2,7 @@
 // docs/reference/api.md beside the package: every export, every member, and a description of each.
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { codeIn, read, section } from '../support/documents.js';
+import { codeIn, hintAtDocs, read, section } from '../support/documents.js';
 import * as numalign from '../support/package.js';
 
 const isProse = (line: string) =>
@@ -23,6 +23,7 @@ const hasWords = (item: string) =>
   /:\s\W*\w/.test(item.replace(/\[[^\]]*\]\([^)]*\)/g, '').replace(/`[^`]*`/g, ''));
 
 describe('docs/reference/api.md', () => {
+  hintAtDocs();
   const page = read('docs/reference/api.md');
 
   it('describes every export', () => {

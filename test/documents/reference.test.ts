@@ -12,7 +12,7 @@ import { createProgram } from '../../packages/cli/lib/program.js';
 import { numalign as commandLine, newFolder, start, until } from '../../packages/cli/test/numalign.js';
 import { collectMetrics } from '../../packages/metrics/lib/index.js';
 import { registerMetrics } from '../../packages/metrics/lib/opentelemetry.js';
-import { codeIn, REFERENCE, ROOT, read, section } from '../support/documents.js';
+import { codeIn, hintAtDocs, REFERENCE, ROOT, read, section } from '../support/documents.js';
 import { errorOf } from '../support/error-of.js';
 import * as numalign from '../support/package.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -52,6 +52,7 @@ async function optionsOf(ask: () => unknown): Promise<string[]> {
 }
 
 describe('docs/reference', () => {
+  hintAtDocs();
   it('is what `npm run docs` writes', { timeout: 180_000 }, () => {
     const { status, stderr } = spawnSync(process.execPath, ['scripts/reference/main.mjs', '--check'], {
       cwd: ROOT,
@@ -66,6 +67,7 @@ describe('docs/reference', () => {
 });
 
 describe('docs/reference/configuration.md', () => {
+  hintAtDocs();
   const page = read('docs/reference/configuration.md');
   const wrong = { noSuchOption: 1 } as object;
   const withManager = (ask: (manager: numalign.Manager) => unknown) => async () => {
@@ -206,6 +208,7 @@ describe('docs/reference/configuration.md', () => {
 });
 
 describe('docs/reference/command-line.md', () => {
+  hintAtDocs();
   const page = read('docs/reference/command-line.md');
   const commands = (command: Command): Command[] =>
     command.commands.length === 0 ? [command] : command.commands.flatMap(commands);
@@ -281,6 +284,7 @@ describe('docs/reference/command-line.md', () => {
 });
 
 describe('docs/reference/errors.md', () => {
+  hintAtDocs();
   const page = read('docs/reference/errors.md');
 
   it('has every warning, and no other', () => {

@@ -18,7 +18,7 @@ import {
   threadsOf,
 } from './members.js';
 
-const TIMES = budget(1000, 100);
+const TIMES = budget({ all: 1000, usual: 100 });
 const LONG = { timeout: 600_000 };
 
 describe.skipIf(!isUsable)(

@@ -322,7 +322,7 @@ describe('any grants', () => {
           if (!taken.has(uid)) expect(from.pod(uid).containers.every(holdsNothing)).toBe(true);
         }
       }),
-      { numRuns: budget(500, 60) },
+      { numRuns: budget({ all: 500, usual: 60 }) },
     );
   });
 });

@@ -292,7 +292,7 @@ it('grants, the kubelet’s CPUs and the shared pool are all CPUs after every st
       }
       manager.close();
     }),
-    { numRuns: budget(500, 50) },
+    { numRuns: budget({ all: 500, usual: 50 }) },
   );
 });
 

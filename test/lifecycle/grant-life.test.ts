@@ -421,7 +421,7 @@ describe('grant.resize', () => {
           }
         }
       }),
-      { numRuns: budget(200, 20) },
+      { numRuns: budget({ all: 200, usual: 20 }) },
     );
   });
 });

@@ -211,7 +211,7 @@ describe('discover', () => {
           expect(result instanceof Topology || result === 'ERR_INVALID_TOPOLOGY', String(result)).toBe(true);
         }
       }),
-      { numRuns: budget(3_000, 300) },
+      { numRuns: budget({ all: 3_000, usual: 300 }) },
     );
   });
 

@@ -123,7 +123,7 @@ describe("manager.on('change')", () => {
       generations.push(before, generation);
       wake();
     });
-    for (let n = 0; n < budget(40, 8); n++) {
+    for (let n = 0; n < budget({ all: 40, usual: 8 }); n++) {
       const { uid } = await agent.tell('acquire', { cpu: 1 });
       const at = manager.generation();
       while (generations.at(-1) !== at) await new Promise<void>((resolve) => (wake = resolve));

@@ -134,7 +134,7 @@ async function liveThrough(world: QuietWorld, happens: readonly Event[]): Promis
   }
 }
 
-const runs = (all: number, usual: number) => ({ numRuns: budget(all, usual) });
+const runs = (rounds: { all: number; usual: number }) => ({ numRuns: budget(rounds) });
 
 describe('settings of the kernel that grants want quiet', () => {
   it('follow grants that come, change and end, at every moment, and end with the values of others', async () => {
@@ -145,7 +145,7 @@ describe('settings of the kernel that grants want quiet', () => {
         expect(world.disturbances).toEqual([]);
         await endAll(world);
       }),
-      runs(5000, 50),
+      runs({ all: 5000, usual: 50 }),
     );
   });
 
@@ -185,7 +185,7 @@ describe('settings of the kernel that grants want quiet', () => {
           await endAll(world);
         },
       ),
-      runs(5000, 150),
+      runs({ all: 5000, usual: 150 }),
     );
     expect(ended).toBeGreaterThan(50);
   });
@@ -215,7 +215,7 @@ describe('settings of the kernel that grants want quiet', () => {
           await endAll(world);
         },
       ),
-      runs(5000, 50),
+      runs({ all: 5000, usual: 50 }),
     );
   });
 
@@ -226,7 +226,7 @@ describe('settings of the kernel that grants want quiet', () => {
         await liveThrough(world, happens);
         await endAll(world);
       }),
-      runs(5000, 50),
+      runs({ all: 5000, usual: 50 }),
     );
   });
 
@@ -263,7 +263,7 @@ describe('settings of the kernel that grants want quiet', () => {
           await endAll(world);
         },
       ),
-      runs(5000, 120),
+      runs({ all: 5000, usual: 120 }),
     );
     expect(failed).toBeGreaterThan(5);
   });

@@ -98,8 +98,8 @@ async function expectNoDoubleGrant(manager: Manager, held: object): Promise<void
 // Samples, to save time; a long run covers the first completely. Not the second: a folder stays
 // open for the life of the process, which may open only so many files.
 describe.each([
-  ['added', budget(1, 61)],
-  ['released', budget(9, 121)],
+  ['added', budget({ all: 1, usual: 61 })],
+  ['released', budget({ all: 9, usual: 121 })],
 ] as const)('a state file whose last step %s a grant', (last, stride) => {
   async function tryAll(damage: (file: Buffer) => Iterable<Buffer>): Promise<number> {
     const { stateDir, held } = await lived(last);
@@ -323,7 +323,7 @@ describe('a living owner whose file cannot be read', () => {
     const { stateDir, uuid, path } = await stoppedOwner();
     const good = readFileSync(path);
     const topology = await machine();
-    for (let at = 0; at < good.length; at += budget(193, 1200)) {
+    for (let at = 0; at < good.length; at += budget({ all: 193, usual: 1200 })) {
       const damaged = Buffer.from(good);
       damaged[at]! ^= 1 << (at % 8);
       const copy = copyOf(stateDir);

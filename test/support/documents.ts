@@ -1,6 +1,7 @@
 // The documents and the code blocks in them.
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { beforeEach } from 'vitest';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -12,6 +13,16 @@ export const PAGES: readonly string[] = [
   'CONTRIBUTING.md',
   ...readdirSync(`${ROOT}docs`).flatMap((name) => (name.endsWith('.md') ? `docs/${name}` : [])),
 ];
+
+/** In a suite about {@link REFERENCE}: a failure ends with what writes these pages. */
+export function hintAtDocs(): void {
+  beforeEach(({ onTestFailed }) => {
+    onTestFailed(({ task }) => {
+      for (const error of task.result?.errors ?? [])
+        error.message += '\n\nThe pages of docs/reference are generated: npm run docs';
+    });
+  });
+}
 
 /** What `npm run docs` writes. */
 export const REFERENCE: readonly string[] = readdirSync(`${ROOT}docs/reference`).map(

@@ -78,7 +78,7 @@ describe.skipIf(!isUsable)('the masks of threads', () => {
         fc.asyncProperty(sequences(['0', '1', '0-1'], [1]), async (sequence: object) => {
           expect(await wrongAfter(sequence)).toEqual([]);
         }),
-        { numRuns: budget(2_000, 15) },
+        { numRuns: budget({ all: 2_000, usual: 15 }) },
       );
     });
   }

@@ -15,7 +15,13 @@ function run(script: string, ...options: string[]) {
 
 describe('a damaged state folder', () => {
   it('never gives a process a CPU that a living owner has', () => {
-    const { status, said } = run('damage.mjs', '--sample', budget('20', '1'), '--seed', String(SEED));
+    const { status, said } = run(
+      'damage.mjs',
+      '--sample',
+      budget({ all: '20', usual: '1' }),
+      '--seed',
+      String(SEED),
+    );
     expect(/^0 violations$/m.test(said), said).toBe(true);
     expect(status, said).toBe(0);
   });
@@ -23,7 +29,13 @@ describe('a damaged state folder', () => {
 
 describe('a mutated state file or owner’s file', () => {
   it('is refused, or read as a value that survives writing and reading', () => {
-    const { status, said } = run('fuzz-state.mjs', '--seconds', budget('4', '1'), '--seed', String(SEED));
+    const { status, said } = run(
+      'fuzz-state.mjs',
+      '--seconds',
+      budget({ all: '4', usual: '1' }),
+      '--seed',
+      String(SEED),
+    );
     expect(said).toMatch(/\b0 failures/);
     expect(status, said).toBe(0);
   });

@@ -10,7 +10,7 @@ import { makeStateDir } from '../../../test/support/state-dir.js';
 import { endLater, isRunning, MAIN, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--state-dir'];
-const ROUNDS = budget(100, 4);
+const ROUNDS = budget({ all: 100, usual: 4 });
 
 interface StatusJson {
   grants: { uid: string; cpus: string; alive: boolean; owner: { pid: number; command: string } }[];

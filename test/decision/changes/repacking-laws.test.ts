@@ -352,7 +352,7 @@ describe('a repacking on a random machine', () => {
           expect({ moves: moves.length, bytes, cpus, uids }).toEqual(least);
           seen[moves.length === 1 ? 'one' : 'two']++;
         }),
-        { numRuns: budget(10_000, 120) },
+        { numRuns: budget({ all: 10_000, usual: 120 }) },
       );
       // Else the law does not apply.
       expect(seen.one).toBeGreaterThan(0);
@@ -372,7 +372,7 @@ describe('a repacking on a random machine', () => {
         const state = carryOut(question, answer);
         expect(decide({ ...question, state }).admitted).toBe(true);
       }),
-      { numRuns: budget(5_000, 30), examples: [[ALL_BUT_THE_ROOM]] },
+      { numRuns: budget({ all: 5_000, usual: 30 }), examples: [[ALL_BUT_THE_ROOM]] },
     );
     expect(pairs).toBeGreaterThan(0);
   });

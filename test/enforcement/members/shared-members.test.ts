@@ -30,7 +30,7 @@ import {
   threadsOf,
 } from '../members.js';
 
-const MANY = budget(200, 40);
+const MANY = budget({ all: 200, usual: 40 });
 
 const OUTSIDER = 65534;
 

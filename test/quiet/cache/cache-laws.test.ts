@@ -78,7 +78,7 @@ describe('grants with ways of caches', () => {
         expect(run.files.dump()).toBe(before);
         expect(run.record.size).toBe(0);
       }),
-      { numRuns: budget(1_000, 100) },
+      { numRuns: budget({ all: 1_000, usual: 100 }) },
     );
   });
 
@@ -95,7 +95,7 @@ describe('grants with ways of caches', () => {
         for (const uid of refused) expect(run.obstacles.join('\n')).toContain(`left for grant ${uid} `);
         expect(run.obstacles).toHaveLength(refused.length);
       }),
-      { numRuns: budget(1_000, 70) },
+      { numRuns: budget({ all: 1_000, usual: 70 }) },
     );
   });
 
@@ -133,7 +133,7 @@ describe('grants with ways of caches', () => {
           expect(run.record.size).toBe(0);
         },
       ),
-      { numRuns: budget(2_000, 150) },
+      { numRuns: budget({ all: 2_000, usual: 150 }) },
     );
   });
 });

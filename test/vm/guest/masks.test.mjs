@@ -110,7 +110,7 @@ describe('the masks of threads', () => {
             },
           ),
           {
-            numRuns: budget(100, 10),
+            numRuns: budget({ all: 100, usual: 10 }),
             includeErrorInReport: true,
             examples: FOUND.map((sequence) => [sequence]),
           },

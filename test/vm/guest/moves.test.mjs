@@ -22,7 +22,7 @@ import {
 import { RecordWatch } from './record-watch.mjs';
 import { open } from './state-folders.mjs';
 
-const BYTES = budget(256, 8) * MI;
+const BYTES = budget({ all: 256, usual: 8 }) * MI;
 const TRACED = [...nodes.slice(0, 2), ROOM.node].flatMap(kernel.cpusOfNode);
 
 let watch;
@@ -68,13 +68,18 @@ function firstIndex(list, isSo) {
 
 /** `moves`: by both grants together; in a long run 100 on each of two machines. */
 const LEVELS = [
-  { level: 'members', request: { enforcement: 'members' }, moves: budget(40, 2) },
-  { level: 'partition', request: {}, moves: budget(40, 2) },
+  { level: 'members', request: { enforcement: 'members' }, moves: budget({ all: 40, usual: 2 }) },
+  { level: 'partition', request: {}, moves: budget({ all: 40, usual: 2 }) },
   // The kernel spreads no threads over isolated CPUs.
-  { level: 'isolated', request: { require: 'isolated' }, pinning: 'placeThreads', moves: budget(20, 2) },
+  {
+    level: 'isolated',
+    request: { require: 'isolated' },
+    pinning: 'placeThreads',
+    moves: budget({ all: 20, usual: 2 }),
+  },
 ];
 /** One move in this many is of the first grant: with many threads it takes long. */
-const PERIOD = budget(10, 2);
+const PERIOD = budget({ all: 10, usual: 2 });
 /** The kernel's trace of one step after the other, of foreign tasks. */
 class Recorder {
   #isOfKernel = trace.kernelTasks();

@@ -10,7 +10,7 @@ import * as trace from './kernel-trace.mjs';
 import * as kernel from './kernel-view.mjs';
 import { open } from './state-folders.mjs';
 
-const CYCLES = budget(1_000, 150);
+const CYCLES = budget({ all: 1_000, usual: 150 });
 // With masks alone: enough cycles that a task that is not moved shows for certain.
 const MASK_CYCLES = 100;
 const GRANTED = [4, 5, 6, 7];

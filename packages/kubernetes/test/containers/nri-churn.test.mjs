@@ -7,7 +7,7 @@ import { CpusetSamples } from './support/cpuset-samples.mjs';
 import { ALL, EXCLUSIVE, guaranteed, until, useNodeFixture } from './support/node-fixture.mjs';
 
 const CLIENTS = 4;
-const PODS = budget(500, 24);
+const PODS = budget({ all: 500, usual: 24 });
 const LONGEST_LIFE_MS = 300;
 const SHARED = { resources: { cpu_shares: 512 } };
 const IMPOSSIBLE = { resources: guaranteed(64) };

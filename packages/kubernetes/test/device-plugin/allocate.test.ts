@@ -322,7 +322,7 @@ describe('What is preferred', () => {
         expect(available).toEqual(expect.arrayContaining(chosen));
         expect(chosen).toEqual(expect.arrayContaining(must));
       }),
-      { numRuns: budget(200, 20) },
+      { numRuns: budget({ all: 200, usual: 20 }) },
     );
   });
 });
@@ -377,7 +377,7 @@ describe('Whatever is allocated, released and granted to others', () => {
             .toEqual([...good].map((cpu) => `cpu${cpu}`));
         }
       }),
-      { numRuns: budget(100, 10) },
+      { numRuns: budget({ all: 100, usual: 10 }) },
     );
   });
 });
