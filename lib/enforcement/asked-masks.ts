@@ -1,6 +1,6 @@
-// Asked masks: the masks that the threads of this process have asked for. They outlast what numalign
-// does to masks and cpusets: native.learnAskedMasks() learns them before, these functions keep them
-// meanwhile. The addon has them.
+// Asked masks: the masks that the threads of this process have asked for. They outlast what
+// numalign does to masks and cpusets: native.learnAskedMasks() learns them before, these functions
+// keep them meanwhile. The addon has them.
 import { native } from '../base/native.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 
@@ -23,8 +23,8 @@ export function keepMasks<T>(move: () => T, leaving?: string): T {
 
 /**
  * The same for the calling thread alone, which is about to enter a cgroup. Returns what runs
- * `goBack`, which moves it back, and restores the mask that it asked for, at once or later. `all`: its mask until
- * then.
+ * `goBack`, which moves it back, and restores the mask that it asked for, at once or later. `all`:
+ * its mask until then.
  */
 export function keepOwnMask(all: CpuSet): (goBack: () => void) => void {
   const mask = native.askedMask();
