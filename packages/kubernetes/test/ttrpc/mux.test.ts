@@ -40,7 +40,8 @@ test('a message begins in a frame of at most 4096 bytes, and the rest comes in o
 });
 
 test('a message that is larger than a frame goes in several', async () => {
-  const mux = new Mux(near, { queue: 32 << 20 });
+  // This peer takes long to put it together.
+  const mux = new Mux(near, { queue: 32 << 20, stall: 300_000 });
   const peer = new RawPeer(far);
   const message = Buffer.alloc(10 << 20);
   message.writeUInt32BE(message.length - 10, 0);
