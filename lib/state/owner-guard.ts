@@ -170,19 +170,26 @@ export class OwnerGuard {
   // An owner has closed its file. The kernel reports this just before it releases the lock. All
   // processes hear of it: only one of them has reason to ask for more than the file.
   #reportEnd(uuid: string): void {
+    const owners = this.#owners;
     const backoff = new Backoff(OWNER_END_PAUSES);
-    const lookLater = () => void setTimeout(look, backoff.next()).unref();
+    const lookLater = () => {
+      if (backoff.failures < OWNER_END_LOOKS) setTimeout(look, backoff.next()).unref();
+    };
     const look = () => {
       if (!this.#state.folder.isOpen) return;
-      const hasEnded = this.#owners.seemsEnded(uuid);
-      if (!hasEnded && backoff.failures < OWNER_END_LOOKS) lookLater();
-      if (!hasEnded) return;
+      if (!owners.seemsEnded(uuid)) {
+        lookLater();
+        return;
+      }
       this.#state.ring();
       setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
     };
     const tell = () => {
       const [listener] = this.#onEnd;
-      if (listener && this.#owners.hasLeftGrants(uuid)) listener();
+      if (!listener || !owners.seemsToLeaveGrants(uuid)) return;
+      if (owners.hasEnded(uuid)) listener();
+      // It lives without its file, and its end may go unreported.
+      else lookLater();
     };
     lookLater();
   }

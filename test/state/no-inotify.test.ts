@@ -25,7 +25,8 @@ it('owners’ files are looked at now and then: the own one, and those that othe
   const owners = {
     hear: () => ({ doubt: () => {}, settle: () => {} }),
     seemsEnded: () => true,
-    hasLeftGrants: () => true,
+    seemsToLeaveGrants: () => true,
+    hasEnded: () => true,
     withLeftGrants: () => ['0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b0c'],
     own: { isNeeded: true, reassert: () => steps.push('written again') > 0 },
   } as unknown as Owners;

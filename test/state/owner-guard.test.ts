@@ -21,6 +21,8 @@ function guarded() {
     isNeeded: true,
     /** How many looks show that another owner still lives. */
     looksAlive: 0,
+    /** How many looks show that it lives, and that its file is not the one that it locked. */
+    looksWithoutFile: 0,
     hasLeftGrants: true,
     leftBefore: [] as string[],
     isRewritten: false,
@@ -37,7 +39,8 @@ function guarded() {
     hear: () => living,
     isOwnProcess: (uuid: string) => uuid === OWN,
     seemsEnded: () => world.looksAlive-- <= 0,
-    hasLeftGrants: () => world.hasLeftGrants,
+    seemsToLeaveGrants: () => world.hasLeftGrants,
+    hasEnded: () => world.looksWithoutFile-- <= 0,
     withLeftGrants: () => world.leftBefore,
     ownFd: () => world.ownFd,
     own: {
@@ -104,6 +107,15 @@ describe('the end of another owner', () => {
     close(OTHER);
     await expect.poll(() => heard).toEqual(['listener']);
     expect([steps, world.looksAlive]).toEqual([['ring'], -1]);
+  });
+
+  it('reaches it later if the owner lives without its file until then', async () => {
+    const { listen, close, heard, world } = guarded();
+    world.looksWithoutFile = 2;
+    listen();
+    close(OTHER);
+    await expect.poll(() => heard).toEqual(['listener']);
+    expect(world.looksWithoutFile).toBe(-1);
   });
 
   it('reaches none without grants, without a listener, or once the folder is closed', async () => {

@@ -106,16 +106,24 @@ export class Owners {
   }
 
   /**
-   * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
+   * True if the process with this file seems ended, and the file names grants. Then its owner has left
+   * them, or lives and has lost its file.
    */
-  hasLeftGrants(uuid: string, locks = this.#locks): boolean {
+  seemsToLeaveGrants(uuid: string): boolean {
     const hasGrants = () => {
       const bytes = this.#folder.read(uuid);
       const file = bytes && decodeOwnerFile(bytes);
       return file?.kind === 'process' && file.pods.length > 0;
     };
     // The next transaction reports damage.
-    return this.seemsEnded(uuid) && unlessRefused(hasGrants, false) && this.hasEnded(uuid, locks);
+    return this.seemsEnded(uuid) && unlessRefused(hasGrants, false);
+  }
+
+  /**
+   * True if the file's owner is an ended process whose grants no process has taken back. Needs no lock.
+   */
+  hasLeftGrants(uuid: string, locks = this.#locks): boolean {
+    return this.seemsToLeaveGrants(uuid) && this.hasEnded(uuid, locks);
   }
 
   /** The owners for which {@link hasLeftGrants} is true. */
