@@ -16,9 +16,7 @@ export const HOUSES = {
     room('base/collections', 80, 'maps and lists that the language lacks', {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
-    room('base/text', 75, 'how values are written in messages, and new uids', {
-      because: 'each room that makes uids loaded node:crypto',
-    }),
+    room('base/text', 60, 'how values are written in messages'),
     room('base/codes', 90, 'the codes of errors and rejections'),
     room('base', 1160, 'errors, checks of options, and the surface of the addon', {
       because: 'the question of a whole placement is written here, by parts of the questions that there were',

@@ -1,10 +1,12 @@
 // Code that V8 compiled when the package was installed: reading that takes a third of the time that
 // compiling does. It is trusted as the code itself is. Without it, or where anything is unusual, Node
 // loads the modules as it loads all others.
+import type { Stats } from 'node:fs';
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
 
-const { closeSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs');
+const { closeSync, constants, fstatSync, openSync, readFileSync, statSync } =
+  process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
 const { crc32 } = process.getBuiltinModule('node:zlib');
 const vm = process.getBuiltinModule('node:vm');
@@ -21,13 +23,17 @@ interface ModuleClass {
 }
 const Modules = process.getBuiltinModule('node:module') as unknown as ModuleClass;
 
-/** Where a package keeps what this V8 has compiled, if Node itself loads the modules here. */
+/**
+ * Where a package keeps what this Node has compiled, if Node itself loads the modules here. V8 does not
+ * notice code of another Node with the same V8, and may crash.
+ */
 export function compiledFolder(packageFolder: string): string {
   const { _extensions, prototype } = Modules;
   // Tools that look at code replace one of these: theirs has another text, and that another length.
   const loaders = [prototype._compile, _extensions['.js'], _extensions['.cjs']];
-  const { versions, arch } = process;
-  return join(packageFolder, 'compiled', `${versions.v8}-${arch}-${loaders.join('').length}`);
+  const { version, arch, execPath } = process;
+  const node = `${version}-${arch}-${statSync(execPath).size}`;
+  return join(packageFolder, 'compiled', `${node}-${loaders.join('').length}`);
 }
 
 /** Whether something else may want to see this code loaded or run, or is to run it. */
@@ -46,31 +52,42 @@ function isUnusual(): boolean {
 
 const HEAD_BYTES = 8;
 
-/** Checksums of compiled code and of its source: V8 compares only the length of the source. */
-function headOf(code: Uint8Array, source: Uint8Array): Buffer {
+/**
+ * Checksums of compiled code, and of its source with its path: V8 compares only the length of the
+ * source, and stack traces have the path that it was compiled with.
+ */
+function headOf(code: Uint8Array, file: string, source: Uint8Array): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.writeUInt32LE(crc32(code), 0);
-  head.writeUInt32LE(crc32(source), 4);
+  head.writeUInt32LE(crc32(source, crc32(file)), 4);
   return head;
 }
 
-/** A file of compiled code. */
-export const compiledFile = (code: Uint8Array, source: Uint8Array): Buffer =>
-  Buffer.concat([headOf(code, source), code]);
+/** A file of compiled code. `file`: the path of its source. */
+export const compiledFile = (code: Uint8Array, file: string, source: Uint8Array): Buffer =>
+  Buffer.concat([headOf(code, file, source), code]);
 
-/** The compiled code in a file that only root or this user can write to, if it is of this source. */
-function codeIn(file: string, source: Uint8Array): Buffer | undefined {
-  const fd = openSync(file, 'r');
+// Only root or this user can write to it.
+const isTrusted = ({ uid, mode }: Stats) => (uid === 0 || uid === process.geteuid!()) && (mode & 0o022) === 0;
+
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** The compiled code at `path` if it is trusted, and of this source. */
+function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefined {
+  const fd = openSync(path, FLAGS);
   try {
-    const { uid, mode } = fstatSync(fd);
-    if ((uid !== 0 && uid !== process.geteuid!()) || (mode & 0o022) !== 0) return undefined;
+    const stats = fstatSync(fd);
+    if (!stats.isFile() || !isTrusted(stats)) return undefined;
     const bytes = readFileSync(fd);
     const code = bytes.subarray(HEAD_BYTES);
-    return headOf(code, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
+    return headOf(code, file, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
   } finally {
     closeSync(fd);
   }
 }
+
+// V8 has options that change its code, so that it rejects all files.
+let isRejected = false;
 
 /**
  * Loads a module as require() does.
@@ -85,6 +102,7 @@ export function loadModule(file: string, parent: Module, source: Buffer, cachedD
     columnOffset: -wrapped.indexOf('{') - 2,
     ...(cachedData && { cachedData }),
   });
+  isRejected ||= script.cachedDataRejected === true;
   const module = Object.assign(new Modules(file, parent), { filename: file, paths: parent.paths });
   Modules._cache[file] = module;
   try {
@@ -106,15 +124,17 @@ export function loadModule(file: string, parent: Module, source: Buffer, cachedD
  */
 export function loadCompiled(parent: Module, paths: readonly string[]): void {
   try {
-    if (Modules._cache[parent.filename] !== parent || isUnusual()) return;
+    if (isRejected || Modules._cache[parent.filename] !== parent || isUnusual()) return;
     // The folder of this file is dist/.
     const folder = compiledFolder(dirname(import.meta.dirname));
+    if (!isTrusted(statSync(folder))) return;
     for (const path of paths) {
       const file = join(dirname(parent.filename), path);
       if (Modules._cache[file]) continue;
       const source = readFileSync(file);
-      const code = codeIn(join(folder, `${basename(file)}.bin`), source);
+      const code = codeIn(join(folder, `${basename(file)}.bin`), file, source);
       if (code) loadModule(file, parent, source, code);
+      if (isRejected) return;
     }
   } catch {
     // There is none, mostly.

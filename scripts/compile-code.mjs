@@ -4,10 +4,19 @@
 //
 //   node scripts/compile-code.mjs FOLDER
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const file = fileURLToPath(import.meta.url);
@@ -15,10 +24,16 @@ const LIMIT_MS = 20_000;
 const APART = '--apart';
 
 /** Runs this file apart, as a user's program would run: without hooks, and without settings. */
-export function compileCode(folder = dirname(dirname(file))) {
+export function compileCode(root = dirname(dirname(file))) {
   const settings = /^(NODE_|NUMALIGN_|HWLOC_)/;
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !settings.test(name)));
-  spawnSync(process.execPath, [file, folder, APART], { env, stdio: 'ignore', timeout: LIMIT_MS });
+  const temporary = mkdtempSync(join(tmpdir(), 'numalign-compile-'));
+  try {
+    const options = { env, stdio: 'ignore', timeout: LIMIT_MS, killSignal: 'SIGKILL' };
+    spawnSync(process.execPath, [file, root, APART, temporary], options);
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
 }
 
 /** What V8 compiles of the files that loadCompiled() is to load from now on, and their sources. */
@@ -29,7 +44,7 @@ function compilersOf(loader, { cache }) {
       const file = join(dirname(parent.filename), path);
       if (cache[file]) continue;
       const source = readFileSync(file);
-      compilers.set(basename(file), { source, script: loader.loadModule(file, parent, source) });
+      compilers.set(file, { source, script: loader.loadModule(file, parent, source) });
     }
   };
   return compilers;
@@ -57,28 +72,27 @@ async function useCommand(require, stateDir, program) {
 
 function write(folder, loader, compilers) {
   rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true, mode: 0o755 });
-  for (const [name, { source, script }] of compilers) {
-    const path = join(folder, `${name}.bin`);
-    writeFileSync(`${path}.new`, loader.compiledFile(script.createCachedData(), source), { mode: 0o644 });
+  mkdirSync(folder, { recursive: true });
+  // Whatever the umask: others may read it, as the package itself.
+  for (const each of [dirname(folder), folder]) chmodSync(each, 0o755);
+  for (const [file, { source, script }] of compilers) {
+    const path = join(folder, `${basename(file)}.bin`);
+    writeFileSync(`${path}.new`, loader.compiledFile(script.createCachedData(), file, source));
+    chmodSync(`${path}.new`, 0o644);
     renameSync(`${path}.new`, path);
   }
 }
 
-const [, started, root, mode] = process.argv;
-if (started === file && mode !== APART) compileCode(root);
+const [, started, folder, mode, temporary] = process.argv;
+if (started === file && mode !== APART) compileCode(resolve(folder));
 else if (started === file) {
-  const require = createRequire(join(root, 'package.json'));
+  const require = createRequire(join(folder, 'package.json'));
   const loader = require('./dist/compiled-code.cjs');
   const compilers = compilersOf(loader, require);
-  const folder = mkdtempSync(join(tmpdir(), 'numalign-compile-'));
-  process.on('exit', () => {
-    rmSync(folder, { recursive: true, force: true });
-    write(loader.compiledFolder(root), loader, compilers);
-  });
-  const program = join(folder, 'program');
+  process.on('exit', () => write(loader.compiledFolder(folder), loader, compilers));
+  const program = join(temporary, 'program');
   writeFileSync(program, '#!/dev/null\n', { mode: 0o755 });
-  const use = existsSync(join(root, 'dist/main.cjs')) ? useCommand : usePackage;
+  const use = existsSync(join(folder, 'dist/main.cjs')) ? useCommand : usePackage;
   // Where something fails, what was called until then is compiled.
-  await use(require, join(folder, 'state'), program).catch(() => {});
+  await use(require, join(temporary, 'state'), program).catch(() => {});
 }

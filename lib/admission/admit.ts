@@ -6,7 +6,7 @@ import type { EnforcementRequest } from '../account/levels.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
-import { newUid } from '../base/text/new-uid.js';
+import { native } from '../base/native.js';
 import { withoutPlaceholder } from '../decision/changes/move-steps.js';
 import { type Decision, decide, decideIn, largestQuestion } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
@@ -123,7 +123,7 @@ async function tryAdmit(host: Host, attempt: Attempt, step: Transaction): Promis
   }
   if (commit.refusal) throw commit.refusal;
   const owner = ledger.owners.recordFor(request.owner);
-  const uid = request.pod.uid ?? room?.uid ?? newUid();
+  const uid = request.pod.uid ?? room?.uid ?? native.randomUuid();
   const question = largestQuestion({
     ...questionOf(host, request, state, recorded.pods),
     hugepages: freeForStrict(request, host.topology),
@@ -199,7 +199,7 @@ export function questionOf(
     request,
     resources: new Map(resources),
     providers: providers.list,
-    trialUid: providers.isEmpty ? '' : newUid(),
+    trialUid: providers.isEmpty ? '' : native.randomUuid(),
   };
 }
 

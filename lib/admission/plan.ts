@@ -5,8 +5,8 @@ import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import type { ErrorCode } from '../base/errors.js';
+import { native } from '../base/native.js';
 import type { AdmissionReason } from '../base/refusal.js';
-import { newUid } from '../base/text/new-uid.js';
 import { searchMoves } from '../decision/changes/repacking.js';
 import { type RepackingReport, reportOf, withReport } from '../decision/changes/repacking-report.js';
 import { roomByShrinking } from '../decision/changes/shrinks.js';
@@ -45,7 +45,7 @@ export function planningQuestion(
   uid: string,
 ): Question {
   // Providers may hold something for a pod of this uid that is just being admitted: that must stay.
-  const planUid = providers.isEmpty ? uid : newUid();
+  const planUid = providers.isEmpty ? uid : native.randomUuid();
   // Lists the members: a spread object with some more takes many times as long.
   return {
     topology,

@@ -5,8 +5,8 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
 import { type Holding, holdingOf } from '../account/pod-holdings.js';
 import { freeCpus, sharedPool } from '../account/pools.js';
+import { native } from '../base/native.js';
 import { isObject } from '../base/shapes.js';
-import { newUid } from '../base/text/new-uid.js';
 import { whyShared } from '../decision/cpus/cpu-choices.js';
 import { type DeviceEntry, deviceTable } from '../decision/devices/device-draft.js';
 import type { DeviceResource } from '../decision/devices/device-resources.js';
@@ -95,7 +95,7 @@ export class Planner {
       const plan = planOfPlaced(placed);
       return { ...plan, uid, alreadyAdmitted: true, replaced, policy, scope, ...holdingOf(placed) };
     }
-    const uid = request.pod.uid ?? newUid();
+    const uid = request.pod.uid ?? native.randomUuid();
     const { topologyPolicy, scope } = request.placement;
     const question = planningQuestion(this.#host, without(this.#current, old), request, uid);
     const { plan: answer, next: withPod } = plan(question);

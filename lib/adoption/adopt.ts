@@ -9,7 +9,7 @@ import type { Host } from '../admission/host.js';
 import { transact } from '../admission/transact.js';
 import { enforcementWarnings } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
-import { newUid } from '../base/text/new-uid.js';
+import { native } from '../base/native.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { adoptedPod, holdingText, isSameHolding, overlaps } from './adopted-pod.js';
 import { withAdopted } from './adopted-state.js';
@@ -23,7 +23,7 @@ import type { AdoptionRequest } from './adoption-request.js';
  */
 export function adopt(host: Host, request: AdoptionRequest, signal?: AbortSignal): Promise<Admission> {
   const { topology, ledger, providers, resources } = host;
-  const uid = request.pod.uid ?? newUid();
+  const uid = request.pod.uid ?? native.randomUuid();
   return transact(host, signal, async (state, commit, stateOnRecord) => {
     const existing = findPod(state, uid);
     const owner = existing?.owner ?? ledger.owners.recordFor(request.owner);

@@ -212,6 +212,8 @@ export interface Native {
    * Throws ERR_SYSCALL if the kernel refuses; the process is then unchanged.
    */
   execute(program: ProgramCall): never;
+  /** Of version 4, by getrandom(2). @throws ERR_SYSCALL */
+  randomUuid(): string;
 
   /** The memory policy of the calling thread. */
   memoryPolicy(): NativePolicy;

@@ -8,8 +8,8 @@ import { publishError } from '../admission/diagnostics.js';
 import type { Host } from '../admission/host.js';
 import { livingState } from '../admission/on-record.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
+import { native } from '../base/native.js';
 import { Backoff } from '../base/notices/backoff.js';
-import { newUid } from '../base/text/new-uid.js';
 import {
   type ElasticPod,
   elasticGrant,
@@ -163,7 +163,7 @@ class Adjuster {
     if (grown) return this.#resize(grown, uid);
     const growth = growthRequest(input, pod, (each) => this.#waits.mayAsk(each));
     if (!growth) return undefined;
-    const request = newUid();
+    const request = native.randomUuid();
     try {
       this.#waits.addRefusals(await shrinkGrants(host, growth.shrinks, { for: request }));
       const open = withoutPlaceholder(livingState(host), request);

@@ -8,8 +8,8 @@ import { PERSISTENT_OWNER } from '../admission/placed-pod.js';
 import { planningState } from '../admission/plan.js';
 import { moveTime } from '../admission/transact.js';
 import { checkOptions } from '../base/check-options.js';
+import { native } from '../base/native.js';
 import { inSlices } from '../base/steps.js';
-import { newUid } from '../base/text/new-uid.js';
 import {
   type AskFor,
   afterMoves,
@@ -88,7 +88,7 @@ interface MoveMaker {
 
 function movesReally(host: Host, signal: AbortSignal | undefined): MoveMaker {
   const asked = new AskedGrants();
-  const request = `defragment/${newUid()}`;
+  const request = `defragment/${native.randomUuid()}`;
   return {
     get unmoved() {
       return asked.unmoved;
@@ -164,7 +164,7 @@ function askerIn(
   placement: Placement,
   state: Assignments,
 ): AskFor {
-  const uid = newUid();
+  const uid = native.randomUuid();
   const base: Omit<Question, 'request'> = {
     topology,
     present: cpusNow(topology, state.pods),

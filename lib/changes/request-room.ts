@@ -2,7 +2,7 @@
 
 import type { Host } from '../admission/host.js';
 import type { MakeRoom, Room } from '../admission/room.js';
-import { newUid } from '../base/text/new-uid.js';
+import { native } from '../base/native.js';
 import { giveBackRoom } from './move-grant.js';
 import { roomByMovedGrants } from './moved-room.js';
 import { roomByShrunkGrants } from './shrink-grants.js';
@@ -20,7 +20,7 @@ export interface RoomOptions {
 }
 
 /** Elastic grants come first, because shrinking moves no memory. */
-export function requestRoom(host: Host, { uid = newUid(), isDynamic, signal }: RoomOptions): Room {
+export function requestRoom(host: Host, { uid = native.randomUuid(), isDynamic, signal }: RoomOptions): Room {
   let ways: readonly MakeRoom[] = [];
   let end = 0;
   return {

@@ -172,6 +172,7 @@ export class OwnerGuard {
   #reportEnd(uuid: string): void {
     const owners = this.#owners;
     const backoff = new Backoff(OWNER_END_PAUSES);
+    let hasRung = false;
     const lookLater = () => {
       if (backoff.failures < OWNER_END_LOOKS) setTimeout(look, backoff.next()).unref();
     };
@@ -181,7 +182,8 @@ export class OwnerGuard {
         lookLater();
         return;
       }
-      this.#state.ring();
+      if (!hasRung) this.#state.ring();
+      hasRung = true;
       setTimeout(tell, Math.random() * OWNER_END_SPREAD_MS).unref();
     };
     const tell = () => {

@@ -1,7 +1,8 @@
-// Replaces the process by another program. See platform/process/execution.h.
+// Replaces the process by another program, and makes uids. See platform/process.
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "platform/process/execution.h"
+#include "platform/process/random_uuid.h"
 
 namespace numalign::addon {
 namespace {
@@ -25,10 +26,15 @@ void execute_binding(const Napi::CallbackInfo& info) {
   throw_error(info.Env(), execute(program));
 }
 
+Napi::Value random_uuid_binding(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), unwrap(info.Env(), random_uuid()));
+}
+
 }  // namespace
 
 void export_process(Napi::Env env, Napi::Object exports) {
   exports["execute"] = Napi::Function::New(env, execute_binding);
+  exports["randomUuid"] = Napi::Function::New(env, random_uuid_binding);
 }
 
 }  // namespace numalign::addon

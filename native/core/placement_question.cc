@@ -71,6 +71,7 @@ void answer_placement(WireReader& wire, const Topology* topology, WireWriter ans
   if (!is_merged) choice.merged = read_hint(wire, nodes);
   const bool by_socket = wire.flag();
   const bool is_narrowed = wire.flag();
+  wire.require(!is_narrowed || rules.is_joint, "only a joint choice is narrowed");
   const bool takes_cpus = wire.flag();
   BestFitQuestion fit;
   if (takes_cpus) {

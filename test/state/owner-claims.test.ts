@@ -308,6 +308,12 @@ describe('the file of another owner', () => {
     expect(owners.hasLeftGrants(DEAD)).toBe(false);
   });
 
+  it('seems to be of an ended owner if there is a folder in its place', () => {
+    const { owners, file } = folder();
+    mkdirSync(file(DEAD));
+    expect([owners.seemsEnded(DEAD), owners.hasEnded(DEAD)]).toEqual([true, true]);
+  });
+
   it('does not show that its owner has ended if it cannot be checked, and a bug is none', () => {
     const { path } = folder();
     const failing = (error: Error) => {

@@ -6,7 +6,7 @@ import { removePods } from '../../account/pod-changes.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { newUid } from '../../base/text/new-uid.js';
+import { native } from '../../base/native.js';
 import { withoutPlaceholder } from '../../decision/changes/move-steps.js';
 import { decide } from '../../decision/decision.js';
 import { type Question, undo } from '../../decision/question.js';
@@ -199,7 +199,7 @@ function decideNext(
     state: old ? removePods(state, new Set([old.uid])) : state,
     hugepages: freeForStrict(request, topology),
     owner: ledger.owners.recordFor(request.owner),
-    uid: uid ?? newUid(),
+    uid: uid ?? native.randomUuid(),
     now: momentAfter(old?.admittedAt),
     dryRun: false,
   };

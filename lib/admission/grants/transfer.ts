@@ -7,7 +7,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { replacePod } from '../../account/pod-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import { NumalignError } from '../../base/errors.js';
-import { newUid } from '../../base/text/new-uid.js';
+import { native } from '../../base/native.js';
 import { until } from '../../state/until.js';
 import { hasChild } from '../../threads/children.js';
 import { leaveGrant } from '../../threads/vacate.js';
@@ -44,7 +44,7 @@ export function offer(host: Host, grant: PodAssignment): Promise<string> {
         { value: pod.owner.kind, valid: "a grant whose owner is 'process'" },
       );
     }
-    const transfer = newUid();
+    const transfer = native.randomUuid();
     await commit(replacePod(state, { ...pod, transfer }), true);
     return transfer;
   });

@@ -4,8 +4,8 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { newUid } from '../../base/text/new-uid.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 import { FileWatch } from '../../state/files/file-watch.js';
 import { IN_MOVED_TO, watchFolder } from '../../state/files/folder-events.js';
@@ -90,7 +90,7 @@ export class MemberRequests {
 
   /** Sends a request without waiting. */
   send({ names, taken, pool, isOver }: Omit<ClearRequest, 'id'>): string {
-    const id = newUid();
+    const id = native.randomUuid();
     this.#folder.replace(REQUEST, JSON.stringify({ id, names, taken: `${taken}`, pool: `${pool}`, isOver }));
     return id;
   }

@@ -140,7 +140,7 @@ export class OwnerLocks {
 }
 
 /** The locks of one moment. They are read when they are first needed. */
-export type LocksOfFolder = () => OwnerLocks;
+export type LocksOfFolder = () => Pick<OwnerLocks, 'has' | 'mayHave'>;
 
 /** As {@link OwnerLocks}. */
 export function locksOf(owners: NativeFolder, path: string): LocksOfFolder {

@@ -3,8 +3,8 @@ import { crc32 } from 'node:zlib';
 import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
+import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
-import { newUid } from '../../base/text/new-uid.js';
 import { lockRange } from '../files/owner-locks.js';
 import {
   claimLine,
@@ -56,7 +56,7 @@ export class OwnOwner {
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
   constructor(folder: NativeFolder, path: string, header: Header) {
-    this.record = newOwner('process', newUid());
+    this.record = newOwner('process', native.randomUuid());
     this.#folder = folder;
     this.#path = path;
     this.#header = header;
@@ -188,7 +188,9 @@ export class OwnOwner {
     this.#bytes += Buffer.byteLength(text);
     this.#lines = count;
     this.#checksum = crc32(text, this.#checksum);
+    this.#isTorn = true;
     this.#seal();
+    this.#isTorn = false;
   }
 
   #writeWhole(change: Change, kubelet = this.#kubelet): void {

@@ -9,7 +9,6 @@ import { podListChanges, podsBefore } from '../../account/pod-list-changes.js';
 import { unlessRefused } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import { newUid } from '../../base/text/new-uid.js';
 import type { RequestedOwner } from '../../input/requests/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
@@ -21,6 +20,7 @@ import { OwnerFiles } from './owner-files.js';
 import { type Header, newOwner } from './owner-record.js';
 
 const NONE: readonly PodAssignment[] = [];
+const NO_LOCKS = { has: () => false, mayHave: () => false };
 
 // How often a transaction checks all owners' files.
 const SWEEP_PERIOD_S = 1;
@@ -83,7 +83,7 @@ export class Owners {
    *   owner's file cannot be made
    */
   recordFor(owner: RequestedOwner): OwnerRecord {
-    return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, newUid());
+    return owner === 'process' ? this.own.record(this.#header!) : newOwner(owner, native.randomUuid());
   }
 
   /** True if the process (or Worker) with this file has ended. False if it cannot be checked. */
@@ -97,7 +97,10 @@ export class Owners {
    * machine.
    */
   seemsEnded(uuid: string): boolean {
-    return this.#isEnded(uuid, () => !this.isOwnProcess(uuid) && !isLocked(this.#folder, uuid));
+    return this.#isEnded(
+      uuid,
+      () => !this.isOwnProcess(uuid) && !isLocked(this.#folder, uuid, () => NO_LOCKS),
+    );
   }
 
   #isEnded(uuid: string, isUnlocked: () => boolean): boolean {
