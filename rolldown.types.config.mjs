@@ -1,6 +1,7 @@
 // The types of the package, from those of its modules: a file for each entry, and few that they share.
 import { defineConfig } from 'rolldown';
 import { dts } from 'rolldown-plugin-dts';
+import { aliasHiddenInterfaces } from './scripts/hidden-types.mjs';
 
 const TYPES = './dist-test/types';
 const ENTRIES = [
@@ -11,7 +12,7 @@ const ENTRIES = [
 export default defineConfig({
   input: Object.fromEntries(ENTRIES.map((entry) => [entry, `${TYPES}/${entry}.d.ts`])),
   external: /^[^./]/,
-  plugins: [dts({ dtsInput: true, tsconfig: false })],
+  plugins: [dts({ dtsInput: true, tsconfig: false }), aliasHiddenInterfaces()],
   output: {
     dir: 'dist',
     chunkFileNames: '[name].d.ts',

@@ -39,6 +39,7 @@ function javascript() {
       'rolldown.config.mjs',
       'scripts/bundles.mjs',
       'rolldown.types.config.mjs',
+      'scripts/hidden-types.mjs',
       'tsconfig.json',
       'tsconfig.build.json',
     ],

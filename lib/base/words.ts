@@ -3,10 +3,9 @@
 /** A set as it crosses the boundary: 32-bit words, lowest ids first, the last word not zero. */
 export type Words = Uint32Array;
 
-declare const topologyHandle: unique symbol;
-/** An immutable Topology of the core, opaque to JavaScript. */
+/** An immutable Topology of the core, opaque to JavaScript: its member is in types only. */
 export interface TopologyHandle {
-  readonly [topologyHandle]: true;
+  readonly topologyHandle: true;
 }
 
 /** A copy of a part of some words. */

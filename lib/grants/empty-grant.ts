@@ -31,12 +31,13 @@ import {
 import { type BufferOptions, checkBuffer, parseBuffer } from '../threads/buffers.js';
 import { memoryPlacement } from '../threads/memory-placement.js';
 import { type GrantPinOptions, parsePin } from '../threads/pin.js';
-import { checkPlaces, type PlaceThreadsOptions } from '../threads/placement.js';
+import { checkPlaces, type PlaceThreadsOptions, type PlaceThreadsResult } from '../threads/placement.js';
 import { checkPrewarm, type PrewarmOptions } from '../threads/pool.js';
 import type { GrantWorkerOptions } from '../threads/worker.js';
 import { EmptyPart, NOT_MOVED, notPinned } from './empty-part.js';
 import { FACTS, factsOf } from './facts.js';
 import type { Grant } from './grant.js';
+import type { GrantPart } from './grant-part.js';
 
 /**
  * Options with `optional: true`: if there is no room, no access to the state or no addon, the call
@@ -133,7 +134,7 @@ export class EmptyGrant implements Same {
    * Returns a part without CPUs, whose pins move no thread.
    * @throws ERR_UNKNOWN_PART for one that was not requested
    */
-  part(name: string): EmptyPart {
+  part(name: string): Readonly<GrantPart> {
     return new EmptyPart(this.reason, this.parts, name);
   }
 
@@ -145,10 +146,10 @@ export class EmptyGrant implements Same {
     return NOT_MOVED;
   }
 
-  async placeThreads(options: PlaceThreadsOptions = {}) {
+  async placeThreads(options: PlaceThreadsOptions = {}): Promise<PlaceThreadsResult> {
     for (const { part } of checkPlaces(options).places) this.#checkPart(part);
     const [main, workers, pool, v8, others] = Array(5).fill(NOT_MOVED);
-    return { main, workers, pool, v8, others, guaranteed: false } as const;
+    return { main, workers, pool, v8, others, guaranteed: false };
   }
 
   async prewarmPool(options: PrewarmOptions = {}) {

@@ -20,7 +20,7 @@ export interface JournalLine {
   /** When it was written, in ISO 8601; null as `generation`. */
   readonly writtenAt: string | null;
   /** The record as docs/state-format.md describes it; null if it cannot be read. */
-  readonly record: Fields | null;
+  readonly record: Record<string, unknown> | null;
 }
 
 const KINDS = ['state', 'change'] as const;
