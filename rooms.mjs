@@ -115,7 +115,9 @@ export const HOUSES = {
       on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
     ),
     room('memory', 390, 'memory policies and buffers', on('memory-only-node', 'newer-kernel')),
-    room('process', 135, 'execve(2), and random UUIDs', { because: 'uids come from the kernel without a file' }),
+    room('process', 135, 'execve(2), and random UUIDs', {
+      because: 'uids come from the kernel without a file',
+    }),
     room('threads', 2060, 'affinity and roles of threads', {
       ...on('64-cpus', 'isolated', 'newer-kernel', 'sixteen'),
       because: 'what an operation asks about many threads is read once, and handed on',
