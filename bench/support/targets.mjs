@@ -46,7 +46,7 @@ export const TARGETS = {
     ...durable('simulated', 'disk', { alone: { ratio: 2 }, foreign: { ratio: 2.5 } }),
     ...durable('this machine', 'disk', { alone: { ratio: 3 }, foreign: { ratio: 3.5 } }),
   },
-  // Missed: code that runs for the first time is compiled first.
+  // Missed: code that runs for the first time is cold, also where it is compiled.
   first: {
     'import, this machine': { cpuE: ms(15) },
     'open, this machine': { cpuE: ms(15) },
