@@ -222,7 +222,7 @@ export const PLACEMENT_OPTIONS = {
    * On a machine with several kinds of cores: which of them a request takes. `best`: the fastest
    * kind that admits it, and several kinds only if none does. `performance`: the fastest kind.
    * `efficiency`: only slower ones. `any`: all alike, as the kubelet, which knows no kinds. See
-   * docs/topology.md.
+   * docs/core-kinds.md.
    */
   coreKind: row({
     field: 'coreKind',
