@@ -31,20 +31,24 @@ export const HOUSES = {
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
     room('input/values', 180, 'quantities, durations and flags, checked'),
     room('input/pods', 760, 'pods and workloads, checked'),
-    room('input', 1100, 'options, checked'),
+    room('input', 1120, 'options, checked'),
     room('input/requests', 460, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
     room('decision/memory', 480, 'the Memory Manager', on('memory-only-node', 'cpu-only-node')),
-    room('decision/cpus', 480, 'the CPU Manager', on('64-cpus')),
+    room('decision/cpus', 530, 'the CPU Manager', {
+      ...on('64-cpus'),
+      because: 'kinds of cores are chosen here',
+    }),
     room('decision/joint', 245, 'placement of all resources at once', {
       because: 'it asks the core for hints, CPUs and memory at once, joint or not',
     }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
-    room('decision', 1620, 'the Topology Manager: hints, merge, policy, fit, explanation', {
+    room('decision', 1650, 'the Topology Manager: hints, merge, policy, fit, explanation', {
       ...on('8-nodes'),
-      because: 'the trials of whole pods came from decision/joint, which has as many lines less',
+      because:
+        'pools and kinds of cores are tried in turn; the trials of whole pods came from decision/joint, which has as many lines less',
     }),
     room('decision/changes', 1590, 'which grants move, grow and shrink, and the steps of that'),
     room('cgroups/files', 610, 'files and mounts of cgroups', on('newer-kernel')),
@@ -97,9 +101,10 @@ export const HOUSES = {
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 5440, 'hints, merge and fit, without system calls', {
+    room('.', 5510, 'hints, merge and fit, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
-      because: 'what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
+      because:
+        'kinds of cores are ranked here; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),
   ],
   'native/platform': [
@@ -110,7 +115,7 @@ export const HOUSES = {
     }),
     room(
       'discovery',
-      1240,
+      1270,
       'hwloc, PCI devices, CPU events',
       on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
     ),

@@ -210,7 +210,10 @@ function decideNamed(question: Question): Decision | Rejection {
   return decide(question, (poolQuestion, pool) => {
     const free = freeCpus(state, present, pool).intersection(topology.allowed);
     if (request.isForCaller && last?.isSubsetOf(free)) {
-      const onLast = decideIn({ ...poolQuestion, within: last }, pool);
+      const onLast = decideIn(
+        { ...poolQuestion, within: poolQuestion.within?.intersection(last) ?? last },
+        pool,
+      );
       if (onLast.admitted) return onLast;
     }
     return decideIn(poolQuestion, pool);

@@ -2,7 +2,7 @@
 import type { Words } from './words.js';
 
 /** Columns of one CPU in {@link TopologyDescription.cpus}. */
-export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node'] as const;
+export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node', 'kind'] as const;
 /** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 

@@ -3,12 +3,16 @@
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
-import type { CpuPool } from '../account/pod-holdings.js';
+import { type CpuPool, presentCpus } from '../account/pod-holdings.js';
+import { freeCpus } from '../account/pools.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { IsolationPolicy } from '../input/policies.js';
 import { MILLI } from '../input/values/quantity.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import { podAssignment } from './assignment.js';
+import { kindsText, machinesToTry } from './cpus/core-kinds.js';
+import { podExclusiveCount } from './cpus/cpu-choices.js';
 import { withParts } from './cpus/parts.js';
 import { choiceText } from './joint/choice-text.js';
 import { place } from './place.js';
@@ -34,8 +38,32 @@ export const POOLS: Readonly<Record<IsolationPolicy, readonly [first: CpuPool, .
   require: ['isolated'],
 };
 
+// Every pool and kind of cores that the request allows, in the order in which they are tried.
+function attemptsOf(question: Question): (readonly [Question, CpuPool])[] {
+  const { topology, request, resized, within } = question;
+  const { pod, placement } = request;
+  const machines =
+    podExclusiveCount(pod, placement) === 0
+      ? [{ topology, within }]
+      : machinesToTry(topology, {
+          coreKind: placement.coreKind,
+          within,
+          present: resized ? presentCpus(resized).intersection(topology.cpus) : CpuSet.EMPTY,
+        });
+  return POOLS[placement.isolation].flatMap((pool) =>
+    machines.map(
+      (machine) =>
+        [
+          machine.topology === topology && machine.within === within ? question : { ...question, ...machine },
+          pool,
+        ] as const,
+    ),
+  );
+}
+
 /**
- * Tries {@link decideIn} for each pool that the request allows, until one admits the pod.
+ * Tries {@link decideIn} for each pool and kind of cores that the request allows, until one admits
+ * the pod.
  * @throws ERR_INVALID_POD for pod-level resources under a kubelet version without them
  */
 export function decide(
@@ -43,9 +71,26 @@ export function decide(
   decideInPool: (question: Question, pool: CpuPool) => Decision | Rejection = decideIn,
 ): Decision | Rejection {
   const question = underSettings(request);
-  const [first, other] = POOLS[question.request.placement.isolation];
-  const answer = decideInPool(question, first);
-  return other === undefined || answer.admitted ? answer : decideInPool(question, other);
+  let answer: Decision | Rejection | undefined;
+  for (const [attempt, pool] of attemptsOf(question)) {
+    answer = decideInPool(attempt, pool);
+    if (answer.admitted) return answer;
+  }
+  return withKinds(question, answer as Rejection);
+}
+
+// A request for some kinds alone is rejected although others may have room.
+function withKinds({ topology, state, present, request }: Question, rejection: Rejection): Rejection {
+  const { coreKind } = request.placement;
+  if (coreKind === 'best' || coreKind === 'any') return rejection;
+  const { reason, message, explanation } = rejection;
+  const kinds = kindsText(topology, freeCpus(state, present));
+  if (coreKind === 'efficiency' && topology.coreKinds.length === 1) {
+    const why = `${coreKind} cores requested: ${kinds}`;
+    return { ...rejection, message: why, explanation: { ...explanation, text: `${reason}: ${why}` } };
+  }
+  const text = `${explanation.text}\n  ${kinds}`;
+  return { ...rejection, message: `${message}; ${kinds}`, explanation: { ...explanation, text } };
 }
 
 /**
@@ -70,9 +115,9 @@ export function decideIn(question: Question, pool: CpuPool): Decision | Rejectio
  */
 export function decideWhether(request: Question): Decision | undefined {
   const question = underSettings(request);
-  for (const pool of POOLS[question.request.placement.isolation]) {
+  for (const [attempt, pool] of attemptsOf(question)) {
     try {
-      return admission(begin(question, pool));
+      return admission(begin(attempt, pool));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
     }
@@ -103,13 +148,23 @@ export function largestQuestion<Q extends Question>(question: Q): Q {
   // Custom providers cannot allocate for a trial.
   if (!elastic || providers.length > 0) return question;
   const [container] = pod.containers as [ContainerRequest];
+  const within = kindOfLeast(question);
   for (let cpu = Math.min(elastic.max, present.online.size); cpu > elastic.min; cpu--) {
     const requests = { ...container.requests, cpu: cpu * MILLI };
     const larger = {
       ...question,
       request: { ...request, pod: { ...pod, containers: [{ ...container, requests }] } },
     };
-    if (decideWhether(larger)) return larger;
+    if (decideWhether({ ...larger, within })) return larger;
   }
   return question;
+}
+
+// The CPUs of the kind of cores that the least number gets, where the larger one stays.
+function kindOfLeast({ topology, within, ...rest }: Question): CpuSet | undefined {
+  if (topology.coreKinds.length === 1) return within;
+  const least = { topology, within, ...rest };
+  const pod = decideWhether(least)?.pod;
+  const kind = topology.coreKinds.find(({ cpus }) => pod && presentCpus(pod).isSubsetOf(cpus));
+  return kind && rest.request.placement.coreKind !== 'any' ? kind.cpus : within;
 }

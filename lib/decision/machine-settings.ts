@@ -19,6 +19,7 @@ import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../
 import { placementUnder } from '../input/placement.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
+import { slowestFor } from './cpus/core-kinds.js';
 import { takeNearFirst } from './cpus/cpu-manager.js';
 import { totalOn } from './memory/memory-tables.js';
 
@@ -126,7 +127,7 @@ export function chosenSettings(
     reservedSystemCPUs: takeNearFirst({
       machine: topology,
       placement: placementUnder(version, placement),
-      from: all,
+      from: slowestFor(topology, all, reservedCount),
       count: reservedCount,
       isWhole: false,
     }),

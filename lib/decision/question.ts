@@ -35,7 +35,7 @@ export interface Question {
   /** The kernel's free hugepages, if they must suffice; else only the record counts. */
   readonly hugepages?: FreeHugepages | undefined;
   /** The only CPUs to choose from; undefined: all free CPUs. */
-  readonly within?: CpuSet;
+  readonly within?: CpuSet | undefined;
   /** For a resize: the pod whose only container gets the requested amounts. Not in `state`. */
   readonly resized?: PodAssignment;
 }

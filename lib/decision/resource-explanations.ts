@@ -135,6 +135,7 @@ export function cpuExplanation({ draft, container, offered }: RejectedRequest): 
   const { from } = candidates(draft, asked);
   const reserved = universe(state.settings, present).intersection(state.settings.reservedSystemCPUs);
   const possible = everGrantable(draft, asked);
+  const free = freeCpus(state, present, pool).intersection(topology.cpus);
   const podItself = { uid: pod.uid ?? '', name: 'the pod itself', holds: taken.toString(), pid: null };
   return {
     resource: 'cpu',
@@ -149,7 +150,8 @@ export function cpuExplanation({ draft, container, offered }: RejectedRequest): 
       })),
     reserved: listOrNull(reserved),
     isolated: listOrNull(isolatedPool(state.settings, present)),
-    unusable: listOrNull(freeCpus(state, present, pool).difference(taken).difference(allowed)),
+    // Without any, the machine has no cores of the kind.
+    unusable: allowed.isEmpty ? null : listOrNull(free.difference(taken).difference(allowed)),
     hints: ownHints(offered, 'cpu'),
     holders: taken.isEmpty ? holdersOf(state) : [...holdersOf(state), podItself],
   };

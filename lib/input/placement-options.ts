@@ -14,6 +14,7 @@ import {
   row,
 } from './option-table.js';
 import {
+  CORE_KIND_CHOICES,
   CPU_MANAGER_POLICIES,
   ISOLATION_CHOICES,
   MEMORY_MANAGER_POLICIES,
@@ -213,6 +214,25 @@ export const PLACEMENT_OPTIONS = {
     flag: {
       usage: '--placement <choice>',
       help: 'choose NUMA nodes as the kubelet does, or for all resources together',
+      of: 'all',
+    },
+    recorded: false,
+  }),
+  /**
+   * On a machine with several kinds of cores: which of them a request takes. `best`: the fastest
+   * kind that admits it, and several kinds only if none does. `performance`: the fastest kind.
+   * `efficiency`: only slower ones. `any`: all alike, as the kubelet, which knows no kinds. See
+   * docs/core-kinds.md.
+   */
+  coreKind: row({
+    field: 'coreKind',
+    by: 'both',
+    check: oneOf(CORE_KIND_CHOICES),
+    default: 'best',
+    kubelet: null,
+    flag: {
+      usage: '--core-kind <kind>',
+      help: 'take the best kind of cores with room, or performance or efficiency cores, or any',
       of: 'all',
     },
     recorded: false,

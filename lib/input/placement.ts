@@ -31,6 +31,13 @@ export const isStrict = ({ topologyPolicy }: Placement): boolean =>
 // The key in a grant's record that stands for the choice `joint`.
 const JOINT_OPTION = 'joint-placement';
 
+// The keys for a choice of cores.
+const KIND_OPTIONS = {
+  performance: 'performance-cores',
+  efficiency: 'efficiency-cores',
+  any: 'any-cores',
+} as const;
+
 const NAMES = Object.keys(PLACEMENT_OPTIONS) as (keyof Options)[];
 const ROWS = optionRows(PLACEMENT_OPTIONS);
 const RECORDED_ROWS = ROWS.flatMap(([name, { field, recorded }]) =>
@@ -115,6 +122,7 @@ export const placementOptions = oncePer((placement: Placement): Readonly<Record<
   const options: Record<string, boolean> = {};
   for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
   if (placement.nodeChoice === 'joint') options[JOINT_OPTION] = true;
+  if (placement.coreKind !== 'best') options[KIND_OPTIONS[placement.coreKind]] = true;
   return Object.freeze(options);
 });
 
@@ -136,6 +144,8 @@ function writtenOptions(table: OptionTables, names: readonly string[], placement
   return Object.freeze(Object.fromEntries(entries)) as Required<PlacementOptions>;
 }
 
+const RECORDED_KINDS = ['performance', 'efficiency', 'any'] as const;
+
 /** The recorded placement of a grant, with `defaults` for what is not recorded. */
 export function recordedPlacement(
   {
@@ -154,6 +164,7 @@ export function recordedPlacement(
     scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
     nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
+    coreKind: RECORDED_KINDS.find((kind) => options[KIND_OPTIONS[kind]]) ?? 'best',
   });
 }
 

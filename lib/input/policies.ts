@@ -44,6 +44,11 @@ export const ISOLATION_CHOICES = ['never', 'prefer', 'require'] as const;
  */
 export type IsolationPolicy = (typeof ISOLATION_CHOICES)[number];
 
+export const CORE_KIND_CHOICES = ['best', 'performance', 'efficiency', 'any'] as const;
+
+/** Which kinds of cores a request takes. See {@link RequestPlacementOptions.coreKind}. */
+export type CoreKindPolicy = (typeof CORE_KIND_CHOICES)[number];
+
 /** The modes of {@link RequestPlacementOptions.placement}. */
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
 /**

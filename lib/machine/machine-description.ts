@@ -20,6 +20,8 @@ export interface CpuLocation {
   readonly l3: number;
   /** The id of its NUMA node. */
   readonly node: number;
+  /** The rank of its kind of core: 0 is the slowest kind of the machine. */
+  readonly kind: number;
 }
 
 /** A package, die, L3 group or core. */
@@ -28,6 +30,15 @@ export interface CpuGroup {
   readonly id: number;
   /** Its online CPUs. */
   readonly cpus: CpuSet;
+}
+
+/**
+ * Cores of one performance: the P-cores or the E-cores of a hybrid processor, the big or the LITTLE
+ * ones. Its `id` is its rank: 0 is the slowest kind.
+ */
+export interface CoreKind extends CpuGroup {
+  /** `performance` is the fastest kind, also if it is the only one; all others are `efficiency`. */
+  readonly name: 'performance' | 'efficiency';
 }
 
 /** A NUMA node of a {@link Topology}. */
@@ -89,7 +100,7 @@ export interface PciDevice {
  *
  * `cpus` has a row for each CPU, in the order of `columns`: `core` is unique on the machine, `socket` is
  * the package, `uncoreCache` the L3 group (without it the package is one), `die` the die (without it a
- * package is one). `nodes` has every NUMA node, also those without CPUs: `memory` in bytes, `distances`
+ * package is one), `coreKind` the kind of core (more is faster; without it all are of one kind). `nodes` has every NUMA node, also those without CPUs: `memory` in bytes, `distances`
  * to all nodes in ascending order of ids (or none anywhere), `hugepages`. `devices` have `id` (the PCI
  * address), `class`, `vendor` and `device` (four hexadecimal digits), `driver`, `names`, `numaNodes`,
  * `parent`. `possible`, `isolated` and `allowed` are lists of CPUs: by default all CPUs are possible and
@@ -112,7 +123,7 @@ export interface MachineJson {
   numUncoreCaches: number;
   /**
    * The meaning of each column of `cpus`: `cpu`, `core`, `socket` and `numa` in any order, and
-   * perhaps `uncoreCache` and `die`.
+   * perhaps `uncoreCache`, `die` and `coreKind`.
    */
   columns: string[];
   /** A row for each CPU with a number for each column. */

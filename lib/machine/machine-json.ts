@@ -22,6 +22,7 @@ const FILE_COLUMNS = {
   die: 'die',
   l3: 'uncoreCache',
   node: 'numa',
+  kind: 'coreKind',
 } as const;
 // Those of the kernel have up to 32 bits, for example of L3 caches on arm64.
 const MAX_COLUMN = 2 ** 31 - 1;
@@ -60,8 +61,8 @@ function parseCpus(machine: Record<string, unknown>): Int32Array {
     rows.flatMap((row) =>
       CPU_COLUMNS.map((column) => {
         const socket = row[at('socket')]!;
-        const substitute = column === 'die' ? lowestCpu.get(socket)! : socket;
-        return row[at(FILE_COLUMNS[column])] ?? substitute;
+        const substitutes = { die: lowestCpu.get(socket)!, kind: 0 };
+        return row[at(FILE_COLUMNS[column])] ?? substitutes[column as 'die' | 'kind'] ?? socket;
       }),
     ),
   );

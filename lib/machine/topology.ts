@@ -10,6 +10,7 @@ import { MAX_HINT_NODES } from './hint-masks.js';
 import { HintFamily } from './hints.js';
 import {
   type BestFitOptions,
+  type CoreKind,
   type CpuGroup,
   type CpuHintsOptions,
   type CpuLocation,
@@ -50,6 +51,8 @@ export class Topology {
   readonly l3Groups: readonly CpuGroup[];
   /** Physical cores, ascending by id. */
   readonly cores: readonly CpuGroup[];
+  /** Kinds of cores, the fastest first; most machines have one. */
+  readonly coreKinds: readonly CoreKind[];
   /** True if all cores have the same number of threads. */
   readonly isUniform: boolean;
   /**
@@ -74,6 +77,7 @@ export class Topology {
     this.dies = this.#groups('die');
     this.l3Groups = this.#groups('l3');
     this.cores = this.#groups('core');
+    this.coreKinds = this.#kinds();
     this.isUniform = this.cores.every((core) => core.cpus.size === this.cores[0]!.cpus.size);
     this.cpusPerCore = this.cores.reduce((unit, core) => greatestDivisor(unit, core.cpus.size), 0);
     this.nodes = this.#nodes(description);
@@ -152,23 +156,31 @@ export class Topology {
 
   /** The same machine with one thread per core, its lowest. */
   withoutSmt(): Topology {
+    return this.withOnly(CpuSet.from(this.cores.map((core) => core.cpus.first!)));
+  }
+
+  /** The same machine without other CPUs. REQUIRES: a CPU of it. */
+  withOnly(kept: CpuSet): Topology {
     const { cpus, ...rest } = native.describeTopology(this.handle);
     const columns = CPU_COLUMNS.length;
-    const lowest = new Set(this.cores.map((core) => core.cpus.first));
-    const first = cpus.filter((_, i) => lowest.has(cpus[i - (i % columns)]));
-    return new Topology(this.source, native.createTopology({ ...rest, cpus: first }));
+    const rows = cpus.filter((_, i) => kept.has(cpus[i - (i % columns)]!));
+    return new Topology(this.source, native.createTopology({ ...rest, cpus: rows }));
   }
 
   /** The machine in the JSON form that {@link discover} reads. */
   toJSON(): MachineJson {
+    const hasKinds = this.coreKinds.length > 1;
     return {
       numCpus: this.cpus.size,
       numCores: this.cores.length,
       numSockets: this.packages.length,
       numNumaNodes: this.nodes.filter((node) => !node.cpus.isEmpty).length,
       numUncoreCaches: this.l3Groups.length,
-      columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die'],
-      cpus: this.locations.map((at) => [at.cpu, at.core, at.package, at.node, at.l3, at.die]),
+      columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die', ...(hasKinds ? ['coreKind'] : [])],
+      cpus: this.locations.map((at) => [
+        ...[at.cpu, at.core, at.package, at.node, at.l3, at.die],
+        ...(hasKinds ? [at.kind] : []),
+      ]),
       nodes: this.nodes.map((node) => ({
         id: node.id,
         cpuLess: node.cpus.isEmpty,
@@ -185,6 +197,13 @@ export class Topology {
       isolated: this.isolated.toString(),
       allowed: this.allowed.toString(),
     };
+  }
+
+  #kinds(): readonly CoreKind[] {
+    const kinds = [...this.#groups('kind')].reverse();
+    return Object.freeze(
+      kinds.map((kind, i) => Object.freeze({ ...kind, name: i === 0 ? 'performance' : 'efficiency' })),
+    );
   }
 
   #groups(member: keyof CpuLocation): readonly CpuGroup[] {

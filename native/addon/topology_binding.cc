@@ -15,8 +15,8 @@ constexpr napi_type_tag kTopologyTag = {0x6e756d616c69676eULL, 0x746f706f6c6f677
 
 // The columns of a CPU and of a hugepage pool in the flat arrays of a description;
 // lib/base/native.ts has the same.
-constexpr int CpuInfo::*kCpuColumns[] = {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package,
-                                         &CpuInfo::die, &CpuInfo::l3,   &CpuInfo::node};
+constexpr int CpuInfo::*kCpuColumns[] = {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package, &CpuInfo::die,
+                                         &CpuInfo::l3,  &CpuInfo::node, &CpuInfo::kind};
 constexpr size_t kHugepageColumns = 3;  // node, page bytes, count
 
 template <class Array>

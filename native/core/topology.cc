@@ -1,8 +1,10 @@
 #include "core/topology.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace numalign {
 namespace {
@@ -49,7 +51,7 @@ std::optional<Error> check_cpus(std::span<const CpuInfo> cpus, std::span<const N
       return invalid(cpu_name(cpu) + ": ids go from 0 to " + std::to_string(CpuSet::kMaxId));
     }
     if (i > 0 && cpus[i - 1].cpu == cpu.cpu) return invalid(cpu_name(cpu) + " is given twice");
-    for (int id : {cpu.core, cpu.package, cpu.die, cpu.l3, cpu.node}) {
+    for (int id : {cpu.core, cpu.package, cpu.die, cpu.l3, cpu.node, cpu.kind}) {
       if (id < 0)
         return invalid(cpu_name(cpu) + " belongs to something with the negative id " + std::to_string(id));
     }
@@ -61,6 +63,7 @@ std::optional<Error> check_cpus(std::span<const CpuInfo> cpus, std::span<const N
   for (auto error : {check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::package, "packages"),
                      check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::node, "NUMA nodes"),
                      check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::l3, "L3 groups"),
+                     check_nesting(cpus, &CpuInfo::core, "core", &CpuInfo::kind, "kinds"),
                      check_nesting(cpus, &CpuInfo::l3, "L3 group", &CpuInfo::package, "packages")}) {
     if (error) return error;
   }
@@ -84,6 +87,15 @@ std::optional<Error> check_devices(std::span<const PciDevice> devices, std::span
     }
   }
   return std::nullopt;
+}
+
+// Kinds of a part of a machine have gaps.
+void number_kinds(std::span<CpuInfo> cpus) {
+  std::set<int> kinds;
+  for (const CpuInfo& cpu : cpus) kinds.insert(cpu.kind);
+  for (CpuInfo& cpu : cpus) {
+    if (cpu.kind >= 0) cpu.kind = static_cast<int>(std::distance(kinds.begin(), kinds.find(cpu.kind)));
+  }
 }
 
 int position(const Level& level, int id) {
@@ -165,6 +177,7 @@ Topology::Topology(TopologySpec spec)
 
 Result<std::shared_ptr<const Topology>> Topology::create(TopologySpec spec) {
   std::ranges::sort(spec.cpus, {}, &CpuInfo::cpu);
+  number_kinds(spec.cpus);
   // Distances are listed by ascending node id already; only the rows may come in another order.
   std::ranges::sort(spec.nodes, {}, &NodeInfo::node);
   if (auto error = check_nodes(spec.nodes)) return *error;

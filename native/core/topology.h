@@ -23,6 +23,9 @@ struct CpuInfo {
   int die;      // unique on the machine: the lowest CPU id of the die
   int l3;       // id of the L3 cache; of the package if the machine reports no L3
   int node;     // NUMA node id
+  // Rank of its kind of core by performance: 0 is the slowest kind of the machine. create() closes
+  // gaps.
+  int kind = 0;
 
   friend bool operator==(const CpuInfo&, const CpuInfo&) = default;
 };
@@ -112,7 +115,7 @@ class Topology {
  public:
   // Checks and indexes a description. kInvalidTopology: no CPU, an id that is negative, too large
   // or repeated, a CPU or device on an unknown node, a core or L3 that spans packages, a core that
-  // spans nodes, distances of the wrong length, a device id that is not a PCI address.
+  // spans nodes or kinds, distances of the wrong length, a device id that is not a PCI address.
   static Result<std::shared_ptr<const Topology>> create(TopologySpec spec);
 
   const TopologySpec& spec() const { return spec_; }

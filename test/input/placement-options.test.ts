@@ -13,6 +13,7 @@ import {
 } from '../../lib/input/placement-options.js';
 import { parseAdmit } from '../../lib/input/requests/request.js';
 import { thrownBy } from '../support/error-of.js';
+import { hybridMachine, P8_E12 } from '../support/hybrid.js';
 import { GI, machineOf } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 
@@ -72,6 +73,8 @@ const DISTANCES = [
 ];
 const FOUR_NODES = await machineOf(DISTANCES.map((distances) => ({ cpus: 4, memory: 8 * GI, distances })));
 
+const HYBRID = await hybridMachine(P8_E12);
+
 const CASES: { readonly [Name in Exclude<Option, 'strictHugepages'>]: Case } = {
   'full-pcpus-only': { values: FLAG_VALUES, machine: 'core:2 pu:2', cpus: [1] },
   'distribute-cpus-across-numa': { values: FLAG_VALUES, machine: TWO_NODES, cpus: [6] },
@@ -95,6 +98,7 @@ const CASES: { readonly [Name in Exclude<Option, 'strictHugepages'>]: Case } = {
     ...{ values: ['kubelet', 'joint'], machine: TWO_NODES, options: { policy: 'none' } },
     ...{ before: 2, cpus: [3] },
   },
+  coreKind: { values: ['best', 'any'], machine: HYBRID, cpus: [1] },
   isolation: {
     ...{ values: ['never', 'require'], machine: TWO_NODES, options: { isolatedCPUs: '4-7' } },
     cpus: [1],

@@ -11,10 +11,17 @@ import { type CpuSnapshot, freeCpus, sharedPool } from '../../account/pools.js';
 import { Refusal } from '../../base/refusal.js';
 import { DEFAULT_PLACEMENT, recordedPlacement } from '../../input/placement.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
+import { cpusOfSameKinds } from '../cpus/core-kinds.js';
 import { siblings } from '../cpus/cpu-choices.js';
 import { takeOf } from '../cpus/cpu-manager.js';
 import { decideWhether } from '../decision.js';
-import { type Resized, type ResizeFacts, resizedPod, resizeQuestion } from '../resized-pod.js';
+import {
+  type Resized,
+  type ResizeFacts,
+  type ResizeQuestion,
+  resizedPod,
+  resizeQuestion,
+} from '../resized-pod.js';
 import { type ElasticGrant, spareCpus } from './elastic-targets.js';
 
 /** A grant that grows and shrinks by itself. */
@@ -62,11 +69,15 @@ export function elasticSize(
 ): Resized | undefined {
   const before = near ? withKept(input, pod, cpu, near) : pod;
   const question = before && resizeQuestion(input, before, { cpu }, DEFAULT_PLACEMENT);
-  const decision = question && decideWhether(question);
+  const decision = question && decideWhether({ ...question, within: roomOf(input, question) });
   if (!decision) return undefined;
   const resized = resizedPod(question, decision);
   return isSameMemory(resized.pod, pod) ? resized : undefined;
 }
+
+// It grows on its kinds of cores, unless it asked for any.
+const roomOf = ({ topology }: ResizeFacts, { resized, request }: ResizeQuestion) =>
+  request.placement.coreKind === 'any' ? undefined : cpusOfSameKinds(topology, runningCpus(resized));
 
 const isSameMemory = (a: PodAssignment, b: PodAssignment) =>
   JSON.stringify(memoryBlocks([a])) === JSON.stringify(memoryBlocks([b]));

@@ -7,6 +7,7 @@ import { memoryOf, nodesOf, presentCpus } from '../../account/pod-holdings.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { HintFamily } from '../../machine/hints.js';
 import type { Topology } from '../../machine/topology.js';
+import { cpusOfSameKinds } from '../cpus/core-kinds.js';
 import { decideWhether } from '../decision.js';
 import type { DeviceResources } from '../devices/device-resources.js';
 import type { HintProvider } from '../hints/hint-provider.js';
@@ -53,7 +54,8 @@ export function moveOf(
     now: pod.admittedAt,
     dryRun: true,
     hugepages,
-    within: to.cpus,
+    // It stays on its kinds of cores.
+    within: to.cpus.intersection(cpusOfSameKinds(topology, grant.cpus)),
   });
   if (!decision) return undefined;
   const after = podAfter(pod, decision.pod, keepsMemory);

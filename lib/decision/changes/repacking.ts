@@ -8,6 +8,7 @@ import { podsThat } from '../../account/pod-list-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import { native } from '../../base/native.js';
 import type { RepackingTables } from '../../base/native-tables.js';
+import { cpusOfChoice } from '../cpus/core-kinds.js';
 import { type Decision, decideWhether, POOLS } from '../decision.js';
 import { begin } from '../progress.js';
 import { type Question, underSettings } from '../question.js';
@@ -128,7 +129,8 @@ function problemIn(
   pool: CpuPool,
   grants: readonly MovableGrant[],
 ): RepackingTables | 'sum' | 'place' {
-  const { draft } = begin(question, pool);
+  const within = cpusOfChoice(question.topology, question.request.placement.coreKind);
+  const { draft } = begin({ ...question, within }, pool);
   const parts = requestParts(draft);
   if (!parts) return 'place';
   // Moves change the number of free CPUs only if grants hold siblings, which may be fewer

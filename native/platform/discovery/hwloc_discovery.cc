@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/core_kinds.h"
 #include "core/id_list.h"
 #include "core/machine_tree.h"
 #include "platform/discovery/hwloc_xml.h"
@@ -74,8 +75,7 @@ void keep_what_is_read(hwloc_topology_t topology, bool is_described) {
 }
 
 unsigned long load_flags(bool is_machine) {
-  unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
-                        HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS;
   if (is_machine) {
     // The x86 backend would move the calling thread over every CPU, even granted ones; sysfs has
     // all that is read here. Distances come from sysfs too: hwloc would also group nodes by them,
@@ -86,7 +86,7 @@ unsigned long load_flags(bool is_machine) {
 }
 
 // What hwloc reads from the environment but not for this machine as it is loaded here: without I/O,
-// distances, kinds of CPUs and attributes of memory.
+// distances and attributes of memory, and with kinds of cores ranked here.
 constexpr std::string_view kWithoutEffect[] = {
     "HWLOC_HIDE_ERRORS",
     "HWLOC_DEBUG_CHECK",
@@ -94,7 +94,7 @@ constexpr std::string_view kWithoutEffect[] = {
     "HWLOC_USE_NUMA_DISTANCES",
     "HWLOC_PCI_*",
     "HWLOC_GROUPING*",
-    "HWLOC_CPUKINDS_*",
+    "HWLOC_CPUKINDS_RANKING",
     "HWLOC_MEMTIERS_*",
     "HWLOC_LIBXML*",
     "HWLOC_XML_*",
@@ -278,6 +278,31 @@ MachineTree tree_of(hwloc_topology_t topology) {
   return tree;
 }
 
+// ---- Kinds of cores
+
+// hwloc ranks them too, but takes small differences for kinds, and says nothing of Linux's capacity
+// before version 2.10.
+std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
+  int count = hwloc_cpukinds_get_nr(topology, 0);
+  std::vector<CoreFacts> kinds;
+  std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, void (*)(hwloc_bitmap_t)> cpus(hwloc_bitmap_alloc(),
+                                                                                        hwloc_bitmap_free);
+  for (int i = 0; count > 1 && i < count; i++) {
+    unsigned info_count = 0;
+    hwloc_info_s* infos = nullptr;
+    unsigned index = static_cast<unsigned>(i);
+    if (hwloc_cpukinds_get_info(topology, index, cpus.get(), nullptr, &info_count, &infos, 0) != 0) return {};
+    CoreFacts& facts = kinds.emplace_back();
+    for (int cpu = hwloc_bitmap_first(cpus.get()); cpu >= 0; cpu = hwloc_bitmap_next(cpus.get(), cpu)) {
+      if (cpu <= CpuSet::kMaxId) facts.cpus.insert(cpu);
+    }
+    for (unsigned j = 0; j < info_count; j++) facts.note(infos[j].name, infos[j].value);
+    std::string capacity = "cpu/cpu" + std::to_string(facts.cpus.first()) + "/cpu_capacity";
+    facts.note("LinuxCapacity", read_sysfs(capacity).value_or(""));
+  }
+  return kinds;
+}
+
 // ---- PCI devices
 
 // The firmware may name a node that has nothing else and is not online.
@@ -325,7 +350,8 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
   Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus(node_of_cpu);
   if (!cpus.ok()) return cpus.error();
   CpuSet all = cpu_ids(cpus.value());
-  return TopologySpec{std::move(cpus).value(), std::move(nodes).value(), {}, all, {}, all};
+  std::vector<CoreFacts> facts = synthetic ? std::vector<CoreFacts>() : read_core_facts(topology.get());
+  return TopologySpec{with_kinds(std::move(cpus).value(), facts), std::move(nodes).value(), {}, all, {}, all};
 }
 
 Result<TopologySpec> discover_machine() {
@@ -372,7 +398,11 @@ Result<TopologySpec> discover_xml(const std::string& text) {
   CpuSet all = cpu_ids(cpus.value());
   CpuSet allowed = all & xml.allowed;
   std::vector<PciDevice> devices = place_devices(xml.devices, cpus.value());
-  return TopologySpec{std::move(cpus).value(),        std::move(xml.nodes), std::move(devices), all, {},
+  return TopologySpec{with_kinds(std::move(cpus).value(), xml.cores),
+                      std::move(xml.nodes),
+                      std::move(devices),
+                      all,
+                      {},
                       allowed.empty() ? all : allowed};
 }
 

@@ -152,6 +152,7 @@ class DocumentReader {
     if (reader_.name() == "object") return !seen_root_ ? root() : fail("a second root object");
     if (!seen_root_)
       return fail("<object type=\"Machine\"> expected, not <" + std::string(reader_.name()) + ">");
+    if (reader_.name() == "cpukind") return core_kind();
     bool of_nodes = reader_.name() == "distances2" && reader_.attribute("type") == "NUMANode";
     return of_nodes ? distances() : skip_element();
   }
@@ -337,6 +338,20 @@ class DocumentReader {
 
   std::optional<uint64_t> number(const char* name) const {
     return parse_number(reader_.attribute(name).value_or(""));
+  }
+
+  bool core_kind() {
+    auto cpus = parse_bitmap<CpuTag>(reader_.attribute("cpuset").value_or(""));
+    if (!cpus) return fail("a cpukind has no cpuset such as \"0x0000000f\"");
+    CoreFacts& facts = xml_.cores.emplace_back();
+    facts.cpus = *std::move(cpus);
+    facts.note("LinuxCapacity", reader_.attribute("forced_efficiency").value_or(""));
+    return children(&DocumentReader::core_info, &facts);
+  }
+
+  bool core_info(CoreFacts* facts) {
+    facts->note(reader_.attribute("name").value_or(""), reader_.attribute("value").value_or(""));
+    return skip_element();
   }
 
   bool distances() {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/core_kinds.h"
 #include "core/machine_tree.h"
 #include "core/result.h"
 #include "core/topology.h"
@@ -21,6 +22,9 @@ struct HwlocXml {
   // What the capturing process was allowed to use; empty if the document does not say.
   CpuSet allowed;
 
+  // What it says of kinds of cores; empty if nothing.
+  std::vector<CoreFacts> cores;
+
   // The document's PCI devices without bridges, each id once. hwloc's format has no drivers and no
   // physical functions. Instead of NUMA nodes it has the CPUs of the place where a device is
   // attached.
@@ -31,7 +35,7 @@ struct HwlocXml {
   std::vector<Device> devices;
 };
 
-// Ignores Misc objects, infos, user data and comments.
+// Ignores Misc objects, infos of objects, user data and comments.
 //
 // Errors: kHwloc for a document that is too large, truncated, not XML, not hwloc's, of another
 // version, or that contradicts itself; the message names the line.

@@ -117,6 +117,23 @@ TEST(HwlocDiscovery, TakesTheAllowedCpusOfACapture) {
   EXPECT_TRUE(spec.isolated.empty());
 }
 
+TEST(HwlocDiscovery, RanksTheKindsOfCoresOfACapture) {
+  std::string kinds = R"(  <cpukind cpuset="0x00000003">
+    <info name="CoreType" value="IntelAtom"/>
+    <info name="FrequencyMaxMHz" value="3800"/>
+  </cpukind>
+  <cpukind cpuset="0x0000000c" forced_efficiency="-1">
+    <info name="CoreType" value="IntelCore"/>
+  </cpukind>
+</topology>)";
+  std::string xml = fixture("memory-only.xml");
+  TopologySpec spec = described(Source::kXml, replaced(xml, "</topology>", kinds));
+  EXPECT_EQ(column(spec, &CpuInfo::kind), (Ids{0, 0, 1, 1}));
+  EXPECT_EQ(column(described(Source::kXml, xml), &CpuInfo::kind), (Ids{0, 0, 0, 0}));
+  std::string message = refusal(Source::kXml, replaced(xml, "</topology>", "<cpukind/></topology>"));
+  EXPECT_NE(message.find("a cpukind has no cpuset"), message.npos) << message;
+}
+
 // ---- PCI devices of captured machines ----
 
 const PciDevice* find_device(const TopologySpec& spec, const std::string& id) {

@@ -19,9 +19,13 @@ export interface NodeBox {
   readonly children: readonly MachineBox[];
 }
 
-/** The cores of an L3 group, or of its part in the outer box; without `l3`, of the outer box. */
+/**
+ * The cores of an L3 group, or of its part in the outer box; without `l3`, of the outer box. On a
+ * machine with several kinds of cores, those of one kind.
+ */
 export interface CoresBox {
   readonly kind: 'cores';
+  readonly coreKind: 'performance' | 'efficiency' | undefined;
   readonly l3: { readonly id: number; readonly isPart: boolean } | undefined;
   readonly cores: readonly CpuSet[];
 }
@@ -66,17 +70,30 @@ function nodeBox({ devices }: Topology, node: NumaNode, children: readonly Machi
 }
 
 function coresBoxes(topology: Topology, cpus: CpuSet): CoresBox[] {
-  const coresIn = (within: CpuSet) =>
-    topology.cores.map((core) => core.cpus.intersection(within)).filter((core) => !core.isEmpty);
-  if (!hasOwnL3Groups(topology)) return [{ kind: 'cores', l3: undefined, cores: coresIn(cpus) }];
+  if (!hasOwnL3Groups(topology)) return boxesByKind(topology, cpus, undefined);
   return topology.l3Groups
     .filter((group) => group.cpus.intersects(cpus))
-    .map(({ id, cpus: all }) => ({
+    .flatMap(({ id, cpus: all }) =>
+      boxesByKind(topology, all.intersection(cpus), { id, isPart: !all.isSubsetOf(cpus) }),
+    );
+}
+
+function boxesByKind({ cores, coreKinds }: Topology, within: CpuSet, l3: CoresBox['l3']): CoresBox[] {
+  return coreKinds
+    .filter(({ cpus }) => cpus.intersects(within))
+    .map(({ name, cpus }) => ({
       kind: 'cores',
-      l3: { id, isPart: !all.isSubsetOf(cpus) },
-      cores: coresIn(all.intersection(cpus)),
+      coreKind: coreKinds.length > 1 ? name : undefined,
+      l3,
+      cores: cores
+        .map((core) => core.cpus.intersection(within).intersection(cpus))
+        .filter((core) => !core.isEmpty),
     }));
 }
+
+/** The name of its L3 group; undefined without one. */
+export const l3Name = ({ l3 }: CoresBox): string | undefined =>
+  l3 && `L3 ${l3.id}${l3.isPart ? ' (part)' : ''}`;
 
 /**
  * False if every L3 group is a whole package: on a machine without L3 caches packages stand for the

@@ -7,7 +7,14 @@ import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
 import { countText, fill, formatBytes, printable } from '../terminal/text.js';
 import { type Branch, type Painter, renderChildren } from './branches.js';
 import { deviceLines } from './device-lines.js';
-import { cpuUse, type MachineBox, machineBoxes, type NodeBox, type PackageBox } from './machine-boxes.js';
+import {
+  cpuUse,
+  l3Name,
+  type MachineBox,
+  machineBoxes,
+  type NodeBox,
+  type PackageBox,
+} from './machine-boxes.js';
 import {
   DEVICE_INDENT,
   distanceLines,
@@ -61,8 +68,8 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
       return { label: nodeLabel(box.node), children: [...children(box), ...devices] };
     }
     case 'cores': {
-      const l3 = box.l3 ? `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}  ` : '';
-      return { label: `${l3}${countText(box.cores.length, 'core')}`, cores: box.cores };
+      const count = countText(box.cores.length, box.coreKind ? `${box.coreKind} core` : 'core');
+      return { label: [l3Name(box) ?? [], count].flat().join('  '), cores: box.cores };
     }
   }
 }

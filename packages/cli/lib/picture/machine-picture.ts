@@ -5,6 +5,7 @@ import {
   cpuUse,
   deviceGroups,
   devicesElsewhere,
+  l3Name,
   type MachineBox,
   machineBoxes,
   type NodeBox,
@@ -141,10 +142,8 @@ class Picture {
       case 'cores': {
         const blocks = box.cores.map((core) => this.#core(core));
         const cores = grid(blocks, this.#cell.gap, MAX_WIDTH / 2);
-        if (!box.l3) return cores;
-        return frameWithTitle('box l3', `L3 ${box.l3.id}${box.l3.isPart ? ' (part)' : ''}`, undefined, [
-          cores,
-        ]);
+        const title = [l3Name(box) ?? [], box.coreKind ? `${box.coreKind} cores` : []].flat().join(', ');
+        return title === '' ? cores : frameWithTitle('box l3', title, undefined, [cores]);
       }
     }
   }

@@ -30,6 +30,7 @@ const SHARED: ContainerRequest = {
   memory: undefined,
   chosenCpus: null,
   smt: undefined,
+  coreKind: undefined,
   cdi: false,
 };
 

@@ -150,11 +150,12 @@ export class Grants {
    * Admits a container under the manager's policy. A grant that is already on record stays.
    * @throws like Manager.admit
    */
-  async admit({ pod, smt }: ContainerRequest): Promise<Placement | null> {
+  async admit({ pod, smt, coreKind }: ContainerRequest): Promise<Placement | null> {
     if (!pod) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
+    const wishes = { ...(smt && { smt }), ...(coreKind && { coreKind }) };
     return this.#placement(
-      await this.#manager.admit(pod, { owner: 'persistent', enforcement: 'members', ...(smt && { smt }) }),
+      await this.#manager.admit(pod, { owner: 'persistent', enforcement: 'members', ...wishes }),
     );
   }
 

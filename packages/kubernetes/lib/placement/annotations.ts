@@ -1,4 +1,5 @@
 // Annotations: what annotations ask of numalign, for all containers of a pod or for one. Pure.
+import { PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 
 /** Annotations by name; a container's own take precedence over its pod's. */
@@ -15,6 +16,7 @@ export interface Wishes {
   /** Numbers of devices by resource. */
   readonly devices: Readonly<Record<string, number>>;
   readonly smt: 'hold-sibling' | undefined;
+  readonly coreKind: PlacementOptions['coreKind'];
   /** Whether devices are passed on by their CDI names. */
   readonly cdi: boolean;
 }
@@ -24,6 +26,8 @@ export const ANNOTATION_PREFIX = 'numalign.io/';
  * Set on containers that numalign has placed: the CPUs that the creator has chosen; empty: none.
  */
 export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
+
+const CORE_KINDS = PLACEMENT_OPTIONS.coreKind.check.values!;
 
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
 const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;
@@ -52,16 +56,20 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
     pod.annotations[`${ANNOTATION_PREFIX}${key}.${container.name}`] ??
     pod.annotations[`${ANNOTATION_PREFIX}${key}`];
   const [cpu, memory, resources, smt, cdi] = ['cpu', 'memory', 'resources', 'smt', 'cdi'].map(find);
+  const coreKind = find('core-kind');
   if (cpu !== undefined && !COUNT.test(cpu)) invalid('cpu', cpu, 'a whole number of CPUs, 0 for none');
   if (memory !== undefined && !QUANTITY.test(memory))
     invalid('memory', memory, 'a quantity of Kubernetes, such as 2Gi');
   if (smt !== undefined && smt !== 'hold-sibling') invalid('smt', smt, 'hold-sibling');
+  if (coreKind !== undefined && !CORE_KINDS.includes(coreKind))
+    invalid('core-kind', coreKind, `one of ${CORE_KINDS.join(', ')}`);
   if (cdi !== undefined && cdi !== 'true' && cdi !== 'false') invalid('cdi', cdi, 'true or false');
   return {
     cpu: cpu === undefined ? undefined : Number(cpu),
     memory,
     devices: devicesOf(resources),
     smt,
+    coreKind: coreKind as Wishes['coreKind'],
     cdi: cdi === 'true',
   };
 }

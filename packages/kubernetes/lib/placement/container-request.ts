@@ -19,6 +19,7 @@ export interface ContainerRequest {
   /** The CPUs in the shared pool that its creator has chosen; null: all of them. */
   readonly chosenCpus: CpuSet | null;
   readonly smt: 'hold-sibling' | undefined;
+  readonly coreKind: Wishes['coreKind'];
   readonly cdi: boolean;
 }
 
@@ -50,6 +51,7 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
     memory: isGuaranteed ? limits.memory : undefined,
     chosenCpus: exclusiveCpus > 0 || chosenCpus === '' ? null : CpuSet.parse(chosenCpus),
     smt: wishes.smt,
+    coreKind: wishes.coreKind,
     cdi: wishes.cdi,
   };
 }

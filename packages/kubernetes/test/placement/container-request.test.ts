@@ -112,6 +112,7 @@ describe('Annotations', () => {
     ['memory', '-1'],
     ['smt', 'yes'],
     ['cdi', 'maybe'],
+    ['core-kind', 'fast'],
     ['resources', 'nic=1'],
     ['resources', 'example.com/nic'],
     ['resources', 'example.com/nic=1=2'],
