@@ -65,7 +65,7 @@ async function look(
     const view = await openManager({ readOnly: true, stateDir, topology });
     try {
       const { exists, settings, refusal, kubelet, sharedPool: pool, grants } = view.status();
-      const parents = parentsOf(process.pid);
+      const parents = [process.pid, ...parentsOf(process.pid)];
       return {
         settings: exists ? settings : undefined,
         refusal: refusal?.message,
