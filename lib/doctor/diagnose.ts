@@ -1,6 +1,7 @@
 // Diagnose: what this machine and this user can do for grants, and what to change. Only looks.
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { parentsOf } from '../enforcement/members/descent.js';
 import { parseConfig } from '../input/config.js';
 import { parseMachineOptions } from '../input/given-settings.js';
 import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
@@ -59,17 +60,29 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
 async function look(
   stateDir: string,
   topology: Topology,
-): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet'>> {
+): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet' | 'pool' | 'grants'>> {
   try {
     const view = await openManager({ readOnly: true, stateDir, topology });
     try {
-      const { exists, settings, refusal, kubelet } = view.status();
-      return { settings: exists ? settings : undefined, refusal: refusal?.message, kubelet };
+      const { exists, settings, refusal, kubelet, sharedPool: pool, grants } = view.status();
+      const parents = [process.pid, ...parentsOf(process.pid)];
+      return {
+        settings: exists ? settings : undefined,
+        refusal: refusal?.message,
+        kubelet,
+        pool,
+        grants: grants
+          .filter(({ owner, alive }) => alive && owner.pid !== null && parents.includes(owner.pid))
+          .map(({ cpus }) => cpus),
+      };
     } finally {
       view.close();
     }
   } catch (error) {
-    if (error instanceof NumalignError) return { settings: undefined, refusal: error.message, kubelet: null };
+    if (error instanceof NumalignError) {
+      const { message: refusal } = error;
+      return { settings: undefined, refusal, kubelet: null, pool: topology.cpus, grants: [] };
+    }
     throw error;
   }
 }

@@ -28,6 +28,7 @@ import { allowing } from '../machine/topology-refresh.js';
 import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
+import { maskWish } from '../threads/mask-wish.js';
 
 const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
@@ -69,6 +70,8 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
         { before, wanted: state, commit },
         isUnsettled ? { quietReview: ALL_QUIET } : {},
       );
+    // Before anything changes the mask of this process.
+    maskWish(topology, state, now);
     joinPool(host, config, state);
     return [
       ...archived,

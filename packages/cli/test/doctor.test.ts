@@ -180,6 +180,8 @@ describe('the facts of this machine', () => {
         settings: undefined,
         refusal: undefined,
         kubelet: null,
+        pool: topology.cpus,
+        grants: [],
         cgroupRoot: undefined,
       }),
     );
