@@ -144,7 +144,9 @@ export const HOUSES = {
     room('agent', 220, 'the agent that serves metrics'),
     room('systemd', 140, 'units and set-up files'),
     room('commands', 1590, 'the commands'),
-    room('commands/service', 590, 'the commands for services'),
+    room('commands/service', 900, 'the commands for services', {
+      because: 'what numalign has made on a machine is found and removed here',
+    }),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [

@@ -243,8 +243,9 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_STATE_FOLDER: unknown;
   /**
    * A newer numalign wrote the state, or a living owner's file that a recovery needs. Nothing is
-   * written; the known part of the state can be read.
-   * @remedy Use the newer package.
+   * written; the known part of the state can be read, unless it has a value that this version does
+   * not know (`details.value`).
+   * @remedy Use the numalign that wrote it, or a newer one: see docs/upgrades.md.
    */
   ERR_STATE_VERSION: unknown;
   /**

@@ -170,8 +170,12 @@ export function damageIn({ what }: FileFormat, error: unknown): unknown {
   });
 }
 
+/** What to do about a value that only a newer numalign knows. */
+export const NEWER =
+  'this numalign does not know: run the one that wrote it or a newer one (npm install numalign@latest)';
+
 function newerVersion({ what, version }: FileFormat, found: number): NumalignError {
-  const message = `${what} has format version ${found}, this numalign knows up to ${version}: use the newer package`;
+  const message = `${what} has format version ${found}, which ${NEWER}`;
   return new NumalignError('ERR_STATE_VERSION', message, { value: found, valid: `up to ${version}` });
 }
 

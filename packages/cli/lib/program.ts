@@ -13,6 +13,7 @@ import { addRelease } from './commands/release.js';
 import { addRun } from './commands/run.js';
 import { addSetup } from './commands/service/setup.js';
 import { addSystemdUnit } from './commands/service/systemd-unit.js';
+import { addUninstall } from './commands/service/uninstall.js';
 import { addShare } from './commands/share.js';
 import { addState } from './commands/state.js';
 import { addStatus } from './commands/status.js';
@@ -43,6 +44,7 @@ const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unk
   doctor: [addDoctor, 'check what numalign can do here, and how to fix what it cannot'],
   configure: [addConfigure, "change the machine's settings"],
   setup: [addSetup, 'install the group, folder, slice and boot unit for systemd'],
+  uninstall: [addUninstall, 'remove what numalign has made on this machine'],
   'systemd-unit': [addSystemdUnit, 'print a systemd unit that runs a program on exclusive CPUs'],
   agent: [addAgent, 'free the CPUs of dead owners, repair drift, serve metrics'],
   state: [addState, "show the state file; export or import the kubelet's files"],

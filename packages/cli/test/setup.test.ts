@@ -206,16 +206,22 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(groupsOf(root)).not.toContain('numalign');
   });
 
+  const keysOf = (command: string) => {
+    const [, help] = read('docs/reference/command-line.md').split(`\n## numalign ${command}\n`);
+    const [, keys] = /\nJSON: ([\s\S]*?)\n\n/.exec(help!)!;
+    return keys!.replace(/\([^)]*\)/g, '').match(/\w+/g);
+  };
+
   it('prints one JSON document on request, with the documented keys', async () => {
-    const [, help] = read('docs/reference/command-line.md').split('\n## numalign setup\n');
-    const [, keys] = /\nJSON: ([^(]*)/.exec(help!)!;
     const root = newRoot();
     const { stdout } = await setup(root, '--reserved', '0', '--dry-run', '--output', 'json');
     const report = JSON.parse(stdout);
-    expect(Object.keys(report)).toEqual(keys!.match(/\w+/g));
+    expect(Object.keys(report)).toEqual(keysOf('setup'));
     expect(report.files.map(({ path, action }: Record<string, string>) => [path, action])).toEqual(
       PATHS.map((path) => [`${root}/${path}`, 'write']),
     );
+    const removal = await numalign(['uninstall', '--root', root, '--dry-run', '--output', 'json']);
+    expect(Object.keys(JSON.parse(removal.stdout))).toEqual(keysOf('uninstall'));
   });
 });
 

@@ -100,14 +100,20 @@ function groupNote(root: string): string | undefined {
   return undefined;
 }
 
-export function removalPlan(root: string): SetupPlan {
+/**
+ * `state`: what becomes of the folder of a running system, with its state; undefined: no state, or one
+ * of a system that does not run.
+ */
+export function removalPlan(root: string, state?: 'removed' | 'in-use'): SetupPlan {
   const paths = [`${UNITS}/${BOOT_UNIT}`, `${UNITS}/${SLICE}`, TMPFILES, SYSUSERS];
-  const files = paths.map((path) => planRemoval(below(root, path)));
+  // The group and the folder are made again at each boot as long as a later removal needs their files.
+  const isNeeded = (path: string) => state === 'in-use' && [TMPFILES, SYSUSERS].includes(path);
+  const files = paths.map((path) => planRemoval(below(root, path), isNeeded(path)));
   const isRemoved = (path: string) => files[paths.indexOf(path)]!.action === 'remove';
   const { reload, groupdel, systemctl, isRunning } = programs(root);
-  const note = groupNote(root);
+  const note = state === 'in-use' ? undefined : groupNote(root);
   const removesGroup = isRemoved(SYSUSERS) && hasGroup(root) && note === undefined;
-  const folder = isRemoved(TMPFILES) ? folderOf(root) : undefined;
+  const folder = isRemoved(TMPFILES) && state === undefined ? folderOf(root) : undefined;
   return {
     files,
     before: isRemoved(paths[0]!) ? [systemctl('disable', ...(isRunning ? ['--now'] : []))] : [],
