@@ -150,7 +150,7 @@ export function checkKnown(
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      `${name} names ${cpusNamed(beyond)}, which this machine does not have`,
+      `${name} names ${cpusNamed(beyond)}, which this machine does not have: it has ${cpusNamed(possible)}`,
       {
         option: name,
         value: required[name]?.toString(),
@@ -176,7 +176,7 @@ export function checkLeavesPool(state: Assignments, now: CpuSnapshot): void {
   if (!sharedPool(state, now).isEmpty) return;
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
-    'these settings leave no CPU for the shared pool, where everything else runs',
+    'these settings leave no CPU for the shared pool, where everything else runs: reserve, isolate or grant fewer',
     {
       value: state.settings,
       valid: 'at least one managed CPU that is neither strictly reserved nor isolated nor granted',

@@ -84,7 +84,8 @@ export class MachineConfiner {
 
   /** The cgroups, or in words why none are used. */
   findCpusets({ cgroupRoot }: MachineSettings): FoundCpusets {
-    if (cgroupRoot === null) return 'the settings of this state have no cgroup root, so no cgroups are used';
+    if (cgroupRoot === null)
+      return 'the settings of this state have no cgroup root, so no cgroups are used (`numalign configure --cgroup-root /numalign` sets one)';
     const found = this.#cpusets.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#cpusets.set(cgroupRoot, found);
     return found;

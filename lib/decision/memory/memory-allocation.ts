@@ -87,8 +87,17 @@ function chosenNodes(
   throw insufficient(
     draft,
     requests,
-    outcome === 'too wide' ? `${message} as narrowly as possible` : message,
+    message + (outcome === 'too wide' ? ' as narrowly as possible' : inAll(draft, requests)),
   );
+}
+
+// What a caller can ask for at most if no set of NUMA nodes could do.
+function inAll(draft: Draft, requests: MemoryRequests): string {
+  for (const { type, bytes } of requests) {
+    const free = memoryRow(draft, type).free.reduce((sum, each) => sum + each, 0);
+    if (free < bytes) return `, nor have all together, with ${formatBytes(free)} of ${type}`;
+  }
+  return '';
 }
 
 // Like the kubelet, ignores what init containers left behind.

@@ -78,10 +78,15 @@ export function createProgram(only?: string): Command {
       // A whole sentence of an argument parser stands alone.
       outputError: (text, write) =>
         write(
-          text.replace(
-            /^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/,
-            'numalign: ',
-          ),
+          text
+            .replace(
+              /^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/,
+              'numalign: ',
+            )
+            .replace(
+              /(too many arguments for '(?:plan|admit)')\. .*/,
+              '$1: pods come from a file, as in -f pod.yaml',
+            ),
         ),
     })
     .exitOverride();
@@ -100,7 +105,9 @@ Errors go to stderr as "numalign: message [CODE]", with --output json as JSON. N
   );
 }
 
-export async function runProgram(argv: readonly string[]): Promise<void> {
+export async function runProgram(given: readonly string[]): Promise<void> {
+  // Other programs have such a command.
+  const argv = given[2] === 'version' ? given.with(2, '--version') : given;
   const [, , name = ''] = argv;
   // The completion script covers all commands.
   const isAlone = Object.hasOwn(COMMANDS, name) && name !== 'completion';

@@ -9,7 +9,7 @@ export function asArgument<T>(parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    if (error instanceof NumalignError) throw new InvalidArgumentError(`${error.message}.`);
+    if (error instanceof NumalignError) throw new InvalidArgumentError(error.message.replace(/[^?]$/, '$&.'));
     throw error;
   }
 }
@@ -58,7 +58,7 @@ const MAX_PID = 1 << 22;
 export function processId(value: string): number {
   const pid = Number(value);
   if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID)
-    throw new InvalidArgumentError(`"${value}" is not a process id.`);
+    throw new InvalidArgumentError(`"${value}" is not a process id, a whole number from 1 to ${MAX_PID}.`);
   return pid;
 }
 
@@ -75,6 +75,12 @@ export function quantity(value: string): string {
   if (asArgument(() => parseQuantity(value, 'It')) < 0n)
     throw new InvalidArgumentError('It must be zero or more.');
   return value;
+}
+
+/** Checks an amount of bytes: `500m` is half of one. */
+export function bytes(value: string): string {
+  if (asArgument(() => parseQuantity(quantity(value), 'It')) % 10n ** 9n === 0n) return value;
+  throw new InvalidArgumentError(`It must be whole bytes, such as ${value.replace(/m$/, 'Mi')}.`);
 }
 
 /** Adds `hugepages-2Mi=64Mi` to the amounts before. */

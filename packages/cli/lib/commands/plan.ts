@@ -151,8 +151,9 @@ async function planAll(
     withView({ ...options, topology, stateDir: path }, planIn),
   );
   if (!closed) return result;
+  const plans = await withView({ ...options, topology, stateDir: null }, planIn);
   tell(`planned as if nothing were granted, since the state cannot be read: ${closed.message}`);
-  return withView({ ...options, topology, stateDir: null }, planIn);
+  return plans;
 }
 
 function planWith(

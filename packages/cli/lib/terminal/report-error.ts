@@ -14,8 +14,8 @@ export function errorText(error: unknown, debug = false): string {
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
   if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
-    // First, because an ordinary user cannot repair the folder.
-    lines.unshift(
+    // An ordinary user cannot repair the folder.
+    lines.push(
       'numalign: use --state-dir DIR, a folder of your own; only programs that use the same folder know its grants',
     );
   }
