@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,9 +34,14 @@ struct ThreadActivity {
 // Which threads: those that may run only on given CPUs, or all that may run there.
 enum class ThreadsOn { kTheseOnly, kTheseToo };
 
+// When threads started, in clock ticks since boot.
+using ThreadStartTicks = std::map<pid_t, uint64_t>;
+
 // Such threads of these processes. Leaves out threads whose CPUs are all offline, and processes and
-// threads that end meanwhile.
-std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which);
+// threads that end meanwhile. Of threads whose start is known, it does not read where they are:
+// their `processor` is -1.
+std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which,
+                                            const ThreadStartTicks& known = {});
 
 // A task of the machine.
 struct ScannedTask {

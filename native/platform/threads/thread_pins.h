@@ -175,6 +175,9 @@ class ThreadPins {
   // The known choices of threads that are not pinned, with the last request to the kernel.
   std::vector<MemberThread> choices();
 
+  // When the pinned threads started, in clock ticks, as far as known.
+  std::map<pid_t, uint64_t> starts();
+
   // True if threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);
 
