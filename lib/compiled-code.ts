@@ -5,7 +5,8 @@ import type { Stats } from 'node:fs';
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
 
-const { closeSync, constants, fstatSync, openSync, readFileSync, statSync } =
+const { isAscii } = process.getBuiltinModule('node:buffer');
+const { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } =
   process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
 const { crc32 } = process.getBuiltinModule('node:zlib');
@@ -81,7 +82,8 @@ function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefi
   try {
     const stats = fstatSync(fd);
     if (!stats.isFile() || !isTrusted(stats)) return undefined;
-    const bytes = readFileSync(fd);
+    const bytes = Buffer.allocUnsafe(stats.size);
+    if (readSync(fd, bytes) < HEAD_BYTES) return undefined;
     const code = bytes.subarray(HEAD_BYTES);
     return headOf(code, file, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
   } finally {
@@ -110,17 +112,22 @@ function requireOf(file: string): NodeJS.Require {
   return Object.assign(find, require);
 }
 
+// The function around a module. Strings would be copied once more to join them.
+const [PROLOGUE, EPILOGUE] = Modules.wrap('\0')
+  .split('\0')
+  .map((text) => Buffer.from(text)) as [Buffer, Buffer];
+
 /**
  * Loads a module as require() does.
  * @param cachedData compiled code, which V8 may reject
  * @returns what V8 has compiled, to which functions are added as they are called
  */
 export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
-  const wrapped = Modules.wrap(source.toString());
-  const script = new vm.Script(wrapped, {
+  const bytes = Buffer.concat([PROLOGUE, source, EPILOGUE]);
+  const script = new vm.Script(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), {
     filename: file,
     // Columns are those of the file.
-    columnOffset: -wrapped.indexOf('{') - 2,
+    columnOffset: -PROLOGUE.length,
     ...(cachedData && { cachedData }),
   });
   isRejected ||= script.cachedDataRejected === true;

@@ -57,10 +57,10 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const auto which = to_bool(info[2], "confined") ? ThreadsOn::kTheseOnly : ThreadsOn::kTheseToo;
   const bool only_counters = to_bool(info[3], "only counters");
-  const ThreadStartTicks known =
-      only_counters ? ThreadPins::of_this_process().starts() : ThreadStartTicks();
+  std::map<pid_t, PinnedThread> just_pinned;
+  if (only_counters) just_pinned = ThreadPins::of_this_process().pinned();
   std::vector<ThreadActivity> found =
-      thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which, known);
+      thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which, just_pinned);
   Rows rows;
   auto masks = Napi::Array::New(env, found.size());
   for (size_t i = 0; i < found.size(); i++) {

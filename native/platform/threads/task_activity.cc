@@ -103,16 +103,17 @@ uint64_t boot_time_ns() {
 }
 
 std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which,
-                                            const ThreadStartTicks& known) {
+                                            const std::map<pid_t, PinnedThread>& just_pinned) {
   ProcFolder proc("/proc");
   std::vector<ThreadActivity> threads;
   for (pid_t pid : pids) {
     for_each_thread(proc, pid, [&](const TaskFolder& task) {
-      Result<CpuSet> mask = get_affinity(task.tid);
+      const auto pinned = just_pinned.find(task.tid);
+      const bool is_known = pinned != just_pinned.end();
+      Result<CpuSet> mask = is_known ? Result<CpuSet>(pinned->second.cpus) : get_affinity(task.tid);
       if (!mask.ok() || !mask.value().intersects(cpus)) return;
       if (which == ThreadsOn::kTheseOnly && !mask.value().is_subset_of(cpus)) return;
-      const auto start = known.find(task.tid);
-      auto stat = start == known.end() ? read_stat(proc, task) : TaskStat{.start_ticks = start->second};
+      auto stat = is_known ? TaskStat{.start_ticks = pinned->second.start} : read_stat(proc, task);
       if (!stat) return;
       ThreadActivity thread{.pid = pid,
                             .tid = task.tid,

@@ -14,6 +14,7 @@
 
 #include "core/id_set.h"
 #include "core/task_files.h"
+#include "platform/threads/thread_pins.h"
 
 namespace numalign {
 
@@ -34,14 +35,10 @@ struct ThreadActivity {
 // Which threads: those that may run only on given CPUs, or all that may run there.
 enum class ThreadsOn { kTheseOnly, kTheseToo };
 
-// When threads started, in clock ticks since boot.
-using ThreadStartTicks = std::map<pid_t, uint64_t>;
-
 // Such threads of these processes. Leaves out threads whose CPUs are all offline, and processes and
-// threads that end meanwhile. Of threads whose start is known, it does not read where they are:
-// their `processor` is -1.
+// threads that end meanwhile. `just_pinned` is not read again: the `processor` of these threads is -1.
 std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which,
-                                            const ThreadStartTicks& known = {});
+                                            const std::map<pid_t, PinnedThread>& just_pinned = {});
 
 // A task of the machine.
 struct ScannedTask {

@@ -851,13 +851,13 @@ std::vector<MemberThread> ThreadPins::choices() {
   return known;
 }
 
-std::map<pid_t, uint64_t> ThreadPins::starts() {
+std::map<pid_t, PinnedThread> ThreadPins::pinned() {
   std::lock_guard lock(mutex_);
-  std::map<pid_t, uint64_t> starts;
+  std::map<pid_t, PinnedThread> threads;
   for (const auto& [tid, pin] : pins_) {
-    if (pin.start > 0) starts.emplace(tid, pin.start);
+    if (pin.start > 0) threads.emplace(tid, PinnedThread{pin.start, pin.cpus});
   }
-  return starts;
+  return threads;
 }
 
 bool ThreadPins::holds_for(std::string_view owner, pid_t except) {
