@@ -7,6 +7,7 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { native } from '../base/native.js';
+import { isoTime } from '../base/text/iso-time.js';
 import { withoutPlaceholder } from '../decision/changes/move-steps.js';
 import { type Decision, decide, decideIn, largestQuestion } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
@@ -131,7 +132,7 @@ async function tryAdmit(host: Host, attempt: Attempt, step: Transaction): Promis
     hugepages: freeForStrict(request, host.topology),
     owner,
     uid,
-    now: new Date().toISOString(),
+    now: isoTime(),
     dryRun: false,
   });
   const decision = decideNamed(question);

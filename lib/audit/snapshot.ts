@@ -86,6 +86,8 @@ export interface Views {
   readonly cpus: ReadonlyMap<number, CpuSnapshot>;
   /** True if it also covers where the memory is. */
   readonly memory: boolean;
+  /** True for a beginning, which is only counters: no roles of threads, nor the CPUs where they run. */
+  readonly onlyCounters?: boolean;
 }
 
 export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
@@ -107,7 +109,8 @@ export function takeSnapshot(
   const descendants = scan?.below(roots) ?? new Set(roots);
   const confinedPids = scan ? [...descendants].filter((pid) => scan.isConfined(pid)) : [];
   const processes = new Set([...roots, ...knownPids, ...confinedPids]);
-  const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
+  const { onlyCounters = false } = views;
+  const { rows, masks, bootNs } = threadsOf(processes, { isOwn, cpus, onlyCounters });
   const threads = rowsIn(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
     pid,
     tid,
@@ -131,10 +134,13 @@ export function takeSnapshot(
 }
 
 // If nothing is pinned for a grant of this process, all its threads count, wherever else they run.
-function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
-  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true);
+function threadsOf(
+  processes: Iterable<number>,
+  { isOwn, cpus, onlyCounters }: Pick<Subject, 'isOwn' | 'cpus'> & { readonly onlyCounters: boolean },
+): NativeThreads {
+  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true, onlyCounters);
   if (threads.rows.length > 0 || !isOwn) return threads;
-  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false);
+  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false, onlyCounters);
 }
 
 function foreignTasks(

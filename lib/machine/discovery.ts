@@ -59,7 +59,15 @@ export async function discover(options: DiscoverOptions = {}): Promise<Topology>
     return new Topology('json', native.createTopology(parseMachine(machine)));
   }
   const text = kind === 'xml' ? await readText(value as string) : (value as string | undefined);
-  return new Topology(kind, await native.discoverTopology(kind, text));
+  return new Topology(kind, await native.discoverTopology(kind, text, true));
+}
+
+/**
+ * This machine, as by {@link discover}. Without devices, these are read once somebody asks for them,
+ * on the event loop.
+ */
+export async function discoverMachine(withDevices: boolean): Promise<Topology> {
+  return new Topology('machine', await native.discoverTopology('machine', undefined, withDevices));
 }
 
 function parseJson(text: string, path: string): unknown {

@@ -12,7 +12,7 @@ import type { Optional } from '../grants/empty-grant.js';
 import { type Config, type ManagerOptions, parseConfig } from '../input/config.js';
 import { checkPlacement } from '../input/placement.js';
 import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
-import { discover } from '../machine/discovery.js';
+import { discoverMachine } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
 import { hasState } from '../state/folder/folder.js';
 import { ReadOnlyStore } from '../state/read-only-store.js';
@@ -52,7 +52,8 @@ export async function openMachine(
 async function openOne(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
   const config = parseConfig(options);
   await turnIfDue();
-  const topology = config.topology ?? (await discover());
+  const hasDevices = Object.keys(config.devices).length > 0;
+  const topology = config.topology ?? (await discoverMachine(hasDevices));
   // A view checks the placement only when it plans a pod: it may never plan one.
   if (!config.readOnly) checkPlacement(config.placement, topology);
   const resources = deviceResources(config, topology);
