@@ -53,7 +53,7 @@ export const HOUSES = {
     room('processes', 240, 'identities of processes', on('containers')),
     room('state/format', 1270, 'the format of the state'),
     room('state/files', 880, 'files of the state folder, and watching them'),
-    room('state/folder', 410, 'the state folder and its rights'),
+    room('state/folder', 416, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
     room('state', 1430, 'transactions on the state that processes share'),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
@@ -131,7 +131,7 @@ export const HOUSES = {
   ],
   'packages/cli/lib': [
     room('terminal', 420, 'output, signals and errors of commands'),
-    room('arguments', 1000, 'arguments and files of commands'),
+    room('arguments', 1010, 'arguments and files of commands'),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
     room('picture', 620, 'the machine as SVG'),

@@ -1,6 +1,7 @@
 // The program: its commands and their common settings.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { useStateDirVariable } from './arguments/state-dir.js';
 import { addAdmit } from './commands/admit.js';
 import { addAgent } from './commands/agent.js';
 import { addAttach } from './commands/attach.js';
@@ -106,6 +107,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   let format: unknown;
   program.hook('preAction', (_, command) => {
     format = command.opts().output;
+    useStateDirVariable(command);
   });
   try {
     await program.parseAsync(argv);

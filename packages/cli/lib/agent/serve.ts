@@ -1,7 +1,7 @@
 // Serves metrics and health until a signal ends it.
 
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
-import { type Manager, openManager } from 'numalign';
+import { MACHINE_STATE_DIR, type Manager, openManager } from 'numalign';
 import { type DeviceFlags, devicesOf } from '../arguments/devices.js';
 import { managerOptions, type OpeningFlags } from '../arguments/placement-flags.js';
 import type { StateFlags } from '../arguments/state-dir.js';
@@ -21,13 +21,13 @@ export interface ServeFlags extends OpeningFlags, DeviceFlags, StateFlags {
 
 /** Returns when a signal ends the agent (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
 export async function serve(flags: ServeFlags, listenAt: ListenAddress): Promise<void> {
-  const { stateDir, besideKubelet, output } = flags;
+  const { stateDir = MACHINE_STATE_DIR, besideKubelet, output } = flags;
   const manager = await openManager({
     ...(await managerOptions(flags)),
     // The agent's own rounds reconcile, so that /healthz can report the last one.
     cpuManagerReconcilePeriod: 0,
     devices: await devicesOf(flags),
-    ...(stateDir !== undefined && { stateDir }),
+    stateDir,
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
   openingLines(manager.warnings).forEach(tell);

@@ -45,7 +45,7 @@ export function addAgent(program: Command): void {
     );
   for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
   command
-    .addOption(stateDirOption())
+    .addOption(stateDirOption(true))
     .addOption(besideKubeletOption())
     .addOption(outputOption())
     .addHelpText(
