@@ -81,7 +81,10 @@ export const HOUSES = {
     room('kubelet', 1340, 'checkpoints of the kubelet, read and written'),
     room('kubelet/record', 170, 'what the kubelet holds beside numalign'),
     room('audit', 620, 'what ran on granted CPUs', on('4-nodes-pci')),
-    room('reconcile', 630, 'finds and repairs drift', on('newer-kernel', 'quiet')),
+    room('reconcile', 660, 'finds and repairs drift, and opens CPUs at the exit', {
+      ...on('newer-kernel', 'quiet'),
+      because: 'what a process does for others at its exit is in this room',
+    }),
     room('status', 370, 'the state as others see it'),
     room('grants', 1140, 'the parts of a Grant'),
     room('managers', 1440, 'a manager opens; the parts of a Manager', {
@@ -130,14 +133,16 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/cli/lib': [
-    room('terminal', 420, 'output, signals and errors of commands'),
+    room('terminal', 430, 'output, signals and errors of commands'),
     room('arguments', 1010, 'arguments and files of commands'),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('agent', 220, 'the agent that serves metrics'),
     room('systemd', 140, 'units and set-up files'),
+    room('agent', 260, 'the agent, and what frees CPUs without it', {
+      because: 'a shell waits for the end of a command that no process watches',
+    }),
     room('commands', 1590, 'the commands'),
     room('commands/service', 590, 'the commands for services'),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),

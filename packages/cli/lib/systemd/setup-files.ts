@@ -1,5 +1,6 @@
 // SetupFiles: the files that `numalign setup` writes for systemd, without their heads. Pure.
-import { GROUP, type Launcher, launch } from './service-unit.js';
+import type { Launcher } from '../terminal/installed.js';
+import { GROUP, launch } from './service-unit.js';
 import { BOOT_UNIT } from './unit-name.js';
 
 export const SLICE = 'numalign.slice';

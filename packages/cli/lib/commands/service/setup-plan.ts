@@ -16,7 +16,7 @@ import {
 } from '../../systemd/setup-files.js';
 import { BOOT_UNIT } from '../../systemd/unit-name.js';
 import { commandWord } from '../../systemd/unit-word.js';
-import { installedLauncher } from './installed.js';
+import { installedLauncher } from '../../terminal/installed.js';
 import { type PlannedFile, planFile, planRemoval, textOf } from './machine-files.js';
 import { hasGroup, hasState, membersOf } from './setup-group.js';
 
