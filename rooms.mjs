@@ -139,11 +139,12 @@ export const HOUSES = {
     room('pages/status', 400, 'what is printed of grants'),
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('systemd', 140, 'units and set-up files'),
-    room('agent', 260, 'the agent, and what frees CPUs without it', {
-      because: 'a shell waits for the end of a command that no process watches',
+    room('systemd', 168, 'units and set-up files', { because: 'the agent has a unit' }),
+    room('agent', 298, 'the agent, and what frees CPUs without it', {
+      because:
+        'a shell waits for the end of a command that no process watches, and the agent can do without a server',
     }),
-    room('commands', 1590, 'the commands'),
+    room('commands', 1615, 'the commands', { because: 'doctor judges the agent' }),
     room('commands/service', 590, 'the commands for services'),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],

@@ -43,7 +43,7 @@ const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unk
   defragment: [addDefragment, 'move grants that consent, so that one NUMA node gets room'],
   doctor: [addDoctor, 'check what numalign can do here, and how to fix what it cannot'],
   configure: [addConfigure, "change the machine's settings"],
-  setup: [addSetup, 'install the group, folder, slice and boot unit for systemd'],
+  setup: [addSetup, 'install group, folder, slice, agent and boot unit for systemd'],
   'systemd-unit': [addSystemdUnit, 'print a systemd unit that runs a program on exclusive CPUs'],
   agent: [addAgent, 'free the CPUs of dead owners, repair drift, serve metrics'],
   state: [addState, "show the state file; export or import the kubelet's files"],

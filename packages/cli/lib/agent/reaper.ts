@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import { isReturnedByAgent } from '../systemd/agent-service.js';
+import { agentOf } from '../systemd/agent-service.js';
 import { installedLauncher } from '../terminal/installed.js';
 
 // The subshell is no child of the command, which might wait for all of its own. It reads the end of
@@ -30,7 +30,7 @@ export interface Reaper {
  * @param isQuiet whether settings of the machine are changed for the grant
  */
 export async function startReaper(stateDir: string, isQuiet: boolean): Promise<Reaper | undefined> {
-  if (isFollowed(process) || isReturnedByAgent(stateDir)) return undefined;
+  if (isFollowed(process) || agentOf(stateDir) !== null) return undefined;
   const { node, main } = installedLauncher();
   const args = ['-c', SCRIPT, stateDir, node, main, 'release', '--dead', '--state-dir', stateDir];
   const { PATH, LD_LIBRARY_PATH } = process.env;

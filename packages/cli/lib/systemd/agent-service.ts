@@ -1,5 +1,5 @@
 // AgentService: the unit of the agent that frees the CPUs of the dead, and whether it runs here.
-import { lstatSync } from 'node:fs';
+import { existsSync, lstatSync } from 'node:fs';
 import { MACHINE_STATE_DIR } from 'numalign';
 
 export const AGENT_UNIT = 'numalign-agent.service';
@@ -7,8 +7,11 @@ export const AGENT_UNIT = 'numalign-agent.service';
 // systemd has a link for each unit while that is active.
 const ACTIVE = `/run/systemd/units/invocation:${AGENT_UNIT}`;
 
-export const isAgentActive = (): boolean => lstatSync(ACTIVE, { throwIfNoEntry: false }) !== undefined;
+/** The service that hears of the end of each owner in a folder; null if none does. */
+export function agentOf(stateDir: string): string | null {
+  const isActive = stateDir === MACHINE_STATE_DIR && lstatSync(ACTIVE, { throwIfNoEntry: false });
+  return isActive ? AGENT_UNIT : null;
+}
 
-/** True if the service hears of the end of a grant in this folder. */
-export const isReturnedByAgent = (stateDir: string): boolean =>
-  stateDir === MACHINE_STATE_DIR && isAgentActive();
+// systemd makes it at boot.
+export const hasSystemd = (): boolean => existsSync('/run/systemd/system');
