@@ -57,7 +57,7 @@ export const HOUSES = {
     room('processes', 240, 'identities of processes', on('containers')),
     room('state/format', 1270, 'the format of the state'),
     room('state/files', 880, 'files of the state folder, and watching them'),
-    room('state/folder', 410, 'the state folder and its rights'),
+    room('state/folder', 416, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
     room('state', 1430, 'transactions on the state that processes share'),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
@@ -85,7 +85,10 @@ export const HOUSES = {
     room('kubelet', 1340, 'checkpoints of the kubelet, read and written'),
     room('kubelet/record', 170, 'what the kubelet holds beside numalign'),
     room('audit', 620, 'what ran on granted CPUs', on('4-nodes-pci')),
-    room('reconcile', 630, 'finds and repairs drift', on('newer-kernel', 'quiet')),
+    room('reconcile', 660, 'finds and repairs drift, and opens CPUs at the exit', {
+      ...on('newer-kernel', 'quiet'),
+      because: 'what a process does for others at its exit is in this room',
+    }),
     room('status', 370, 'the state as others see it'),
     room('grants', 1140, 'the parts of a Grant'),
     room('managers', 1440, 'a manager opens; the parts of a Manager', {
@@ -135,15 +138,18 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/cli/lib': [
-    room('terminal', 420, 'output, signals and errors of commands'),
-    room('arguments', 1000, 'arguments and files of commands'),
+    room('terminal', 430, 'output, signals and errors of commands'),
+    room('arguments', 1010, 'arguments and files of commands'),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('agent', 220, 'the agent that serves metrics'),
-    room('systemd', 140, 'units and set-up files'),
-    room('commands', 1590, 'the commands'),
+    room('systemd', 168, 'units and set-up files', { because: 'the agent has a unit' }),
+    room('agent', 298, 'the agent, and what frees CPUs without it', {
+      because:
+        'a shell waits for the end of a command that no process watches, and the agent can do without a server',
+    }),
+    room('commands', 1615, 'the commands', { because: 'doctor judges the agent' }),
     room('commands/service', 900, 'the commands for services', {
       because: 'what numalign has made on a machine is found and removed here',
     }),

@@ -4,10 +4,10 @@ import { NumalignError } from '../base/errors.js';
 import { parentsOf } from '../enforcement/members/descent.js';
 import { parseConfig } from '../input/config.js';
 import { parseMachineOptions } from '../input/given-settings.js';
-import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
 import { openManager } from '../opening/open-manager.js';
+import { defaultStateDir } from '../state/folder/chosen-folder.js';
 import type { FactsQuestion } from './facts.js';
 import type { Finding } from './finding.js';
 
@@ -15,7 +15,7 @@ import type { Finding } from './finding.js';
 export interface DiagnoseOptions {
   /**
    * The state folder to judge.
-   * @default the machine's
+   * @default the variable `NUMALIGN_STATE_DIR`, else the machine's
    */
   stateDir?: string;
   /**
@@ -45,7 +45,7 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
     'diagnose',
   ) as DiagnoseOptions;
   parseMachineOptions(cgroupRoot === undefined ? {} : { cgroupRoot });
-  const path = parseConfig(stateDir === undefined ? {} : { stateDir }).stateDir ?? MACHINE_STATE_DIR;
+  const path = parseConfig(stateDir === undefined ? {} : { stateDir }).stateDir ?? defaultStateDir();
   const topology = await discover();
   const state = await look(path, topology);
   const [{ judge }, { readMachineFacts }] = await Promise.all([

@@ -24,7 +24,7 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
    * The state folder, an absolute path. A manager with another folder is private: it knows only the
    * processes that share that folder. A simulated machine keeps its state in memory by default.
-   * @default `/run/numalign`
+   * @default `/run/numalign`; with the variable `NUMALIGN_STATE_DIR`, that folder
    */
   stateDir?: string;
   /**

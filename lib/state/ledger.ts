@@ -242,6 +242,18 @@ export class Ledger implements Store {
     }
   }
 
+  atOnce(action: (checkpoint: Checkpoint) => void): boolean {
+    const lock = this.#lock.tryTake();
+    if (!lock) return false;
+    try {
+      const checkpoint = this.#folder.isCurrent ? this.#reader.read() : undefined;
+      if (checkpoint && !checkpoint.refusal) action(checkpoint);
+      return true;
+    } finally {
+      lock.release();
+    }
+  }
+
   async #holding<T>(lock: NativeLock, hasWaited: boolean, decide: Decide<T>): Promise<T> {
     try {
       // While this process waited, another may have replaced the folder.

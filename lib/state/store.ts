@@ -116,6 +116,11 @@ export interface Store extends StateSource {
    * checkpoint has a `refusal` if damage or a newer format prevents commits.
    */
   transact<T>(options: TransactOptions, decide: Decide<T>): Promise<T>;
+  /**
+   * Calls `action` at once with what is on record, if that can be changed, under the lock. False if
+   * the lock is not free.
+   */
+  atOnce?(action: (checkpoint: Checkpoint) => void): boolean;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
   /** Saves a copy of a checkpoint of an earlier boot. Returns its name. */
   archive(checkpoint: Checkpoint): Promise<string>;

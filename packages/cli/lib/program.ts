@@ -1,6 +1,7 @@
 // The program: its commands and their common settings.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { useStateDirVariable } from './arguments/state-dir.js';
 import { addAdmit } from './commands/admit.js';
 import { addAgent } from './commands/agent.js';
 import { addAttach } from './commands/attach.js';
@@ -43,7 +44,7 @@ const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unk
   defragment: [addDefragment, 'move grants that consent, so that one NUMA node gets room'],
   doctor: [addDoctor, 'check what numalign can do here, and how to fix what it cannot'],
   configure: [addConfigure, "change the machine's settings"],
-  setup: [addSetup, 'install the group, folder, slice and boot unit for systemd'],
+  setup: [addSetup, 'install group, folder, slice, agent and boot unit for systemd'],
   uninstall: [addUninstall, 'remove what numalign has made on this machine'],
   'systemd-unit': [addSystemdUnit, 'print a systemd unit that runs a program on exclusive CPUs'],
   agent: [addAgent, 'free the CPUs of dead owners, repair drift, serve metrics'],
@@ -115,6 +116,7 @@ export async function runProgram(given: readonly string[]): Promise<void> {
   let format: unknown;
   program.hook('preAction', (_, command) => {
     format = command.opts().output;
+    useStateDirVariable(command);
   });
   try {
     await program.parseAsync(argv);

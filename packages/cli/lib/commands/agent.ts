@@ -11,7 +11,7 @@ import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 
 interface AgentFlags extends ServeFlags {
   port?: number;
-  listen?: ListenAddress;
+  listen?: ListenAddress | boolean;
 }
 
 const LOOPBACK = '127.0.0.1';
@@ -34,6 +34,7 @@ export function addAgent(program: Command): void {
         .argParser(listenAddress)
         .conflicts('port'),
     )
+    .addOption(new Option('--no-listen', 'serve nothing: the service of "numalign setup"').conflicts('port'))
     .addOption(
       new Option(
         '--max-grants <count>',
@@ -45,13 +46,14 @@ export function addAgent(program: Command): void {
     );
   for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
   command
-    .addOption(stateDirOption())
+    .addOption(stateDirOption(true))
     .addOption(besideKubeletOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it, and no other process needs it.
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it. With --no-listen it waits for a state
+if there is none, and its line has no url, host and port.
 
   GET /metrics   for Prometheus
   GET /healthz   200 if numalign can read and change the state and the last reconciling succeeded, else 503 and why
@@ -67,8 +69,10 @@ Examples:
     )
     .action(async (flags: AgentFlags) => {
       checkStandardInput(command, flags);
-      const { port = PORT, listen = { host: LOOPBACK, port }, ...others } = flags;
-      return (await import('../agent/serve.js')).serve(others, listen);
+      const { port = PORT, listen = true, ...others } = flags;
+      if (listen === false) return (await import('../agent/watch.js')).watch(others);
+      const address = listen === true ? { host: LOOPBACK, port } : listen;
+      return (await import('../agent/serve.js')).serve(others, address);
     });
 }
 

@@ -1,6 +1,7 @@
 // Runs a command in place of numalign or beside it, and exits with the command's own code.
 import type { ChildProcess } from 'node:child_process';
 import { type Grant, NumalignError } from 'numalign';
+import { startReaper } from '../agent/reaper.js';
 import { refusalOfCommand } from '../terminal/executable.js';
 import { hasPrinted, printToStderr } from '../terminal/output.js';
 import { errorText } from '../terminal/report-error.js';
@@ -16,6 +17,8 @@ export interface Run {
   /** Further variables in its environment. */
   readonly options: { readonly threadCounts?: 'auto' };
   readonly grant: Grant;
+  /** The folder that has it on record. */
+  readonly stateDir: string;
   /** Prints the grant when the command starts. */
   readonly present: () => void;
   readonly tell: (text: string) => void;
@@ -71,16 +74,18 @@ async function unlessFailed(
 }
 
 // Checks the command's file first, to print the grant only if the command can be executed.
-async function execute({ command, args, options, grant, present }: Run): Promise<Failure> {
+async function execute({ command, args, options, grant, stateDir, present }: Run): Promise<Failure> {
   // Node refuses an empty name of a child too.
   if (command === '') return failureOf(command, { message: 'its name is empty' });
   const refusal = refusalOfCommand(command);
   if (refusal !== undefined) return failureOf(command, { code: refusal, message: refusal });
   present();
   await hasPrinted();
+  const reaper = await startReaper(stateDir, grant.quiet !== null);
   try {
-    return grant.exec(command, args, options);
+    return grant.exec(command, args, { ...options, descriptors: reaper ? [reaper.fd] : [] });
   } catch (error) {
+    reaper?.end();
     if (!(error instanceof NumalignError) || error.details.syscall !== 'execve') throw error;
     const { errnoName = error.message } = error;
     return failureOf(command, { code: errnoName, message: errnoName });

@@ -6,6 +6,7 @@ import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments
 import { unlessClosed, withView } from '../arguments/view.js';
 import { statusText } from '../pages/status/status-text.js';
 import { watchStatus } from '../pages/status/status-watch.js';
+import { agentOf } from '../systemd/agent-service.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson, printable } from '../terminal/text.js';
@@ -31,7 +32,8 @@ processes are hidden.
 
 JSON: stateDir, scope, exists, generation, isOfEarlierBoot, settings, sharedPool, free, freeIsolated, memory, kubelet, grants (with survivors:
 processes that keep it after its owner, and cgroups), sharedMembers (with the grant and container that a process is attached to), waiting (the next
-first), damage, refusal, lapsed, warnings, archives, quarantine; without a state stateDir, scope, exists, grants, archives, quarantine. If the
+first), damage, refusal, lapsed, warnings, archives, quarantine, agent (the service that gives CPUs back as their owners end; null without); without a
+state stateDir, scope, exists, grants, archives, quarantine, agent. If the
 machine's folder is closed to you: stateDir, scope, exists, closed (why), grants (null). With --watch: time, stateDir, generation, grants (with
 audit).
 
@@ -80,8 +82,9 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
     return;
   }
   const { status, files } = result;
-  if (output === 'json') print(formatJson(statusJson(status, files)));
-  else if (status.exists) print(statusText(status, files, stdoutPage()));
+  const agent = agentOf(status.stateDir);
+  if (output === 'json') print(formatJson({ ...statusJson(status, files), agent }));
+  else if (status.exists) print(statusText(status, files, agent, stdoutPage()));
   else print(`no state in ${stateDir}: nothing is granted\n`);
 }
 

@@ -1,12 +1,7 @@
 // ServiceUnit: the systemd unit of a program on exclusive CPUs. Pure.
+import type { Launcher } from '../terminal/installed.js';
 import { BOOT_UNIT, serviceName } from './unit-name.js';
 import { commandWord, literal, programWord } from './unit-word.js';
-
-/** The paths of Node and of the command line's entry. */
-export interface Launcher {
-  readonly node: string;
-  readonly main: string;
-}
 
 export interface Service {
   /** Without suffix; a template ends in `@`. */

@@ -10,7 +10,7 @@ export function addSetup(program: Command): void {
   const command: Command = program.command('setup');
   command
     .description(
-      'Install the group, folder and slice of numalign, and a boot unit with its settings, for systemd.',
+      'Install the group, folder, slice and agent of numalign, and a boot unit with its settings, for systemd.',
     )
     .option('--remove', 'remove all that numalign has made on this machine');
   addRemovalOptions(command);
@@ -20,6 +20,8 @@ export function addSetup(program: Command): void {
     .addHelpText(
       'after',
       `
+The agent gives CPUs back as soon as their owners end, however they end.
+
 The boot unit applies the settings that you give here, with the options of "numalign configure", at each boot. Without settings, setup makes no
 boot unit and keeps an existing one. Members of the group numalign may use the machine's folder: usermod --append --groups numalign USER.
 

@@ -10,10 +10,10 @@ import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
 import { SLICE } from '../../systemd/setup-files.js';
 import { isSliceName, isTemplate, serviceName } from '../../systemd/unit-name.js';
 import { isPlainValue, literal, unitWord } from '../../systemd/unit-word.js';
+import { installedLauncher, programPath } from '../../terminal/installed.js';
 import { print, tell } from '../../terminal/output.js';
 import { formatJson } from '../../terminal/text.js';
 import { addRun } from '../run.js';
-import { installedLauncher, programPath } from './installed.js';
 import { PassedOptions } from './passed-options.js';
 
 interface UnitFlags extends StateFlags {

@@ -14,8 +14,13 @@ function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
 }
 
-/** The whole page, with a line feed at its end. */
-export function statusText(view: StateStatus, { archives, quarantine }: KeptFiles, page: Page): string {
+/** The whole page, with a line feed at its end. `agent`: the service that gives CPUs back. */
+export function statusText(
+  view: StateStatus,
+  { archives, quarantine }: KeptFiles,
+  agent: string | null,
+  page: Page,
+): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
   const { warnings, settings, freeIsolated, sharedMembers, waiting, kubelet } = view;
   const attachments = sharedMembers.map((member) => attachedText(member, grants));
@@ -30,6 +35,7 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
         ? []
         : [['free isolated:', freeCpusText(view, freeIsolated)] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted; may be in use)`],
+      ['agent:', agent ?? 'none: CPUs of killed owners come back when numalign is used'],
     ],
     page.width,
   );

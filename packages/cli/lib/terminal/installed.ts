@@ -1,8 +1,13 @@
 // The paths of programs on this machine.
 import { createRequire } from 'node:module';
 import { delimiter, join, resolve } from 'node:path';
-import type { Launcher } from '../../systemd/service-unit.js';
-import { refusalOfFile } from '../../terminal/executable.js';
+import { refusalOfFile } from './executable.js';
+
+/** The paths of Node and of the command line's entry. */
+export interface Launcher {
+  readonly node: string;
+  readonly main: string;
+}
 
 /** Node, and the command line that runs now. */
 export function installedLauncher(): Launcher {
