@@ -130,15 +130,21 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/cli/lib': [
-    room('terminal', 420, 'output, signals and errors of commands'),
+    room('terminal', 445, 'output, signals and errors of commands', {
+      because: 'the screen reads keys',
+    }),
+    room('running', 120, 'how a command runs on its CPUs'),
     room('arguments', 1000, 'arguments and files of commands'),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
+    room('top', 290, 'what happens on the CPUs of grants, live', {
+      because: 'a terminal view of its own, with figures that can be sorted',
+    }),
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('agent', 220, 'the agent that serves metrics'),
     room('systemd', 140, 'units and set-up files'),
-    room('commands', 1590, 'the commands'),
+    room('commands', 1560, 'the commands'),
     room('commands/service', 590, 'the commands for services'),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
