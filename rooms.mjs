@@ -143,9 +143,11 @@ export const HOUSES = {
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('agent', 220, 'the agent that serves metrics'),
-    room('systemd', 140, 'units and set-up files'),
+    room('systemd', 145, 'units and set-up files'),
     room('commands', 1560, 'the commands'),
-    room('commands/service', 590, 'the commands for services'),
+    room('commands/service', 635, 'the commands for services', {
+      because: "systemd-unit has systemd's partitions",
+    }),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
