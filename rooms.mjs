@@ -138,20 +138,27 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/cli/lib': [
-    room('terminal', 430, 'output, signals and errors of commands'),
+    room('terminal', 445, 'output, signals and errors of commands', {
+      because: 'the screen reads keys',
+    }),
+    room('running', 120, 'how a command runs on its CPUs'),
     room('arguments', 1010, 'arguments and files of commands'),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
+    room('top', 290, 'what happens on the CPUs of grants, live', {
+      because: 'a terminal view of its own, with figures that can be sorted',
+    }),
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('systemd', 168, 'units and set-up files', { because: 'the agent has a unit' }),
+    room('systemd', 175, 'units and set-up files', { because: 'the agent has a unit' }),
     room('agent', 298, 'the agent, and what frees CPUs without it', {
       because:
         'a shell waits for the end of a command that no process watches, and the agent can do without a server',
     }),
     room('commands', 1615, 'the commands', { because: 'doctor judges the agent' }),
-    room('commands/service', 900, 'the commands for services', {
+    room('commands/service', 950, 'the commands for services', {
       because: 'what numalign has made on a machine is found and removed here',
+    }),
     }),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],

@@ -2,9 +2,9 @@ import { defineConfig } from 'vitest/config';
 import { builtLibrary } from './test/support/built-library.js';
 import { testsByNeed } from './test/support/needs.mjs';
 
-// test/package: npm run test:package.
+// test/package: npm run test:package. packages/cli/test/shells: npm run test:shells.
 const folders = ['test', 'packages/cli/test', 'packages/metrics/test'];
-const needing = testsByNeed(import.meta.dirname, folders, ['test/package']);
+const needing = testsByNeed(import.meta.dirname, folders, ['test/package', 'packages/cli/test/shells']);
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (name: string, options: { include: string[]; setupFiles?: string[]; isolate?: boolean }) => ({

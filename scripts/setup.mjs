@@ -85,6 +85,13 @@ function packageOf(name, output, configuration, [tool, ...args]) {
   });
 }
 
+function manPages() {
+  const inputs = ['packages/cli/lib', 'packages/cli/package.json', 'scripts/man.mjs', 'scripts/reference'];
+  step('man', inputs, ['packages/cli/dist/man/numalign.1'], 'writing man pages', () => {
+    run(process.execPath, ['scripts/man.mjs']);
+  });
+}
+
 if (process.platform !== 'linux') fail(`numalign runs on Linux only, not on ${process.platform}`);
 const [major, minor] = process.versions.node.split('.').map(Number);
 const isOld = major < 20 || (major === 20 && minor < 19) || (major === 22 && minor < 12);
@@ -98,4 +105,5 @@ compiledCode('.', 'index.cjs');
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
 compiledCode('packages/cli', 'program.cjs');
+manPages();
 packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);

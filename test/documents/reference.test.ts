@@ -249,6 +249,7 @@ describe('docs/reference/command-line.md', () => {
       ['topology', []],
       ['status', []],
       ['status --watch', ['--interval', '0.5'], { isEndless: true }],
+      ['top', ['--once', '--interval', '0.1']],
       ['attach', ['job', String(sleeper())]],
       ['share', [String(sleeper())]],
       ['configure', ['--no-strict']],

@@ -1,6 +1,7 @@
 // The command numalign as npm installs it, and where it is not.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -76,5 +77,6 @@ describe.runIf(isRoot)('the library alone', () => {
       cwd,
     });
     expect(stdout).toContain('NUMA node 1');
+    expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('numalign-run.1');
   });
 });

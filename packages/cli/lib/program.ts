@@ -18,6 +18,7 @@ import { addUninstall } from './commands/service/uninstall.js';
 import { addShare } from './commands/share.js';
 import { addState } from './commands/state.js';
 import { addStatus } from './commands/status.js';
+import { addTop } from './commands/top.js';
 import { addTopology } from './commands/topology.js';
 import { print, printToStderr } from './terminal/output.js';
 import { reportError } from './terminal/report-error.js';
@@ -36,6 +37,7 @@ const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unk
   run: [addRun, 'run a program on exclusive CPUs until it ends'],
   plan: [addPlan, 'show where pods would go, here or on a machine that you describe'],
   status: [addStatus, 'show grants, their owners and the shared pool'],
+  top: [addTop, 'show what happens on the CPUs of grants'],
   topology: [addTopology, 'show NUMA nodes, caches, cores, CPUs and devices'],
   admit: [addAdmit, 'give pods CPUs, memory and devices until you release them'],
   release: [addRelease, 'give back what a grant or pod holds'],

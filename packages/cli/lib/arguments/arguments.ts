@@ -93,3 +93,17 @@ export function resource(value: string, before: Record<string, string> = {}): Re
 export function outputOption(): Option {
   return new Option('--output <format>', 'output format').choices(['text', 'json']).default('text');
 }
+
+/** How often a command that goes on looks. */
+export function intervalOption(when = ''): Option {
+  return new Option('--interval <seconds>', `how often${when} (default: 1)`).argParser(intervalSeconds);
+}
+
+// A timer takes at most 24 days, and each look takes milliseconds.
+function intervalSeconds(value: string): number {
+  const seconds = Number(value);
+  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
+    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
+  }
+  return seconds;
+}

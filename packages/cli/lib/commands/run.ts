@@ -27,11 +27,11 @@ import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
 import { besideText, elasticText, withMixed } from '../pages/resource-text.js';
+import { becomeCommand, superviseCommand } from '../running/command-end.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
 import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
-import { becomeCommand, superviseCommand } from './command-end.js';
 
 interface RunFlags
   extends Omit<PodFlags, 'cpus'>,

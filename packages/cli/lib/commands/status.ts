@@ -1,7 +1,7 @@
 // numalign status: shows the state in a folder. It only reads.
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
-import { outputOption } from '../arguments/arguments.js';
+import { intervalOption, outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { unlessClosed, withView } from '../arguments/view.js';
 import { statusText } from '../pages/status/status-text.js';
@@ -18,9 +18,7 @@ export function addStatus(program: Command): void {
     .addOption(stateDirOption())
     .addOption(outputOption())
     .option('--watch', 'show what happens on the granted CPUs until interrupted; as JSON one document a line')
-    .addOption(
-      new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds),
-    )
+    .addOption(intervalOption(', with --watch'))
     .addHelpText(
       'after',
       `
@@ -59,15 +57,6 @@ Examples:
 interface StatusFlags extends StateFlags {
   watch?: boolean;
   interval?: number;
-}
-
-// A timer takes at most 24 days, and each look takes milliseconds.
-function intervalSeconds(value: string): number {
-  const seconds = Number(value);
-  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
-    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
-  }
-  return seconds;
 }
 
 async function showStatus(folder: string | undefined, output: 'text' | 'json'): Promise<void> {

@@ -1,4 +1,5 @@
-// The paths of programs on this machine.
+// What is installed on this machine: the paths of programs, and systemd.
+import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { delimiter, join, resolve } from 'node:path';
 import { refusalOfFile } from './executable.js';
@@ -22,4 +23,11 @@ export function programPath(name: string): string {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder.startsWith('/'));
   const paths = folders.map((folder) => join(folder, name));
   return paths.find((path) => refusalOfFile(path) === undefined) ?? name;
+}
+
+/** The release of systemd, such as 252; undefined without it. */
+export function systemdRelease(): number | undefined {
+  const { stdout } = spawnSync('systemctl', ['--version'], { encoding: 'utf8' });
+  const [, release] = /^systemd (\d+)/.exec(stdout ?? '') ?? [];
+  return release === undefined ? undefined : Number(release);
 }

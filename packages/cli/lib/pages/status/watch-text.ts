@@ -36,7 +36,7 @@ function rateText(amount: number | null, audit: GrantAudit): string {
   return rate === null ? UNKNOWN : `${Math.round(rate)}/s`;
 }
 
-function milliseconds(ns: number): string {
+export function milliseconds(ns: number): string {
   const ms = ns / 1e6;
   return `${ms >= 100 ? Math.round(ms) : ms.toPrecision(2)} ms`;
 }
@@ -52,7 +52,7 @@ function runText(audit: GrantAudit): string {
   return rate === null ? UNKNOWN : `${Math.round(rate / 1e7)}%`;
 }
 
-const foreignOf = ({ cpus }: GrantAudit) => cpus.flatMap(({ foreign }) => foreign ?? []);
+export const foreignOf = ({ cpus }: GrantAudit) => cpus.flatMap(({ foreign }) => foreign ?? []);
 
 function foreignText(audit: GrantAudit): string {
   if (audit.seesAllTasks === null) return UNKNOWN;
@@ -89,8 +89,8 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
   return `${command} (${facts.join(', ')})`;
 }
 
-// Without tasks of the kernel, about which users can do little: the table has their number.
-function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
+/** Without tasks of the kernel, about which users can do little: the table has their number. */
+export function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];
   const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);
