@@ -6,12 +6,14 @@ import { defineConfig } from 'rolldown';
 import { inAscii, loader, loadingCompiled } from '../../scripts/bundles.mjs';
 
 // Every command needs them.
-const BUNDLED = ['commander', 'picocolors'];
+const OTHERS = ['commander', 'picocolors'];
+const BUNDLED = [...OTHERS, '@numalign/page'];
+const isBundled = (id) => BUNDLED.some((name) => id === name || id.startsWith(`${name}/`));
 
 const notices = {
   name: 'notices',
   generateBundle() {
-    const licences = BUNDLED.map((name) => {
+    const licences = OTHERS.map((name) => {
       const licence = readFileSync(new URL(`../../node_modules/${name}/LICENSE`, import.meta.url), 'utf8');
       return `## ${name}\n\n\`\`\`text\n${licence.trim()}\n\`\`\`\n`;
     });
@@ -29,7 +31,7 @@ const compiledOf = ({ fileName, imports }) => [
 const command = {
   input: { main: 'lib/main.ts', program: 'lib/program.ts', install: 'lib/install.ts' },
   // What else the package depends on stays where npm puts it.
-  external: (id) => /^[^./]/.test(id) && !BUNDLED.includes(id),
+  external: (id) => /^[^./]/.test(id) && !isBundled(id),
   plugins: [inAscii, notices],
   platform: 'node',
   transform: { target: 'es2022' },

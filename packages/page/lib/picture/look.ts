@@ -1,7 +1,7 @@
 // The looks of a machine's parts: colours and words for their use.
 import type { CpuSet } from 'numalign';
-import { besideText } from '../pages/resource-text.js';
-import { fill } from '../terminal/text.js';
+import { besideText } from '../words/resource-text.js';
+import { fill } from '../words/text.js';
 import { type Block, charactersIn, frame, line, stack } from './blocks.js';
 import type { Holder } from './holdings.js';
 import { holderClass } from './style.js';

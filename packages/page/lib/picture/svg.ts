@@ -1,5 +1,5 @@
 // SVG as text. Pure.
-import { printable } from '../terminal/text.js';
+import { printable } from 'numalign/tools';
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 

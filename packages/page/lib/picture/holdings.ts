@@ -2,8 +2,8 @@
 import { CpuSet, type GrantInfo, type MemoryTable, type Settings } from 'numalign';
 import type { PodPlan, StateStatus } from 'numalign/diagnostics';
 import { cpusOfGrants } from 'numalign/tools';
-import { kubeletHolders } from '../pages/kubelet-text.js';
-import { idLength } from '../pages/status/grant-table.js';
+import { idLength } from '../words/grant-names.js';
+import { kubeletHolders } from '../words/kubelet-holders.js';
 
 /** A grant, a planned pod or a pod of the kubelet. */
 export interface Holder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {

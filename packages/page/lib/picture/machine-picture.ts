@@ -1,5 +1,6 @@
 // A machine with its holders as an SVG picture of nested boxes, from 2 to 512 CPUs. Pure.
 import type { CpuSet } from 'numalign';
+import { formatBytes } from 'numalign/tools';
 import type { NumaNode, PciDevice, Topology } from 'numalign/topology';
 import {
   cpuUse,
@@ -9,9 +10,9 @@ import {
   machineBoxes,
   type NodeBox,
   type PackageBox,
-} from '../pages/machine-boxes.js';
-import { machineLine } from '../pages/machine-lines.js';
-import { countText, formatBytes } from '../terminal/text.js';
+} from '../words/machine-boxes.js';
+import { machineLine } from '../words/machine-line.js';
+import { countText } from '../words/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
 import { memoryBar, type Portion } from './legend.js';
