@@ -1,6 +1,7 @@
-// The HTTP server of `numalign agent`: GET and HEAD of /metrics and /healthz.
+// The HTTP server of `numalign agent`: GET and HEAD of the page, /metrics and /healthz.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIPv6 } from 'node:net';
+import { isPagePath, type MachinePage } from '@numalign/page';
 import { NumalignError } from 'numalign';
 import { kernelFacts } from 'numalign/tools';
 
@@ -21,6 +22,12 @@ export interface Answer {
 /** The functions that answer, by path. */
 export type Answers = Readonly<Record<string, () => Answer | Promise<Answer>>>;
 
+/** What the server serves. */
+export interface Served {
+  readonly answers: Answers;
+  readonly page: Pick<MachinePage, 'handler'>;
+}
+
 export const PLAIN_TEXT = 'text/plain; charset=utf-8';
 
 /** `127.0.0.1:9479`, `[::1]:9479`. */
@@ -35,10 +42,13 @@ export function addressText({ host, port }: ListenAddress): string {
  */
 export async function listen(
   address: ListenAddress,
-  answers: Answers,
+  { answers, page }: Served,
   fail: (error: Error) => void,
 ): Promise<{ readonly server: Server; readonly address: ListenAddress }> {
-  const server = createServer((request, response) => void respond(request, response, answers));
+  const server = createServer((request, response) => {
+    if (isPagePath(request.url)) page.handler(request, response);
+    else void respond(request, response, answers);
+  });
   await new Promise<void>((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException) => reject(cannotListen(address, error));
     server.once('error', refuse);
@@ -71,7 +81,7 @@ async function respond(request: IncomingMessage, response: ServerResponse, answe
     response.end(text);
   };
   if (!Object.hasOwn(answers, path)) {
-    send(404, PLAIN_TEXT, `not found: use ${Object.keys(answers).join(' or ')}\n`);
+    send(404, PLAIN_TEXT, `not found: use /, ${Object.keys(answers).join(' or ')}\n`);
     return;
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {

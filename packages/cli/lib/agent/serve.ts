@@ -1,6 +1,7 @@
-// Serves metrics and health until a signal ends it.
+// Serves the page, metrics and health until a signal ends it.
 
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
+import { machinePage, readPageToken } from '@numalign/page';
 import { type Manager, openManager } from 'numalign';
 import { type DeviceFlags, devicesOf } from '../arguments/devices.js';
 import { managerOptions, type OpeningFlags } from '../arguments/placement-flags.js';
@@ -17,11 +18,13 @@ export interface ServeFlags extends OpeningFlags, DeviceFlags, StateFlags {
   maxGrants?: number;
   memoryElsewhere?: boolean;
   besideKubelet?: boolean;
+  pageTokenFile?: string;
 }
 
 /** Returns when a signal ends the agent (SIGINT, SIGTERM, SIGHUP, SIGQUIT). */
 export async function serve(flags: ServeFlags, listenAt: ListenAddress): Promise<void> {
-  const { stateDir, besideKubelet, output } = flags;
+  const { stateDir, besideKubelet, output, pageTokenFile, memoryElsewhere: memory } = flags;
+  const token = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
   const manager = await openManager({
     ...(await managerOptions(flags)),
     // The agent's own rounds reconcile, so that /healthz can report the last one.
@@ -31,6 +34,7 @@ export async function serve(flags: ServeFlags, listenAt: ListenAddress): Promise
     ...(besideKubelet !== undefined && { besideKubelet }),
   });
   openingLines(manager.warnings).forEach(tell);
+  const page = machinePage(manager, { ...(token !== undefined && { token }), ...(memory && { memory }) });
   const { signal, stop } = abortAtEnd();
   const rounds = new Rounds(manager);
   try {
@@ -41,13 +45,15 @@ export async function serve(flags: ServeFlags, listenAt: ListenAddress): Promise
     manager.on('change', () => rounds.run());
     rounds.run();
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
-    const { server, address } = await listen(listenAt, answers, fail);
+    const { server, address } = await listen(listenAt, { answers, page }, fail);
     print(readyText(manager, address, output));
     if (!signal.aborted)
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+    page.close();
     await end(server);
   } finally {
     rounds.stop();
+    page.close();
     manager.close();
     stop();
   }
@@ -60,7 +66,7 @@ function readyText(
 ): string {
   const url = `http://${addressText(address)}`;
   if (output === 'json') return jsonLine({ url, ...address, pid: process.pid, stateDir, scope });
-  return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
+  return `listening on ${url}: a page at /, /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
 }
 
 // The manager repeats an error at each look: tell only changes.

@@ -1,4 +1,4 @@
-// numalign agent: keeps a manager open, repairs drift, and serves metrics for Prometheus.
+// numalign agent: keeps a manager open, repairs drift, and serves a page and metrics for Prometheus.
 import { isIP } from 'node:net';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ListenAddress } from '../agent/agent-server.js';
@@ -21,7 +21,7 @@ export function addAgent(program: Command): void {
   const command: Command = program
     .command('agent')
     .description(
-      'Free the CPUs of dead owners, repair drift, and serve metrics on loopback, until interrupted.',
+      'Free the CPUs of dead owners, repair drift, and serve a live page and metrics on loopback, until interrupted.',
     )
     .addOption(
       new Option('--port <port>', `port on ${LOOPBACK} (default: ${PORT}; 0: a free one)`).argParser(portOf),
@@ -29,7 +29,7 @@ export function addAgent(program: Command): void {
     .addOption(
       new Option(
         '--listen <address:port>',
-        'another address, such as [::1]:9479 or 0.0.0.0:9479; there is no authentication',
+        'another address, such as [::1]:9479 or 0.0.0.0:9479; metrics have no authentication, and the page needs --page-token-file there',
       )
         .argParser(listenAddress)
         .conflicts('port'),
@@ -41,7 +41,16 @@ export function addAgent(program: Command): void {
       ).argParser(grantsOf),
     )
     .addOption(
-      new Option('--memory-elsewhere', 'also measure at each scrape how much memory is on other NUMA nodes'),
+      new Option(
+        '--memory-elsewhere',
+        'also measure how much memory is on other NUMA nodes, at each scrape and for the page',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--page-token-file <file>',
+        'the page asks for the token in this file, as password, and answers beyond loopback',
+      ),
     );
   for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
   command
@@ -53,6 +62,7 @@ export function addAgent(program: Command): void {
       `
 Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it, and no other process needs it.
 
+  GET /          the machine with its grants, live in a browser; without one open, it costs nothing
   GET /metrics   for Prometheus
   GET /healthz   200 if numalign can read and change the state and the last reconciling succeeded, else 503 and why
 
@@ -63,7 +73,8 @@ Exit code: 0 after a signal that ends it; 1 for an error, such as a port that is
 Examples:
   $ numalign agent
   $ numalign agent --port 0 --output json --state-dir ~/numalign
-  $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive`,
+  $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive
+  $ (umask 077; openssl rand -hex 24 > page-token) && numalign agent --listen 0.0.0.0:${PORT} --page-token-file page-token`,
     )
     .action(async (flags: AgentFlags) => {
       checkStandardInput(command, flags);

@@ -10,6 +10,8 @@ export interface Holder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
   readonly name: string;
   /** Further facts about it. */
   readonly note?: string;
+  /** The number of its colour. Default: its place in the list. */
+  readonly color?: number;
   /** True for the subject of the picture: planned pods. */
   readonly isHighlighted: boolean;
 }

@@ -36,8 +36,8 @@ export const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
 
 export const SPANNING: Look = { className: 'granted', text: 'on several nodes' };
 
-export function lookOf({ name, isHighlighted }: Holder, index: number): Look {
-  return { className: `${holderClass(index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
+export function lookOf({ name, isHighlighted, color }: Holder, index: number): Look {
+  return { className: `${holderClass(color ?? index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
 }
 
 export function cpusDetails(cpus: CpuSet): string {

@@ -46,6 +46,17 @@ const MARGIN = 12;
 const MANY_CPUS = 96;
 const MAX_OFFLINE_CELLS = 64;
 
+/**
+ * The machine alone, as an element of a page that has the rest: a title, a legend, and
+ * {@link styleSheet}.
+ */
+export function bareMachine(topology: Topology, holdings: Holdings, label: string): string {
+  const machine = new Picture(topology, holdings).machine();
+  const [width, height] = [Math.ceil(machine.width + 2), Math.ceil(machine.height + 2)];
+  const attributes = { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label };
+  return element('svg', attributes, machine.draw(1, 1, machine.width, machine.height));
+}
+
 /** The whole document, with a line feed at its end. It loads nothing from elsewhere. */
 export function machinePicture(topology: Topology, { holdings, note }: PictureOptions = {}): string {
   const title = machineLine(topology);
