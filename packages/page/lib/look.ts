@@ -106,7 +106,7 @@ export class Looks {
     const { topology } = this.#manager;
     const text = JSON.stringify(holdings);
     if (topology !== this.#drawn?.topology || text !== this.#drawn.text) {
-      const picture = scrolling('Machine', bareMachine(topology, holdings, LABEL));
+      const picture = scrolling('Machine, picture', bareMachine(topology, holdings, LABEL));
       this.#drawn = { topology, text, picture };
     }
     return this.#drawn.picture;

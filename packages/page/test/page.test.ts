@@ -1,35 +1,14 @@
 // needs: nothing
 // The page over HTTP, of a simulated machine.
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type Manager, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseXml } from '../../../test/support/xml.js';
 import { machinePage, type PageOptions } from '../lib/index.js';
-
-interface Served {
-  readonly manager: Manager;
-  readonly port: number;
-  readonly close: () => void;
-}
-
-async function serve(options: PageOptions = {}, synthetic = 'package:2 core:4 pu:2'): Promise<Served> {
-  const manager = await openManager({ topology: await discover({ synthetic }) });
-  const page = machinePage(manager, options);
-  const server = createServer(page.handler).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const close = () => page.close();
-  onTestFinished(() => {
-    close();
-    server.closeAllConnections();
-    server.close();
-    manager.close();
-  });
-  return { manager, port: (server.address() as AddressInfo).port, close };
-}
+import { type Served, serve } from './served.js';
 
 interface Asked {
   readonly method?: string;

@@ -7,7 +7,14 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
 type Parameters = Readonly<Record<string, unknown>>;
-type Message = { id?: number; method?: string; params?: any; result?: any; error?: { message: string } };
+type Message = {
+  id?: number;
+  sessionId?: string;
+  method?: string;
+  params?: any;
+  result?: any;
+  error?: { message: string };
+};
 
 export class Chromium {
   readonly #child: ChildProcess;
@@ -55,15 +62,19 @@ export class Chromium {
     return result;
   }
 
-  /** Calls `listener` with each event; returns how to end it. */
-  onEvent(listener: (method: string, params: any) => void): () => void {
-    const heard = ({ method, params }: Message) => method !== undefined && listener(method, params);
+  /** Calls `listener` with each event of a session; returns how to end it. */
+  onEvent(sessionId: string, listener: (method: string, params: any) => void): () => void {
+    const heard = (message: Message) => {
+      if (message.method !== undefined && message.sessionId === sessionId)
+        listener(message.method, message.params);
+    };
     this.#listeners.add(heard);
     return () => void this.#listeners.delete(heard);
   }
 
   async open(url: string, options: TabOptions = {}): Promise<Tab> {
-    const { targetId } = await this.call('Target.createTarget', { url: 'about:blank' });
+    const { background = false } = options;
+    const { targetId } = await this.call('Target.createTarget', { url: 'about:blank', background });
     const { sessionId } = await this.call('Target.attachToTarget', { targetId, flatten: true });
     const tab = new Tab(this, targetId, sessionId);
     await tab.prepare(options);
@@ -80,11 +91,13 @@ export class Chromium {
   }
 }
 
-interface TabOptions {
+export interface TabOptions {
   readonly theme?: 'light' | 'dark';
   readonly width?: number;
   readonly height?: number;
   readonly script?: boolean;
+  /** Leaves the tab that is seen in front. */
+  readonly background?: boolean;
 }
 
 export class Tab {
@@ -98,7 +111,7 @@ export class Tab {
     this.#browser = browser;
     this.#target = target;
     this.#session = session;
-    browser.onEvent((method, params) => {
+    browser.onEvent(session, (method, params) => {
       if (method === 'Log.entryAdded') this.complaints.push(params.entry.text);
       if (method === 'Runtime.exceptionThrown') this.complaints.push(params.exceptionDetails.text);
     });
@@ -123,7 +136,7 @@ export class Tab {
 
   async goTo(url: string): Promise<void> {
     const loaded = new Promise<void>((resolve) => {
-      const stop = this.#browser.onEvent((method) => {
+      const stop = this.#browser.onEvent(this.#session, (method) => {
         if (method !== 'Page.loadEventFired') return;
         stop();
         resolve();
@@ -139,6 +152,13 @@ export class Tab {
     const { result, exceptionDetails } = await this.call('Runtime.evaluate', parameters);
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value;
+  }
+
+  async key(key: 'Tab' | 'Enter'): Promise<void> {
+    const code = { Tab: 9, Enter: 13 }[key];
+    const pressed = { key, code: key, windowsVirtualKeyCode: code, ...(key === 'Enter' && { text: '\r' }) };
+    await this.call('Input.dispatchKeyEvent', { type: 'keyDown', ...pressed });
+    await this.call('Input.dispatchKeyEvent', { type: 'keyUp', ...pressed });
   }
 
   /** A PNG of the whole page. */
