@@ -46,8 +46,13 @@ const command = {
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
     entryFileNames: '[name].cjs',
-    // One file for all that several of them have.
-    codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
+    // One file for all that several of them have, but for pictures, which few commands draw.
+    codeSplitting: {
+      groups: [
+        { name: 'picture', test: /\/page\/lib\/picture\//, priority: 1 },
+        { name: 'shared', minShareCount: 2 },
+      ],
+    },
   },
 };
 

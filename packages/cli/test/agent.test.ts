@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { end, listen } from '@numalign/page';
 import { openManager } from 'numalign';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Agent } from '../../../test/support/agent.js';
@@ -12,7 +13,6 @@ import { Scrape } from '../../../test/support/scrape.js';
 import { makeStateDir } from '../../../test/support/state-dir.js';
 import { ailments } from '../lib/agent/agent-health.js';
 import { Rounds } from '../lib/agent/agent-rounds.js';
-import { end, listen } from '../lib/agent/agent-server.js';
 import { newFolder, numalign, type Running, type StartOptions, start, until } from './numalign.js';
 
 interface Ready {
@@ -223,7 +223,7 @@ describe('numalign agent', () => {
     const messages: string[] = [];
     const { server } = await listen(
       { host: '127.0.0.1', port: 0 },
-      { answers: {}, page: { handler: () => {} } },
+      () => {},
       ({ message }) => messages.push(message),
     );
     onTestFinished(() => end(server));

@@ -1,7 +1,7 @@
 // Serves the page, metrics and health until a signal ends it.
 
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
-import { machinePage, readPageToken } from '@numalign/page';
+import { addressText, end, type ListenAddress, listen, machinePage, readPageToken } from '@numalign/page';
 import { type Manager, openManager } from 'numalign';
 import { type DeviceFlags, devicesOf } from '../arguments/devices.js';
 import { managerOptions, type OpeningFlags } from '../arguments/placement-flags.js';
@@ -12,7 +12,7 @@ import { abortAtEnd } from '../terminal/signals.js';
 import { jsonLine, printable } from '../terminal/text.js';
 import { ailments } from './agent-health.js';
 import { Rounds } from './agent-rounds.js';
-import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from './agent-server.js';
+import { type Answer, handlerOf, PLAIN_TEXT } from './agent-server.js';
 
 export interface ServeFlags extends OpeningFlags, DeviceFlags, StateFlags {
   maxGrants?: number;
@@ -45,7 +45,7 @@ export async function serve(flags: ServeFlags, listenAt: ListenAddress): Promise
     manager.on('change', () => rounds.run());
     rounds.run();
     const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
-    const { server, address } = await listen(listenAt, { answers, page }, fail);
+    const { server, address } = await listen(listenAt, handlerOf({ answers, page }), fail);
     print(readyText(manager, address, output));
     if (!signal.aborted)
       await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));

@@ -1,7 +1,6 @@
 // numalign agent: keeps a manager open, repairs drift, and serves a page and metrics for Prometheus.
-import { isIP } from 'node:net';
+import { type ListenAddress, parseAddress } from '@numalign/page';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { ListenAddress } from '../agent/agent-server.js';
 import type { ServeFlags } from '../agent/serve.js';
 import { outputOption } from '../arguments/arguments.js';
 import { deviceOptions } from '../arguments/devices.js';
@@ -95,13 +94,9 @@ function numberUpTo(most: number, value: string): number {
 }
 
 function listenAddress(value: string): ListenAddress {
-  const [, inBrackets, plain, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d+)$/.exec(value) ?? [];
-  const host = inBrackets ?? plain;
-  const isAddress = inBrackets === undefined ? isIP(plain ?? '') === 4 : isIP(inBrackets) === 6;
-  if (!isAddress) {
-    throw new InvalidArgumentError(
-      'It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.',
-    );
-  }
-  return { host: host!, port: portOf(port!) };
+  const address = parseAddress(value);
+  if (address) return address;
+  throw new InvalidArgumentError(
+    'It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.',
+  );
 }
