@@ -54,7 +54,7 @@ export function packageRules(name) {
           pathNot: [
             `^${lib}/`,
             '^packages/metrics/lib/(index|opentelemetry)[.]ts$',
-            '^packages/page/lib/(index|picture|words)[.]ts$',
+            '^packages/page/lib/(index|listening|picture|words)[.]ts$',
           ],
         },
       },

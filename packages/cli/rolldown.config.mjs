@@ -8,6 +8,7 @@ import { inAscii, loader, loadingCompiled } from '../../scripts/bundles.mjs';
 // Every command needs them.
 const OTHERS = ['commander', 'picocolors'];
 const BUNDLED = [...OTHERS, '@numalign/page'];
+const isPicture = (id) => id.includes('/packages/page/lib/picture/');
 const isBundled = (id) => BUNDLED.some((name) => id === name || id.startsWith(`${name}/`));
 
 const notices = {
@@ -49,8 +50,8 @@ const command = {
     // One file for all that several of them have, but for pictures, which few commands draw.
     codeSplitting: {
       groups: [
-        { name: 'picture', test: /\/page\/lib\/picture\//, priority: 1 },
-        { name: 'shared', minShareCount: 2 },
+        { name: 'shared', test: (id) => !isPicture(id), minShareCount: 2, priority: 1 },
+        { name: 'picture', test: isPicture },
       ],
     },
   },

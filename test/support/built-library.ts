@@ -12,6 +12,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
   numalign: 'lib/index.js',
   '@numalign/metrics': 'packages/metrics/lib/index.js',
   '@numalign/page': 'packages/page/lib/index.js',
+  '@numalign/page/listening': 'packages/page/lib/listening.js',
   '@numalign/page/picture': 'packages/page/lib/picture.js',
   '@numalign/page/words': 'packages/page/lib/words.js',
 };

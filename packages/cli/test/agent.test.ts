@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { end, listen } from '@numalign/page';
+import { end, listen } from '@numalign/page/listening';
 import { openManager } from 'numalign';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Agent } from '../../../test/support/agent.js';

@@ -6,7 +6,6 @@ import type { PageOptions } from './options.js';
 
 export { isPagePath, type MachinePage } from './machine-page.js';
 export { type PageOptions, readPageToken } from './options.js';
-export { addressText, end, type ListenAddress, listen, parseAddress } from './serving/listening.js';
 
 /**
  * Makes a page of the machine and its grants: `createServer(page.handler).listen(8080, '127.0.0.1')`.

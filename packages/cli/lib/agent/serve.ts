@@ -1,7 +1,8 @@
 // Serves the page, metrics and health until a signal ends it.
 
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
-import { addressText, end, type ListenAddress, listen, machinePage, readPageToken } from '@numalign/page';
+import { machinePage, readPageToken } from '@numalign/page';
+import { addressText, end, type ListenAddress, listen } from '@numalign/page/listening';
 import { type Manager, openManager } from 'numalign';
 import { type DeviceFlags, devicesOf } from '../arguments/devices.js';
 import { managerOptions, type OpeningFlags } from '../arguments/placement-flags.js';

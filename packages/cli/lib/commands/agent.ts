@@ -1,5 +1,5 @@
 // numalign agent: keeps a manager open, repairs drift, and serves a page and metrics for Prometheus.
-import { type ListenAddress, parseAddress } from '@numalign/page';
+import { type ListenAddress, parseAddress } from '@numalign/page/listening';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { ServeFlags } from '../agent/serve.js';
 import { outputOption } from '../arguments/arguments.js';
@@ -73,7 +73,7 @@ Examples:
   $ numalign agent
   $ numalign agent --port 0 --output json --state-dir ~/numalign
   $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive
-  $ (umask 077; openssl rand -hex 24 > page-token) && numalign agent --listen 0.0.0.0:${PORT} --page-token-file page-token`,
+  $ numalign agent --listen 0.0.0.0:${PORT} --page-token-file /etc/numalign/page-token`,
     )
     .action(async (flags: AgentFlags) => {
       checkStandardInput(command, flags);

@@ -2,15 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import {
-  addressText,
-  end,
-  type ListenAddress,
-  listen,
-  machinePage,
-  parseAddress,
-  readPageToken,
-} from '@numalign/page';
+import { machinePage, readPageToken } from '@numalign/page';
+import { addressText, end, type ListenAddress, listen, parseAddress } from '@numalign/page/listening';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { MACHINE_STATE_DIR, type Manager, type ManagerOptions, openManager } from 'numalign';
 import { parse } from 'yaml';
