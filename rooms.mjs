@@ -133,7 +133,7 @@ export const HOUSES = {
     room('words', 275, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
     room('sections', 325, 'the sections of the page as HTML'),
-    room('serving', 290, 'which requests are answered, the streams of events, style and script'),
+    room('serving', 340, 'the server, which requests are answered, the streams of events, style and script'),
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
@@ -166,7 +166,10 @@ export const HOUSES = {
     room('publish', 400, 'NodeResourceTopology objects', on('containers')),
     room('check', 560, 'what a node can do', on('containers')),
     room('.', 200, 'the exports of the package', on('containers')),
-    room('cli', 380, 'the command numalign-node', on('containers')),
+    room('cli', 420, 'the command numalign-node', {
+      ...on('containers'),
+      because: 'it serves the page on request',
+    }),
   ],
 };
 
