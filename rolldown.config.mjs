@@ -195,13 +195,16 @@ const preload = {
   output: { dir: 'dist', comments: false },
 };
 
-// For tests, which use all modules of lib and of packages/metrics, and the program of packages/cli. All of
-// lib is one file, which loads in a tenth of the time that its modules take.
+// For tests, which use all modules of lib, packages/metrics and packages/page, and the program of
+// packages/cli. All of lib is one file, which loads in a tenth of the time that its modules take.
 const modulesIn = (folder) =>
   readdirSync(folder, { recursive: true })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => `${folder}/${name}`);
-const TESTED = [...modulesIn('lib'), ...modulesIn('packages/metrics/lib'), 'packages/cli/lib/program.ts'];
+const TESTED = [
+  ...['lib', 'packages/metrics/lib', 'packages/page/lib'].flatMap(modulesIn),
+  'packages/cli/lib/program.ts',
+];
 /** What acts when it is loaded. */
 const ACTIVE = ['lib/preload.ts', 'lib/entries/cluster.ts'].map((path) => resolve(path));
 const isIn = (folder) => (id) => id.startsWith(`${resolve(folder)}/`) && !ACTIVE.includes(id);
@@ -219,6 +222,7 @@ const forTests = {
       groups: [
         { name: 'library', test: isIn('lib'), priority: 2 },
         { name: 'metrics', test: isIn('packages/metrics'), priority: 1 },
+        { name: 'page', test: isIn('packages/page'), priority: 1 },
         { name: 'command', test: isIn('packages/cli') },
       ],
     },

@@ -34,7 +34,7 @@ const program = (name) => join(root, 'node_modules', name);
 
 function javascript() {
   const inputs = [
-    ...['lib', 'packages/metrics/lib', 'packages/cli/lib'],
+    ...['lib', 'packages/metrics/lib', 'packages/page/lib', 'packages/cli/lib'],
     ...[
       'rolldown.config.mjs',
       'scripts/bundles.mjs',
@@ -77,6 +77,7 @@ function packageOf(name, output, configuration, [tool, ...args]) {
     'lib/index.ts',
     'lib/compiled-code.ts',
     'lib/entries',
+    'packages/page/lib',
     'scripts/bundles.mjs',
   ];
   step(name, inputs, [`${folder}/${output}`], `compiling @numalign/${name}`, () => {
@@ -103,6 +104,7 @@ addon();
 javascript();
 compiledCode('.', 'index.cjs');
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
+packageOf('page', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
 compiledCode('packages/cli', 'program.cjs');
 manPages();

@@ -173,7 +173,7 @@ describe.runIf(isRoot)('the packages', () => {
     ]);
     expect(second.files.filter((path) => /\.map$|(?<!\.d)\.ts$|test/.test(path))).toEqual([]);
 
-    const cwd = installAll(tarball(), second);
+    const cwd = installAll(tarball(), tarballOf('page'), second);
     const installed = installedIn(cwd);
     expect(installed).toEqual(expect.arrayContaining(Object.keys(dependencies)));
     expect(installed.filter((path) => /(^|\/)numalign$/.test(path))).toEqual(['numalign']);

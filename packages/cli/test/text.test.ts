@@ -1,8 +1,9 @@
 // needs: nothing
+import { idLength } from '@numalign/page/words';
 import { CpuSet, NodeSet, NumalignError } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { findGrant } from '../lib/arguments/find-grant.js';
-import { grantTable, idLength } from '../lib/pages/status/grant-table.js';
+import { grantTable } from '../lib/pages/status/grant-table.js';
 import { errorJson } from '../lib/terminal/report-error.js';
 import { table } from '../lib/terminal/table.js';
 import { pageWidth, wantsColors } from '../lib/terminal/terminal.js';

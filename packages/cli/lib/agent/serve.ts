@@ -1,23 +1,29 @@
-// Serves metrics and health until a signal ends it.
+// Serves the page, metrics and health until a signal ends it.
 
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
+import { machinePage, readPageToken } from '@numalign/page';
+import { addressText, end, type ListenAddress, listen } from '@numalign/page/listening';
 import type { Manager } from 'numalign';
 import { print } from '../terminal/output.js';
 import { jsonLine, printable } from '../terminal/text.js';
 import { ailments } from './agent-health.js';
 import { type AgentFlags, tellOnce, withManager } from './agent-manager.js';
 import { Rounds } from './agent-rounds.js';
-import { type Answer, addressText, end, type ListenAddress, listen, PLAIN_TEXT } from './agent-server.js';
+import { type Answer, handlerOf, PLAIN_TEXT } from './agent-server.js';
 
 export interface ServeFlags extends AgentFlags {
   maxGrants?: number;
   memoryElsewhere?: boolean;
+  pageTokenFile?: string;
 }
 
 /** Returns when a signal ends the agent. */
 export function serve(flags: ServeFlags, listenAt: ListenAddress): Promise<void> {
+  const { pageTokenFile, memoryElsewhere: memory } = flags;
+  const token = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
   // The agent's own rounds reconcile, so that /healthz can report the last one.
   return withManager(flags, { cpuManagerReconcilePeriod: 0 }, async (manager, untilEnded) => {
+    const page = machinePage(manager, { ...(token !== undefined && { token }), ...(memory && { memory }) });
     const rounds = new Rounds(manager);
     try {
       const metrics = metricsOf(manager, grantMetrics(flags));
@@ -25,12 +31,15 @@ export function serve(flags: ServeFlags, listenAt: ListenAddress): Promise<void>
       manager.on('change', () => rounds.run());
       rounds.run();
       const answers = { '/metrics': metrics, '/healthz': () => healthOf(manager, rounds.lastFailure) };
-      const { server, address } = await listen(listenAt, answers, ({ message }) => tellOnce(message));
+      const handler = handlerOf({ answers, page });
+      const { server, address } = await listen(listenAt, handler, ({ message }) => tellOnce(message));
       print(readyText(manager, address, flags.output));
       await untilEnded();
+      page.close();
       await end(server);
     } finally {
       rounds.stop();
+      page.close();
     }
   });
 }
@@ -42,7 +51,7 @@ function readyText(
 ): string {
   const url = `http://${addressText(address)}`;
   if (output === 'json') return jsonLine({ url, ...address, pid: process.pid, stateDir, scope });
-  return `listening on ${url}: /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
+  return `listening on ${url}: a page at /, /metrics and /healthz of ${printable(stateDir)} (${scope})\n`;
 }
 
 function grantMetrics({ maxGrants, memoryElsewhere }: ServeFlags): GrantMetricsOptions {

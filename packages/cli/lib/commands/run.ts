@@ -1,5 +1,7 @@
 // numalign run: runs a command on exclusive CPUs.
+
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { besideText, elasticText, withMixed } from '@numalign/page/words';
 import { type Command, Option } from 'commander';
 import {
   type AcquireOptions,
@@ -26,7 +28,6 @@ import {
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
-import { besideText, elasticText, withMixed } from '../pages/resource-text.js';
 import { becomeCommand, superviseCommand } from '../running/command-end.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';

@@ -1,7 +1,8 @@
 // Figures: what `numalign top` says of a grant, from two audits of it. Pure.
+import { milliseconds } from '@numalign/page/words';
 import type { GrantInfo } from 'numalign';
 import type { GrantAudit } from 'numalign/diagnostics';
-import { foreignOf, milliseconds } from '../pages/status/watch-text.js';
+import { foreignOf } from '../pages/status/watch-text.js';
 import { formatBytes } from '../terminal/text.js';
 
 /** A grant, and what has happened on its CPUs between two looks. */

@@ -1,8 +1,6 @@
 // The page of `numalign top`. Pure.
+import { cpusText, freeCpusText, idLength, sharedText, since } from '@numalign/page/words';
 import type { StateStatus } from 'numalign/diagnostics';
-import { cpusText } from '../pages/resource-text.js';
-import { freeCpusText, sharedText } from '../pages/settings-text.js';
-import { idLength, since } from '../pages/status/grant-table.js';
 import { foreignLines } from '../pages/status/watch-text.js';
 import { type Column, table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';

@@ -22,17 +22,3 @@ export function attachedText(member: MemberStatus, grants: readonly GrantStatus[
   if (!cpus || cpus.isEmpty) return undefined;
   return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
 }
-
-export function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
-  const [first] = survivors;
-  if (first) {
-    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
-    return printable(`pid ${pid} ended: ${first.pid} ${first.command}${more}`);
-  }
-  const parts = [
-    kind === 'process' ? [] : [kind],
-    pid === null ? [] : [`pid ${pid}`],
-    command === null ? [] : [command],
-  ];
-  return printable(parts.flat().join(' '));
-}

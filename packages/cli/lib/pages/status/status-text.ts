@@ -1,10 +1,11 @@
 // The page of `numalign status`. Pure.
+import { freeCpusText, freeText, sharedText } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
 import type { Page } from '../../terminal/terminal.js';
 import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
 import { warningLines } from '../pod-text.js';
-import { freeCpusText, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
+import { freeMemoryText, settingsRows } from '../settings-text.js';
 import { cgroupLines, flagLines, quietGrantLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';

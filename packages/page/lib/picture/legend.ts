@@ -1,5 +1,5 @@
 // The legend below a picture, and the bar of memory in it.
-import { formatBytes } from '../terminal/text.js';
+import { formatBytes } from 'numalign/tools';
 import { type Block, line, stack } from './blocks.js';
 import { fillLines, type Look, SMALL, TEXT } from './look.js';
 import { element, hoverText } from './svg.js';

@@ -1,7 +1,7 @@
 // The looks of a machine's parts: colours and words for their use.
 import type { CpuSet } from 'numalign';
-import { besideText } from '../pages/resource-text.js';
-import { fill } from '../terminal/text.js';
+import { besideText } from '../words/resource-text.js';
+import { fill } from '../words/text.js';
 import { type Block, charactersIn, frame, line, stack } from './blocks.js';
 import type { Holder } from './holdings.js';
 import { holderClass } from './style.js';
@@ -36,8 +36,8 @@ export const ISOLATED: Look = { className: 'isolated', text: 'isolated' };
 
 export const SPANNING: Look = { className: 'granted', text: 'on several nodes' };
 
-export function lookOf({ name, isHighlighted }: Holder, index: number): Look {
-  return { className: `${holderClass(index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
+export function lookOf({ name, isHighlighted, color }: Holder, index: number): Look {
+  return { className: `${holderClass(color ?? index)}${isHighlighted ? ' highlighted' : ''}`, text: name };
 }
 
 export function cpusDetails(cpus: CpuSet): string {

@@ -1,6 +1,6 @@
 // The blocks of a picture. Each knows the room that it needs, and is drawn into the room that it
 // gets. Pure.
-import { shorten } from '../terminal/text.js';
+import { shorten } from '../words/text.js';
 import { element, escaped, hoverText } from './svg.js';
 
 export interface Block {

@@ -1,6 +1,6 @@
 // The resources of a grant in words. Pure.
 import { type CpuSet, type GrantInfo, type MemoryBlock, NodeSet, type PodContainer } from 'numalign';
-import { formatBytes, printable } from '../terminal/text.js';
+import { formatBytes, printable } from 'numalign/tools';
 
 /** Exclusive CPUs, or `shared pool`. */
 export function cpusText(cpus: CpuSet | null): string {

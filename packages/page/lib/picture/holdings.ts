@@ -2,14 +2,16 @@
 import { CpuSet, type GrantInfo, type MemoryTable, type Settings } from 'numalign';
 import type { PodPlan, StateStatus } from 'numalign/diagnostics';
 import { cpusOfGrants } from 'numalign/tools';
-import { kubeletHolders } from '../pages/kubelet-text.js';
-import { idLength } from '../pages/status/grant-table.js';
+import { idLength } from '../words/grant-names.js';
+import { kubeletHolders } from '../words/kubelet-holders.js';
 
 /** A grant, a planned pod or a pod of the kubelet. */
 export interface Holder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
   readonly name: string;
   /** Further facts about it. */
   readonly note?: string;
+  /** The number of its colour. Default: its place in the list. */
+  readonly color?: number;
   /** True for the subject of the picture: planned pods. */
   readonly isHighlighted: boolean;
 }

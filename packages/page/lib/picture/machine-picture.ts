@@ -1,5 +1,6 @@
 // A machine with its holders as an SVG picture of nested boxes, from 2 to 512 CPUs. Pure.
 import type { CpuSet } from 'numalign';
+import { formatBytes } from 'numalign/tools';
 import type { NumaNode, PciDevice, Topology } from 'numalign/topology';
 import {
   cpuUse,
@@ -10,9 +11,9 @@ import {
   machineBoxes,
   type NodeBox,
   type PackageBox,
-} from '../pages/machine-boxes.js';
-import { machineLine } from '../pages/machine-lines.js';
-import { countText, formatBytes } from '../terminal/text.js';
+} from '../words/machine-boxes.js';
+import { machineLine } from '../words/machine-line.js';
+import { countText } from '../words/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
 import { memoryBar, type Portion } from './legend.js';
@@ -45,6 +46,17 @@ const MARGIN = 12;
 /** Beyond this number, CPUs are drawn small. */
 const MANY_CPUS = 96;
 const MAX_OFFLINE_CELLS = 64;
+
+/**
+ * The machine alone, as an element of a page that has the rest: a title, a legend, and
+ * {@link styleSheet}.
+ */
+export function bareMachine(topology: Topology, holdings: Holdings, label: string): string {
+  const machine = new Picture(topology, holdings).machine();
+  const [width, height] = [Math.ceil(machine.width + 2), Math.ceil(machine.height + 2)];
+  const attributes = { width, height, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': label };
+  return element('svg', attributes, machine.draw(1, 1, machine.width, machine.height));
+}
 
 /** The whole document, with a line feed at its end. It loads nothing from elsewhere. */
 export function machinePicture(topology: Topology, { holdings, note }: PictureOptions = {}): string {

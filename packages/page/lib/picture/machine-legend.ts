@@ -2,8 +2,8 @@
 // colours.
 import { CpuSet } from 'numalign';
 import type { Topology } from 'numalign/topology';
-import { type CpuUse, cpuUse } from '../pages/machine-boxes.js';
-import { besideText } from '../pages/resource-text.js';
+import { type CpuUse, cpuUse } from '../words/machine-boxes.js';
+import { besideText } from '../words/resource-text.js';
 import { type Block, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
 import { COLUMN_GAP, LEAST_ROWS, type LegendEntry, legendLeft, legendRow, spaceList } from './legend.js';
