@@ -134,7 +134,9 @@ export const HOUSES = {
       because: 'the screen reads keys',
     }),
     room('running', 120, 'how a command runs on its CPUs'),
-    room('arguments', 1000, 'arguments and files of commands'),
+    room('arguments', 1005, 'arguments and files of commands', {
+      because: 'the interval of commands that go on is here, out of status',
+    }),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
@@ -144,7 +146,7 @@ export const HOUSES = {
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('agent', 220, 'the agent that serves metrics'),
     room('systemd', 145, 'units and set-up files'),
-    room('commands', 1560, 'the commands'),
+    room('commands', 1540, 'the commands'),
     room('commands/service', 635, 'the commands for services', {
       because: "systemd-unit has systemd's partitions",
     }),
