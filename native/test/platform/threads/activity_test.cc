@@ -83,6 +83,7 @@ TEST(CpuActivity, TellsOfEachCpuWhatIsToBeRead) {
     EXPECT_GT(cpu.times->busy_ns + cpu.times->idle_ns, 0u);
   }
   EXPECT_FALSE(cpu_activity(cpus, false)[0].interrupts);
+  EXPECT_FALSE(cpu_activity(cpus, true, false)[0].frequency_khz);
 }
 
 TEST(CpuActivity, TellsNothingOfACpuThatIsNot) {
