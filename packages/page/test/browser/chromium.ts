@@ -146,6 +146,20 @@ export class Tab {
     await loaded;
   }
 
+  /** Answers the browser's questions for a password; returns how many there were. */
+  async answerPassword(password: string): Promise<() => number> {
+    let count = 0;
+    this.#browser.onEvent(this.#session, (method, { requestId }) => {
+      if (method === 'Fetch.requestPaused') void this.call('Fetch.continueRequest', { requestId });
+      if (method !== 'Fetch.authRequired') return;
+      count++;
+      const response = { response: 'ProvideCredentials', username: 'any', password };
+      void this.call('Fetch.continueWithAuth', { requestId, authChallengeResponse: response });
+    });
+    await this.call('Fetch.enable', { handleAuthRequests: true });
+    return () => count;
+  }
+
   /** The value of an expression in the page; awaited if it is a promise. */
   async evaluate<T>(expression: string): Promise<T> {
     const parameters = { expression, awaitPromise: true, returnByValue: true };
