@@ -1,5 +1,5 @@
 // The page of `numalign status`. Pure.
-import { freeCpusText, freeText, sharedText } from '@numalign/page/words';
+import { freeCpusText, freeText, processText, sharedText } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
 import type { Page } from '../../terminal/terminal.js';
 import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
@@ -9,7 +9,7 @@ import { freeMemoryText, settingsRows } from '../settings-text.js';
 import { cgroupLines, flagLines, quietGrantLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
-import { attachedText, memberText, processText } from './member-text.js';
+import { attachedText, memberText } from './member-text.js';
 
 function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
