@@ -137,9 +137,10 @@ export const HOUSES = {
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('agent', 220, 'the agent that serves metrics'),
-    room('systemd', 140, 'units and set-up files'),
+    room('systemd', 140, 'units and set-up files', on('systemd')),
     room('commands', 1590, 'the commands'),
     room('commands/service', 900, 'the commands for services', {
+      ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
     room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
