@@ -156,7 +156,7 @@ export const HOUSES = {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('systemd', 175, 'units and set-up files', { because: 'the agent has a unit' }),
+    room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
     room('agent', 310, 'the agent, and what frees CPUs without it', {
       because: 'a shell waits for the end of a command that no process watches, and the agent serves a page',
     }),
@@ -164,6 +164,7 @@ export const HOUSES = {
       because: 'doctor judges the agent, which has a flag for the token of its page',
     }),
     room('commands/service', 950, 'the commands for services', {
+      ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
     room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
