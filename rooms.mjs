@@ -16,7 +16,9 @@ export const HOUSES = {
     room('base/collections', 80, 'maps and lists that the language lacks', {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
-    room('base/text', 64, 'how values are written in messages'),
+    room('base/text', 64, 'how values are written in messages', {
+      because: 'times are written here, since toISOString() looks for the time zone of the machine',
+    }),
     room('base/codes', 90, 'the codes of errors and rejections'),
     room('base', 1180, 'errors, checks of options, and the surface of the addon', {
       because: 'the question of a whole placement is written here, by parts of the questions that there were',
@@ -97,7 +99,7 @@ export const HOUSES = {
     }),
     room('opening', 70, 'openManager and pin are doors: they load the rest'),
     room('.', 290, 'the entry numalign, and compiled code', {
-      because: 'an installation keeps compiled code, from which the rest is loaded',
+      because: 'an installation keeps compiled code, and what few programs come to is loaded later',
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 910, 'what keeps a machine from working well', on('isolated')),

@@ -11,7 +11,7 @@ import { FolderWatch, type Listener, type Listening } from './files/folder-watch
 import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
 import { AgreedRoot } from './folder/agreed-root.js';
-import { canonical, readBootId, scopeOf } from './folder/folder.js';
+import { canonical, readBootId, scopeAt } from './folder/folder.js';
 import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { type HarmListener, OwnerGuard } from './owner-guard.js';
@@ -84,7 +84,7 @@ export class Ledger implements Store {
       existing.#ensureOpen();
       return existing;
     }
-    const ledger = new Ledger(path, scopeOf(path));
+    const ledger = new Ledger(path, scopeAt(path));
     all.add(path, ledger);
     all.hold(ledger);
     ledger.#closeLater();
