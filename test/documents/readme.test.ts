@@ -81,7 +81,7 @@ describe('JavaScript of the documents', () => {
 });
 
 describe('TypeScript of the documents', () => {
-  it('compiles where the package is installed', () => {
+  it('compiles with strict settings where the package is installed', () => {
     const project = projectFolder();
     mkdirSync(join(project, 'node_modules/@numalign'));
     symlinkSync(`${ROOT}packages/kubernetes`, join(project, 'node_modules/@numalign/kubernetes'));
@@ -92,6 +92,7 @@ describe('TypeScript of the documents', () => {
       module: 'nodenext',
       target: 'es2022',
       strict: true,
+      exactOptionalPropertyTypes: true,
       noEmit: true,
       types: ['node'],
     };
@@ -101,7 +102,8 @@ describe('TypeScript of the documents', () => {
       join(project, 'before.d.ts'),
       "declare const grant: import('numalign').Grant;\ndeclare const tid: number;\n",
     );
-    for (const { page, line, text } of blocksIn('ts')) {
+    // JavaScript too: users of TypeScript copy it.
+    for (const { page, line, text } of blocksIn('ts', 'js')) {
       writeFileSync(join(project, `${basename(page, '.md')}-${line}.ts`), `${text}export {};\n`);
     }
     const { status, stdout } = spawnSync(process.execPath, [`${ROOT}node_modules/typescript/bin/tsc`], {

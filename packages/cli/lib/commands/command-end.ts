@@ -81,7 +81,7 @@ async function execute({ command, args, options, grant, present }: Run): Promise
   try {
     return grant.exec(command, args, options);
   } catch (error) {
-    if (!(error instanceof NumalignError) || error.details.syscall !== 'execve') throw error;
+    if (!(error instanceof NumalignError) || error.syscall !== 'execve') throw error;
     const { errnoName = error.message } = error;
     return failureOf(command, { code: errnoName, message: errnoName });
   }
