@@ -17,9 +17,11 @@ export const HOUSES = {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
     room('base/text', 60, 'how values are written in messages'),
-    room('base/codes', 90, 'the codes of errors and rejections'),
-    room('base', 1160, 'errors, checks of options, and the surface of the addon', {
-      because: 'the question of a whole placement is written here, by parts of the questions that there were',
+    room('base/codes', 170, 'the codes of errors and rejections, and their details', {
+      because: 'it has a type for the details of each code, which were any facts',
+    }),
+    room('base', 1205, 'errors, checks of options, and the surface of the addon', {
+      because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
     room('base/notices', 90, 'how listeners are called, and when'),
     room(
@@ -29,8 +31,12 @@ export const HOUSES = {
       on('64-cpus', 'cpu-holes', 'isolated'),
     ),
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
-    room('input/values', 180, 'quantities, durations and flags, checked'),
-    room('input/pods', 760, 'pods and workloads, checked'),
+    room('input/values', 196, 'quantities, durations and flags, checked', {
+      because: 'a wrong quantity or size of pages is named with the right one',
+    }),
+    room('input/pods', 800, 'pods and workloads, checked', {
+      because: 'misspelt resources and containers of manifests are found, as the API server does',
+    }),
     room('input', 1100, 'options, checked'),
     room('input/requests', 460, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
@@ -131,7 +137,9 @@ export const HOUSES = {
   ],
   'packages/cli/lib': [
     room('terminal', 420, 'output, signals and errors of commands'),
-    room('arguments', 1000, 'arguments and files of commands'),
+    room('arguments', 1040, 'arguments and files of commands', {
+      because: 'templates, files of devices and fractions of bytes are told apart from manifests',
+    }),
     room('pages', 950, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 400, 'what is printed of grants'),
     room('picture', 620, 'the machine as SVG'),

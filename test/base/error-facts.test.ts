@@ -20,9 +20,6 @@ it('facts that any error may have are none', () => {
 });
 
 it('classes have the names that they are exported by', () => {
-  const names = [NumalignError, AdmissionError].map((each) => (each as unknown as Function).name);
-  expect(names).toEqual([
-    'NumalignError',
-    'AdmissionError',
-  ]);
+  const names = [NumalignError, AdmissionError].map((each) => (each as unknown as { name: string }).name);
+  expect(names).toEqual(['NumalignError', 'AdmissionError']);
 });
