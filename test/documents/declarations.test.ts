@@ -79,9 +79,10 @@ function uncheckedIn(path: string): string[] {
   const isPrivate = (node: ts.PropertyDeclaration) =>
     ts.isPrivateIdentifier(node.name) || (ts.getCombinedModifierFlags(node) & ts.ModifierFlags.Private) !== 0;
   const visit = (node: ts.Node) => {
-    const isUntyped = ts.isPropertySignature(node) || (ts.isPropertyDeclaration(node) && !isPrivate(node));
-    if (node.kind === ts.SyntaxKind.AnyKeyword || (isUntyped && !node.type))
-      found.push(node.parent.getText());
+    const isUntyped =
+      (ts.isPropertySignature(node) && !node.type) ||
+      (ts.isPropertyDeclaration(node) && !node.type && !node.initializer && !isPrivate(node));
+    if (node.kind === ts.SyntaxKind.AnyKeyword || isUntyped) found.push(node.parent.getText());
     ts.forEachChild(node, visit);
   };
   visit(source);
