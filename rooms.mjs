@@ -19,9 +19,11 @@ export const HOUSES = {
     room('base/text', 64, 'how values are written in messages', {
       because: 'times are written here, since toISOString() looks for the time zone of the machine',
     }),
-    room('base/codes', 90, 'the codes of errors and rejections'),
-    room('base', 1180, 'errors, checks of options, and the surface of the addon', {
-      because: 'the question of a whole placement is written here, by parts of the questions that there were',
+    room('base/codes', 170, 'the codes of errors and rejections, and their details', {
+      because: 'it has a type for the details of each code, which were any facts',
+    }),
+    room('base', 1230, 'errors, checks of options, and the surface of the addon', {
+      because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
     room('base/notices', 90, 'how listeners are called, and when'),
     room(
@@ -31,8 +33,12 @@ export const HOUSES = {
       on('64-cpus', 'cpu-holes', 'isolated'),
     ),
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
-    room('input/values', 200, 'quantities, durations and flags, checked'),
-    room('input/pods', 800, 'pods and workloads, checked'),
+    room('input/values', 200, 'quantities, durations and flags, checked', {
+      because: 'a wrong quantity or size of pages is named with the right one',
+    }),
+    room('input/pods', 800, 'pods and workloads, checked', {
+      because: 'misspelt resources and containers of manifests are found, as the API server does',
+    }),
     room('input', 1145, 'options, checked'),
     room('input/requests', 465, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
@@ -151,7 +157,9 @@ export const HOUSES = {
       because: 'the screen reads keys',
     }),
     room('running', 120, 'how a command runs on its CPUs'),
-    room('arguments', 1060, 'arguments and files of commands'),
+    room('arguments', 1075, 'arguments and files of commands', {
+      because: 'templates, files of devices and fractions of bytes are told apart from manifests',
+    }),
     room('pages', 775, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 375, 'what is printed of grants'),
     room('top', 290, 'what happens on the CPUs of grants, live', {

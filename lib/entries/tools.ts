@@ -15,7 +15,7 @@ export { ENFORCEMENT_LEVELS } from '../account/levels.js';
 export { QUIET_PARTS } from '../account/pod-assignment.js';
 export { checkOptions, invalidOption, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
-export { kernelFacts, unlessRefused } from '../base/errors.js';
+export { kernelFacts, reworded, unlessRefused } from '../base/errors.js';
 export { DEFAULT_GATES, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
 export { delayNotices } from '../base/notices/notice-delay.js';

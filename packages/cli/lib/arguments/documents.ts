@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { NumalignError } from 'numalign';
-import { errorName } from 'numalign/tools';
+import { errorName, reworded } from 'numalign/tools';
 import type { YamlDocument } from './yaml-text.js';
 
 export interface FileDocument {
@@ -40,7 +40,7 @@ export function inPlace<T>(place: string, action: () => T): T {
   } catch (cause) {
     if (!(cause instanceof NumalignError)) throw cause;
     const advice = TEMPLATE.test(cause.message) ? '; render the template first, with `helm template`' : '';
-    throw new NumalignError(cause.code, `${place}: ${cause.message}${advice}`, { ...cause.details, cause });
+    throw reworded(cause, `${place}: ${cause.message}${advice}`, { cause });
   }
 }
 
