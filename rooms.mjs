@@ -223,7 +223,7 @@ const STATE_OWNERS = tests(`
 
 const STATE = tests(`
   state: until state-lock state-writer difference memory-store read-only-store ledger wait-queue
-  state: owner-guard`);
+  state: owner-guard root-users`);
 
 const STATE_OF_PROCESSES = tests(`
   state: lock open-folders owner-watch machine-group folder-errors shared-folders open-file-limit
@@ -242,7 +242,7 @@ export const JUDGES = {
   'lib/state/format': STATE_FORMAT,
   'lib/state/files': STATE_FILES,
   'lib/state/folder': tests(
-    'state: closed-folders folder root-choice machine-group open-folders folder-errors',
+    'state: closed-folders chosen-folder folder root-choice machine-group open-folders folder-errors',
   ),
   'lib/state/owners': STATE_OWNERS,
   'lib/state': [
