@@ -67,7 +67,9 @@ export const HOUSES = {
     room('state/files', 880, 'files of the state folder, and watching them'),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1430, 'transactions on the state that processes share'),
+    room('state', 1540, 'transactions on the state that processes share', {
+      because: 'which of the state folders of root uses a cgroup root is decided here',
+    }),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
     room(
       'enforcement/layout',
@@ -255,7 +257,7 @@ const STATE_OWNERS = tests(`
 
 const STATE = tests(`
   state: until state-lock state-writer difference memory-store read-only-store ledger wait-queue
-  state: owner-guard`);
+  state: owner-guard root-users`);
 
 const STATE_OF_PROCESSES = tests(`
   state: lock open-folders owner-watch machine-group folder-errors shared-folders open-file-limit
@@ -274,7 +276,7 @@ export const JUDGES = {
   'lib/state/format': STATE_FORMAT,
   'lib/state/files': STATE_FILES,
   'lib/state/folder': tests(
-    'state: closed-folders folder root-choice machine-group open-folders folder-errors',
+    'state: closed-folders chosen-folder folder root-choice machine-group open-folders folder-errors',
   ),
   'lib/state/owners': STATE_OWNERS,
   'lib/state': [

@@ -46,6 +46,7 @@ export {
   type Workload,
   withUid,
 } from '../input/pods/workload.js';
+export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
 export { stateDirVariable } from '../state/folder/chosen-folder.js';
