@@ -100,9 +100,14 @@ function holding<T>(users: NativeFolder, action: () => T): T {
     lock = users.tryLock(LOCK, '', true);
   }
   if (!lock)
-    throw new NumalignError('ERR_LOCK_TIMEOUT', 'the list of users of cgroup roots stays locked', {
-      value: USERS,
-    });
+    throw new NumalignError(
+      'ERR_LOCK_TIMEOUT',
+      `the list of users of cgroup roots in ${USERS} stays locked`,
+      {
+        ...{ holder: '', pid: null, stopped: false },
+        lockTimeoutMs: PAUSE_MS * MOST_PAUSES,
+      },
+    );
   try {
     return action();
   } finally {
@@ -122,7 +127,10 @@ function useIn(users: NativeFolder, name: string): Use | undefined {
 /** Calls `look` with what is on record in a folder; undefined if that is nothing, or unreadable. */
 function lookInto<T>(path: string, look: (store: ReadOnlyStore) => T): T | undefined {
   const nothing = () => {
-    throw new NumalignError('ERR_STATE_FOLDER', `the state in ${path} was removed`, { value: path });
+    throw new NumalignError('ERR_STATE_FOLDER', `the state in ${path} was removed`, {
+      value: path,
+      valid: 'a folder that stays',
+    });
   };
   return unlessRefused(() => {
     if (!hasState(path)) return undefined;
