@@ -181,7 +181,7 @@ TEST(HwlocDiscovery, RefusesMemoryThatJsonCannotDescribe) {
   EXPECT_NE(refusal(Source::kSynthetic, "numa:2(memory=8000000GB) core:2 pu:2").find("2^53"),
             std::string::npos);
   std::string xml = fixture("2core.xml");
-  for (const char* size : {"2097153", "512"}) {
+  for (const char* size : {"2097153", "3145728"}) {
     std::string message =
         refusal(Source::kXml, replaced(xml, R"(size="2097152")", "size=\"" + std::string(size) + "\""));
     EXPECT_NE(message.find("powers of two"), message.npos) << size << ": " << message;

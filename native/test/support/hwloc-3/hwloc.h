@@ -1,6 +1,7 @@
 // What hwloc 3 changes of that which numalign calls, over the headers of hwloc 2: what compiles with
 // both is not only meant to. Never linked.
 #pragma once
+#pragma GCC system_header  // for #include_next
 
 #define hwloc_cpukinds_get_info hwloc_2_cpukinds_get_info
 #define page_types_len hwloc_2_page_types_len
