@@ -1,9 +1,10 @@
 // The JavaScript of the package: a file for each entry of package.json, for what the source loads by
 // import(), and few for what these share, since Node takes up to a millisecond for each.
-import { readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
 import { inAscii, loader, loadingCompiled } from './scripts/bundles.mjs';
+import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
   external: /^[^./]/, // What the package depends on stays where npm puts it.
@@ -29,6 +30,59 @@ const LAYERS = {
 /** The files of the layers that a program does not load at once. */
 const IS_LAYER = /^(requests|shared|managers)-/;
 
+/**
+ * Of the layer `managers`, what most programs never come to, by file: a room a line, with the names
+ * of its modules or all of it. Other files load it when they first use it.
+ */
+const LATE_FILES = {
+  groups: `
+    cgroups
+    cgroups/files: cgroup-path changes made-groups memory-nodes
+    cgroups/groups
+    enforcement: group-memory relocation
+    enforcement/layout: differences facts grant-groups steps`,
+  seldom: `
+    account: kubelet-record
+    admission: plan planner
+    admission/grants: attachment resize shared-child shared-membership transfer
+    adoption
+    changes: adjuster answer carry-out conduct defragment move-grant move-target shrink-grants
+    decision: booking claims rejection resized-pod resource-explanations
+    decision/changes
+    decision/cpus: parts
+    decision/devices: device-hints device-resources
+    decision/flags: flag-inputs kubelet-flags
+    decision/joint: choice-text joint-rules score
+    decision/memory: hugepages-taken
+    grants: empty-grant empty-part facts
+    kubelet: kubelet-export kubelet-import kubelet-pods kubelet-states
+    kubelet/record: kubelet-holdings record-kubelet
+    machine: hugepages
+    pools
+    processes: named-processes
+    quiet: kernel-work look machine-quieter plan record writing
+    quiet/kernel: cpu-mask cpufreq file-setting idle-states kernel-files mask-setting network-queues
+    quiet/parts
+    quiet/resctrl
+    state: difference memory-store turns
+    state/files: put-aside
+    threads: placement thread-move worker`,
+};
+
+function modulesOf(rooms) {
+  const modules = rooms
+    .trim()
+    .split('\n')
+    .flatMap((line) => {
+      const [room, names] = line.trim().split(': ');
+      const files = names?.split(' ').map((name) => `${name}.ts`) ?? readdirSync(`lib/${room}`);
+      return files.map((name) => resolve('lib', room, name));
+    });
+  const missing = modules.filter((path) => !existsSync(path));
+  if (missing.length > 0) throw new Error(`there is no ${missing}`);
+  return new Set(modules);
+}
+
 /** The modules that some load at once. */
 async function loadedBy(names) {
   const bundle = await rolldown({ ...common, input: names.map((name) => `lib/${name}.ts`) });
@@ -45,8 +99,29 @@ async function loadedBy(names) {
 
 const layers = Object.entries(LAYERS).map(async ([name, starts], i, { length }) => {
   const loaded = await loadedBy(starts);
-  return { name, test: (id) => loaded.has(id), priority: length - i };
+  return { name, test: (id) => loaded.has(id), priority: 2 * (length - i) };
 });
+
+// Between the layers `managers` and `shared`: what these share with others stays there.
+const lateFiles = Object.entries(LATE_FILES).map(([name, rooms]) => {
+  const modules = modulesOf(rooms);
+  return { name, test: (id) => modules.has(id), priority: 3, includeDependenciesRecursively: false };
+});
+
+/** Uses of a late file are calls of a function, which loads it. */
+const loadingLate = {
+  name: 'loading-late',
+  generateBundle(_, bundle) {
+    const names = Object.keys(LATE_FILES).join('|');
+    const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
+    const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
+    for (const chunk of Object.values(bundle)) {
+      chunk.code &&= chunk.code
+        .replace(required, '$1require("./compiled-code.cjs").loadLater(module, $2)')
+        .replace(used, (_, made = '', file) => `${made}(${file}()).`);
+    }
+  },
+};
 
 /** What import gets: the same, from the same modules. */
 const esModules = {
@@ -90,8 +165,10 @@ function partOfNode(id) {
 const shipped = {
   ...common,
   input: ENTRIES,
+  // Some files of LATE_FILES export more than an entry of the package that is in them.
+  preserveEntrySignatures: 'allow-extension',
   external: /^(?!node:)[^./\0]/,
-  plugins: [partsOfNode, inAscii, esModules],
+  plugins: [partsOfNode, inAscii, esModules, loadingLate],
   output: {
     dir: 'dist',
     format: 'cjs',
@@ -107,7 +184,7 @@ const shipped = {
     },
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
-    codeSplitting: { groups: await Promise.all(layers) },
+    codeSplitting: { groups: [...(await Promise.all(layers)), ...lateFiles] },
   },
 };
 
@@ -119,13 +196,16 @@ const preload = {
   output: { dir: 'dist', comments: false },
 };
 
-// For tests, which use all modules of lib and of packages/metrics, and the program of packages/cli. All of
-// lib is one file, which loads in a tenth of the time that its modules take.
+// For tests, which use all modules of lib, packages/metrics and packages/page, and the program of
+// packages/cli. All of lib is one file, which loads in a tenth of the time that its modules take.
 const modulesIn = (folder) =>
   readdirSync(folder, { recursive: true })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => `${folder}/${name}`);
-const TESTED = [...modulesIn('lib'), ...modulesIn('packages/metrics/lib'), 'packages/cli/lib/program.ts'];
+const TESTED = [
+  ...['lib', 'packages/metrics/lib', 'packages/page/lib'].flatMap(modulesIn),
+  'packages/cli/lib/program.ts',
+];
 /** What acts when it is loaded. */
 const ACTIVE = ['lib/preload.ts', 'lib/entries/cluster.ts'].map((path) => resolve(path));
 const isIn = (folder) => (id) => id.startsWith(`${resolve(folder)}/`) && !ACTIVE.includes(id);
@@ -135,6 +215,7 @@ const forTests = {
   input: Object.fromEntries(TESTED.map((path) => [path.slice(0, -'.ts'.length), path])),
   external: (id) => !/^([./]|@?numalign\b)/.test(id),
   tsconfig: 'tsconfig.json',
+  plugins: [comparingErrors],
   output: {
     dir: 'dist-test',
     sourcemap: true,
@@ -143,6 +224,7 @@ const forTests = {
       groups: [
         { name: 'library', test: isIn('lib'), priority: 2 },
         { name: 'metrics', test: isIn('packages/metrics'), priority: 1 },
+        { name: 'page', test: isIn('packages/page'), priority: 1 },
         { name: 'command', test: isIn('packages/cli') },
       ],
     },

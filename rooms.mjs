@@ -16,23 +16,31 @@ export const HOUSES = {
     room('base/collections', 80, 'maps and lists that the language lacks', {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
-    room('base/text', 60, 'how values are written in messages'),
-    room('base/codes', 90, 'the codes of errors and rejections'),
-    room('base', 1160, 'errors, checks of options, and the surface of the addon', {
-      because: 'the question of a whole placement is written here, by parts of the questions that there were',
+    room('base/text', 64, 'how values are written in messages', {
+      because: 'times are written here, since toISOString() looks for the time zone of the machine',
+    }),
+    room('base/codes', 170, 'the codes of errors and rejections, and their details', {
+      because: 'it has a type for the details of each code, which were any facts',
+    }),
+    room('base', 1230, 'errors, checks of options, and the surface of the addon', {
+      because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
     room('base/notices', 90, 'how listeners are called, and when'),
     room(
       'machine',
-      1330,
+      1335,
       'CPU sets, hints, and the topology of a machine',
       on('64-cpus', 'cpu-holes', 'isolated'),
     ),
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
-    room('input/values', 180, 'quantities, durations and flags, checked'),
-    room('input/pods', 760, 'pods and workloads, checked'),
-    room('input', 1155, 'options, checked', { because: 'spread and even memory are options' }),
-    room('input/requests', 460, 'requests, checked'),
+    room('input/values', 200, 'quantities, durations and flags, checked', {
+      because: 'a wrong quantity or size of pages is named with the right one',
+    }),
+    room('input/pods', 800, 'pods and workloads, checked', {
+      because: 'misspelt resources and containers of manifests are found, as the API server does',
+    }),
+    room('input', 1180, 'options, checked', { because: 'spread and even memory are options' }),
+    room('input/requests', 465, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
@@ -57,9 +65,11 @@ export const HOUSES = {
     room('processes', 240, 'identities of processes', on('containers')),
     room('state/format', 1270, 'the format of the state'),
     room('state/files', 880, 'files of the state folder, and watching them'),
-    room('state/folder', 410, 'the state folder and its rights'),
+    room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1430, 'transactions on the state that processes share'),
+    room('state', 1540, 'transactions on the state that processes share', {
+      because: 'which of the state folders of root uses a cgroup root is decided here',
+    }),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
     room(
       'enforcement/layout',
@@ -68,14 +78,14 @@ export const HOUSES = {
       { ...on('newer-kernel'), because: 'it has the cgroups that there are, which were a room of 280 lines' },
     ),
     room('enforcement', 1290, 'keeps others off granted CPUs', on('newer-kernel')),
-    room('threads', 1080, 'threads and memory of this process', on('isolated', 'sixteen')),
+    room('threads', 1115, 'threads and memory of this process', on('isolated', 'sixteen')),
     room('pools', 320, 'Workers on the CPUs of a grant', on('sixteen')),
     room('children', 250, 'programs that a grant starts'),
     room('quiet/kernel', 310, 'settings of the kernel, a file each', on('quiet', 'quiet-newest')),
     room('quiet/resctrl', 170, 'groups of the resctrl file system', on('quiet')),
     room('quiet/parts', 710, 'the parts of a quiet CPU', on('quiet', 'quiet-newest')),
     room('quiet', 640, 'keeps kernel work off granted CPUs', on('quiet')),
-    room('admission', 1440, 'from a request to a committed grant, or to a plan', {
+    room('admission', 1460, 'from a request to a committed grant, or to a plan', {
       ...on('8-nodes'),
       because: 'plans are in this room',
     }),
@@ -84,8 +94,11 @@ export const HOUSES = {
     room('adoption', 420, 'grants that were made elsewhere'),
     room('kubelet', 1340, 'checkpoints of the kubelet, read and written'),
     room('kubelet/record', 170, 'what the kubelet holds beside numalign'),
-    room('audit', 620, 'what ran on granted CPUs', on('4-nodes-pci')),
-    room('reconcile', 630, 'finds and repairs drift', on('newer-kernel', 'quiet')),
+    room('audit', 630, 'what ran on granted CPUs', on('4-nodes-pci')),
+    room('reconcile', 660, 'finds and repairs drift, and opens CPUs at the exit', {
+      ...on('newer-kernel', 'quiet'),
+      because: 'what a process does for others at its exit is in this room',
+    }),
     room('status', 370, 'the state as others see it'),
     room('grants', 1140, 'the parts of a Grant'),
     room('managers', 1440, 'a manager opens; the parts of a Manager', {
@@ -93,11 +106,11 @@ export const HOUSES = {
         'opening and the watch of the state are in this room, and classes that are there before their code',
     }),
     room('opening', 70, 'openManager and pin are doors: they load the rest'),
-    room('.', 260, 'the entry numalign, and compiled code', {
-      because: 'an installation keeps compiled code, from which the rest is loaded',
+    room('.', 290, 'the entry numalign, and compiled code', {
+      because: 'an installation keeps compiled code, and what few programs come to is loaded later',
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
-    room('doctor', 880, 'what keeps a machine from working well', on('isolated')),
+    room('doctor', 910, 'what keeps a machine from working well', on('isolated')),
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
@@ -113,7 +126,7 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the file that a look at an owner has open is read, instead of opened again',
     }),
-    room('discovery', 1330, 'hwloc, PCI devices, CPU events', {
+    room('discovery', 1360, 'hwloc, PCI devices, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
       because: 'hwloc 3 and its XML are read, beside hwloc 2',
     }),
@@ -132,18 +145,39 @@ export const HOUSES = {
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
+  'packages/page/lib': [
+    room('words', 280, 'machines, grants and pools in words'),
+    room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
+    room('sections', 325, 'the sections of the page as HTML'),
+    room('serving', 340, 'the server, which requests are answered, the streams of events, style and script'),
+    room('.', 360, 'looks at the state, the handler, and the entries'),
+  ],
   'packages/cli/lib': [
-    room('terminal', 420, 'output, signals and errors of commands'),
-    room('arguments', 1000, 'arguments and files of commands'),
-    room('pages', 950, 'what is printed of a machine, a plan, a state'),
-    room('pages/status', 400, 'what is printed of grants'),
-    room('picture', 620, 'the machine as SVG'),
+    room('terminal', 450, 'output, signals and errors of commands', {
+      because: 'the screen reads keys',
+    }),
+    room('running', 120, 'how a command runs on its CPUs'),
+    room('arguments', 1075, 'arguments and files of commands', {
+      because: 'templates, files of devices and fractions of bytes are told apart from manifests',
+    }),
+    room('pages', 775, 'what is printed of a machine, a plan, a state'),
+    room('pages/status', 375, 'what is printed of grants'),
+    room('top', 290, 'what happens on the CPUs of grants, live', {
+      because: 'a terminal view of its own, with figures that can be sorted',
+    }),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('agent', 220, 'the agent that serves metrics'),
-    room('systemd', 140, 'units and set-up files'),
-    room('commands', 1590, 'the commands'),
-    room('commands/service', 590, 'the commands for services'),
-    room('.', 160, 'the program', { because: 'the installation has a part, and the version needs no more' }),
+    room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
+    room('agent', 310, 'the agent, and what frees CPUs without it', {
+      because: 'a shell waits for the end of a command that no process watches, and the agent serves a page',
+    }),
+    room('commands', 1625, 'the commands', {
+      because: 'doctor judges the agent, which has a flag for the token of its page',
+    }),
+    room('commands/service', 950, 'the commands for services', {
+      ...on('systemd'),
+      because: 'what numalign has made on a machine is found and removed here',
+    }),
+    room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
     room('base', 110, 'errors and logs', on('containers')),
@@ -161,7 +195,10 @@ export const HOUSES = {
     room('publish', 400, 'NodeResourceTopology objects', on('containers')),
     room('check', 560, 'what a node can do', on('containers')),
     room('.', 200, 'the exports of the package', on('containers')),
-    room('cli', 380, 'the command numalign-node', on('containers')),
+    room('cli', 420, 'the command numalign-node', {
+      ...on('containers'),
+      because: 'it serves the page on request',
+    }),
   ],
 };
 
@@ -218,7 +255,7 @@ const STATE_OWNERS = tests(`
 
 const STATE = tests(`
   state: until state-lock state-writer difference memory-store read-only-store ledger wait-queue
-  state: owner-guard`);
+  state: owner-guard root-users`);
 
 const STATE_OF_PROCESSES = tests(`
   state: lock open-folders owner-watch machine-group folder-errors shared-folders open-file-limit
@@ -237,7 +274,7 @@ export const JUDGES = {
   'lib/state/format': STATE_FORMAT,
   'lib/state/files': STATE_FILES,
   'lib/state/folder': tests(
-    'state: closed-folders folder root-choice machine-group open-folders folder-errors',
+    'state: closed-folders chosen-folder folder root-choice machine-group open-folders folder-errors',
   ),
   'lib/state/owners': STATE_OWNERS,
   'lib/state': [

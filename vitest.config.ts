@@ -2,9 +2,10 @@ import { defineConfig } from 'vitest/config';
 import { builtLibrary } from './test/support/built-library.js';
 import { testsByNeed } from './test/support/needs.mjs';
 
-// test/package: npm run test:package.
-const folders = ['test', 'packages/cli/test', 'packages/metrics/test'];
-const needing = testsByNeed(import.meta.dirname, folders, ['test/package']);
+// Elsewhere: npm run test:package, test:shells and test:page.
+const folders = ['test', 'packages/cli/test', 'packages/metrics/test', 'packages/page/test'];
+const others = ['test/package', 'packages/cli/test/shells', 'packages/page/test/browser'];
+const needing = testsByNeed(import.meta.dirname, folders, others);
 
 /** One file after the other, however many CPUs there are: what runs beside is another vitest. */
 const project = (name: string, options: { include: string[]; setupFiles?: string[]; isolate?: boolean }) => ({

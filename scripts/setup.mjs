@@ -34,10 +34,11 @@ const program = (name) => join(root, 'node_modules', name);
 
 function javascript() {
   const inputs = [
-    ...['lib', 'packages/metrics/lib', 'packages/cli/lib'],
+    ...['lib', 'packages/metrics/lib', 'packages/page/lib', 'packages/cli/lib'],
     ...[
       'rolldown.config.mjs',
       'scripts/bundles.mjs',
+      'scripts/error-facts.mjs',
       'rolldown.types.config.mjs',
       'scripts/hidden-types.mjs',
       'tsconfig.json',
@@ -77,11 +78,19 @@ function packageOf(name, output, configuration, [tool, ...args]) {
     'lib/index.ts',
     'lib/compiled-code.ts',
     'lib/entries',
+    'packages/page/lib',
     'scripts/bundles.mjs',
   ];
   step(name, inputs, [`${folder}/${output}`], `compiling @numalign/${name}`, () => {
     rmSync(join(root, folder, 'dist'), { recursive: true, force: true });
     run(process.execPath, [program(tool), ...args, configuration], { cwd: join(root, folder) });
+  });
+}
+
+function manPages() {
+  const inputs = ['packages/cli/lib', 'packages/cli/package.json', 'scripts/man.mjs', 'scripts/reference'];
+  step('man', inputs, ['packages/cli/dist/man/numalign.1'], 'writing man pages', () => {
+    run(process.execPath, ['scripts/man.mjs']);
   });
 }
 
@@ -96,6 +105,8 @@ addon();
 javascript();
 compiledCode('.', 'index.cjs');
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
+packageOf('page', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
 compiledCode('packages/cli', 'program.cjs');
+manPages();
 packageOf('kubernetes', 'dist/index.js', 'tsconfig.build.json', TSC);

@@ -36,6 +36,7 @@ function installNode(line) {
 
 /** Installs the package as npm does, in an otherwise empty project. */
 function installPackage(folder) {
+  run('npm', ['run', '--silent', 'prebuild']);
   const [{ filename }] = JSON.parse(
     run('npm', ['pack', '--json', '--foreground-scripts=false', '--pack-destination', folder]),
   );

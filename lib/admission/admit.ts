@@ -7,13 +7,16 @@ import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods, withoutPods } from '../account/pod-changes.js';
 import { freeCpus } from '../account/pools.js';
 import { native } from '../base/native.js';
+import { isoTime } from '../base/text/iso-time.js';
 import { withoutPlaceholder } from '../decision/changes/move-steps.js';
 import { type Decision, decide, decideIn, largestQuestion } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
 import { type Rejection, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { quietShortfall } from '../quiet/outcome.js';
 import { inTurn } from '../state/turns.js';
+import { maskWish } from '../threads/mask-wish.js';
 import { AdmissionError } from './admission-error.js';
 import { publish } from './diagnostics.js';
 import { freeForStrict } from './free-hugepages.js';
@@ -129,7 +132,7 @@ async function tryAdmit(host: Host, attempt: Attempt, step: Transaction): Promis
     hugepages: freeForStrict(request, host.topology),
     owner,
     uid,
-    now: new Date().toISOString(),
+    now: isoTime(),
     dryRun: false,
   });
   const decision = decideNamed(question);
@@ -192,11 +195,14 @@ export function questionOf(
   pods: readonly PodAssignment[],
 ) {
   const present = cpusNow(topology, pods);
+  // The mask of this process says nothing of grants for others.
+  const keepsToMask = request.isForCaller && request.owner === 'process' && !request.placement.ignoresMask;
   return {
     topology,
     present,
     state,
     request,
+    within: keepsToMask ? maskWish(topology, { ...state, pods }, present) : undefined,
     resources: new Map(resources),
     providers: providers.list,
     trialUid: providers.isEmpty ? '' : native.randomUuid(),
@@ -207,7 +213,7 @@ export function questionOf(
 function decideNamed(question: Question): Decision | Rejection {
   const { state, request, topology, present } = question;
   const last = state.lastCpus.find(({ name }) => name === request.pod.name)?.cpus;
-  return decide(question, (poolQuestion, pool) => {
+  const decision = decide(question, (poolQuestion, pool) => {
     const free = freeCpus(state, present, pool).intersection(topology.allowed);
     if (request.isForCaller && last?.isSubsetOf(free)) {
       const onLast = decideIn(
@@ -218,6 +224,19 @@ function decideNamed(question: Question): Decision | Rejection {
     }
     return decideIn(poolQuestion, pool);
   });
+  return decision.admitted ? decision : withMask(decision, question.within);
+}
+
+// Names the mask, in which the rejection says what is free.
+export function withMask(rejection: Rejection, mask: CpuSet | undefined): Rejection {
+  if (mask === undefined) return rejection;
+  const { message, explanation } = rejection;
+  const why = `this process was given the mask ${mask}, to which numalign keeps without ignoreMask (--ignore-mask)`;
+  return {
+    ...rejection,
+    message: `${message}; ${why}`,
+    explanation: { ...explanation, text: `${explanation.text}\n  ${why}` },
+  };
 }
 
 /**

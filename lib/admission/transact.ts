@@ -1,5 +1,6 @@
 // Transact: one step on the state that all processes share. Its commit has the kernel keep others
 // off granted CPUs.
+
 import type { Assignments } from '../account/assignments.js';
 import { withIdentities } from '../account/cpu-identities.js';
 import { cpusNow } from '../account/cpus-now.js';
@@ -19,6 +20,7 @@ import { podsThat } from '../account/pod-list-changes.js';
 import { sharedPool } from '../account/pools.js';
 import type { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { isoTime } from '../base/text/iso-time.js';
 import { callOffMove, finishMove, type MoveTime } from '../decision/changes/move-steps.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import type { Machine } from '../enforcement/enforcer.js';
@@ -266,7 +268,7 @@ const HOUR_MS = 3_600_000;
 
 /** The present time, as moves take it. */
 export function moveTime(now = new Date()): MoveTime {
-  const after = (ms: number) => new Date(now.getTime() + ms).toISOString();
+  const after = (ms: number) => isoTime(new Date(now.getTime() + ms));
   return { now: after(0), hourAgo: after(-HOUR_MS), inAnHour: after(HOUR_MS) };
 }
 

@@ -10,6 +10,7 @@ import { transact } from '../admission/transact.js';
 import { enforcementWarnings } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import { native } from '../base/native.js';
+import { isoTime } from '../base/text/iso-time.js';
 import { totalsOf } from '../decision/memory/memory-tables.js';
 import { adoptedPod, holdingText, isSameHolding, overlaps } from './adopted-pod.js';
 import { withAdopted } from './adopted-state.js';
@@ -27,7 +28,7 @@ export function adopt(host: Host, request: AdoptionRequest, signal?: AbortSignal
   return transact(host, signal, async (state, commit, stateOnRecord) => {
     const existing = findPod(state, uid);
     const owner = existing?.owner ?? ledger.owners.recordFor(request.owner);
-    const pod = adoptedPod(request, { uid, owner, now: new Date().toISOString(), resources });
+    const pod = adoptedPod(request, { uid, owner, now: isoTime(), resources });
     if (existing) {
       if (!isSameHolding(existing, pod))
         throw adoptionError([`grant ${uid} is on record with something else: ${holdingText(existing)}`]);

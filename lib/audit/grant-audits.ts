@@ -64,7 +64,8 @@ export function beginAudit(host: AuditHost, pod: PodAssignment): void {
   if (audits.get(pod.uid)?.isPinned) return;
   const subject = subjectOf(host.topology, pod, true, []);
   // A pin must not take the time to look at other tasks.
-  const views = { scan: null, cpus: snapshotCpus(subject.cpus, true), memory: false };
+  const cpus = snapshotCpus(subject.cpus, true);
+  const views = { scan: null, cpus, memory: false, onlyCounters: true };
   audits.set(pod.uid, { account: openAccount(takeSnapshot(subject, views)), isPinned: true });
 }
 

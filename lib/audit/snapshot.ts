@@ -86,10 +86,13 @@ export interface Views {
   readonly cpus: ReadonlyMap<number, CpuSnapshot>;
   /** True if it also covers where the memory is. */
   readonly memory: boolean;
+  /** True for a beginning, which is only counters: no roles of threads, nor the CPUs where they run. */
+  readonly onlyCounters?: boolean;
 }
 
-export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
-  const rows = rowsIn(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
+/** `frequency`: some kernels interrupt each CPU to learn it. */
+export function snapshotCpus(cpus: CpuSet, interrupts: boolean, frequency = true): Map<number, CpuSnapshot> {
+  const rows = rowsIn(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, interrupts, frequency));
   return new Map(
     rows.map((row) => {
       const counters = makeCounters(CPU_COUNTERS, (name) => orNull(row[name]));
@@ -107,7 +110,8 @@ export function takeSnapshot(
   const descendants = scan?.below(roots) ?? new Set(roots);
   const confinedPids = scan ? [...descendants].filter((pid) => scan.isConfined(pid)) : [];
   const processes = new Set([...roots, ...knownPids, ...confinedPids]);
-  const { rows, masks, bootNs } = threadsOf(processes, isOwn, cpus);
+  const { onlyCounters = false } = views;
+  const { rows, masks, bootNs } = threadsOf(processes, { isOwn, cpus, onlyCounters });
   const threads = rowsIn(THREAD_COLUMNS, rows).map(({ pid, tid, startNs, processor, role, ...row }, i) => ({
     pid,
     tid,
@@ -131,10 +135,13 @@ export function takeSnapshot(
 }
 
 // If nothing is pinned for a grant of this process, all its threads count, wherever else they run.
-function threadsOf(processes: Iterable<number>, isOwn: boolean, cpus: CpuSet): NativeThreads {
-  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true);
+function threadsOf(
+  processes: Iterable<number>,
+  { isOwn, cpus, onlyCounters }: Pick<Subject, 'isOwn' | 'cpus'> & { readonly onlyCounters: boolean },
+): NativeThreads {
+  const threads = native.threadActivity(Int32Array.from(processes), cpus.words, true, onlyCounters);
   if (threads.rows.length > 0 || !isOwn) return threads;
-  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false);
+  return native.threadActivity(Int32Array.of(process.pid), cpus.words, false, onlyCounters);
 }
 
 function foreignTasks(

@@ -2,16 +2,20 @@
 import { inspect } from 'node:util';
 import { NumalignError } from './errors.js';
 
-// Levenshtein's distance, to name what a misspelled option may have meant.
+// Levenshtein's distance, to name what a misspelled option may have meant. Two letters in the wrong
+// order are one mistake.
 function editDistance(a: string, b: string): number {
+  let before: number[] = [];
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const next = [i];
     for (let j = 1; j <= b.length; j++) {
       const replacement = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replacement, row[j]! + 1, next[j - 1]! + 1));
+      const isSwapped = i > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = isSwapped ? before[j - 2]! + 1 : replacement;
+      next.push(Math.min(replacement, swap, row[j]! + 1, next[j - 1]! + 1));
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row[b.length]!;
 }
@@ -28,8 +32,8 @@ const SYNONYMS: Readonly<Record<string, string>> = {
   topologymanagerscope: 'scope',
 };
 
-// The valid key that `key`, in lower case, probably means. A poor guess would mislead.
-function nearestOf(key: string, valid: readonly string[]): string | undefined {
+/** The valid key that `key`, in lower case, probably means. A poor guess would mislead. */
+export function nearestOf(key: string, valid: readonly string[]): string | undefined {
   const synonym = SYNONYMS[key];
   if (synonym !== undefined && valid.includes(synonym)) return synonym;
   const distance = (name: string) => editDistance(key, name.toLowerCase());
@@ -50,13 +54,15 @@ function ownerText(options: object): string {
 }
 
 /**
- * Refuses anything but an object whose keys are all in `valid`.
+ * Refuses anything but an object whose keys are all in `valid`. `elsewhere` says where a key belongs
+ * that is an option of something else: `pin({ manager: { stateDir } })`.
  * @throws ERR_INVALID_OPTION, naming the valid key that was probably meant.
  */
 export function checkOptions(
   options: unknown,
   valid: readonly string[],
   what: string,
+  elsewhere?: (key: string) => string | undefined,
 ): Record<string, unknown> {
   if (typeof options !== 'object' || options === null || isBuiltIn(options)) {
     throw new NumalignError(
@@ -67,8 +73,10 @@ export function checkOptions(
   }
   for (const key in options) {
     if (valid.includes(key) || !Object.hasOwn(options, key)) continue;
-    const nearest = nearestOf(key.toLowerCase(), valid);
-    const guess = nearest === undefined ? ownerText(options) : `; did you mean "${nearest}"?`;
+    const place = elsewhere?.(key);
+    const nearest = place === undefined ? nearestOf(key.toLowerCase(), valid) : undefined;
+    const meant = place ?? (nearest && `"${nearest}"`);
+    const guess = meant === undefined ? ownerText(options) : `; did you mean ${meant}?`;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
       `${what} has no option "${key}"${guess} Valid are: ${valid.join(', ')}`,

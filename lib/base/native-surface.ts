@@ -11,6 +11,7 @@ import type {
   MergeHintsCall,
 } from './native-hints.js';
 import type {
+  NativePciDevice,
   NativeTasks,
   NativeThreads,
   RepackingLimits,
@@ -59,7 +60,14 @@ export interface Native {
 
   createTopology(description: TopologyDescription): TopologyHandle;
   describeTopology(topology: TopologyHandle): TopologyDescription;
-  discoverTopology(source: 'machine' | 'xml' | 'synthetic', text?: string): Promise<TopologyHandle>;
+  /** `withDevices` is for this machine: without, its description has none. */
+  discoverTopology(
+    source: 'machine' | 'xml' | 'synthetic',
+    text: string | undefined,
+    withDevices: boolean,
+  ): Promise<TopologyHandle>;
+  /** The devices of this machine as they are now. */
+  readDevices(topology: TopologyHandle): NativePciDevice[];
   bestFit(call: BestFitCall): Words;
   /** See housekeeping_cpus() of the core. */
   housekeepingCpus(topology: TopologyHandle, base: Words, quiet: Words): Words;
@@ -201,9 +209,9 @@ export interface Native {
   schedule(call: ScheduleCall): NativeScheduling | { starved: number; cpus: Words };
 
   /** The threads of these processes that may run on these CPUs; with `confined`, only there. */
-  threadActivity(pids: Int32Array, cpus: Words, confined: boolean): NativeThreads;
+  threadActivity(pids: Int32Array, cpus: Words, confined: boolean, onlyCounters: boolean): NativeThreads;
   /** A row for each CPU; NaN for a value that cannot be read. */
-  cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
+  cpuActivity(cpus: Words, withInterrupts: boolean, withFrequency: boolean): Float64Array;
   /** Looks at every process that /proc shows. */
   scanTasks(cpus: Words): NativeTasks;
 

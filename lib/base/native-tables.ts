@@ -73,8 +73,8 @@ export interface TopologyDescription {
   /** Square, or empty if unknown. */
   distances: Uint32Array;
   hugepages: Float64Array;
-  /** The addon returns them ordered by id. */
-  devices: NativePciDevice[];
+  /** The addon returns them ordered by id. null: not read yet. */
+  devices: NativePciDevice[] | null;
   possible: Words;
   isolated: Words;
   allowed: Words;

@@ -2,6 +2,7 @@
 // have above their share. One per state: it looks after each commit, and when a pause ends. It
 // waits a moment before each attempt: CPUs that are free only briefly should go to requests.
 
+import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { isSettled, poolOf } from '../account/pod-holdings.js';
 import { publishError } from '../admission/diagnostics.js';
@@ -20,9 +21,11 @@ import {
 import { elasticTargets } from '../decision/changes/elastic-targets.js';
 import { growthOf, growthRequest } from '../decision/changes/growth.js';
 import { withoutPlaceholder } from '../decision/changes/move-steps.js';
+import type { ResizeFacts } from '../decision/resized-pod.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { onlineCpus } from '../machine/online-cpus.js';
 import type { Store } from '../state/store.js';
+import { maskOfGrant } from '../threads/mask-wish.js';
 import { GrowthWaits } from './growth-waits.js';
 import { giveBackRoom, moveGrant } from './move-grant.js';
 import { resizeInput, shrinkGrants } from './shrink-grants.js';
@@ -158,7 +161,7 @@ class Adjuster {
     const state = livingState(host);
     const pod = find(state);
     if (!pod) return undefined;
-    const input = resizeInput(host, state);
+    const input = this.#inputFor(pod, state);
     const grown = growthOf(input, pod, (each) => this.#waits.isAwaited(each));
     if (grown) return this.#resize(grown, uid);
     const growth = growthRequest(input, pod, (each) => this.#waits.mayAsk(each));
@@ -169,11 +172,18 @@ class Adjuster {
       const open = withoutPlaceholder(livingState(host), request);
       const now = find(open);
       const larger =
-        now && isSettled(now) ? elasticSize(resizeInput(host, open), now, growth.cpus) : undefined;
+        now && isSettled(now) ? elasticSize(this.#inputFor(now, open), now, growth.cpus) : undefined;
       return larger ? await this.#resize(larger.pod, uid, request) : 'failed';
     } finally {
       await giveBackRoom(host, request);
     }
+  }
+
+  // It grows within the mask that somebody gave this process.
+  #inputFor(pod: PodAssignment, state: Assignments): ResizeFacts {
+    const host = this.#host!;
+    const input = resizeInput(host, state);
+    return { ...input, within: maskOfGrant(pod, host.topology, state, input.present) };
   }
 
   async #resize(grown: PodAssignment, uid: string, room?: string): Promise<Outcome> {

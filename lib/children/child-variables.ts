@@ -17,7 +17,11 @@ export interface ChildVariables {
   readonly NUMALIGN_NODES: string;
   /** A JSON object: the ids of the grant's devices by resource. */
   readonly NUMALIGN_DEVICES: string;
-  /** The state folder that has the grant on record. */
+  /**
+   * The state folder that has the grant on record. In a program without a grant, the folder of
+   * managers and commands that are given none; `numalign agent`, `numalign setup` and programs with
+   * raised privileges ignore it.
+   */
   readonly NUMALIGN_STATE_DIR?: string;
   /**
    * The process whose preload acquired the grant. Workers of its `node:cluster` acquire their own

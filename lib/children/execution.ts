@@ -17,6 +17,11 @@ export interface ExecOptions extends ChildOptions {
    * @default the command
    */
   argv0?: string;
+  /**
+   * Open descriptors that the program inherits, besides those of `LISTEN_FDS` (sd_listen_fds(3)).
+   * @default none
+   */
+  descriptors?: readonly number[];
 }
 
 function checkText(name: string, value: unknown, valid = 'a string without a null character'): void {
@@ -34,7 +39,8 @@ export function executeWith(
     env = process.env,
     argv0 = command,
     threadCounts: counts,
-  } = checkNames(options, ['env', 'argv0', 'threadCounts'], 'exec');
+    descriptors = [],
+  } = checkNames(options, ['env', 'argv0', 'threadCounts', 'descriptors'], 'exec');
   const valid = 'the name of a program';
   checkText('command', command, valid);
   if (command === '') invalidOption('command', command, valid);
@@ -45,8 +51,10 @@ export function executeWith(
   );
   const { ownerFd } = inheritance;
   for (const variable of environment) checkText('env', variable);
-  const descriptors = [...passedDescriptors(env), ...(ownerFd === undefined ? [] : [ownerFd])];
-  return native.execute({ file: command, args: [argv0, ...args], environment, descriptors });
+  if (!Array.isArray(descriptors) || !descriptors.every((fd) => Number.isInteger(fd) && fd >= 0))
+    invalidOption('descriptors', descriptors, 'a list of open descriptors');
+  const passed = [...descriptors, ...passedDescriptors(env), ...(ownerFd === undefined ? [] : [ownerFd])];
+  return native.execute({ file: command, args: [argv0, ...args], environment, descriptors: passed });
 }
 
 // sd_listen_fds(3): sockets that were opened for this process now belong to the program, which

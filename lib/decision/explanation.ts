@@ -71,7 +71,7 @@ function resourceText(explanation: ResourceExplanation, cpusEver: number, messag
           `free by NUMA node: ${nodes.map((n) => `${n.node}: ${amount(n.free)} of ${amount(n.possible)}`).join(', ')}`,
         ]),
   ];
-  const why = isCpu ? 'outside the cpuset of this process' : 'unhealthy';
+  const why = isCpu ? 'outside the cpuset or mask of this process' : 'unhealthy';
   return [
     `${resource}: ${facts.join('; ')}`,
     ...hintsText(hints),

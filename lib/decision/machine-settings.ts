@@ -17,6 +17,7 @@ import { cpusNamed } from '../base/text/cpus-named.js';
 import type { Config } from '../input/config.js';
 import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/given-settings.js';
 import { placementUnder } from '../input/placement.js';
+import { commandIn } from '../input/values/machine-folder.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { slowestFor } from './cpus/core-kinds.js';
@@ -150,7 +151,7 @@ export function checkKnown(
     if (!beyond || beyond.isEmpty) continue;
     throw new NumalignError(
       'ERR_INVALID_OPTION',
-      `${name} names ${cpusNamed(beyond)}, which this machine does not have`,
+      `${name} names ${cpusNamed(beyond)}, which this machine does not have: it has ${cpusNamed(possible)}`,
       {
         option: name,
         value: required[name]?.toString(),
@@ -176,7 +177,7 @@ export function checkLeavesPool(state: Assignments, now: CpuSnapshot): void {
   if (!sharedPool(state, now).isEmpty) return;
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
-    'these settings leave no CPU for the shared pool, where everything else runs',
+    'these settings leave no CPU for the shared pool, where everything else runs: reserve, isolate or grant fewer',
     {
       value: state.settings,
       valid: 'at least one managed CPU that is neither strictly reserved nor isolated nor granted',
@@ -246,7 +247,7 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
     .join('; ');
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
-    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
+    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with ${commandIn(path, 'configure')}`,
     { differences },
   );
 }

@@ -8,6 +8,7 @@ import type { CpuSnapshot } from '../account/pools.js';
 import { type Placement, recordedPlacement } from '../input/placement.js';
 import { guaranteedPod } from '../input/pods/pod-request.js';
 import { MILLI } from '../input/values/quantity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Decision } from './decision.js';
 import type { DeviceResources } from './devices/device-resources.js';
@@ -19,6 +20,8 @@ export interface ResizeFacts {
   readonly present: CpuSnapshot;
   readonly resources: DeviceResources;
   readonly state: Assignments;
+  /** The only CPUs to choose from; undefined: all. */
+  readonly within?: CpuSet | undefined;
 }
 
 /** An omitted amount stays as it is. */
@@ -44,7 +47,7 @@ export interface ResizeQuestion extends Question {
 
 /** `defaults`: for parts of the placement that are not on record. */
 export function resizeQuestion(
-  { topology, present, resources, state }: ResizeFacts,
+  { topology, present, resources, state, within }: ResizeFacts,
   pod: PodAssignment,
   { cpu, memory }: ResizedAmounts,
   defaults: Placement,
@@ -60,6 +63,7 @@ export function resizeQuestion(
     topology,
     present,
     resources,
+    within,
     recorded: state,
     state: removePods(state, new Set([pod.uid])),
     request: {

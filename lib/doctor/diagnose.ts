@@ -1,12 +1,13 @@
 // Diagnose: what this machine and this user can do for grants, and what to change. Only looks.
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
+import { parentsOf } from '../enforcement/members/descent.js';
 import { parseConfig } from '../input/config.js';
 import { parseMachineOptions } from '../input/given-settings.js';
-import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import { discover } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
 import { openManager } from '../opening/open-manager.js';
+import { defaultStateDir } from '../state/folder/chosen-folder.js';
 import type { FactsQuestion } from './facts.js';
 import type { Finding } from './finding.js';
 
@@ -14,7 +15,7 @@ import type { Finding } from './finding.js';
 export interface DiagnoseOptions {
   /**
    * The state folder to judge.
-   * @default the machine's
+   * @default the variable `NUMALIGN_STATE_DIR`, else the machine's
    */
   stateDir?: string;
   /**
@@ -44,7 +45,7 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
     'diagnose',
   ) as DiagnoseOptions;
   parseMachineOptions(cgroupRoot === undefined ? {} : { cgroupRoot });
-  const path = parseConfig(stateDir === undefined ? {} : { stateDir }).stateDir ?? MACHINE_STATE_DIR;
+  const path = parseConfig(stateDir === undefined ? {} : { stateDir }).stateDir ?? defaultStateDir();
   const topology = await discover();
   const state = await look(path, topology);
   const [{ judge }, { readMachineFacts }] = await Promise.all([
@@ -59,17 +60,29 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
 async function look(
   stateDir: string,
   topology: Topology,
-): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet'>> {
+): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet' | 'pool' | 'grants'>> {
   try {
     const view = await openManager({ readOnly: true, stateDir, topology });
     try {
-      const { exists, settings, refusal, kubelet } = view.status();
-      return { settings: exists ? settings : undefined, refusal: refusal?.message, kubelet };
+      const { exists, settings, refusal, kubelet, sharedPool: pool, grants } = view.status();
+      const parents = [process.pid, ...parentsOf(process.pid)];
+      return {
+        settings: exists ? settings : undefined,
+        refusal: refusal?.message,
+        kubelet,
+        pool,
+        grants: grants
+          .filter(({ owner, alive }) => alive && owner.pid !== null && parents.includes(owner.pid))
+          .map(({ cpus }) => cpus),
+      };
     } finally {
       view.close();
     }
   } catch (error) {
-    if (error instanceof NumalignError) return { settings: undefined, refusal: error.message, kubelet: null };
+    if (error instanceof NumalignError) {
+      const { message: refusal } = error;
+      return { settings: undefined, refusal, kubelet: null, pool: topology.cpus, grants: [] };
+    }
     throw error;
   }
 }

@@ -9,6 +9,7 @@ import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
 import type { KernelSettings } from '../quiet/kernel-work.js';
 import type { RootRefusal } from '../state/folder/agreed-root.js';
+import type { MaskOrigin } from '../threads/mask-wish.js';
 
 export interface StateFolderFacts {
   readonly path: string;
@@ -96,8 +97,12 @@ export interface MachineFacts {
   readonly candidates: CpuSet;
   /** The CPUs of the first core with candidates: the ones to reserve first. */
   readonly firstCore: CpuSet;
-  /** The CPUs that this process may use. */
+  /** The CPUs that this process may use now. */
   readonly allowed: CpuSet;
+  /** The CPUs of its cpuset. */
+  readonly limit: CpuSet;
+  /** Where its mask comes from. */
+  readonly maskOrigin: MaskOrigin;
   readonly numaNodes: number;
   readonly cpusPerCore: number;
 
@@ -151,6 +156,10 @@ export interface FactsQuestion {
   readonly refusal: string | undefined;
   /** The record of the kubelet's assignments, if any. */
   readonly kubelet: KubeletStatus | null;
+  /** The shared pool; all CPUs if there is no state. */
+  readonly pool: CpuSet;
+  /** The CPUs of each grant of a process that has started this one. */
+  readonly grants: readonly CpuSet[];
   /** The root to check instead of the one on record or the machine's; null: none. */
   readonly cgroupRoot: string | null | undefined;
 }

@@ -57,13 +57,18 @@ export function capabilities({ user, capabilities }: MachineFacts): Verdict {
   );
 }
 
-export function allowedCpus({ online, allowed, unbalanced }: MachineFacts): Verdict {
-  // CPUs that the kernel isolates are in no mask at first, but can be granted.
-  const excluded = online.difference(allowed).difference(unbalanced);
-  if (excluded.isEmpty) return ok(`${allowed}`);
+export function allowedCpus({ online, allowed, limit, unbalanced, maskOrigin }: MachineFacts): Verdict {
+  const outside = online.difference(limit).difference(unbalanced);
+  if (!outside.isEmpty) {
+    return warning(
+      `${limit} of ${online}: the cpuset of this process has no ${cpusNamed(outside)}, of which it gets no grant`,
+      '`AllowedCPUs=` (systemd), `--cpuset-cpus` (containers)',
+    );
+  }
+  if (maskOrigin !== 'somebody') return ok(`${limit}`);
   return warning(
-    `${allowed} of ${online}: a program that is started here gets no grant of ${cpusNamed(excluded)}`,
-    `a wider mask or cpuset: \`taskset -pc ${online} $$\` in this shell, \`AllowedCPUs=\` (systemd), \`--cpuset-cpus\` (containers)`,
+    `${allowed} of ${online}: the mask of this shell, to which grants keep that are made here`,
+    `\`--ignore-mask\` for one program, or a wider mask: \`taskset -pc ${online} $$\``,
   );
 }
 

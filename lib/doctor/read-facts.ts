@@ -18,6 +18,7 @@ import { kernelFiles, visibleFiles } from '../quiet/kernel/kernel-files.js';
 import { readKernelSettings } from '../quiet/kernel-work.js';
 import { checkUsable, scopeOf } from '../state/folder/folder.js';
 import { notTheGroups } from '../state/folder/machine-group.js';
+import { originOf } from '../threads/mask-wish.js';
 import { ownFolder, readCgroups } from './cgroup-facts.js';
 import type { FactsQuestion, MachineFacts, StateFolderFacts } from './facts.js';
 import { readForeignCpusets } from './foreign-cpusets.js';
@@ -42,6 +43,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const candidates = settings ? managed.difference(settings.reservedSystemCPUs) : managed;
   const scope = scopeOf(stateDir);
   const cgroups = readCgroups(question, scope);
+  const [mask, unbalanced] = [affinity(), unbalancedCpus()];
   const status = textOf('/proc/self/status') ?? '';
   const field = (name: string) => new RegExp(`^${name}:\\s*(\\S+)$`, 'm').exec(status)?.[1];
   const files = visibleFiles(kernelFiles());
@@ -53,7 +55,14 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     firstCore: (
       topology.cores.find(({ cpus }) => cpus.intersects(candidates))?.cpus ?? CpuSet.EMPTY
     ).intersection(managed),
-    allowed: affinity(),
+    allowed: mask,
+    limit: topology.allowed,
+    maskOrigin: originOf({
+      mask,
+      limit: topology.allowed,
+      pool: question.pool.difference(unbalanced),
+      grants: () => question.grants,
+    }),
     numaNodes: topology.nodes.length,
     cpusPerCore: topology.cpusPerCore,
     user: process.geteuid?.() ?? 0,
@@ -68,7 +77,7 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     kubeletRecord: question.kubelet,
     movers: [...namedProcesses(MOVERS)],
     seesAllProcesses: seesAllProcesses(),
-    unbalanced: unbalancedCpus(),
+    unbalanced,
     tickless: ticklessCpus(),
     governors: readGovernors(files),
     idleLatency: readIdleLatency(files),

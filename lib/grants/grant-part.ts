@@ -70,7 +70,7 @@ export function partCpus(record: GrantRecord, name: string): CpuSet {
 export function unknownPart(grant: string, name: string, valid: readonly string[]): NumalignError {
   const message =
     valid.length === 0
-      ? `${grant} has no parts: they are asked for when it is acquired`
+      ? `${grant} has no parts: acquire it with them, as in acquire({ cpu: 2, parts: { io: 1 } })`
       : `${grant} has no part ${inspect(name)}, only ${valid.join(', ')}`;
   return new NumalignError('ERR_UNKNOWN_PART', message, { value: name, valid });
 }

@@ -24,7 +24,7 @@ export interface ManagerOptions extends MachineOptions, PlacementOptions {
   /**
    * The state folder, an absolute path. A manager with another folder is private: it knows only the
    * processes that share that folder. A simulated machine keeps its state in memory by default.
-   * @default `/run/numalign`
+   * @default `/run/numalign`; with the variable `NUMALIGN_STATE_DIR`, that folder
    */
   stateDir?: string;
   /**
@@ -122,6 +122,26 @@ const OTHER_OPTIONS: Record<
   optional: true,
 };
 
+/** The names of {@link ManagerOptions}. */
+export const MANAGER_OPTIONS: readonly string[] = [
+  ...Object.keys(MACHINE_OPTIONS),
+  ...namesOf(PLACEMENT_OPTIONS, 'manager'),
+  ...Object.keys(OTHER_OPTIONS),
+];
+
+// Why a text is no path, as a user of a shell writes one.
+function pathText(path: unknown): string {
+  if (path === '') return "an absolute path, or left out for the machine's folder";
+  if (typeof path !== 'string') return 'an absolute path';
+  if (path.startsWith('~')) return 'an absolute path (only shells replace ~: use os.homedir())';
+  if (path.startsWith('/')) return 'a path that Linux can have: 4095 bytes, 255 a name, without NUL';
+  return 'an absolute path, such as path.resolve() returns';
+}
+
+// Linux: PATH_MAX and NAME_MAX.
+const isPath = (value: unknown): value is string =>
+  typeof value === 'string' && /^\/[^\0]*$/.test(value) && value.length < 4096 && !/[^/]{256}/.test(value);
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_LIST */
 export function parseConfig(
   options: Omit<ManagerOptions, 'readOnly' | 'stateDir'> & {
@@ -129,9 +149,7 @@ export function parseConfig(
     readonly stateDir?: string | null;
   },
 ): Config {
-  const placementNames = namesOf(PLACEMENT_OPTIONS, 'manager');
-  const names = [...Object.keys(MACHINE_OPTIONS), ...placementNames, ...Object.keys(OTHER_OPTIONS)];
-  const fields = checkOptions(options, names, 'openManager');
+  const fields = checkOptions(options, MANAGER_OPTIONS, 'openManager');
   const values: Record<string, unknown> =
     fields.kubeletConfiguration === undefined
       ? fields
@@ -139,10 +157,9 @@ export function parseConfig(
   const { stateDir, topology, devices = {}, lockTimeoutMs = 10_000 } = values;
   if (option.optional(values.optional, 'optional', option.flag) && values.readOnly)
     invalidOption('optional', true, 'left out with readOnly: a view gets no grants');
-  const isPath = typeof stateDir === 'string' && stateDir.startsWith('/') && !stateDir.includes('\0');
   const isNone = stateDir === null && values.readOnly === true;
-  if (stateDir !== undefined && !isPath && !isNone) {
-    invalidOption('stateDir', stateDir, 'an absolute path');
+  if (stateDir !== undefined && !isPath(stateDir) && !isNone) {
+    invalidOption('stateDir', stateDir, pathText(stateDir));
   }
   if (topology !== undefined && !(topology instanceof Topology)) {
     invalidOption('topology', topology, 'a Topology, as discover() returns it');
@@ -158,7 +175,7 @@ export function parseConfig(
     );
   }
   return Object.freeze({
-    stateDir: isPath ? resolve(stateDir) : isNone ? null : undefined,
+    stateDir: isPath(stateDir) ? resolve(stateDir) : isNone ? null : undefined,
     topology,
     // What the document sets has its name there.
     placement: parsePlacement(values, undefined, (name) =>

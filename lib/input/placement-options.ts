@@ -290,6 +290,24 @@ export const PLACEMENT_OPTIONS = {
     recorded: false,
   }),
   /**
+   * Takes CPUs outside the mask of this process too. By default a mask that somebody chose, such as
+   * `taskset` or `CPUAffinity=`, is a wish that {@link Manager.acquire} keeps to. See
+   * docs/services.md.
+   */
+  ignoreMask: row({
+    field: 'ignoresMask',
+    by: 'both',
+    check: FLAG,
+    default: false,
+    kubelet: null,
+    flag: {
+      usage: '--ignore-mask',
+      help: 'take CPUs outside the mask that taskset or CPUAffinity= chose, too',
+      of: 'run',
+    },
+    recorded: false,
+  }),
+  /**
    * `hold-sibling`: one thread of each core runs (`cpus`), and the grant keeps its siblings idle
    * (`held`). Refused with the CPU policy `none`.
    * @default all threads run

@@ -17,7 +17,8 @@ function checkText(text: unknown, what: string): string {
   );
 }
 
-function checkIds(ids: Iterable<number>, maximum: number, what: string): number[] {
+// `parse`: the function that reads lists.
+function checkIds(ids: Iterable<number>, maximum: number, what: string, parse: string): number[] {
   if (typeof ids !== 'object' || ids === null || !(Symbol.iterator in ids)) {
     throw new NumalignError(
       'ERR_INVALID_ARGUMENT',
@@ -33,7 +34,9 @@ function checkIds(ids: Iterable<number>, maximum: number, what: string): number[
     if (!Number.isInteger(id) || id < 0 || id > maximum) {
       throw new NumalignError(
         'ERR_INVALID_ARGUMENT',
-        `${what} ${String(id)} is not an integer from 0 to ${maximum}`,
+        typeof id === 'string'
+          ? `${what} ${inspect(id)} is a text: ${parse}() reads lists such as "0-3,8"`
+          : `${what} ${String(id)} is not an integer from 0 to ${maximum}`,
         {
           value: id,
           valid: `0 to ${maximum}`,
@@ -65,7 +68,7 @@ export class CpuSet extends IdSet<CpuSet> {
    * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static from(ids: Iterable<number>): CpuSet {
-    return new CpuSet(wordsOf(checkIds(ids, CpuSet.MAX_ID, 'the CPU id')));
+    return new CpuSet(wordsOf(checkIds(ids, CpuSet.MAX_ID, 'the CPU id', 'CpuSet.parse')));
   }
 
   /**
@@ -114,7 +117,7 @@ export class NodeSet extends IdSet<NodeSet> {
    * @throws ERR_INVALID_ARGUMENT for an id that is not an integer or out of range
    */
   static from(ids: Iterable<number>): NodeSet {
-    return new NodeSet(wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id')));
+    return new NodeSet(wordsOf(checkIds(ids, NodeSet.MAX_ID, 'the NUMA node id', 'NodeSet.parse')));
   }
 
   /** Parses the Linux list form, by the rules of {@link CpuSet.parse}. @throws ERR_INVALID_LIST */

@@ -10,7 +10,7 @@ import { Topology } from './topology.js';
 
 /** Where {@link discover} reads the machine. Give one option, or none for this machine. */
 export interface DiscoverOptions {
-  /** The path of an hwloc XML file. */
+  /** The path of an hwloc XML file, of version 2 or 3. */
   xml?: string;
   /** An hwloc synthetic description, for example `package:2 numa:2 core:4 pu:2`. */
   synthetic?: string;
@@ -59,7 +59,15 @@ export async function discover(options: DiscoverOptions = {}): Promise<Topology>
     return new Topology('json', native.createTopology(parseMachine(machine)));
   }
   const text = kind === 'xml' ? await readText(value as string) : (value as string | undefined);
-  return new Topology(kind, await native.discoverTopology(kind, text));
+  return new Topology(kind, await native.discoverTopology(kind, text, true));
+}
+
+/**
+ * This machine, as by {@link discover}. Without devices, these are read when first asked for,
+ * on the event loop.
+ */
+export async function discoverMachine(withDevices: boolean): Promise<Topology> {
+  return new Topology('machine', await native.discoverTopology('machine', undefined, withDevices));
 }
 
 function parseJson(text: string, path: string): unknown {

@@ -1,7 +1,7 @@
 // Refreshes a topology when CPUs come online.
 import { native } from '../base/native.js';
 import { CpuSet } from './cpu-set.js';
-import { discover } from './discovery.js';
+import { discoverMachine } from './discovery.js';
 import { readOnlineCpus } from './online-cpus.js';
 import { Topology } from './topology.js';
 
@@ -9,11 +9,11 @@ import { Topology } from './topology.js';
  * The machine as it is now if CPUs are online that `current` does not have; else undefined. CPUs
  * that went offline do not count: their location is known if they come back. What the process may
  * use stays, even if its cpuset is narrower now. Described machines do not change.
- * @throws as {@link discover}
+ * @throws as {@link discoverMachine}
  */
 export async function refreshTopology(current: Topology): Promise<Topology | undefined> {
   if (current.isSimulated || (readOnlineCpus() ?? CpuSet.EMPTY).isSubsetOf(current.cpus)) return undefined;
-  const found = await discover();
+  const found = await discoverMachine(false);
   // The CPUs may be offline again by now.
   if (found.cpus.isSubsetOf(current.cpus)) return undefined;
   return allowing(found, current.allowed);
@@ -31,7 +31,7 @@ export function allowing(topology: Topology, cpus: CpuSet): Topology {
 
 /**
  * Refreshes the topology of a host for all its users. Returns the new CPUs. Calls may overlap.
- * @throws as {@link discover}
+ * @throws as {@link discoverMachine}
  */
 export async function refreshHost(host: { topology: Topology }): Promise<CpuSet> {
   const before = host.topology;

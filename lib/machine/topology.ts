@@ -2,7 +2,12 @@
 // synthetic string or a JSON machine.
 import { checkOptions } from '../base/check-options.js';
 import { native } from '../base/native.js';
-import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
+import {
+  CPU_COLUMNS,
+  HUGEPAGE_COLUMNS,
+  type NativePciDevice,
+  type TopologyDescription,
+} from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
 import { bestFit, invalid } from './best-fit.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
@@ -60,8 +65,8 @@ export class Topology {
    * With `full-pcpus-only` requests are multiples of it.
    */
   readonly cpusPerCore: number;
-  /** The PCI devices without bridges, by id. Synthetic machines have none. */
-  readonly devices: readonly PciDevice[];
+  // Undefined until first asked for: most programs never do, and there may be hundreds.
+  #devices: readonly PciDevice[] | undefined;
 
   /** Use {@link discover}. */
   constructor(source: Topology['source'], handle: TopologyHandle) {
@@ -83,8 +88,14 @@ export class Topology {
     this.nodes = this.#nodes(description);
     this.distances = description.distances.length > 0 ? description.distances : undefined;
     this.numaNodes = Object.freeze(this.nodes.map((node) => node.id));
-    this.devices = Object.freeze(description.devices.map(pciDevice));
+    if (description.devices) this.#devices = devicesOf(description.devices);
     Object.freeze(this);
+  }
+
+  /** The PCI devices without bridges, by id. Synthetic machines have none. */
+  get devices(): readonly PciDevice[] {
+    this.#devices ??= devicesOf(native.readDevices(this.handle));
+    return this.#devices;
   }
 
   /** True if this is not the machine that numalign runs on. Its decisions cannot be applied. */
@@ -238,6 +249,8 @@ export class Topology {
     );
   }
 }
+
+const devicesOf = (devices: readonly NativePciDevice[]) => Object.freeze(devices.map(pciDevice));
 
 const greatestDivisor = (a: number, b: number): number => (b === 0 ? a : greatestDivisor(b, a % b));
 

@@ -7,10 +7,10 @@ import { HintProviders } from '../decision/hints/hint-providers.js';
 import { enforcerOf, NO_ENFORCER } from '../enforcement/enforcer.js';
 import type { Config } from '../input/config.js';
 import { parseDevices } from '../input/devices.js';
-import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import type { Topology } from '../machine/topology.js';
 import { NO_QUIETER, type Quieter } from '../quiet/quieter.js';
 import { quieterOf } from '../quiet/quieter-of.js';
+import { defaultStateDir } from '../state/folder/chosen-folder.js';
 import { scopeOf } from '../state/folder/folder.js';
 import { Ledger } from '../state/ledger.js';
 import { MemoryStore } from '../state/memory-store.js';
@@ -18,7 +18,7 @@ import type { StateSource, Store } from '../state/store.js';
 
 // A simulated machine must not use the real machine's folder, and needs no folder.
 export function openStore({ stateDir }: Config, topology: Topology): Store {
-  if (!topology.isSimulated) return Ledger.open(stateDir ?? MACHINE_STATE_DIR);
+  if (!topology.isSimulated) return Ledger.open(stateDir ?? defaultStateDir());
   if (stateDir === undefined || stateDir === null) return new MemoryStore();
   if (scopeOf(stateDir) !== 'machine') return Ledger.open(stateDir);
   throw new NumalignError(

@@ -29,6 +29,7 @@ import { checkSignal } from '../input/requests/request.js';
 import { type KubeletPodHoldings, parseHoldings } from '../kubelet/record/kubelet-holdings.js';
 import { type KubeletStatus, kubeletStatus } from '../kubelet/record/kubelet-status.js';
 import { type RecordKubeletOptions, recordKubelet } from '../kubelet/record/record-kubelet.js';
+import { openAtExit } from '../reconcile/exit.js';
 import { Reconciler, type Reconciling } from '../reconcile/reconciler.js';
 import type { ManagerEmitter, ManagerParts } from './manager-parts.js';
 import { configure, leavePool } from './prepare.js';
@@ -81,7 +82,9 @@ export class ManagedMachine {
     const endReconciling = host.topology.isSimulated
       ? () => {}
       : Reconciler.of(ledger).attach(this.#reconciling);
+    const endOpening = openAtExit(host);
     this.end = () => {
+      endOpening();
       endReconciling();
       leavePool(host);
       endOwnerWatch();

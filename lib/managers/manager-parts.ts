@@ -60,7 +60,7 @@ export class Lifetime {
 }
 
 function closedError(): NumalignError {
-  return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed');
+  return new NumalignError('ERR_MANAGER_CLOSED', 'the manager has been closed: open another');
 }
 
 /**

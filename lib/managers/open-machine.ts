@@ -11,9 +11,9 @@ import { SharedMembers } from '../enforcement/members/shared-members.js';
 import type { Optional } from '../grants/empty-grant.js';
 import { type Config, type ManagerOptions, parseConfig } from '../input/config.js';
 import { checkPlacement } from '../input/placement.js';
-import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
-import { discover } from '../machine/discovery.js';
+import { discoverMachine } from '../machine/discovery.js';
 import type { Topology } from '../machine/topology.js';
+import { defaultStateDir } from '../state/folder/chosen-folder.js';
 import { hasState } from '../state/folder/folder.js';
 import { ReadOnlyStore } from '../state/read-only-store.js';
 import { EmptyManager } from './empty-manager.js';
@@ -34,7 +34,7 @@ export interface ViewOptions extends Omit<ManagerOptions, 'readOnly' | 'stateDir
   readOnly: true;
   /**
    * As {@link ManagerOptions.stateDir}. null: no state, as if nothing were granted.
-   * @default `/run/numalign`
+   * @default `/run/numalign`; with the variable `NUMALIGN_STATE_DIR`, that folder
    */
   stateDir?: string | null;
 }
@@ -52,7 +52,8 @@ export async function openMachine(
 async function openOne(options: ManagerOptions | ViewOptions): Promise<ManagerView> {
   const config = parseConfig(options);
   await turnIfDue();
-  const topology = config.topology ?? (await discover());
+  const hasDevices = Object.keys(config.devices).length > 0;
+  const topology = config.topology ?? (await discoverMachine(hasDevices));
   // A view checks the placement only when it plans a pod: it may never plan one.
   if (!config.readOnly) checkPlacement(config.placement, topology);
   const resources = deviceResources(config, topology);
@@ -64,7 +65,7 @@ type Resources = Map<string, DeviceResource>;
 async function open(config: Config, topology: Topology, resources: Resources): Promise<Manager> {
   // Checks the settings before anything is made on disk. An existing state checks them against its
   // own settings instead: the machine may have changed since.
-  if (!hasState(config.stateDir ?? MACHINE_STATE_DIR)) firstState(config, topology, cpusNow(topology));
+  if (!hasState(config.stateDir ?? defaultStateDir())) firstState(config, topology, cpusNow(topology));
   const ledger = openStore(config, topology);
   // The new manager keeps it open by itself.
   const endUse = ledger.use();
@@ -83,7 +84,7 @@ async function open(config: Config, topology: Topology, resources: Resources): P
 }
 
 function openView(config: Config, topology: Topology, resources: Resources): ManagerView {
-  const path = config.stateDir === undefined && !topology.isSimulated ? MACHINE_STATE_DIR : config.stateDir;
+  const path = config.stateDir === undefined && !topology.isSimulated ? defaultStateDir() : config.stateDir;
   const store = new ReadOnlyStore(
     path ?? undefined,
     () => firstState(config, topology, cpusNow(topology)),

@@ -3,7 +3,7 @@ import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
 import type { Grant } from '../grants/grant.js';
 import { onceEnded } from '../grants/release.js';
-import type { ManagerOptions } from '../input/config.js';
+import { MANAGER_OPTIONS, type ManagerOptions } from '../input/config.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/requests/request-options.js';
 import { option } from '../input/values/option-values.js';
 import { pinMemory } from '../threads/memory.js';
@@ -83,7 +83,9 @@ async function openAndPin({
 }
 
 function parse(request: PinAcquireOptions) {
-  checkOptions(request, [...ACQUIRE_OPTIONS, 'manager', 'threads', 'replace'], 'pin');
+  checkOptions(request, [...ACQUIRE_OPTIONS, 'manager', 'threads', 'replace'], 'pin', (key) =>
+    MANAGER_OPTIONS.includes(key) ? `pin({ manager: { ${key} } })` : undefined,
+  );
   const { manager: options = {}, threads, replace = false, ...acquire } = request;
   option.flag(replace, 'replace');
   const { optional = false } = acquire as Partial<Optional<AcquireOptions>>;

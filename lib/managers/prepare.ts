@@ -28,6 +28,7 @@ import { allowing } from '../machine/topology-refresh.js';
 import type { QuietReview } from '../quiet/quieter.js';
 import { isQuietUnsettled } from '../reconcile/quiet-settings.js';
 import type { Store } from '../state/store.js';
+import { maskWish } from '../threads/mask-wish.js';
 
 const ALL_QUIET: QuietReview = { isGivenUp: () => false };
 
@@ -69,6 +70,8 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
         { before, wanted: state, commit },
         isUnsettled ? { quietReview: ALL_QUIET } : {},
       );
+    // Before anything changes the mask of this process.
+    maskWish(topology, state, now);
     joinPool(host, config, state);
     return [
       ...archived,
@@ -78,9 +81,11 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
   });
 }
 
-function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
+function withCgroupRoot(state: Assignments, { settings }: Config, store: Store): Assignments {
   if (settings.cgroupRoot !== undefined) return state;
-  return { ...state, settings: { ...state.settings, cgroupRoot: defaultCgroupRoot(scope) } };
+  const usual = defaultCgroupRoot(store.scope);
+  const cgroupRoot = usual !== null && store.whyNotRoot?.(usual) !== undefined ? null : usual;
+  return { ...state, settings: { ...state.settings, cgroupRoot } };
 }
 
 const joined = () => new Set<Host>();

@@ -28,8 +28,13 @@ export class StateLock {
    */
   take(options: TransactOptions): NativeLock | Promise<NativeLock> {
     const note = lockNote();
-    const tryLock = () => explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
-    return (this.#waiting.size === 0 && tryLock()) || this.#wait(note, options);
+    return this.tryTake(note) ?? this.#wait(note, options);
+  }
+
+  /** Undefined if it is not free, or a request waits. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+  tryTake(note = lockNote()): NativeLock | undefined {
+    if (this.#waiting.size > 0) return undefined;
+    return explaining(this.#path, () => this.#folder.tryLock(LOCK_FILE, note));
   }
 
   // A thread of the addon waits in the kernel, so neither the event loop nor libuv's pool is

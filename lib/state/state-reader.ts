@@ -165,7 +165,7 @@ export class StateReader {
   }
 
   removedError(): NumalignError {
-    return folderError(this.#path, 'it was removed or replaced while it was open');
+    return folderError(this.#path, 'it was removed or replaced while it was open: open another manager');
   }
 
   /** Forgets all it has read. */

@@ -1,10 +1,12 @@
 // StateWriter: commits the next state, and recovers a damaged one. Every method REQUIRES the lock.
+
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
+import { isoTime } from '../base/text/iso-time.js';
 import { archive, putAside, quarantine } from './files/put-aside.js';
 import {
   COPY_FILE,
@@ -103,7 +105,7 @@ export class StateWriter {
     checkHoldings(next);
     const reader = this.#reader;
     const generation = reader.generation + 1;
-    const checkpoint = { generation, bootId, writtenAt: new Date().toISOString(), assignments: next };
+    const checkpoint = { generation, bootId, writtenAt: isoTime(), assignments: next };
     const settle =
       bootId === reader.bootId
         ? explaining(this.#path, () => this.#owners.claim(generation - 1, before, next))

@@ -90,6 +90,8 @@ export interface Store extends StateSource {
   readonly registry: Registry<Store>;
   /** What root has chosen about the state; undefined if it is in no folder. */
   readonly agreedRoot?: AgreedRoot | undefined;
+  /** See {@link RootUsers.refusal}. @throws ERR_STATE_FOLDER if others than root could say who uses it */
+  whyNotRoot?(cgroupRoot: string): string | undefined;
   /**
    * Keeps the state open until the returned function is called. Every watch, transaction and grant
    * of this environment does so too. A later caller opens the state again.
@@ -116,6 +118,11 @@ export interface Store extends StateSource {
    * checkpoint has a `refusal` if damage or a newer format prevents commits.
    */
   transact<T>(options: TransactOptions, decide: Decide<T>): Promise<T>;
+  /**
+   * Calls `action` at once with what is on record, if that can be changed, under the lock. False if
+   * the lock is not free.
+   */
+  atOnce?(action: (checkpoint: Checkpoint) => void): boolean;
   isOfThisBoot(checkpoint: Checkpoint): boolean;
   /** Saves a copy of a checkpoint of an earlier boot. Returns its name. */
   archive(checkpoint: Checkpoint): Promise<string>;

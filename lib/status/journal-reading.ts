@@ -4,7 +4,6 @@ import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { parseConfig } from '../input/config.js';
-import { MACHINE_STATE_DIR } from '../input/values/machine-folder.js';
 import {
   COPY_FILE,
   committedIn,
@@ -13,6 +12,7 @@ import {
   STATE_FILE,
   whyUnreadable,
 } from '../state/files/state-files.js';
+import { defaultStateDir } from '../state/folder/chosen-folder.js';
 import { explaining } from '../state/folder/folder-error.js';
 import { type JournalLine, journalLines, journalVersion } from '../state/format/journal-lines.js';
 import { openExisting } from '../state/read-only-store.js';
@@ -51,7 +51,7 @@ const NOTHING = {
 export interface StateJournalOptions {
   /**
    * The state folder to read.
-   * @default the machine's
+   * @default the variable `NUMALIGN_STATE_DIR`, else the machine's
    */
   stateDir?: string;
 }
@@ -64,7 +64,7 @@ export interface StateJournalOptions {
  */
 export function stateJournal(options: StateJournalOptions = {}): StateJournal {
   const config = parseConfig(checkOptions(options, ['stateDir'], 'stateJournal'));
-  const stateDir = config.stateDir ?? MACHINE_STATE_DIR;
+  const stateDir = config.stateDir ?? defaultStateDir();
   const file = join(stateDir, STATE_FILE);
   const folder = openExisting(stateDir);
   if (!folder) return { file, ...NOTHING };

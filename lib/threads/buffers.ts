@@ -138,9 +138,10 @@ function shortage({ bytes, hugepageBytes }: BufferRequest, node?: number, cause?
   const size = hugepageBytes === 0 ? bytes : Math.ceil(bytes / hugepageBytes) * hugepageBytes;
   const free = freeBytes(hugepageBytes, node);
   const where = node === undefined ? 'this machine' : `NUMA node ${node}`;
+  const more = hugepageBytes === 0 ? '' : ': raise vm.nr_hugepages';
   return new NumalignError(
     'ERR_MEMORY_SHORTAGE',
-    `a buffer needs ${size} bytes in ${pages}; ${where} has ${free ?? 'an unknown number'} free`,
+    `a buffer needs ${size} bytes in ${pages}; ${where} has ${free ?? 'an unknown number'} free${more}`,
     { node: node ?? null, pageSize: hugepageBytes === 0 ? null : hugepageBytes, free, needed: size, cause },
   );
 }

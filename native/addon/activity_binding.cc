@@ -7,6 +7,7 @@
 #include "platform/threads/affinity.h"
 #include "platform/threads/cpu_activity.h"
 #include "platform/threads/task_activity.h"
+#include "platform/threads/thread_pins.h"
 #include "platform/threads/thread_roles.h"
 
 namespace numalign::addon {
@@ -51,11 +52,15 @@ ThreadRole role_of(const ThreadActivity& thread) {
   return thread.tid == thread.pid ? ThreadRole::kMain : ThreadRole::kOther;
 }
 
-// (process ids, words of the CPUs, confined to them): { rows, masks, bootNs }
+// (process ids, words of the CPUs, confined to them, only counters): { rows, masks, bootNs }
 Napi::Value threads(const Napi::CallbackInfo& info) {
   Napi::Env env = info.Env();
   const auto which = to_bool(info[2], "confined") ? ThreadsOn::kTheseOnly : ThreadsOn::kTheseToo;
-  std::vector<ThreadActivity> found = thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which);
+  const bool only_counters = to_bool(info[3], "only counters");
+  std::map<pid_t, PinnedThread> just_pinned;
+  if (only_counters) just_pinned = ThreadPins::of_this_process().pinned();
+  std::vector<ThreadActivity> found =
+      thread_activity(to_pids(info[0]), to_id_set<CpuTag>(info[1]), which, just_pinned);
   Rows rows;
   auto masks = Napi::Array::New(env, found.size());
   for (size_t i = 0; i < found.size(); i++) {
@@ -64,7 +69,7 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
     rows.add(thread.tid);
     rows.add(thread.start_ns);
     rows.add(thread.processor);
-    rows.add(static_cast<int>(role_of(thread)));
+    rows.add(static_cast<int>(only_counters ? ThreadRole::kOther : role_of(thread)));
     rows.add(member(thread.schedstat, &TaskSchedstat::run_ns));
     rows.add(member(thread.schedstat, &TaskSchedstat::delay_ns));
     rows.add(member(thread.schedstat, &TaskSchedstat::timeslices));
@@ -83,8 +88,8 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 // (words of the CPUs, with interrupts): rows
 Napi::Value cpus(const Napi::CallbackInfo& info) {
   Rows rows;
-  for (const CpuActivity& cpu :
-       cpu_activity(to_id_set<CpuTag>(info[0]), to_bool(info[1], "with interrupts"))) {
+  for (const CpuActivity& cpu : cpu_activity(to_id_set<CpuTag>(info[0]), to_bool(info[1], "with interrupts"),
+                                             to_bool(info[2], "with frequency"))) {
     rows.add(cpu.cpu);
     rows.add(cpu.interrupts);
     rows.add(cpu.numbered_interrupts);

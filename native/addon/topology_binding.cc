@@ -117,7 +117,8 @@ TopologySpec to_spec(const Napi::Value& value) {
           {static_cast<uint64_t>(hugepages[i + 1]), static_cast<uint64_t>(hugepages[i + 2])});
     }
   }
-  spec.devices = to_devices(object.Get("devices"));
+  spec.has_devices = !object.Get("devices").IsNull();
+  if (spec.has_devices) spec.devices = to_devices(object.Get("devices"));
   spec.possible = to_id_set<CpuTag>(object.Get("possible"));
   spec.isolated = to_id_set<CpuTag>(object.Get("isolated"));
   spec.allowed = to_id_set<CpuTag>(object.Get("allowed"));
@@ -155,7 +156,7 @@ Napi::Value from_spec(Napi::Env env, const TopologySpec& spec) {
   object["memory"] = memory;
   object["distances"] = distances;
   object["hugepages"] = hugepages;
-  object["devices"] = from_devices(env, spec.devices);
+  object["devices"] = spec.has_devices ? from_devices(env, spec.devices) : env.Null();
   object["possible"] = from_id_set(env, spec.possible);
   object["isolated"] = from_id_set(env, spec.isolated);
   object["allowed"] = from_id_set(env, spec.allowed);
@@ -170,12 +171,18 @@ Napi::Value describe_topology(const Napi::CallbackInfo& info) {
   return from_spec(info.Env(), to_topology(info[0]).spec());
 }
 
+// (topology) -> the devices of this machine now
+Napi::Value read_devices_binding(const Napi::CallbackInfo& info) {
+  return from_devices(info.Env(), read_devices(to_topology(info[0]).spec().nodes));
+}
+
 Napi::Value discover_topology(const Napi::CallbackInfo& info) {
   std::string kind = to_string(info[0], "the source");
   std::string text = info[1].IsUndefined() ? std::string() : to_string(info[1], "the machine's description");
   DiscoverySource source;
   if (kind == "machine") {
-    source = DiscoverySource::kMachine;
+    const bool with_devices = info[2].ToBoolean();
+    source = with_devices ? DiscoverySource::kMachine : DiscoverySource::kBareMachine;
   } else if (kind == "xml") {
     source = DiscoverySource::kXml;
   } else if (kind == "synthetic") {
@@ -223,6 +230,7 @@ void export_topology(Napi::Env env, Napi::Object exports) {
   exports["createTopology"] = Napi::Function::New(env, create_topology);
   exports["describeTopology"] = Napi::Function::New(env, describe_topology);
   exports["discoverTopology"] = Napi::Function::New(env, discover_topology);
+  exports["readDevices"] = Napi::Function::New(env, read_devices_binding);
   exports["bestFit"] = Napi::Function::New(env, best_fit_binding);
 }
 

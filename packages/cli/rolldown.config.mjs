@@ -6,12 +6,15 @@ import { defineConfig } from 'rolldown';
 import { inAscii, loader, loadingCompiled } from '../../scripts/bundles.mjs';
 
 // Every command needs them.
-const BUNDLED = ['commander', 'picocolors'];
+const OTHERS = ['commander', 'picocolors'];
+const BUNDLED = [...OTHERS, '@numalign/page'];
+const isPicture = (id) => id.includes('/packages/page/lib/picture/');
+const isBundled = (id) => BUNDLED.some((name) => id === name || id.startsWith(`${name}/`));
 
 const notices = {
   name: 'notices',
   generateBundle() {
-    const licences = BUNDLED.map((name) => {
+    const licences = OTHERS.map((name) => {
       const licence = readFileSync(new URL(`../../node_modules/${name}/LICENSE`, import.meta.url), 'utf8');
       return `## ${name}\n\n\`\`\`text\n${licence.trim()}\n\`\`\`\n`;
     });
@@ -29,7 +32,7 @@ const compiledOf = ({ fileName, imports }) => [
 const command = {
   input: { main: 'lib/main.ts', program: 'lib/program.ts', install: 'lib/install.ts' },
   // What else the package depends on stays where npm puts it.
-  external: (id) => /^[^./]/.test(id) && !BUNDLED.includes(id),
+  external: (id) => /^[^./]/.test(id) && !isBundled(id),
   plugins: [inAscii, notices],
   platform: 'node',
   transform: { target: 'es2022' },
@@ -44,8 +47,13 @@ const command = {
     // A process that was started before the package was replaced must not load files of another one.
     chunkFileNames: '[name]-[hash].cjs',
     entryFileNames: '[name].cjs',
-    // One file for all that several of them have.
-    codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
+    // One file for all that several of them have, but for pictures, which few commands draw.
+    codeSplitting: {
+      groups: [
+        { name: 'shared', test: (id) => !isPicture(id), minShareCount: 2, priority: 1 },
+        { name: 'picture', test: isPicture },
+      ],
+    },
   },
 };
 

@@ -3,7 +3,7 @@ import { fill } from './prose.mjs';
 
 const WIDTH = 100;
 
-const OUTPUT = `
+export const OUTPUT = `
 - Results go to stdout, everything else to stderr in lines that begin with \`numalign: \`.
 - With \`--output json\` stdout is one JSON document, with the keys that each help lists. Keys are always there, null or empty if there is nothing to say; later versions may add keys. CPUs and NUMA nodes are lists such as \`"0-3,8"\`, bytes are numbers, times are ISO 8601.
 - An error is \`numalign: MESSAGE [CODE]\` on stderr, with \`--output json\` the line \`{"error": {"code", "message", "details"}}\`; [Errors](errors.md) has the codes. A wrong command line is always reported as text.

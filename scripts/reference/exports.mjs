@@ -13,6 +13,7 @@ const FILES = {
   'numalign/diagnostics': 'entries/diagnostics.ts',
   '@numalign/metrics': 'packages/metrics/lib/index.ts',
   '@numalign/metrics/opentelemetry': 'packages/metrics/lib/opentelemetry.ts',
+  '@numalign/page': 'packages/page/lib/index.ts',
   'numalign/cluster': 'entries/cluster.ts',
   'numalign/tools': 'entries/tools.ts',
   'numalign/preload': 'preload.ts',

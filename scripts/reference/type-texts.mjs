@@ -3,12 +3,13 @@
 import ts from '@tsd/typescript';
 import { root } from '../steps.mjs';
 
-const [LIB, METRICS] = [`${root}lib/`, `${root}packages/metrics/lib/`];
+const LIB = `${root}lib/`;
+const SOURCES = [LIB, ...['metrics', 'page'].map((name) => `${root}packages/${name}/lib/`)];
 
 /** The path of a file below lib/, or of one of packages/. */
 export const pathOf = (file) => (file.startsWith('packages/') ? root : LIB) + file;
 
-export const isSource = ({ fileName }) => fileName.startsWith(LIB) || fileName.startsWith(METRICS);
+export const isSource = ({ fileName }) => SOURCES.some((folder) => fileName.startsWith(folder));
 
 export const isOfLib = (node) => isSource(node.getSourceFile());
 

@@ -43,6 +43,14 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
     expect(rest).toEqual([pid, `Cpus_allowed_list:\t${cpus}`, `${cpus} inner`, 'other']);
   });
 
+  it('leaves descriptors open to the program on request', () => {
+    const { lines } = run(`
+      const { openSync } = await import('node:fs');
+      const [kept, closed] = [openSync('/dev/zero'), openSync('/dev/full')];
+      grant.exec('sh', ['-c', 'readlink /proc/$$/fd/*'], { descriptors: [kept] });`);
+    expect(lines.filter((file) => /zero|full/.test(file))).toEqual(['/dev/zero']);
+  });
+
   it('ends the grant with the program', async () => {
     const { stateDir, status } = run(`grant.exec('true');`);
     expect(status).toBe(0);
@@ -95,6 +103,7 @@ describe.runIf(affinity().size > 1)('grant.exec', () => {
       await errorOf(() => grant.exec('true', [1 as unknown as string])),
       await errorOf(() => grant.exec('true', [], { env: { NAME: 'a\0b' } })),
       await errorOf(() => grant.exec('true', [], { cwd: '/' } as object)),
+      await errorOf(() => grant.exec('true', [], { descriptors: [-1] })),
     ].map(({ code }) => code);
     expect(new Set(codes)).toEqual(new Set(['ERR_INVALID_OPTION']));
     await grant.release();

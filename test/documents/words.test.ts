@@ -71,7 +71,15 @@ const ROOMS: readonly (readonly [room: string, files: readonly string[]])[] = [
   ['lib', filesIn('lib')],
   ...[
     ...['lib', 'native', 'test', 'packages/kubernetes/test'].flatMap(foldersIn),
-    ...['packages/kubernetes/lib', 'packages/cli', 'packages/metrics', 'bench', 'scripts', 'examples'],
+    ...[
+      'packages/kubernetes/lib',
+      'packages/cli',
+      'packages/metrics',
+      'packages/page',
+      'bench',
+      'scripts',
+      'examples',
+    ],
   ].map((folder) => [folder, sourcesIn(folder)] as const),
 ];
 

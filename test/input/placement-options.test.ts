@@ -75,7 +75,7 @@ const FOUR_NODES = await machineOf(DISTANCES.map((distances) => ({ cpus: 4, memo
 
 const HYBRID = await hybridMachine(P8_E12);
 
-const CASES: { readonly [Name in Exclude<Option, 'strictHugepages'>]: Case } = {
+const CASES: { readonly [Name in Exclude<Option, 'strictHugepages' | 'ignoreMask'>]: Case } = {
   'full-pcpus-only': { values: FLAG_VALUES, machine: 'core:2 pu:2', cpus: [1] },
   'distribute-cpus-across-numa': { values: FLAG_VALUES, machine: TWO_NODES, cpus: [6] },
   'align-by-socket': { values: FLAG_VALUES, machine: 'package:2 numa:2 core:4 pu:1', before: 3, cpus: [3] },

@@ -1,6 +1,6 @@
 // needs: process
 // pin({ cpu: 1 }): one line from nothing to a process on its own CPUs, and nothing left after it.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -62,6 +62,17 @@ describe('pin({ cpu: 1 })', () => {
     expect(cpus).not.toBe(String(ALL));
     // Off the record already, not only through the end of its lock.
     expect(membersOf(stateDir).pods).toEqual([]);
+  });
+
+  // In a machine without a state and without cgroups.
+  it.runIf(process.getuid!() === 0)('is pin(); pin(4096) asks for 4096', () => {
+    const hidden = ['/run', '/sys/fs/cgroup'].map((path) => `mount -t tmpfs tmpfs ${path} && `).join('');
+    const program = `${TOOLS} const { cpus } = await pin(); const left = masks();
+      const error = await pin(4096).catch((error) => error); tell([cpus.size, left, error.message.slice(0, 29)]);`;
+    const node = [process.execPath, '--input-type=module', '-e', program];
+    const args = ['-m', 'sh', '-c', `${hidden}exec "$@"`, 'sh', ...node];
+    const { stdout } = spawnSync('unshare', args, { cwd: ROOT, encoding: 'utf8' });
+    expect(JSON.parse(stdout)).toEqual([1, [expect.any(String)], '4096 exclusive CPUs requested']);
   });
 
   it.each([

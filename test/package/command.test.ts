@@ -1,6 +1,7 @@
 // The command numalign as npm installs it, and where it is not.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -38,7 +39,7 @@ describe.runIf(isRoot)('the command in a project', () => {
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^CPU \d+\n$/)]);
   });
 
-  it('serves metrics without a further package', async () => {
+  it('serves metrics and its page without a further package', async () => {
     const { cwd, stateDir } = withCommand();
     const main = join(cwd, 'node_modules/@numalign/cli/dist/main.cjs');
     const options = ['--port', '0', '--output', 'json', '--state-dir', stateDir];
@@ -47,8 +48,9 @@ describe.runIf(isRoot)('the command in a project', () => {
     });
     onTestFinished(() => void agent.kill());
     const [line] = await once(createInterface({ input: agent.stdout }), 'line');
-    const page = await (await fetch(`${JSON.parse(line as string).url}/metrics`)).text();
-    expect(page).toMatch(/^numalign_state_usable 1$/m);
+    const { url } = JSON.parse(line as string);
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/^numalign_state_usable 1$/m);
+    expect(await (await fetch(url)).text()).toContain('<svg ');
   });
 });
 
@@ -76,5 +78,6 @@ describe.runIf(isRoot)('the library alone', () => {
       cwd,
     });
     expect(stdout).toContain('NUMA node 1');
+    expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('numalign-run.1');
   });
 });

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { pack, type Tarball } from './tarball.js';
+import { pack, ROOT, run, type Tarball } from './tarball.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -17,9 +17,10 @@ declare module 'vitest' {
 export default function setup(project: TestProject): (() => void) | undefined {
   project.provide('packages', {});
   if (process.getuid!() !== 0) return project.provide('tarball', undefined) as undefined;
+  run('npm', ['run', '--silent', 'prebuild'], { cwd: ROOT });
   const folder = mkdtempSync(join(tmpdir(), 'numalign-package-'));
   project.provide('tarball', pack(folder));
-  const packages = ['cli', 'kubernetes', 'metrics'].map(
+  const packages = ['cli', 'kubernetes', 'metrics', 'page'].map(
     (name) => [name, pack(folder, ['--workspace', `packages/${name}`])] as const,
   );
   project.provide('packages', Object.fromEntries(packages));

@@ -46,10 +46,9 @@ describe.runIf(isRoot)('the tarball', () => {
           'LICENSE',
           'README.md',
           'THIRD-PARTY-NOTICES.md',
-          'binding.gyp',
           'package.json',
         ],
-        ...['dist', 'docs', 'examples', 'native.tar.gz', 'prebuilds', 'scripts', 'types'],
+        ...['dist', 'docs', 'examples', 'native.tar.gz', 'prebuilds', 'sbom.cdx.json', 'scripts', 'types'],
       ].sort(),
     );
     expect(
@@ -68,11 +67,21 @@ describe.runIf(isRoot)('the tarball', () => {
     expect(tarball().files.length).toBeLessThanOrEqual(120);
   });
 
+  it('has a list of what is installed with it, and of what is linked in', () => {
+    const { components } = JSON.parse(readFileSync(join(ROOT, 'sbom.cdx.json'), 'utf8'));
+    const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    expect(components.map(({ name }: { name: string }) => name)).toEqual([
+      ...Object.keys(dependencies),
+      ...['hwloc', 'libstdc++', 'libc++'],
+    ]);
+  });
+
   it('holds the sources that the addon is compiled from, in one archive', () => {
     const { stdout } = run('tar', ['-tzf', 'native.tar.gz'], { cwd: ROOT });
     const sources = readFileSync(join(ROOT, 'native/sources.txt'), 'utf8').trim().split('\n');
     const packed = new Set(stdout.split('\n'));
-    expect(sources.filter((path) => !packed.has(`native/${path}`))).toEqual([]);
+    const wanted = ['binding.gyp', ...sources.map((path) => `native/${path}`)];
+    expect(wanted.filter((path) => !packed.has(path))).toEqual([]);
     expect([...packed].filter((path) => /(^|[/._-])(test|bench|fuzz)([/._-]|$)/.test(path))).toEqual([]);
   });
 

@@ -85,10 +85,10 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
     );
     expect(printed).toMatch(/no group\nthe grants cannot be read: .*the machine has no group numalign/);
     expect(printed).toMatch(
-      /not yet\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
+      /not yet\n.*was started before user bob became one: log in again.*\n.*--state-dir DIR/,
     );
     expect(printed).toMatch(
-      /stranger\n.*--state-dir DIR.*\n.*members of the group numalign may use it, and user bob is not one: as root run `usermod -aG numalign bob`, then log in again/,
+      /stranger\n.*members of the group numalign may use it, and user bob is not one: as root run `usermod -aG numalign bob`, then log in again.*\n.*--state-dir DIR/,
     );
     expect(printed).toMatch(
       /member\n.*the grants cannot be read: .*lock belongs to another group: as root run `chgrp -R.*\n[^`]*lock belongs to another group.*\[ERR_STATE_FOLDER\]/,
@@ -142,11 +142,11 @@ describe.runIf(canTry)('the group of the machine’s folder', () => {
       `${asBob(GROUP)} ${numalign} ${run} && echo bob ran`,
     );
     expect(printed).toMatch(
-      /^numalign: use --state-dir DIR, .*\n.* cannot be used: as root run `groupadd -rf numalign && usermod -aG numalign bob && install -d/,
+      /^numalign: .* cannot be used: as root run `groupadd -rf numalign && usermod -aG numalign bob && install -d.*\nnumalign: use --state-dir DIR/,
     );
     expect(printed).toMatch(/`, then log in again .*\[ERR_STATE_FOLDER\]\n/);
     expect(printed).toMatch(
-      /mended\n.*--state-dir DIR.*\n.*was started before user bob became one: log in again/,
+      /mended\n.*was started before user bob became one: log in again.*\n.*--state-dir DIR/,
     );
     expect(printed).toContain('bob ran\n');
     expect(printed).not.toContain('stateDir');

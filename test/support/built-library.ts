@@ -11,6 +11,10 @@ const BUILT = join(ROOT, 'dist-test');
 const ENTRIES: Readonly<Record<string, string>> = {
   numalign: 'lib/index.js',
   '@numalign/metrics': 'packages/metrics/lib/index.js',
+  '@numalign/page': 'packages/page/lib/index.js',
+  '@numalign/page/listening': 'packages/page/lib/listening.js',
+  '@numalign/page/picture': 'packages/page/lib/picture.js',
+  '@numalign/page/words': 'packages/page/lib/words.js',
 };
 
 /** The path of a module of this project from its root; undefined for one of others. */

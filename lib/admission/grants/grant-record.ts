@@ -20,7 +20,7 @@ export function checkRealMachine({ topology }: Pick<Host, 'topology'>): void {
   if (!topology.isSimulated) return;
   throw new NumalignError(
     'ERR_SIMULATED_MACHINE',
-    'a decision about a simulated machine cannot be applied to this one',
+    'a decision about a simulated machine cannot be applied to this one: open the manager without topology',
   );
 }
 
@@ -124,7 +124,9 @@ export class GrantRecord {
     const pod = this.#find();
     const { uid } = this.pod;
     if (this.released || !pod || this.isEnding) {
-      throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released`, { value: uid });
+      throw new NumalignError('ERR_GRANT_RELEASED', `grant ${uid} has been released: acquire another`, {
+        value: uid,
+      });
     }
     this.pod = pod;
     return pod;

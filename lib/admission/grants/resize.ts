@@ -12,7 +12,9 @@ import { type Resized, resizedPod, resizeQuestion } from '../../decision/resized
 import type { Placement } from '../../input/placement.js';
 import type { ResizeRequest } from '../../input/requests/resize.js';
 import type { Followers } from '../../threads/followers.js';
+import { maskOfGrant } from '../../threads/mask-wish.js';
 import { AdmissionError } from '../admission-error.js';
+import { withMask } from '../admit.js';
 import { changesUnderWay } from '../changes-under-way.js';
 import type { Host } from '../host.js';
 import { type EnforcedCommit, reclaim, transact } from '../transact.js';
@@ -158,8 +160,9 @@ function decideResize(
 ): Resized {
   const { topology, resources } = host;
   const present = cpusNow(topology, state.pods);
-  const question = resizeQuestion({ topology, present, resources, state }, pod, request, defaults);
+  const within = defaults.ignoresMask ? undefined : maskOfGrant(pod, topology, state, present);
+  const question = resizeQuestion({ topology, present, resources, state, within }, pod, request, defaults);
   const decision = decide(question);
-  if (!decision.admitted) throw new AdmissionError(decision);
+  if (!decision.admitted) throw new AdmissionError(withMask(decision, within));
   return resizedPod(question, decision);
 }

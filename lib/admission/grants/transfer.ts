@@ -121,7 +121,7 @@ export async function takeOver(host: Host, token: string, signal?: AbortSignal):
     if (!offered) {
       throw new NumalignError(
         'ERR_UNKNOWN_TRANSFER',
-        `there is no transfer by this token in ${ledger.path}: it was used or withdrawn, or its owner has ended`,
+        `there is no transfer by this token in ${ledger.path}: it was used or withdrawn, or its owner has ended; its owner's handOver() gives another`,
         { value: token },
       );
     }

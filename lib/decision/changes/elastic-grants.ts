@@ -76,8 +76,11 @@ export function elasticSize(
 }
 
 // It grows on its kinds of cores, unless it asked for any.
-const roomOf = ({ topology }: ResizeFacts, { resized, request }: ResizeQuestion) =>
-  request.placement.coreKind === 'any' ? undefined : cpusOfSameKinds(topology, runningCpus(resized));
+function roomOf({ topology, within }: ResizeFacts, { resized, request }: ResizeQuestion) {
+  if (request.placement.coreKind === 'any') return within;
+  const kinds = cpusOfSameKinds(topology, runningCpus(resized));
+  return within?.intersection(kinds) ?? kinds;
+}
 
 const isSameMemory = (a: PodAssignment, b: PodAssignment) =>
   JSON.stringify(memoryBlocks([a])) === JSON.stringify(memoryBlocks([b]));

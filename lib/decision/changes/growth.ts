@@ -43,7 +43,9 @@ export function growthOf(
       growing
         .filter(({ uid }) => {
           const each = pods.get(uid)!;
-          const isRefused = () => isSettled(each) && !largest(input, each, targets.get(uid)!);
+          // Where its process may be is not known here.
+          const isRefused = () =>
+            isSettled(each) && !largest({ ...input, within: undefined }, each, targets.get(uid)!);
           return uid === pod.uid || isRefused() || !isAwaited(each);
         })
         .map(({ uid }) => uid),

@@ -1,7 +1,7 @@
 // Chooses the NUMA nodes that book a container's memory. Follows the kubelet's Memory Manager
 // (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
-import { Refusal } from '../../base/refusal.js';
+import { type Refusal, refusal } from '../../base/refusal.js';
 import type { AnswerReader } from '../../base/words.js';
 import { pageBytes } from '../../input/values/memory-types.js';
 import { formatBytes } from '../../input/values/quantity.js';
@@ -92,8 +92,17 @@ function chosenNodes(
   throw insufficient(
     draft,
     requests,
-    outcome === 'too wide' ? `${message} as narrowly as possible` : message,
+    message + (outcome === 'too wide' ? ' as narrowly as possible' : inAll(draft, requests)),
   );
+}
+
+// What a caller can ask for at most if no set of NUMA nodes could do.
+function inAll(draft: Draft, requests: MemoryRequests): string {
+  for (const { type, bytes } of requests) {
+    const free = memoryRow(draft, type).free.reduce((sum, each) => sum + each, 0);
+    if (free < bytes) return `, nor have all together, with ${formatBytes(free)} of ${type}`;
+  }
+  return '';
 }
 
 // Like the kubelet, ignores what init containers left behind.
@@ -123,5 +132,5 @@ function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refu
     ? '; numalign counts no more hugepages as free than the kernel has'
     : '';
   const message = `${request} requested: ${why}${counted}`;
-  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
+  return refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }

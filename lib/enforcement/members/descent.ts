@@ -54,8 +54,10 @@ export function childrenOf(pid: number): number[] {
   return [...all];
 }
 
-// proc(5): the parent is the 4th field. An orphan has another parent.
-function parentsOf(pid: number): number[] {
+/**
+ * The parents of a process, the nearest first. An orphan has another parent. proc(5): the 4th field.
+ */
+export function parentsOf(pid: number): number[] {
   const parents: number[] = [];
   try {
     for (let at = Number(statOf(pid).parent); at > 1 && !parents.includes(at); at = Number(statOf(at).parent))

@@ -1,6 +1,6 @@
 // Checks a plain pod or a Kubernetes manifest, and freezes what it requests. null is a missing
 // field, as in Kubernetes.
-import { checkOptions, isName, NAME } from '../../base/check-options.js';
+import { checkOptions, display, isName, NAME, nearestOf } from '../../base/check-options.js';
 import { withLast } from '../../base/collections/lists.js';
 import type { Fields } from '../../base/shapes.js';
 import {
@@ -20,6 +20,7 @@ import {
 } from './pod-spec.js';
 import { qosOfCaller, qosOfContainers, qosOfWhole } from './qos-class.js';
 import {
+  type Amounts,
   amountIn,
   type ContainerRequest,
   fail,
@@ -77,6 +78,23 @@ interface ContainerList {
   readonly isManifest: boolean;
 }
 
+// As the API server does. A misspelt cpu would be a pod without exclusive CPUs.
+function checkResources(amounts: Amounts, field: string): void {
+  for (const { resource } of amounts) {
+    if (STANDARD.includes(resource) || resource.includes('/') || resource.startsWith('hugepages-')) continue;
+    const name = resource.toLowerCase();
+    // gpu is as near to cpu as cpus is.
+    const nearest = nearestOf(
+      name,
+      STANDARD.filter((each) => each[0] === name[0]),
+    );
+    const valid = `${STANDARD.join(', ')}, hugepages-<size> or a name with a domain such as example.com/gpu`;
+    fail(field, resource, `keyed by ${nearest === undefined ? valid : `${nearest} (valid are ${valid})`}`);
+  }
+}
+
+const STANDARD = ['cpu', 'memory', 'ephemeral-storage'];
+
 function parseContainer(
   value: unknown,
   field: string,
@@ -94,6 +112,10 @@ function parseContainer(
   const hasRequests = amounts.requests !== undefined && amounts.requests !== null;
   const ownRequests = hasRequests ? parseAmounts(amounts.requests, `${at}.requests`) : undefined;
   const limits = parseAmounts(amounts.limits, `${at}.limits`);
+  if (isManifest) {
+    checkResources(ownRequests ?? NO_AMOUNTS, `${at}.requests`);
+    checkResources(limits, `${at}.limits`);
+  }
   // Most containers request their limits.
   let requests = ownRequests ?? limits;
   for (const { resource, amount: limit } of ownRequests ? limits : NO_AMOUNTS) {
@@ -106,8 +128,11 @@ function parseContainer(
       ? request.nanos !== limit.nanos
       : request.nanos > limit.nanos;
     if (isWrong) {
+      const [requested, most] = [amounts.requests, amounts.limits].map(
+        (all) => (all as ResourceAmounts)[resource],
+      );
       const valid = isNeverOvercommitted(resource) ? 'its limit' : 'at most its limit';
-      fail(`${at}.requests.${resource}`, (amounts.requests as ResourceAmounts)[resource], valid);
+      fail(`${at}.requests.${resource}`, requested, most === undefined ? valid : `${valid} ${display(most)}`);
     }
   }
   const kind = parseKind(container.restartPolicy, `${field}.restartPolicy`, isInit);
@@ -130,6 +155,8 @@ export function parsePod(value: unknown): PodRequest {
   const metadata = isManifest ? podShape.object(pod.metadata ?? {}, 'metadata') : pod;
   if (!isManifest) checkOptions(pod, POD_KEYS, 'the pod');
 
+  const misspelt = isManifest && spec.containers === undefined ? misspeltContainers(spec) : undefined;
+  if (misspelt !== undefined) fail(`${specField}${misspelt}`, misspelt, 'named containers');
   const init = { field: `${specField}initContainers`, isInit: true, isManifest };
   const others = { field: `${specField}containers`, isInit: false, isManifest };
   const containers = containersIn(
@@ -157,6 +184,13 @@ export function parsePod(value: unknown): PodRequest {
     ...(dra && { draExtendedResources: Object.freeze(dra) }),
     ...(isManifest && isMovable(metadata.annotations) && { isMovable: true }),
   });
+}
+
+function misspeltContainers(spec: Fields): string | undefined {
+  const valid = ['containers', 'initContainers', 'ephemeralContainers'];
+  const isMeant = (key: string) =>
+    !valid.includes(key) && nearestOf(key.toLowerCase(), valid) === 'containers';
+  return Object.keys(spec).find(isMeant);
 }
 
 /** The annotation with which a pod consents to a move. */

@@ -1,9 +1,9 @@
 // The amounts of resources that a pod requests.
 import { inspect } from 'node:util';
-import { invalidOption } from '../../base/check-options.js';
+import { display, invalidOption } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
 import { type Fields, shapes } from '../../base/shapes.js';
-import { hugepageType, pageBytes } from '../values/memory-types.js';
+import { binaryBytes, binaryName, hugepageType, pageBytes } from '../values/memory-types.js';
 import { option } from '../values/option-values.js';
 import { type Amount, milliOf, parseAmount, type Quantity, UNIT, wholeOf } from '../values/quantity.js';
 
@@ -88,8 +88,14 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
     if (resource.startsWith('hugepages-')) {
       const page =
         pageBytes(resource) ?? refuse(field, resource, 'named with a page size, such as hugepages-2Mi');
+      if (Math.log2(page) % 1 !== 0)
+        refuse(field, resource, `named ${binaryName(resource)} (no machine has pages of ${page} bytes)`);
       if (nanos % (BigInt(page) * UNIT) !== 0n)
-        refuse(`${field}.${resource}`, quantity, `whole pages of ${page} bytes`);
+        refuse(
+          `${field}.${resource}`,
+          quantity,
+          `whole pages of ${page} bytes, such as ${wholePages(nanos, page)}`,
+        );
       // One name for each page size: hugepages-2048Ki becomes hugepages-2Mi.
       name = hugepageType(page);
       if (amountIn(amounts, name, i)) refuse(field, resource, `given once, as ${name}`);
@@ -97,6 +103,12 @@ export function parseAmounts(value: unknown, field: string, refuse: Refuse = fai
     amounts[i] = { resource: name, amount };
   }
   return amounts;
+}
+
+// The least whole pages with this amount.
+function wholePages(nanos: bigint, page: number): string {
+  const pageNanos = BigInt(page) * UNIT;
+  return binaryBytes(Number((nanos + pageNanos - 1n) / pageNanos) * page);
 }
 
 export function inUnits(amounts: Amounts, field: string): ContainerRequest['requests'] {
@@ -119,6 +131,13 @@ export function parseRequests(value: unknown, field: string, refuse: Refuse): Co
 
 const AMOUNTS = "amounts by resource, such as { 'hugepages-2Mi': '64Mi' }";
 
+// In a pod, where Kubernetes allows it, `500m` is rounded up. A caller means `500M`.
+function checkWhole(memory: unknown): void {
+  if (parseAmount(memory, 'acquire', 'memory').nanos % UNIT === 0n) return;
+  const meant = String(memory).replace(/m$/, 'Mi');
+  invalidOption('memory', memory, `whole bytes, such as ${display(meant)}`);
+}
+
 /**
  * The resources of `acquire` besides CPUs.
  * @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY
@@ -129,6 +148,7 @@ export function parseResources(memory: unknown, value: unknown = {}): ContainerR
     const isLeftOut = (all: unknown): all is Fields => !(name in (all as Fields));
     option.that(resources, `resources.${name}`, isLeftOut, `left out: it is the option ${name}`);
   }
+  if (memory !== undefined) checkWhole(memory);
   return {
     ...parseRequests(memory === undefined ? {} : { memory }, 'acquire', invalidOption),
     ...parseRequests(resources, 'resources', invalidOption),

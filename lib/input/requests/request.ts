@@ -6,6 +6,7 @@ import { oncePer } from '../../base/collections/once-per.js';
 import { NumalignError } from '../../base/errors.js';
 import { isObject } from '../../base/shapes.js';
 import type { Topology } from '../../machine/topology.js';
+import { MANAGER_OPTIONS } from '../config.js';
 import { parseAim } from '../enforcement-options.js';
 import { STRICT } from '../machine-options.js';
 import { type Placement, parsePlacement } from '../placement.js';
@@ -124,7 +125,9 @@ const OTHER_AMOUNTS = ', a range { min, max }, or with mixed: true an amount suc
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const fields = checkOptions(options, ACQUIRE_OPTIONS, 'acquire');
+  const fields = checkOptions(options, ACQUIRE_OPTIONS, 'acquire', (key) =>
+    MANAGER_OPTIONS.includes(key) ? `openManager({ ${key} })` : undefined,
+  );
   option.optional(fields.optional, 'optional', option.flag);
   const { isMixed, ...common } = parseCommon(fields, placement);
   const elastic = parseElastic(fields, common.owner);

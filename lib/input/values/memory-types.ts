@@ -11,12 +11,20 @@ export function isMemoryType(resource: string): boolean {
   return resource === MEMORY || resource.startsWith(HUGEPAGES);
 }
 
-/** The type of hugepages of this many bytes: 2097152 is `hugepages-2Mi`. */
-export function hugepageType(bytes: number): string {
+/** Bytes as a quantity: 2097152 is `2Mi`. */
+export function binaryBytes(bytes: number): string {
   let [amount, unit] = [bytes, 0];
-  while (amount % 1024 === 0 && unit < UNITS.length - 1) [amount, unit] = [amount / 1024, unit + 1];
-  return `${HUGEPAGES}${amount}${UNITS[unit]}`;
+  while (amount > 0 && amount % 1024 === 0 && unit < UNITS.length - 1)
+    [amount, unit] = [amount / 1024, unit + 1];
+  return `${amount}${UNITS[unit]}`;
 }
+
+/** The type of hugepages of this many bytes: 2097152 is `hugepages-2Mi`. */
+export const hugepageType = (bytes: number): string => `${HUGEPAGES}${binaryBytes(bytes)}`;
+
+/** The name that `hugepages-2M` stands for, or a common one. */
+export const binaryName = (type: string): string =>
+  /^hugepages-\d+[kMGT]$/.test(type) ? `${type.replace('k', 'K')}i` : 'hugepages-2Mi';
 
 /** The bytes of one hugepage; undefined for any other type. */
 export function pageBytes(type: string): number | undefined {

@@ -38,11 +38,30 @@ const MAX_LENGTH = 100;
 // errors.
 const MAX_UNITS = 2n ** 63n - 1n;
 
+const FORM = 'a quantity such as 2, "500m", "1.5Gi" or "1e3"';
+
+const CPUS = /^\s*([\d.]{1,40})\s*(m?)\s*(?:cpus?|cores?)?\s*$/i;
+const BYTES = /^\s*([\d.]{1,40})\s*([kmgtpe]?)(i?)(?:b|bytes?)?\s*$/i;
+
+// The quantities that "2 cores" or 4GB may stand for: of 1024 or of 1000, if it does not say which.
+function likelyMeant(value: unknown, where: string): string[] {
+  const [, number, unit = '', binary] = (where.endsWith('cpu') ? CPUS : BYTES).exec(String(value)) ?? [];
+  if (number === undefined) return [];
+  const prefix = unit.toUpperCase();
+  const suffixes = where.endsWith('cpu') || unit === '' ? [unit] : [`${prefix}i`, prefix.replace('K', 'k')];
+  return (binary ? suffixes.slice(0, 1) : suffixes)
+    .map((suffix) => `${number}${suffix}`)
+    .filter((text) => PATTERN.test(text));
+}
+
 function fail(where: string, value: unknown, valid: string): never {
   const text = inspect(value, { depth: 0, maxStringLength: 80 });
-  throw new NumalignError('ERR_INVALID_QUANTITY', `${where} must be ${valid}, not ${text}`, {
+  const nearest = valid === FORM ? likelyMeant(value, where) : [];
+  const guess = nearest.length > 0 ? `; did you mean "${nearest.join('" or "')}"?` : '';
+  throw new NumalignError('ERR_INVALID_QUANTITY', `${where} must be ${valid}, not ${text}${guess}`, {
     field: where,
     value,
+    ...(nearest.length > 0 && { nearest: nearest[0] }),
     valid,
   });
 }
@@ -69,7 +88,8 @@ export function parseQuantity(value: unknown, where: string): bigint {
   const text =
     typeof value === 'number' && Math.abs(value) <= Number.MAX_SAFE_INTEGER ? String(value) : value;
   const match = typeof text === 'string' && text.length <= MAX_LENGTH ? PATTERN.exec(text) : null;
-  if (match === null) return fail(where, value, 'a quantity such as 2, "500m", "1.5Gi" or "1e3"');
+  if (match === null)
+    return fail(where, value, Number.isFinite(value) ? `${FORM}, and a number at most 2^53-1` : FORM);
   const [, sign, whole, fraction = '', suffix = '', exponentText = '0'] = match;
   const exponent = Number(exponentText) - fraction.length;
   const power = 10n ** BigInt(Math.abs(exponent));

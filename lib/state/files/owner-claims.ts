@@ -3,15 +3,7 @@ import type { OwnerRecord } from '../../account/pod-assignment.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder, OwnerLook } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
-import {
-  decodeOwnerFile,
-  generationIn,
-  kindIn,
-  OWNER_FORMAT,
-  type OwnerFile,
-  sealedPart,
-} from '../format/owner-file.js';
-import { isNewer } from '../format/sealed-json.js';
+import { decodeOwnerFile, generationIn, kindIn, type OwnerFile, sealedPart } from '../format/owner-file.js';
 import { type LocksOfFolder, OwnerLocks } from './owner-locks.js';
 import { sizeOf, whyUnreadable } from './state-files.js';
 
@@ -196,8 +188,15 @@ export function isOfBoot(bootId: string, currentBootId: string, owners: NativeFo
 }
 
 /** True if a newer numalign wrote this file in owners/. Only that version can judge it. */
-export const isNewerOwner = (owners: NativeFolder, uuid: string): boolean =>
-  isNewer(OWNER_FORMAT, readOwner(owners, uuid));
+export function isNewerOwner(owners: NativeFolder, uuid: string): boolean {
+  try {
+    decodeOwnerFile(readOwner(owners, uuid));
+    return false;
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return error.code === 'ERR_STATE_VERSION';
+  }
+}
 
 // No owner's file is longer. The addon reads no longer ones.
 const MOST_BYTES = 256 << 20;

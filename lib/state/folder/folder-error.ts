@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
-import { kernelError, NumalignError } from '../../base/errors.js';
+import { kernelError, NumalignError, reworded } from '../../base/errors.js';
 import { mountOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { GROUP, whyClosed } from './machine-group.js';
@@ -36,7 +36,9 @@ function fileAbove(path: string): string | undefined {
 /** REQUIRES: the kernel returned ENOTDIR for the path or the folder above it. */
 export function whyNoFolder(path: string): string {
   const file = fileAbove(path);
-  return file === undefined ? 'it is a link or not a folder' : `it is below ${file}, which is not a folder`;
+  return file === undefined
+    ? 'it is a link or not a folder: name a folder'
+    : `it is below ${file}, which is not a folder: name another`;
 }
 
 // Errno numbers: Node has no names for some of them.
@@ -50,19 +52,17 @@ const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 export function explain<E>(path: string, error: E): E | NumalignError {
   if (!(error instanceof NumalignError)) return kernelError(error);
   if (/^ERR_STATE_(CORRUPT|VERSION)$/.test(error.code) && !error.message.includes(path))
-    return new NumalignError(error.code, `${error.message} (in ${path})`, {
-      ...error.details,
-      cause: error.cause,
-    });
+    return reworded(error, `${error.message} (in ${path})`, { cause: error.cause });
   if (error.code !== 'ERR_SYSCALL') return error;
-  const denied = () => (path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied');
+  const denied = () =>
+    path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied: use a folder of your own';
   const reasons: Record<string, string | (() => string)> = {
-    ELOOP: 'it is a symbolic link, and links are not followed',
+    ELOOP: 'it is a symbolic link, and links are not followed: name the folder',
     ENOTDIR: () => whyNoFolder(path),
-    ENOENT: 'the folder above it does not exist',
+    ENOENT: 'the folder above it does not exist: make it first',
     EACCES: denied,
     EPERM: denied,
-    EROFS: 'its file system is read-only',
+    EROFS: 'its file system is read-only: use a folder elsewhere',
     EISDIR: NO_FILE,
     ENXIO: NO_FILE,
   };

@@ -29,7 +29,9 @@ export function canonical(path: string): string {
     return join(realpathSync.native(`${dirname(path)}/.`), basename(path));
   } catch (cause) {
     const isBelowFile = (cause as NodeJS.ErrnoException).code === 'ENOTDIR';
-    const why = isBelowFile ? whyNoFolder(path) : 'the folder above it does not exist, or is closed to you';
+    const why = isBelowFile
+      ? whyNoFolder(path)
+      : 'the folder above it does not exist, or is closed to you: make it, or use another';
     throw folderError(path, why, cause);
   }
 }
@@ -54,8 +56,11 @@ export function hasState(stateDir: string): boolean {
  * Opens and makes nothing.
  */
 export function scopeOf(stateDir: string): 'machine' | 'private' {
-  if (!existsSync(`${dirname(stateDir)}/.`)) return 'private';
-  const path = canonical(stateDir);
+  return existsSync(`${dirname(stateDir)}/.`) ? scopeAt(canonical(stateDir)) : 'private';
+}
+
+/** The same for a path that {@link canonical} returned. */
+export function scopeAt(path: string): 'machine' | 'private' {
   const identity = identityOf(path);
   const isMachine =
     path === MACHINE_STATE_DIR || (identity !== undefined && identity === identityOf(MACHINE_STATE_DIR));
@@ -89,14 +94,20 @@ function checkOwner(path: string, folder: NativeFolder): void {
   const self = process.geteuid!();
   if (user !== self && user !== 0) {
     if (!isOverflowUser(user))
-      throw folderError(path, `it belongs to user ${user}, neither to you nor to root`);
+      throw folderError(path, `it belongs to user ${user}, neither to you nor to root: use your own`);
     const publicFolder = publicFolderAbove(path);
     if (publicFolder !== undefined) {
       const why = 'it belongs to a user that this user namespace does not know, and may be a stranger’s';
       throw folderError(path, `${why}: every user may write to ${publicFolder}`);
     }
   }
-  if (mode & 0o002) throw folderError(path, `every user may write to it (mode ${mode.toString(8)})`);
+  if (mode & 0o002) {
+    const own = join(path, 'numalign');
+    throw folderError(
+      path,
+      `every user may write to it (mode ${mode.toString(8)}): use your own, such as ${own}`,
+    );
+  }
 }
 
 // A process at the mount and one at its upper layer can both hold the lock at once.
@@ -120,12 +131,16 @@ export function checkUsable(stateDir: string): void {
     } catch (error) {
       const action = isThere ? 'written' : 'made';
       const isClosed = (error as NodeJS.ErrnoException).code === 'EACCES' && path === MACHINE_STATE_DIR;
-      const why = isThere && isClosed ? whyClosed(path) : `it cannot be ${action}: ${thrownText(error)}`;
+      const why =
+        isThere && isClosed ? whyClosed(path) : `it cannot be ${action}: ${thrownText(error)}: use your own`;
       throw folderError(path, why, error);
     }
     const part = isThere ? closedPart(path) : undefined;
     if (part === undefined) return;
-    throw folderError(path, path === MACHINE_STATE_DIR ? whyClosed(path) : `${part} is closed to you`);
+    throw folderError(
+      path,
+      path === MACHINE_STATE_DIR ? whyClosed(path) : `${part} is closed to you: use your own`,
+    );
   });
 }
 

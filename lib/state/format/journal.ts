@@ -1,6 +1,6 @@
 // The text of state.json: a head, the whole state at one generation, and a line for each later
 // commit. docs/state-format.md describes it. Pure.
-import type { NumalignError } from '../../base/errors.js';
+import { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, isPlain } from './checkpoint.js';
@@ -168,6 +168,7 @@ function* readChanges(replay: Replay, place: JournalPlace, lines: Iterable<Seale
 /**
  * The last generation that the good lines of these files, in this order, fully describe; undefined
  * if there is none. Takes the settings of later lines too. REQUIRES: no file of a newer version.
+ * @throws ERR_STATE_VERSION if they have a value that only a newer version knows
  */
 export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
   const replay = new Replay({ isLenient: true });
@@ -178,7 +179,8 @@ export function remainsOf(files: readonly Buffer[]): Checkpoint | undefined {
       }
     }
     return replay.isEmpty ? undefined : finish(replay.checkpoint());
-  } catch {
+  } catch (error) {
+    if (error instanceof NumalignError && error.code === 'ERR_STATE_VERSION') throw error;
     // The checksums are right, but the contents are wrong.
     return undefined;
   }

@@ -64,7 +64,7 @@ const decodeReusable = members<Reusable>(
   'reusable.',
 );
 
-const CONTAINER_KINDS = ['init', 'sidecar', 'app'] as const;
+export const CONTAINER_KINDS = ['init', 'sidecar', 'app'] as const;
 
 const CONTAINER_MEMBERS = 'name kind started request isolation cpus held hint memory devices reusable'.split(
   ' ',

@@ -1,21 +1,31 @@
 // The shapes of values in the state files. Most values are right, so an item's place in its list is
 // computed only for an error.
 import type { UnknownFields } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, reworded } from '../../base/errors.js';
 import { type Fields, type Shape, shapes } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
-import { corrupt } from './sealed-json.js';
+import { corrupt, NEWER } from './sealed-json.js';
+
+const known = shapes((where, value, valid) => corrupt(`${where} is not ${valid}`, value, valid));
 
 /** @throws ERR_STATE_CORRUPT */
-export const { object, list, text, matching, flag, whole, oneOf, orNull } = shapes((where, value, valid) =>
-  corrupt(`${where} is not ${valid}`, value, valid),
-);
+export const { object, list, text, matching, flag, whole, orNull } = known;
+
+/**
+ * One of the values that this version knows. Another text is from a newer numalign, and no damage:
+ * the line that has it is sealed.
+ * @throws ERR_STATE_VERSION for another text, ERR_STATE_CORRUPT for another value
+ */
+export function oneOf<T extends string>(value: unknown, where: string, valid: readonly T[]): T {
+  if (typeof value !== 'string' || valid.includes(value as T)) return known.oneOf(value, where, valid);
+  throw new NumalignError('ERR_STATE_VERSION', `${where} is '${value}', which ${NEWER}`, { value, valid });
+}
 
 // Puts the place of a part in front of the message of its error.
 function ofPart(part: string, error: unknown): unknown {
   if (!(error instanceof NumalignError)) return error;
-  return new NumalignError(error.code, `${part}: ${error.message}`, { ...error.details });
+  return reworded(error, `${part}: ${error.message}`);
 }
 
 /**

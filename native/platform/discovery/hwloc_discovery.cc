@@ -2,12 +2,13 @@
 
 #include <fcntl.h>
 #include <hwloc.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -130,11 +131,25 @@ std::optional<Error> check_environment() {
 // These are more than discovery opens at a time.
 constexpr size_t kFilesAtOnce = 8;
 
+// Whether poll(2) finds that many free among the next descriptors, of which `file` is the first.
+bool has_free_descriptors(const UniqueFd& file) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  std::array<pollfd, 64> next;
+  const auto first = static_cast<rlim_t>(file.get());
+  const size_t count = std::min<rlim_t>(next.size(), limit.rlim_cur - std::min(first, limit.rlim_cur));
+  for (size_t i = 0; i < count; i++) next[i] = {file.get() + static_cast<int>(i), 0, 0};
+  if (poll(next.data(), count, 0) < 0) return false;
+  const auto is_free = [](const pollfd& each) { return (each.revents & POLLNVAL) != 0; };
+  return std::count_if(next.begin(), next.begin() + count, is_free) + size_t{1} >= kFilesAtOnce;
+}
+
 std::optional<Error> check_open_files() {
   std::array<UniqueFd, kFilesAtOnce> files;
   for (UniqueFd& file : files) {
     file = UniqueFd(open("/", O_PATH | O_CLOEXEC));
     if (!file.valid()) return syscall_error("open", "cannot open the files that describe this machine");
+    if (has_free_descriptors(file)) break;
   }
   return std::nullopt;
 }
@@ -162,13 +177,15 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
 // The first line of a file below /sys/devices/system, without its end; nullopt if it cannot be
 // read.
 std::optional<std::string> read_sysfs(const std::string& name) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(("/sys/devices/system/" + name).c_str(), "re"),
-                                             std::fclose);
-  if (!file) return std::nullopt;
-  std::string line;
-  for (int c = std::fgetc(file.get()); c != EOF && c != '\n'; c = std::fgetc(file.get()))
-    line += static_cast<char>(c);
-  return line;
+  UniqueFd file(open(("/sys/devices/system/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  // sysfs writes a file in one piece, of a page at most; lists that are longer come in several.
+  std::string text;
+  for (char piece[4096];;) {
+    const ssize_t size = read(file.get(), piece, sizeof piece);
+    if (size > 0) text.append(piece, static_cast<size_t>(size));
+    if (size <= 0 || text.ends_with('\n')) return text.substr(0, text.find('\n'));
+  }
 }
 
 CpuSet read_cpu_list(const std::string& name) {
@@ -400,12 +417,14 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
   return TopologySpec{with_kinds(std::move(cpus).value(), facts), std::move(nodes).value(), {}, all, {}, all};
 }
 
-Result<TopologySpec> discover_machine() {
+Result<TopologySpec> discover_machine(bool with_devices) {
   if (auto error = check_environment()) return *error;
   if (auto error = check_open_files()) return *error;
-  // Reads the devices on another CPU meanwhile; hwloc takes twice as long.
-  auto beside = std::async(std::launch::async, [] {
-    std::vector<PciDevice> devices = read_pci_devices("/sys");
+  // Reads the devices on another CPU meanwhile; hwloc takes twice as long. The limit changes the mask
+  // of its thread.
+  auto beside = std::async(std::launch::async, [with_devices] {
+    std::vector<PciDevice> devices;
+    if (with_devices) devices = read_pci_devices("/sys");
     return std::pair(std::move(devices), cpuset_limit());
   });
   Result<TopologySpec> read = read_by_hwloc(std::nullopt);
@@ -420,6 +439,7 @@ Result<TopologySpec> discover_machine() {
   if (auto error = check_open_files()) return *error;
   spec.allowed = limit.value() & online;
   spec.devices = std::move(devices);
+  spec.has_devices = with_devices;
   forget_unknown_nodes(spec.devices, spec.nodes);
   return spec;
 }
@@ -458,10 +478,18 @@ Result<TopologySpec> discover_in(DiscoverySource source, const std::string& text
       return discover_xml(text);
     case DiscoverySource::kSynthetic:
       return discover_synthetic(text);
+    case DiscoverySource::kBareMachine:
+      return discover_machine(false);
     case DiscoverySource::kMachine:
       break;
   }
-  return discover_machine();
+  return discover_machine(true);
+}
+
+std::vector<PciDevice> read_devices(const std::vector<NodeInfo>& nodes) {
+  std::vector<PciDevice> devices = read_pci_devices("/sys");
+  forget_unknown_nodes(devices, nodes);
+  return devices;
 }
 
 }  // namespace

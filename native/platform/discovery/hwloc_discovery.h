@@ -12,9 +12,10 @@
 namespace numalign {
 
 enum class DiscoverySource {
-  kMachine,    // this machine; the text is ignored
-  kXml,        // the text is an hwloc XML document, version 2.x, as "lstopo --of xml" prints it
-  kSynthetic,  // the text is an hwloc synthetic description, like "package:2 [numa] l3:2 core:8 pu:2"
+  kMachine,      // this machine; the text is ignored
+  kBareMachine,  // the same without its devices, which most programs never ask for: see read_devices()
+  kXml,          // the text is an hwloc XML document, version 2.x, as "lstopo --of xml" prints it
+  kSynthetic,    // the text is an hwloc synthetic description, like "package:2 [numa] l3:2 core:8 pu:2"
 };
 
 // hwloc_topology_load(), after hwloc_topology_set_synthetic() for a synthetic machine;
@@ -43,5 +44,8 @@ enum class DiscoverySource {
 // hwloc writes one warning to stderr if this machine's firmware contradicts itself;
 // HWLOC_HIDE_ERRORS=2 in the environment silences it.
 Result<TopologySpec> discover(DiscoverySource source, const std::string& text);
+
+// The devices that kBareMachine leaves out, as they are now, near these nodes. By id.
+std::vector<PciDevice> read_devices(const std::vector<NodeInfo>& nodes);
 
 }  // namespace numalign

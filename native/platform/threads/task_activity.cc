@@ -1,15 +1,14 @@
 #include "platform/threads/task_activity.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <memory>
 #include <unordered_map>
 
+#include "platform/folder_entries.h"
 #include "platform/threads/affinity.h"
 #include "platform/threads/clock_ticks.h"
 #include "platform/threads/proc_folder.h"
@@ -19,26 +18,17 @@ namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
-struct CloseDir {
-  void operator()(DIR* folder) const { closedir(folder); }
-};
-using Dir = std::unique_ptr<DIR, CloseDir>;
-
-Dir open_folder(int above, const char* path) {
-  int fd = openat(above, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return {};
-  Dir folder(fdopendir(fd));
-  if (!folder) close(fd);
-  return folder;
+UniqueFd open_folder(int above, const char* path) {
+  return UniqueFd(openat(above, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 // Calls `visit` with each entry of a folder whose name is a number.
 template <class Visit>
-void for_each_id(const Dir& folder, Visit&& visit) {
-  if (!folder) return;
-  while (const dirent* entry = readdir(folder.get())) {
-    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') visit(std::atoi(entry->d_name));
-  }
+void for_each_id(const UniqueFd& folder, Visit&& visit) {
+  const auto visit_id = [&](const char* name) {
+    if (name[0] >= '1' && name[0] <= '9') visit(std::atoi(name));
+  };
+  while (folder.valid() && read_entries(folder.get(), visit_id) > 0) continue;
 }
 
 // The place of the files about one thread. Shorter paths are found faster.
@@ -57,8 +47,8 @@ void for_each_thread(const ProcFolder& proc, pid_t pid, Visit&& visit) {
   struct stat found;
   if (fstatat(proc.fd(), path.c_str(), &found, 0) != 0) return;
   if (found.st_nlink == 3) return visit(TaskFolder{pid, proc.fd()});
-  Dir folder = open_folder(proc.fd(), path.c_str());
-  for_each_id(folder, [&](pid_t tid) { visit(TaskFolder{tid, dirfd(folder.get())}); });
+  UniqueFd folder = open_folder(proc.fd(), path.c_str());
+  for_each_id(folder, [&](pid_t tid) { visit(TaskFolder{tid, folder.get()}); });
 }
 
 template <class T, class Parse>
@@ -112,16 +102,18 @@ uint64_t boot_time_ns() {
   return static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
 }
 
-std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus,
-                                            ThreadsOn which) {
+std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which,
+                                            const std::map<pid_t, PinnedThread>& just_pinned) {
   ProcFolder proc("/proc");
   std::vector<ThreadActivity> threads;
   for (pid_t pid : pids) {
     for_each_thread(proc, pid, [&](const TaskFolder& task) {
-      Result<CpuSet> mask = get_affinity(task.tid);
+      const auto pinned = just_pinned.find(task.tid);
+      const bool is_known = pinned != just_pinned.end();
+      Result<CpuSet> mask = is_known ? Result<CpuSet>(pinned->second.cpus) : get_affinity(task.tid);
       if (!mask.ok() || !mask.value().intersects(cpus)) return;
       if (which == ThreadsOn::kTheseOnly && !mask.value().is_subset_of(cpus)) return;
-      auto stat = read_stat(proc, task);
+      auto stat = is_known ? TaskStat{.start_ticks = pinned->second.start} : read_stat(proc, task);
       if (!stat) return;
       ThreadActivity thread{.pid = pid,
                             .tid = task.tid,

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "core/id_set.h"
 #include "core/task_files.h"
+#include "platform/threads/thread_pins.h"
 
 namespace numalign {
 
@@ -34,8 +36,9 @@ struct ThreadActivity {
 enum class ThreadsOn { kTheseOnly, kTheseToo };
 
 // Such threads of these processes. Leaves out threads whose CPUs are all offline, and processes and
-// threads that end meanwhile.
-std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which);
+// threads that end meanwhile. `just_pinned` is not read again: the `processor` of these threads is -1.
+std::vector<ThreadActivity> thread_activity(std::span<const pid_t> pids, const CpuSet& cpus, ThreadsOn which,
+                                            const std::map<pid_t, PinnedThread>& just_pinned = {});
 
 // A task of the machine.
 struct ScannedTask {

@@ -18,8 +18,9 @@ constexpr int kCleanPasses = 2;
 // to be complete.
 constexpr int kMaxPasses = 64;
 
-// Sets the mask of a thread of this process and reads it back. Nullopt if it has ended.
-std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus) {
+// Sets the mask of a thread of this process and reads it back. Nullopt if it has ended. `obeys`: the
+// kernel did what it was asked of another thread, so no filter or sandbox stands in for it.
+std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus, bool& obeys) {
   Result<CpuSet> before = get_affinity(tid);
   const auto refused = [&](const Error& error) -> std::optional<ThreadMove> {
     if (error.errno_value == ESRCH) return std::nullopt;
@@ -28,14 +29,17 @@ std::optional<ThreadMove> move_own_thread(pid_t tid, const CpuSet& cpus) {
   };
   if (!before.ok()) return refused(before.error());
   if (Result<Done> set = set_affinity(tid, cpus); !set.ok()) return refused(set.error());
-  Result<CpuSet> now = get_affinity(tid);
+  // A cpuset clips nothing off a single CPU, nor off a part of the thread's present mask.
+  const bool is_exact = cpus.size() == 1 || cpus.is_subset_of(before.value());
+  Result<CpuSet> now = is_exact && obeys ? Result<CpuSet>(cpus) : get_affinity(tid);
   if (!now.ok()) return refused(now.error());
+  if (is_exact) obeys = now.value() == cpus;
   return ThreadMove{tid, std::move(before).value(), std::move(now).value()};
 }
 
 // The same for an id that no thread of this process may have any more: then nullopt.
-std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus) {
-  return is_own_thread(tid) ? move_own_thread(tid, cpus) : std::nullopt;
+std::optional<ThreadMove> move_thread(pid_t tid, const CpuSet& cpus, bool obeys = false) {
+  return is_own_thread(tid) ? move_own_thread(tid, cpus, obeys) : std::nullopt;
 }
 
 Error has_ended(pid_t tid) {
@@ -180,6 +184,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
   std::set<pid_t> seen;
   ThreadStarts starts;
   int clean = 0;
+  bool obeys = false;
   for (int pass = 0; pass < kMaxPasses && clean < (moves.whole_process ? kCleanPasses : 1); pass++) {
     const Result<std::vector<pid_t>> list = pass == 0 ? first : moves.threads();
     // Most have moved: to say that none have would be worse.
@@ -198,7 +203,7 @@ Result<std::optional<AlreadyPinned>> ThreadPins::move(const Moves& moves, const 
       // Its file shows that it is a thread of this process.
       const uint64_t start = grant.empty() || stays ? 0 : starts.of(thread);
       std::optional<ThreadMove> result =
-          start > 0 ? move_own_thread(thread, cpus) : move_thread(thread, cpus);
+          start > 0 ? move_own_thread(thread, cpus, obeys) : move_thread(thread, cpus);
       if (!result && !moves.whole_process) return has_ended(thread);
       if (!result) continue;
       found_new = true;
@@ -844,6 +849,15 @@ std::vector<MemberThread> ThreadPins::choices() {
     if (!pins_.contains(tid)) known.push_back({tid, choice.chosen, choice.asked, choice.asked});
   }
   return known;
+}
+
+std::map<pid_t, PinnedThread> ThreadPins::pinned() {
+  std::lock_guard lock(mutex_);
+  std::map<pid_t, PinnedThread> threads;
+  for (const auto& [tid, pin] : pins_) {
+    if (pin.start > 0) threads.emplace(tid, PinnedThread{pin.start, pin.cpus});
+  }
+  return threads;
 }
 
 bool ThreadPins::holds_for(std::string_view owner, pid_t except) {

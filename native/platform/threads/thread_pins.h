@@ -67,6 +67,12 @@ struct ThreadPlace {
 using Placement = std::array<std::optional<ThreadPlace>, kThreadRoles>;  // by ThreadRole
 using PlacementOutcome = std::array<PinOutcome, kThreadRoles>;           // by ThreadRole
 
+// A pinned thread as it was just after its pin.
+struct PinnedThread {
+  uint64_t start;  // in clock ticks since boot
+  CpuSet cpus;     // its mask
+};
+
 // The thread could run only on the CPUs of real-time threads.
 struct Starved {
   pid_t tid;
@@ -174,6 +180,9 @@ class ThreadPins {
 
   // The known choices of threads that are not pinned, with the last request to the kernel.
   std::vector<MemberThread> choices();
+
+  // The pinned threads whose start is known.
+  std::map<pid_t, PinnedThread> pinned();
 
   // True if threads other than `except` are pinned for a grant of `owner`.
   bool holds_for(std::string_view owner, pid_t except);

@@ -5,7 +5,7 @@ import { refusalHere, version } from './library.js';
 
 /** Prints the version, if that is all that is asked for. False if the program has to do it. */
 function printsVersion([, , ...args]: readonly string[]): boolean {
-  if (args.length !== 1 || !['-V', '--version'].includes(args[0]!)) return false;
+  if (args.length !== 1 || !['-V', '--version', 'version'].includes(args[0]!)) return false;
   try {
     writeSync(1, `${version}\n`);
     return true;

@@ -1,6 +1,7 @@
 // The program: its commands and their common settings.
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
+import { useStateDirVariable } from './arguments/state-dir.js';
 import { addAdmit } from './commands/admit.js';
 import { addAgent } from './commands/agent.js';
 import { addAttach } from './commands/attach.js';
@@ -13,9 +14,11 @@ import { addRelease } from './commands/release.js';
 import { addRun } from './commands/run.js';
 import { addSetup } from './commands/service/setup.js';
 import { addSystemdUnit } from './commands/service/systemd-unit.js';
+import { addUninstall } from './commands/service/uninstall.js';
 import { addShare } from './commands/share.js';
 import { addState } from './commands/state.js';
 import { addStatus } from './commands/status.js';
+import { addTop } from './commands/top.js';
 import { addTopology } from './commands/topology.js';
 import { print, printToStderr } from './terminal/output.js';
 import { reportError } from './terminal/report-error.js';
@@ -34,6 +37,7 @@ const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unk
   run: [addRun, 'run a program on exclusive CPUs until it ends'],
   plan: [addPlan, 'show where pods would go, here or on a machine that you describe'],
   status: [addStatus, 'show grants, their owners and the shared pool'],
+  top: [addTop, 'show what happens on the CPUs of grants'],
   topology: [addTopology, 'show NUMA nodes, caches, cores, CPUs and devices'],
   admit: [addAdmit, 'give pods CPUs, memory and devices until you release them'],
   release: [addRelease, 'give back what a grant or pod holds'],
@@ -42,7 +46,8 @@ const COMMANDS: Readonly<Record<string, readonly [add: (program: Command) => unk
   defragment: [addDefragment, 'move grants that consent, so that one NUMA node gets room'],
   doctor: [addDoctor, 'check what numalign can do here, and how to fix what it cannot'],
   configure: [addConfigure, "change the machine's settings"],
-  setup: [addSetup, 'install the group, folder, slice and boot unit for systemd'],
+  setup: [addSetup, 'install group, folder, slice, agent and boot unit for systemd'],
+  uninstall: [addUninstall, 'remove what numalign has made on this machine'],
   'systemd-unit': [addSystemdUnit, 'print a systemd unit that runs a program on exclusive CPUs'],
   agent: [addAgent, 'free the CPUs of dead owners, repair drift, serve metrics'],
   state: [addState, "show the state file; export or import the kubelet's files"],
@@ -76,10 +81,15 @@ export function createProgram(only?: string): Command {
       // A whole sentence of an argument parser stands alone.
       outputError: (text, write) =>
         write(
-          text.replace(
-            /^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/,
-            'numalign: ',
-          ),
+          text
+            .replace(
+              /^error: (command-argument value '.*' is invalid for argument '.*'\. (?="))?/,
+              'numalign: ',
+            )
+            .replace(
+              /(too many arguments for '(?:plan|admit)')\. .*/,
+              '$1: pods come from a file, as in -f pod.yaml',
+            ),
         ),
     })
     .exitOverride();
@@ -98,7 +108,9 @@ Errors go to stderr as "numalign: message [CODE]", with --output json as JSON. N
   );
 }
 
-export async function runProgram(argv: readonly string[]): Promise<void> {
+export async function runProgram(given: readonly string[]): Promise<void> {
+  // Other programs have such a command.
+  const argv = given[2] === 'version' ? given.with(2, '--version') : given;
   const [, , name = ''] = argv;
   // The completion script covers all commands.
   const isAlone = Object.hasOwn(COMMANDS, name) && name !== 'completion';
@@ -106,6 +118,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   let format: unknown;
   program.hook('preAction', (_, command) => {
     format = command.opts().output;
+    useStateDirVariable(command);
   });
   try {
     await program.parseAsync(argv);

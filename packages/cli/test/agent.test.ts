@@ -1,8 +1,9 @@
 // needs: agents
 import { once } from 'node:events';
-import { renameSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
+import { end, listen } from '@numalign/page/listening';
 import { openManager } from 'numalign';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Agent } from '../../../test/support/agent.js';
@@ -12,7 +13,6 @@ import { Scrape } from '../../../test/support/scrape.js';
 import { makeStateDir } from '../../../test/support/state-dir.js';
 import { ailments } from '../lib/agent/agent-health.js';
 import { Rounds } from '../lib/agent/agent-rounds.js';
-import { end, listen } from '../lib/agent/agent-server.js';
 import { newFolder, numalign, type Running, type StartOptions, start, until } from './numalign.js';
 
 interface Ready {
@@ -176,7 +176,7 @@ describe('numalign agent', () => {
     expect(await ask('/healthz?verbose=1', 'GET')).toEqual([200, null, false]);
     expect(await ask('/metrics', 'POST')).toEqual([405, 'GET, HEAD', false]);
     expect(await ask('/healthz', 'DELETE')).toEqual([405, 'GET, HEAD', false]);
-    for (const path of ['/', '/metrics/', '/healthz/../metrics/x', '/toString']) {
+    for (const path of ['/metrics/', '/healthz/../metrics/x', '/toString']) {
       expect(await ask(path, 'GET')).toEqual([404, null, false]);
     }
   });
@@ -221,8 +221,10 @@ describe('numalign agent', () => {
 
   it('continues if a connection cannot be accepted', async () => {
     const messages: string[] = [];
-    const { server } = await listen({ host: '127.0.0.1', port: 0 }, {}, ({ message }) =>
-      messages.push(message),
+    const { server } = await listen(
+      { host: '127.0.0.1', port: 0 },
+      () => {},
+      ({ message }) => messages.push(message),
     );
     onTestFinished(() => end(server));
     for (const message of ['accept EMFILE', 'accept ENFILE']) server.emit('error', new Error(message));
@@ -235,8 +237,43 @@ describe('numalign agent', () => {
     const running = start(['agent', '--listen', '127.0.0.2:0', '--state-dir', folder]);
     const line = await until(() => /^(.*)\n/.exec(running.output.stdout)?.[1], 'the line');
     const [, url, rest] = /^listening on (http:\/\/127\.0\.0\.2:\d+): (.*)$/.exec(line) ?? [];
-    expect(rest).toBe(`/metrics and /healthz of ${folder} (private)`);
+    expect(rest).toBe(`a page at /, /metrics and /healthz of ${folder} (private)`);
     expect((await fetch(`${url}/healthz`)).status).toBe(200);
+  });
+
+  it('serves a page of the machine, as long as a browser is open', async () => {
+    const folder = newFolder();
+    const served = await agent(['--state-dir', folder]);
+    const other = new Agent();
+    await other.tell('open', { stateDir: folder });
+    await other.tell('acquire', { cpu: 1, name: 'gateway' });
+    const page = await fetch(served.ready.url);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(await page.text()).toMatch(/<svg .*gateway/s);
+    const events = await fetch(`${served.ready.url}/events`);
+    served.process.kill('SIGTERM');
+    expect(await events.text()).toContain('gateway');
+    expect(await served.ended).toMatchObject({ code: 0, stderr: '' });
+    await other.kill();
+  });
+
+  it('asks for the token of its page, and not for metrics', async () => {
+    const folder = newFolder();
+    const file = join(folder, 'token');
+    writeFileSync(file, 'abcdefgh12345678\n');
+    const { ready } = await agent(['--state-dir', folder, '--page-token-file', file]);
+    const authorization = `Basic ${btoa('any:abcdefgh12345678')}`;
+    const statusOf = async (path: string, headers = {}) =>
+      (await fetch(ready.url + path, { headers })).status;
+    expect(await statusOf('/')).toBe(401);
+    expect(await statusOf('/', { authorization })).toBe(200);
+    expect(await statusOf('/metrics')).toBe(200);
+    writeFileSync(file, 'short');
+    const args = ['agent', '--state-dir', folder, '--page-token-file'];
+    const wrong = await numalign([...args, file]);
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringMatching(/16 or more .*ERR_INVALID_OPTION/)]);
+    const missing = await numalign([...args, `${file}s`]);
+    expect([missing.code, missing.stderr]).toEqual([1, expect.stringMatching(/ENOENT.*ERR_SYSCALL/)]);
   });
 
   it.each([

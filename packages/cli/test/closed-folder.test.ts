@@ -6,14 +6,14 @@ import { asUser, canBeStranger, forStrangers } from '../../../test/support/stran
 import { newFolder, numalign } from './numalign.js';
 
 describe.runIf(canBeStranger)('numalign run below a folder that is closed to its user', () => {
-  it('suggests another state folder first', async () => {
+  it('suggests another state folder after the error', async () => {
     const { code, stderr } = await numalign(
       ['run', '--cpus', '1', '--state-dir', join(newFolder(), 'state'), '--', 'true'],
       { program: ['env', ...asUser(4242), process.execPath, forStrangers('packages/cli/dist/main.cjs')] },
     );
     expect(code).toBe(1);
     expect(stderr).toMatch(
-      /^numalign: use --state-dir DIR, .*\n.*cannot be used: .*permission denied.* \[ERR_STATE_FOLDER\]\n/,
+      /^numalign: .*cannot be used: .*permission denied.* \[ERR_STATE_FOLDER\]\nnumalign: use --state-dir DIR, /,
     );
   });
 });

@@ -98,7 +98,7 @@ describe('in bash', () => {
 
   it('commands and their commands are offered', () => {
     expect(offers('')).toEqual(TREE.commands.map(({ path }) => path[0]));
-    expect(offers('to')).toEqual(['topology']);
+    expect(offers('to')).toEqual(['top', 'topology']);
     expect(offers('state', '')).toEqual(['show', 'export', 'import']);
     expect(offers('nonsense', '')).toEqual(offers('-'));
   });

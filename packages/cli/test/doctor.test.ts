@@ -23,7 +23,7 @@ const CHECKS = [
   ...['cgroups', 'delegation', 'enforcement', 'cpu-quota', 'cpusets'],
   ...['smt', 'isolated-cpus', 'governors', 'idle-states'],
   ...['interrupts', 'workqueues', 'packet-steering', 'kernel-work'],
-  ...['numa-balancing', 'hugepages', 'kubelet', 'movers'],
+  ...['numa-balancing', 'hugepages', 'kubelet', 'movers', 'agent'],
 ];
 
 async function diagnose(args: readonly string[], program: readonly [string, ...string[]] = NODE) {
@@ -180,6 +180,8 @@ describe('the facts of this machine', () => {
         settings: undefined,
         refusal: undefined,
         kubelet: null,
+        pool: topology.cpus,
+        grants: [],
         cgroupRoot: undefined,
       }),
     );

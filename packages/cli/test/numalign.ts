@@ -96,6 +96,7 @@ const PASSING = [
   'attach',
   'share',
   'setup',
+  'uninstall',
   'systemd-unit',
 ];
 

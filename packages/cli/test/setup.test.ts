@@ -21,6 +21,7 @@ const FILES = {
   sysusers: 'etc/sysusers.d/numalign.conf',
   tmpfiles: 'etc/tmpfiles.d/numalign.conf',
   slice: 'etc/systemd/system/numalign.slice',
+  agent: 'etc/systemd/system/numalign-agent.service',
   bootUnit: 'etc/systemd/system/numalign.service',
 };
 const PATHS = Object.values(FILES);
@@ -56,30 +57,39 @@ const startOf = (root: string) =>
   /^ExecStart=(.*)$/m.exec(readFileSync(join(root, FILES.bootUnit), 'utf8'))![1];
 
 describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
-  it('makes group, folder, slice and an enabled boot unit, like the programs of systemd', async () => {
+  it('makes group, folder, slice, and an enabled agent and boot unit, like the programs of systemd', async () => {
     const root = newRoot();
     const lines = await done(root, '--reserved', '0', '--strict');
-    expect(lines.slice(0, 4)).toEqual(PATHS.map((path) => `made ${root}/${path}`));
+    expect(lines.slice(0, 5)).toEqual(PATHS.map((path) => `made ${root}/${path}`));
     const [, id] = /^numalign:x:(\d+):$/m.exec(groupsOf(root))!;
     const { mode, uid, gid } = statSync(join(root, 'run/numalign'));
     expect([mode & 0o7777, uid, String(gid)]).toEqual([0o2770, 0, id]);
     expect(readdirSync(join(root, 'etc/systemd/system/multi-user.target.wants'))).toEqual([
+      'numalign-agent.service',
       'numalign.service',
     ]);
     expect(startOf(root)).toBe(`${process.execPath} ${MAIN} configure --reserved 0 --strict`);
     const unit = (path: string) => readFileSync(join(root, path), 'utf8');
-    expect(verify({ 'numalign.service': unit(FILES.bootUnit), 'numalign.slice': unit(FILES.slice) })).toBe(
-      '',
+    const units = {
+      'numalign.service': unit(FILES.bootUnit),
+      'numalign-agent.service': unit(FILES.agent),
+      'numalign.slice': unit(FILES.slice),
+    };
+    expect(verify(units)).toBe('');
+    // It is never given up.
+    expect(unit(FILES.agent)).toMatch(/\nStartLimitIntervalSec=0\n.*\nRestart=always\n/s);
+    expect(unit(FILES.agent)).toContain(
+      `\nExecStart=${process.execPath} ${MAIN} agent --no-listen --beside-kubelet\n`,
     );
   });
 
   it('makes no boot unit without settings, and makes it later with them', async () => {
     const root = newRoot();
     const lines = await done(root);
-    expect(lines.slice(0, 3)).toEqual(PATHS.slice(0, 3).map((path) => `made ${root}/${path}`));
-    expect(lines.join('\n')).not.toMatch(/numalign\.service|systemctl/);
+    expect(lines.slice(0, 4)).toEqual(PATHS.slice(0, 4).map((path) => `made ${root}/${path}`));
+    expect(lines.join('\n')).not.toMatch(/numalign\.service/);
     expect(Object.keys(filesOf(root))).not.toContain(FILES.bootUnit);
-    expect((await done(root, '--no-strict'))[3]).toBe(`made ${root}/${FILES.bootUnit}`);
+    expect((await done(root, '--no-strict'))[4]).toBe(`made ${root}/${FILES.bootUnit}`);
     expect(startOf(root)).toMatch(/ configure --no-strict$/);
   });
 
@@ -88,9 +98,9 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     await done(root, '--reserved', '0');
     const before = filesOf(root);
     const lines = await done(root);
-    expect(lines.slice(0, 4)).toEqual(PATHS.map((path) => `unchanged ${root}/${path}`));
+    expect(lines.slice(0, 5)).toEqual(PATHS.map((path) => `unchanged ${root}/${path}`));
     expect(filesOf(root)).toEqual(before);
-    expect((await done(root, '--reserved', '1'))[3]).toBe(`replaced ${root}/${FILES.bootUnit}`);
+    expect((await done(root, '--reserved', '1'))[4]).toBe(`replaced ${root}/${FILES.bootUnit}`);
     expect(startOf(root)).toMatch(/ --reserved 1$/);
   });
 
@@ -121,9 +131,9 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     const lines = await done(root, '--dry-run', '--reserved', '0');
     expect(filesOf(root)).toEqual(before);
     const shown = lines.filter((line) => /^\S/.test(line));
-    expect(shown.slice(0, 4)).toEqual(PATHS.map((path) => `make ${root}/${path}`));
-    expect((await done(root, '--reserved', '0')).slice(4)).toEqual(
-      shown.slice(4).map((line) => line.replace('run', 'ran')),
+    expect(shown.slice(0, 5)).toEqual(PATHS.map((path) => `make ${root}/${path}`));
+    expect((await done(root, '--reserved', '0')).slice(5)).toEqual(
+      shown.slice(5).map((line) => line.replace('run', 'ran')),
     );
     // The files are those that it showed.
     for (const path of PATHS) {
@@ -137,7 +147,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     const root = newRoot();
     const before = filesOf(root);
     await done(root, '--reserved', '0');
-    expect(Object.keys(filesOf(root)).length).toBe(Object.keys(before).length + 4);
+    expect(Object.keys(filesOf(root)).length).toBe(Object.keys(before).length + 5);
     const planned = await done(root, '--remove', '--dry-run');
     const lines = await done(root, '--remove');
     expect(lines.length).toBe(planned.length);
@@ -206,16 +216,22 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
     expect(groupsOf(root)).not.toContain('numalign');
   });
 
+  const keysOf = (command: string) => {
+    const [, help] = read('docs/reference/command-line.md').split(`\n## numalign ${command}\n`);
+    const [, keys] = /\nJSON: ([\s\S]*?)\n\n/.exec(help!)!;
+    return keys!.replace(/\([^)]*\)/g, '').match(/\w+/g);
+  };
+
   it('prints one JSON document on request, with the documented keys', async () => {
-    const [, help] = read('docs/reference/command-line.md').split('\n## numalign setup\n');
-    const [, keys] = /\nJSON: ([^(]*)/.exec(help!)!;
     const root = newRoot();
     const { stdout } = await setup(root, '--reserved', '0', '--dry-run', '--output', 'json');
     const report = JSON.parse(stdout);
-    expect(Object.keys(report)).toEqual(keys!.match(/\w+/g));
+    expect(Object.keys(report)).toEqual(keysOf('setup'));
     expect(report.files.map(({ path, action }: Record<string, string>) => [path, action])).toEqual(
       PATHS.map((path) => [`${root}/${path}`, 'write']),
     );
+    const removal = await numalign(['uninstall', '--root', root, '--dry-run', '--output', 'json']);
+    expect(Object.keys(JSON.parse(removal.stdout))).toEqual(keysOf('uninstall'));
   });
 });
 
@@ -288,7 +304,7 @@ describe.runIf(hasSystemd && isRoot)('numalign setup, where a program of systemd
     expect([code, stderr]).toEqual([1, expect.stringMatching(message)]);
     expect(stderr).toContain('[ERR_COMMAND_FAILED]');
     rmSync(join(root, path), { recursive: true });
-    expect((await done(root)).slice(0, 4)).toEqual(PATHS.map((each) => `unchanged ${root}/${each}`));
+    expect((await done(root)).slice(0, 5)).toEqual(PATHS.map((each) => `unchanged ${root}/${each}`));
     expect(statSync(join(root, 'run/numalign')).isDirectory()).toBe(true);
     expect(groupsOf(root)).toContain('numalign:');
   });

@@ -39,6 +39,7 @@ describe('numalign status', () => {
       grants: [],
       archives: [],
       quarantine: [],
+      agent: null,
     });
   });
 

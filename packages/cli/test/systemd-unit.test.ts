@@ -147,6 +147,55 @@ describe('numalign systemd-unit', () => {
   });
 });
 
+describe('a unit with CPUs of its own', () => {
+  const OPTIONS = ['--cpus', '2', '--partition', 'isolated=2-3', '--name', 'gateway'];
+  const PRIVATE = ['--user', 'gateway', '--state-dir', '/run/gateway'];
+
+  /** The unit where systemd is of this release. */
+  async function unitWith(release: string | undefined, ...more: string[]) {
+    const folder = newFolder();
+    if (release !== undefined)
+      writeFileSync(join(folder, 'systemctl'), `#!/bin/sh\necho 'systemd ${release} (${release}.1-1)'\n`, {
+        mode: 0o755,
+      });
+    const args = ['systemd-unit', ...OPTIONS, ...PRIVATE, ...more, '--', '/srv/api'];
+    return numalign(args, { env: { PATH: folder } });
+  }
+
+  it('is a partition where systemd can make one, outside of slices that are none', async () => {
+    const { code, stdout, stderr } = await unitWith('261');
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('cpuset.cpus.partition in the cgroup of gateway'),
+    ]);
+    expect(settings(stdout, 'AllowedCPUs')).toEqual(['2-3']);
+    expect(settings(stdout, 'CPUSetPartition')).toEqual(['isolated']);
+    expect(settings(stdout, 'Slice')).toEqual(['-.slice']);
+    expect(settings((await unitWith('262', '--slice', 'a.slice')).stdout, 'Slice')).toEqual(['a.slice']);
+  });
+
+  it.each([
+    ['260', /systemd 260 is here, and CPUSetPartition= needs 261/],
+    [undefined, /there is no systemd here/],
+  ])('keeps to its CPUs with systemd %s, and says that others are not kept off', async (release, warning) => {
+    const { code, stdout, stderr } = await unitWith(release);
+    expect([code, stderr]).toEqual([0, expect.stringMatching(warning)]);
+    expect(settings(stdout, 'AllowedCPUs')).toEqual(['2-3']);
+    expect(stdout).not.toContain('CPUSetPartition');
+  });
+
+  it.each([
+    ['without CPUs', ['--partition', 'root', ...PRIVATE], /such as isolated=2-3/],
+    ['of no CPU', ['--partition', 'root=none', ...PRIVATE], /such as isolated=2-3/],
+    ['of what is no list', ['--partition', 'root=2..3', ...PRIVATE], /"2\.\.3"/],
+    ['of another type', ['--partition', 'member=2', ...PRIVATE], /such as isolated=2-3/],
+    ["in the machine's state", ['--partition', 'root=2'], /needs --user and --state-dir/],
+  ])('is refused %s', async (_what, args, message) => {
+    const { code, stderr } = await numalign(['systemd-unit', '--cpus', '1', ...args, '--', '/bin/true']);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+  });
+});
+
 async function grantsIn(folder: string): Promise<object[]> {
   const { stdout } = await numalign(['status', '--state-dir', folder, '--output', 'json']);
   return JSON.parse(stdout).grants;

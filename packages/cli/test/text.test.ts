@@ -1,8 +1,9 @@
 // needs: nothing
+import { idLength } from '@numalign/page/words';
 import { CpuSet, NodeSet, NumalignError } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { findGrant } from '../lib/arguments/find-grant.js';
-import { grantTable, idLength } from '../lib/pages/status/grant-table.js';
+import { grantTable } from '../lib/pages/status/grant-table.js';
 import { errorJson } from '../lib/terminal/report-error.js';
 import { table } from '../lib/terminal/table.js';
 import { pageWidth, wantsColors } from '../lib/terminal/terminal.js';
@@ -29,8 +30,8 @@ describe('text on the command line', () => {
   it('prints an error as JSON whatever its details', () => {
     const value: { self?: unknown } = {};
     value.self = value;
-    const json = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
-    expect(json).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
+    const json = JSON.parse(errorJson(new NumalignError('ERR_INVALID_TOPOLOGY', 'no pod', { value })));
+    expect(json).toEqual({ error: { code: 'ERR_INVALID_TOPOLOGY', message: 'no pod', details: {} } });
   });
 
   it('fills long rows under their label', () => {

@@ -1,5 +1,6 @@
 // @numalign/metrics/opentelemetry: the metrics of the state and of each grant, for a meter of
 // OpenTelemetry.
+import { createRequire } from 'node:module';
 import type { BatchObservableCallback, Meter, Observable } from '@opentelemetry/api';
 import { ManagerView } from 'numalign';
 import { checkOptions, invalidOption } from 'numalign/tools';
@@ -16,7 +17,7 @@ export type { GrantMetricsOptions } from './options.js';
 export interface MeterOptions {
   /**
    * The meter that makes the instruments.
-   * @default the meter `numalign` of the global provider
+   * @default the meter `numalign` of the global provider, in the version of this package
    */
   meter?: Meter;
   /**
@@ -63,8 +64,10 @@ export function registerMetrics(manager: ManagerView, options: MeterOptions = {}
   return Object.freeze({ stop, [Symbol.dispose]: stop });
 }
 
+const version = () => (createRequire(import.meta.url)('../package.json') as { version: string }).version;
+
 function meterOf({ meter }: MeterOptions): Meter {
-  if (meter === undefined) return loadApi().metrics.getMeter('numalign');
+  if (meter === undefined) return loadApi().metrics.getMeter('numalign', version());
   if (typeof meter?.addBatchObservableCallback !== 'function')
     invalidOption('meter', meter, 'a Meter of OpenTelemetry');
   return meter;

@@ -1,7 +1,8 @@
 // needs: agents
 // examples/grafana beside the metrics that it queries.
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { ENFORCEMENT_LEVELS } from 'numalign/tools';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { collect, openReal } from '../../../test/support/collected.js';
 
@@ -14,13 +15,25 @@ interface Panel {
   title: string;
   datasource?: { uid: string };
   gridPos: { x: number; y: number; w: number; h: number };
-  targets?: { expr: string }[];
+  targets?: { expr: string; legendFormat?: string }[];
 }
 
 const dashboard = JSON.parse(read('numalign.json')) as {
   panels: Panel[];
   templating: { list: { name: string; definition?: string }[] };
 };
+
+// Prometheus adds these to each series.
+const OF_TARGET = ['instance', 'job'];
+
+const SELECTOR = /\b((?:kubelet|numalign|resource_manager)_\w+)(?:\{([^}]*)\})?/g;
+const MATCHER = /(\w+)(?:=~|!=|=)"/g;
+
+/** The labels that a query groups by, and those in its legend. */
+function labelsAsked(expr: string, legend = ''): string[] {
+  const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(', '));
+  return [...grouped, ...Array.from(legend.matchAll(/\{\{(\w+)\}\}/g), ([, label]) => label!)];
+}
 
 const namesIn = (expression: string) =>
   expression.match(/\b(?:kubelet|numalign|resource_manager)_\w+/g) ?? [];
@@ -40,6 +53,43 @@ describe('examples/grafana', () => {
     expect(asked.filter((name) => !(name in types))).toEqual([]);
     const ofGrants = Object.keys(types).filter((name) => name.startsWith('numalign_grant_'));
     expect(ofGrants.filter((name) => !asked.includes(name))).toEqual([]);
+  });
+
+  it('selects series that there are, by labels and values that they have', async () => {
+    const manager = await openReal();
+    const { register } = collect(manager, { watch: true, audit: true, grants: { memory: true } });
+    const grant = await manager.acquire({ cpu: 1, name: 'gateway' });
+    grant.pin();
+    onTestFinished(async () => {
+      await grant.release();
+    });
+    // A flag.
+    await manager.configure({ reservedSystemCPUs: String(grant.cpus) });
+    await register.metrics();
+    const labelsOf = new Map(
+      (await register.getMetricsAsJSON()).map(({ name, values }) => [
+        name,
+        values.flatMap(({ labels }) => Object.keys(labels)),
+      ]),
+    );
+    const queries = dashboard.panels.flatMap(({ targets = [] }) => targets);
+    let selected = 0;
+    for (const { expr, legendFormat } of queries) {
+      for (const [, name, matchers = ''] of expr.matchAll(SELECTOR)) {
+        const labels = labelsOf.get(name!)!;
+        const matched = Array.from(matchers.matchAll(MATCHER), ([, label]) => label!);
+        const asked = [...matched, ...labelsAsked(expr, legendFormat)];
+        // What this kernel does not count has no series.
+        if (labels.length > 0) {
+          selected++;
+          const unknown = asked.filter((label) => ![...labels, ...OF_TARGET].includes(label));
+          expect([name, unknown]).toEqual([name, []]);
+        }
+        const levels = Array.from(matchers.matchAll(/level="(\w+)"/g), ([, level]) => level);
+        expect(ENFORCEMENT_LEVELS).toEqual(expect.arrayContaining(levels));
+      }
+    }
+    expect(selected).toBeGreaterThan(15);
   });
 
   it('has panels beside each other, each with a title and a query of the chosen data source', () => {

@@ -1,6 +1,7 @@
 // needs: process
 // The values of registerMetrics, read like OpenTelemetry's SDK reads them.
-import { createNoopMeter } from '@opentelemetry/api';
+import { readFileSync } from 'node:fs';
+import { createNoopMeter, metrics } from '@opentelemetry/api';
 import { AggregationTemporality, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
 import type { ManagerView } from 'numalign';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -55,6 +56,22 @@ const pointOf = (metrics: Read, name: string, attributes: Record<string, string>
     )?.value;
 
 describe('registerMetrics', () => {
+  it('takes the meter of the global provider, in a scope with name and version', async () => {
+    const reader = new Reader();
+    const provider = new MeterProvider({ readers: [reader] });
+    metrics.setGlobalMeterProvider(provider);
+    onTestFinished(async () => {
+      metrics.disable();
+      await provider.shutdown();
+    });
+    using _ = registerMetrics(await simulate(MACHINE));
+    const { resourceMetrics } = await reader.collect();
+    const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+    expect(resourceMetrics.scopeMetrics.map(({ scope }) => scope)).toMatchObject([
+      { name: 'numalign', version },
+    ]);
+  });
+
   it('reports the state, without the kubelet’s own metrics', async () => {
     const manager = await simulate(MACHINE);
     await manager.acquire({ cpu: 4 });

@@ -9,7 +9,7 @@ export function asArgument<T>(parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    if (error instanceof NumalignError) throw new InvalidArgumentError(`${error.message}.`);
+    if (error instanceof NumalignError) throw new InvalidArgumentError(error.message.replace(/[^?]$/, '$&.'));
     throw error;
   }
 }
@@ -58,7 +58,7 @@ const MAX_PID = 1 << 22;
 export function processId(value: string): number {
   const pid = Number(value);
   if (!/^\d+$/.test(value) || pid < 1 || pid > MAX_PID)
-    throw new InvalidArgumentError(`"${value}" is not a process id.`);
+    throw new InvalidArgumentError(`"${value}" is not a process id, a whole number from 1 to ${MAX_PID}.`);
   return pid;
 }
 
@@ -77,6 +77,12 @@ export function quantity(value: string): string {
   return value;
 }
 
+/** Checks an amount of bytes: `500m` is half of one. */
+export function bytes(value: string): string {
+  if (asArgument(() => parseQuantity(quantity(value), 'It')) % 10n ** 9n === 0n) return value;
+  throw new InvalidArgumentError(`It must be whole bytes, such as ${value.replace(/m$/, 'Mi')}.`);
+}
+
 /** Adds `hugepages-2Mi=64Mi` to the amounts before. */
 export function resource(value: string, before: Record<string, string> = {}): Record<string, string> {
   const match = /^([^=]+)=(.+)$/s.exec(value);
@@ -86,4 +92,18 @@ export function resource(value: string, before: Record<string, string> = {}): Re
 
 export function outputOption(): Option {
   return new Option('--output <format>', 'output format').choices(['text', 'json']).default('text');
+}
+
+/** How often a command that goes on looks. */
+export function intervalOption(when = ''): Option {
+  return new Option('--interval <seconds>', `how often${when} (default: 1)`).argParser(intervalSeconds);
+}
+
+// A timer takes at most 24 days, and each look takes milliseconds.
+function intervalSeconds(value: string): number {
+  const seconds = Number(value);
+  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
+    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
+  }
+  return seconds;
 }

@@ -2,7 +2,8 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { NumalignError } from 'numalign';
-import { errorName } from 'numalign/tools';
+import { errorName, reworded } from 'numalign/tools';
+import type { YamlDocument } from './yaml-text.js';
 
 export interface FileDocument {
   readonly value: unknown;
@@ -29,13 +30,28 @@ export function fileName(path: string): string {
   return path === STANDARD_INPUT ? 'standard input' : path;
 }
 
+// What Helm and others replace.
+const TEMPLATE = /\{\{-?\s*[.$\w"(/][^{}]*\}\}/;
+
 /** Adds the place to the errors of `action`. */
 export function inPlace<T>(place: string, action: () => T): T {
   try {
     return action();
   } catch (cause) {
     if (!(cause instanceof NumalignError)) throw cause;
-    throw new NumalignError(cause.code, `${place}: ${cause.message}`, { ...cause.details, cause });
+    const advice = TEMPLATE.test(cause.message) ? '; render the template first, with `helm template`' : '';
+    throw reworded(cause, `${place}: ${cause.message}${advice}`, { cause });
+  }
+}
+
+// What is wrong with a template as YAML says nothing of its cause.
+function parse(name: string, text: string, read: () => YamlDocument[]): YamlDocument[] {
+  try {
+    return read();
+  } catch (error) {
+    const [template] = TEMPLATE.exec(text) ?? [];
+    if (template === undefined) throw error;
+    throw unreadable(name, `it has ${template}: render the template first, with \`helm template\``, error);
   }
 }
 
@@ -83,7 +99,8 @@ async function readText(path: string, name: string): Promise<string> {
 export async function readDocuments(path: string): Promise<FileDocument[]> {
   const name = fileName(path);
   const { YamlText } = await import('./yaml-text.js');
-  const documents = new YamlText(name, await readText(path, name)).documents();
+  const text = await readText(path, name);
+  const documents = parse(name, text, () => new YamlText(name, text).documents());
   return documents.map(({ value, line }) => ({
     value,
     place: documents.length === 1 ? name : `${name}, document at line ${line}`,

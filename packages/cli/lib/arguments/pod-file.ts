@@ -7,6 +7,7 @@ import {
   type OtherManifest,
   type PodRequest,
   parsePod,
+  parseQuantity,
   type Workload,
 } from 'numalign/tools';
 import { tell } from '../terminal/output.js';
@@ -76,6 +77,8 @@ export async function readWorkloads(files: readonly string[], replicas?: number)
     checkUids(workloads.flatMap(({ pods }) => pods));
   });
   for (const { name, others } of withOthers) tell(`${name}: skipped, without pods: ${summary(others)}`);
+  for (const [pod] of workloads.map(({ pods }) => pods))
+    for (const text of fractionsIn(pod?.spec, '')) tell(`${pod!.place}: ${text}`);
   return workloads;
 }
 
@@ -88,7 +91,7 @@ interface FileContents {
 
 async function readFile(file: string, count: number | undefined): Promise<FileContents> {
   const documents = (await readDocuments(file)).map(({ value, place }) => ({
-    ...inPlace(place, () => contentsOf(value)),
+    ...inPlace(place, () => contentsOf(checkedPods(value))),
     place,
   }));
   return {
@@ -99,6 +102,38 @@ async function readFile(file: string, count: number | undefined): Promise<FileCo
     others: documents.flatMap(({ others }) => others),
   };
 }
+
+// Devices and pods are both in files.
+function checkedPods(value: unknown): unknown {
+  const resource = Object.keys(value ?? {}).find((key) => key.includes('/'));
+  if (resource === undefined) return value;
+  throw new NumalignError(
+    'ERR_INVALID_ARGUMENT',
+    `it has devices (${resource}), no pods: give it with --devices`,
+    {
+      value: resource,
+      valid: 'a manifest of kind Pod, or of a workload such as a Deployment',
+    },
+  );
+}
+
+const CONTAINED = ['spec', 'containers', 'initContainers', 'resources', 'requests', 'limits'];
+const OF_BYTES = ['memory', 'ephemeral-storage'];
+
+// The amounts of a fraction of a byte, such as 500m, which Kubernetes takes with a warning too.
+function fractionsIn(value: unknown, path: string): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]: [string, unknown]) => {
+    const at = Array.isArray(value) ? `${path}[${key}]` : `${path}.${key}`;
+    if (OF_BYTES.includes(key)) return isFraction(inner) ? [fractionText(at.slice(1), inner)] : [];
+    return Array.isArray(value) || CONTAINED.includes(key) ? fractionsIn(inner, at) : [];
+  });
+}
+
+const isFraction = (bytes: unknown): bytes is string | number => parseQuantity(bytes, '') % 10n ** 9n !== 0n;
+
+const fractionText = (field: string, bytes: string | number) =>
+  `warning: ${field} is a fraction of a byte (${bytes}); did you mean ${String(bytes).replace(/m$/, 'Mi')}?`;
 
 function summary(others: readonly OtherManifest[]): string {
   const names = others.slice(0, MOST_NAMES).map(({ kind, name }) => (name ? `${kind} ${name}` : kind));

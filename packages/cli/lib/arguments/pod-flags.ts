@@ -1,7 +1,7 @@
 // A pod that the command line describes, in place of a file.
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { contentsOf, MAX_REPLICAS } from 'numalign/tools';
-import { cpuAmount, cpuAmountOrRange, quantity, resource, WHOLE_CPUS, weight } from './arguments.js';
+import { bytes, cpuAmount, cpuAmountOrRange, resource, WHOLE_CPUS, weight } from './arguments.js';
 import { type FileWorkload, fileWorkload } from './pod-file.js';
 
 export interface PodFlags {
@@ -16,7 +16,7 @@ export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argP
   return [
     cpus,
     mixedOption(),
-    new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(quantity),
+    new Option('--memory <quantity>', 'memory to book near them, such as 2Gi').argParser(bytes),
     new Option('--resource <name=quantity>', 'hugepages-2Mi=64Mi, or devices; may be repeated').argParser(
       resource,
     ),

@@ -1,7 +1,6 @@
-// numalign agent: keeps a manager open, repairs drift, and serves metrics for Prometheus.
-import { isIP } from 'node:net';
+// numalign agent: keeps a manager open, repairs drift, and serves a page and metrics for Prometheus.
+import { type ListenAddress, parseAddress } from '@numalign/page/listening';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { ListenAddress } from '../agent/agent-server.js';
 import type { ServeFlags } from '../agent/serve.js';
 import { outputOption } from '../arguments/arguments.js';
 import { deviceOptions } from '../arguments/devices.js';
@@ -11,7 +10,7 @@ import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 
 interface AgentFlags extends ServeFlags {
   port?: number;
-  listen?: ListenAddress;
+  listen?: ListenAddress | boolean;
 }
 
 const LOOPBACK = '127.0.0.1';
@@ -21,7 +20,7 @@ export function addAgent(program: Command): void {
   const command: Command = program
     .command('agent')
     .description(
-      'Free the CPUs of dead owners, repair drift, and serve metrics on loopback, until interrupted.',
+      'Free the CPUs of dead owners, repair drift, and serve a live page and metrics on loopback, until interrupted.',
     )
     .addOption(
       new Option('--port <port>', `port on ${LOOPBACK} (default: ${PORT}; 0: a free one)`).argParser(portOf),
@@ -29,11 +28,12 @@ export function addAgent(program: Command): void {
     .addOption(
       new Option(
         '--listen <address:port>',
-        'another address, such as [::1]:9479 or 0.0.0.0:9479; there is no authentication',
+        'another address, such as [::1]:9479 or 0.0.0.0:9479; metrics have no authentication, and the page needs --page-token-file there',
       )
         .argParser(listenAddress)
         .conflicts('port'),
     )
+    .addOption(new Option('--no-listen', 'serve nothing: the service of "numalign setup"').conflicts('port'))
     .addOption(
       new Option(
         '--max-grants <count>',
@@ -41,18 +41,29 @@ export function addAgent(program: Command): void {
       ).argParser(grantsOf),
     )
     .addOption(
-      new Option('--memory-elsewhere', 'also measure at each scrape how much memory is on other NUMA nodes'),
+      new Option(
+        '--memory-elsewhere',
+        'also measure how much memory is on other NUMA nodes, at each scrape and for the page',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--page-token-file <file>',
+        'the page asks for the token in this file, as password, and answers beyond loopback',
+      ),
     );
   for (const option of [...openingOptions(), ...deviceOptions()]) command.addOption(option);
   command
-    .addOption(stateDirOption())
+    .addOption(stateDirOption(true))
     .addOption(besideKubeletOption())
     .addOption(outputOption())
     .addHelpText(
       'after',
       `
-Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it, and no other process needs it.
+Prints a line once it listens, and runs until SIGINT, SIGTERM, SIGHUP or SIGQUIT. Grants outlive it. With --no-listen it waits for a state
+if there is none, and its line has no url, host and port.
 
+  GET /          the machine with its grants, live in a browser; without one open, it costs nothing
   GET /metrics   for Prometheus
   GET /healthz   200 if numalign can read and change the state and the last reconciling succeeded, else 503 and why
 
@@ -63,12 +74,15 @@ Exit code: 0 after a signal that ends it; 1 for an error, such as a port that is
 Examples:
   $ numalign agent
   $ numalign agent --port 0 --output json --state-dir ~/numalign
-  $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive`,
+  $ curl -s http://127.0.0.1:${PORT}/metrics | grep exclusive
+  $ numalign agent --listen 0.0.0.0:${PORT} --page-token-file /etc/numalign/page-token`,
     )
     .action(async (flags: AgentFlags) => {
       checkStandardInput(command, flags);
-      const { port = PORT, listen = { host: LOOPBACK, port }, ...others } = flags;
-      return (await import('../agent/serve.js')).serve(others, listen);
+      const { port = PORT, listen = true, ...others } = flags;
+      if (listen === false) return (await import('../agent/watch.js')).watch(others);
+      const address = listen === true ? { host: LOOPBACK, port } : listen;
+      return (await import('../agent/serve.js')).serve(others, address);
     });
 }
 
@@ -84,13 +98,9 @@ function numberUpTo(most: number, value: string): number {
 }
 
 function listenAddress(value: string): ListenAddress {
-  const [, inBrackets, plain, port] = /^(?:\[([^\]]*)\]|([^:]*)):(\d+)$/.exec(value) ?? [];
-  const host = inBrackets ?? plain;
-  const isAddress = inBrackets === undefined ? isIP(plain ?? '') === 4 : isIP(inBrackets) === 6;
-  if (!isAddress) {
-    throw new InvalidArgumentError(
-      'It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.',
-    );
-  }
-  return { host: host!, port: portOf(port!) };
+  const address = parseAddress(value);
+  if (address) return address;
+  throw new InvalidArgumentError(
+    'It must be an IP address and a port, such as 127.0.0.1:9479 or [::1]:9479.',
+  );
 }

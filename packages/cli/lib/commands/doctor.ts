@@ -1,9 +1,12 @@
 // numalign doctor: shows what numalign can do for this user on this machine, and what to change. It
 // only reads.
 import type { Command } from 'commander';
+import type { Finding } from 'numalign/diagnostics';
+import { commandIn } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type SettingFlags, settingOption, settingsOf } from '../arguments/machine-settings.js';
-import { type StateFlags, stateDirOption } from '../arguments/state-dir.js';
+import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
+import { agentOf, hasSystemd } from '../systemd/agent-service.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson } from '../terminal/text.js';
@@ -50,7 +53,23 @@ async function showDiagnosis({ stateDir, output, ...flags }: DoctorFlags): Promi
     ...(stateDir !== undefined && { stateDir }),
     ...settingsOf(flags),
   });
-  const { healthy, findings } = diagnosis;
-  print(output === 'json' ? formatJson(diagnosis) : doctorText(findings, stdoutPage()));
+  const { healthy } = diagnosis;
+  const findings = [...diagnosis.findings, agentFinding(stateDir)];
+  print(output === 'json' ? formatJson({ healthy, findings }) : doctorText(findings, stdoutPage()));
   if (!healthy) process.exitCode = HAS_PROBLEM;
+}
+
+/** Whether CPUs come back as soon as an owner is killed. */
+function agentFinding(stateDir = MACHINE_STATE_DIR): Finding {
+  const head = { group: 'other managers', check: 'agent' } as const;
+  const agent = agentOf(stateDir);
+  if (agent !== null)
+    return { ...head, status: 'ok', found: `${agent} gives CPUs back as their owners end`, advice: null };
+  const isMachines = stateDir === MACHINE_STATE_DIR;
+  const advice =
+    isMachines && hasSystemd()
+      ? '`numalign setup`, as root, installs an agent'
+      : `have ${commandIn(stateDir, 'agent --no-listen')} run`;
+  const found = 'the CPUs of killed owners come back when numalign is used';
+  return { ...head, status: 'warning', found, advice };
 }

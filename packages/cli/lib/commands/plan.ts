@@ -119,7 +119,7 @@ async function showPlan(
 }
 
 async function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): Promise<string> {
-  const { holdingsWith, machinePicture } = await import('../picture/index.js');
+  const { holdingsWith, machinePicture } = await import('@numalign/page/picture');
   const pods = workloads.flatMap((each) => each.pods);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
@@ -151,8 +151,9 @@ async function planAll(
     withView({ ...options, topology, stateDir: path }, planIn),
   );
   if (!closed) return result;
+  const plans = await withView({ ...options, topology, stateDir: null }, planIn);
   tell(`planned as if nothing were granted, since the state cannot be read: ${closed.message}`);
-  return withView({ ...options, topology, stateDir: null }, planIn);
+  return plans;
 }
 
 function planWith(

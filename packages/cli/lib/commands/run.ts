@@ -1,5 +1,7 @@
 // numalign run: runs a command on exclusive CPUs.
+
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { besideText, elasticText, withMixed } from '@numalign/page/words';
 import { type Command, Option } from 'commander';
 import {
   type AcquireOptions,
@@ -9,7 +11,7 @@ import {
   NumalignError,
   openManager,
 } from 'numalign';
-import { cpusNamed, delayNotices, isExtendedResource } from 'numalign/tools';
+import { cpusNamed, delayNotices, isExtendedResource, reworded } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
@@ -26,12 +28,11 @@ import {
 import { besideKubeletOption, stateDirOption } from '../arguments/state-dir.js';
 import { openingLines, warningLines } from '../pages/pod-text.js';
 import { quietLines, quietText } from '../pages/quiet-text.js';
-import { besideText, elasticText, withMixed } from '../pages/resource-text.js';
+import { becomeCommand, superviseCommand } from '../running/command-end.js';
 import { printToStderr, tell as tellLine } from '../terminal/output.js';
 import { errorJson } from '../terminal/report-error.js';
 import { dieOf } from '../terminal/signals.js';
 import { jsonLine } from '../terminal/text.js';
-import { becomeCommand, superviseCommand } from './command-end.js';
 
 interface RunFlags
   extends Omit<PodFlags, 'cpus'>,
@@ -97,9 +98,9 @@ Memory comes from the NUMA nodes of the grant while they have room. With --mixed
 numalign can put threads into the shared pool.
 
 numalign becomes the command and keeps its process id, so signals, exit code and notifications are those of the command. The grant ends when the command
-and the processes that it left running have ended. Any program that has numalign open then returns the CPUs to the shared pool, or the next one
-that opens it. With --supervise numalign stays beside the command, forwards signals, exits as it does, and returns the CPUs at once. Use it
-for a command that closes unknown descriptors, as sudo does: closing them ends the grant.
+and the processes that it left running have ended: a shell that waits for that, or the agent, then returns the CPUs to the shared pool. With
+--supervise numalign stays beside the command, forwards signals, and exits as it does. Use it for a command that closes unknown descriptors, as
+sudo does: closing them ends the grant.
 
 The command runs in its own cgroup if the state has a cgroup root that this user may write to, else on its CPUs by affinity only. The line at
 the start shows the enforcement level; below --require the command does not run. Messages go to stderr, because stdout belongs to the command. With
@@ -168,7 +169,8 @@ async function run(command: string, args: readonly string[], flags: RunFlags & C
     flags.output === 'json' ? printToStderr(errorJson(new Error(message))) : tellLine(message);
   const { threadCounts } = flags;
   const options = threadCounts ? { threadCounts } : {};
-  const run = { command, args, options, grant, present, tell, fail };
+  const { stateDir } = manager;
+  const run = { command, args, options, grant, stateDir, present, tell, fail };
   if (!isSupervised) {
     // Ends the shared membership of this process.
     manager.close();
@@ -226,11 +228,12 @@ async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisit
 
 // The API's message names functions, not flags.
 function inWordsOfRun(error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_INVALID_OPTION') return error;
+  if (error.details.option !== 'resources') return error;
   const name = String(error.details.value);
   if (!isExtendedResource(name)) return error;
   const message = `${name} is not registered here: say which devices it is, such as --device ${name}=class:0200`;
-  return new NumalignError(error.code, message, { ...error.details, cause: error });
+  return reworded(error, message, { cause: error });
 }
 
 async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {

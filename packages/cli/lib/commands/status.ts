@@ -1,11 +1,12 @@
 // numalign status: shows the state in a folder. It only reads.
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
-import { outputOption } from '../arguments/arguments.js';
+import { intervalOption, outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { unlessClosed, withView } from '../arguments/view.js';
 import { statusText } from '../pages/status/status-text.js';
 import { watchStatus } from '../pages/status/status-watch.js';
+import { agentOf } from '../systemd/agent-service.js';
 import { print } from '../terminal/output.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { formatJson, printable } from '../terminal/text.js';
@@ -17,9 +18,7 @@ export function addStatus(program: Command): void {
     .addOption(stateDirOption())
     .addOption(outputOption())
     .option('--watch', 'show what happens on the granted CPUs until interrupted; as JSON one document a line')
-    .addOption(
-      new Option('--interval <seconds>', 'how often, with --watch (default: 1)').argParser(intervalSeconds),
-    )
+    .addOption(intervalOption(', with --watch'))
     .addHelpText(
       'after',
       `
@@ -31,7 +30,8 @@ processes are hidden.
 
 JSON: stateDir, scope, exists, generation, isOfEarlierBoot, settings, sharedPool, free, freeIsolated, memory, kubelet, grants (with survivors:
 processes that keep it after its owner, and cgroups), sharedMembers (with the grant and container that a process is attached to), waiting (the next
-first), damage, refusal, lapsed, warnings, archives, quarantine; without a state stateDir, scope, exists, grants, archives, quarantine. If the
+first), damage, refusal, lapsed, warnings, archives, quarantine, agent (the service that gives CPUs back as their owners end; null without); without a
+state stateDir, scope, exists, grants, archives, quarantine, agent. If the
 machine's folder is closed to you: stateDir, scope, exists, closed (why), grants (null). With --watch: time, stateDir, generation, grants (with
 audit).
 
@@ -59,15 +59,6 @@ interface StatusFlags extends StateFlags {
   interval?: number;
 }
 
-// A timer takes at most 24 days, and each look takes milliseconds.
-function intervalSeconds(value: string): number {
-  const seconds = Number(value);
-  if (!/^\d+(\.\d+)?$/.test(value) || seconds < 0.1 || seconds > 86_400) {
-    throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
-  }
-  return seconds;
-}
-
 async function showStatus(folder: string | undefined, output: 'text' | 'json'): Promise<void> {
   const stateDir = folder ?? MACHINE_STATE_DIR;
   const { result, closed } = await unlessClosed(folder, () =>
@@ -80,8 +71,9 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
     return;
   }
   const { status, files } = result;
-  if (output === 'json') print(formatJson(statusJson(status, files)));
-  else if (status.exists) print(statusText(status, files, stdoutPage()));
+  const agent = agentOf(status.stateDir);
+  if (output === 'json') print(formatJson({ ...statusJson(status, files), agent }));
+  else if (status.exists) print(statusText(status, files, agent, stdoutPage()));
   else print(`no state in ${stateDir}: nothing is granted\n`);
 }
 

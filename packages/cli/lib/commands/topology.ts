@@ -64,7 +64,7 @@ async function showTopology({ output, stateDir, svg, ...source }: TopologyFlags)
 }
 
 async function pictureOf(topology: Topology, state: StateNote | undefined): Promise<string> {
-  const { holdingsOf, machinePicture } = await import('../picture/index.js');
+  const { holdingsOf, machinePicture } = await import('@numalign/page/picture');
   if (!state || 'note' in state) return machinePicture(topology, state);
   const { status } = state;
   return machinePicture(topology, { holdings: holdingsOf(status), note: stateTitle(status) });

@@ -1,7 +1,7 @@
 // PCI devices as lines of text for people, one line each. Pure.
+import { deviceGroups } from '@numalign/page/words';
 import type { PciDevice } from 'numalign/topology';
 import { countText, printable, shorten } from '../terminal/text.js';
-import { deviceGroups } from './machine-boxes.js';
 
 const LEAST_NAMES = 12;
 const LEAST_WIDTH = 30;

@@ -1,32 +1,7 @@
 // The kubelet's pods and what they hold, in words. Pure.
-import { CpuSet, type GrantInfo } from 'numalign';
-import type { KubeletPod, KubeletStatus } from 'numalign/kubelet';
+import { besideText, cpusText, type KubeletHolder, kubeletHolders } from '@numalign/page/words';
+import type { KubeletStatus } from 'numalign/kubelet';
 import { countText, printable } from '../terminal/text.js';
-import { besideText, cpusText } from './resource-text.js';
-
-/** What a pod of the kubelet holds, in the form of a grant. */
-export interface KubeletHolder extends Pick<GrantInfo, 'cpus' | 'memory' | 'devices'> {
-  /** Such as `default/web of the kubelet`. */
-  readonly name: string;
-}
-
-function holderOf({ namespace, name, containers }: KubeletPod): KubeletHolder {
-  const resources = new Set(containers.flatMap(({ devices }) => Object.keys(devices)));
-  const idsOf = (resource: string) => containers.flatMap(({ devices }) => devices[resource] ?? []);
-  const devices = [...resources].map((resource) => {
-    return [resource, idsOf(resource).map((id) => ({ id, nodes: null }))] as const;
-  });
-  return {
-    name: `${namespace}/${name} of the kubelet`,
-    cpus: containers.reduce((all, { cpus }) => all.union(cpus), CpuSet.EMPTY),
-    memory: containers.flatMap(({ memory }) => memory),
-    devices: Object.fromEntries(devices),
-  };
-}
-
-/** Each pod of the kubelet. */
-export const kubeletHolders = (kubelet: KubeletStatus | null): readonly KubeletHolder[] =>
-  kubelet?.pods.map(holderOf) ?? [];
 
 /** A title and a line for each pod; empty without a record. */
 export function kubeletSection(kubelet: KubeletStatus | null): [title: string, lines: readonly string[]] {

@@ -1,30 +1,9 @@
 // The lines about a machine around its tree. Pure.
-import type { CpuGroup, NumaNode, Topology } from 'numalign/topology';
+import { devicesElsewhere } from '@numalign/page/words';
+import type { NumaNode, Topology } from 'numalign/topology';
 import type { Colors } from '../terminal/terminal.js';
 import { countText, labelRows, listText } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';
-import { devicesElsewhere, hasOwnL3Groups } from './machine-boxes.js';
-
-/** The parts of the machine in one line. */
-export function machineLine(topology: Topology): string {
-  const { packages, dies, nodes, l3Groups, cores, cpus } = topology;
-  const parts = [
-    countText(packages.length, 'package'),
-    ...(dies.length > packages.length ? [countText(dies.length, 'die')] : []),
-    countText(nodes.length, 'NUMA node'),
-    ...(hasOwnL3Groups(topology) ? [countText(l3Groups.length, 'L3 group')] : []),
-    countText(cores.length, 'core'),
-    countText(cpus.size, 'CPU'),
-  ];
-  const origin = topology.isSimulated ? `Simulated machine (${topology.source})` : 'Machine';
-  return `${origin}: ${parts.join(', ')} (${smt(cores)})`;
-}
-
-function smt(cores: readonly CpuGroup[]): string {
-  const sizes = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
-  if (sizes.length > 1) return `SMT: ${sizes.join(' or ')} CPUs a core`;
-  return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
-}
 
 /** The indent of a device in the tree: three characters for each level. */
 export const DEVICE_INDENT = 9;

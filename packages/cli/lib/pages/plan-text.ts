@@ -1,4 +1,5 @@
 // The plans of pods and workloads as text and as JSON. Pure.
+import { cpusText, devicesText, memoryText } from '@numalign/page/words';
 import type { PodPlan } from 'numalign/diagnostics';
 import type { Topology } from 'numalign/topology';
 import type { FilePod, FileWorkload } from '../arguments/pod-file.js';
@@ -13,7 +14,6 @@ import {
   sharedLines,
   warningLines,
 } from './pod-text.js';
-import { cpusText, devicesText, memoryText } from './resource-text.js';
 
 /** The answer for one pod. */
 export interface PlannedPod {

@@ -1,9 +1,9 @@
 // The containers of a pod as a table, with explanations. Pure.
+import { containerCpusText, devicesText, memoryText } from '@numalign/page/words';
 import type { ManagerView, PodContainer, PodSpec, Warning } from 'numalign';
 import { table } from '../terminal/table.js';
 import type { Page } from '../terminal/terminal.js';
 import { listText, printable } from '../terminal/text.js';
-import { containerCpusText, devicesText, memoryText } from './resource-text.js';
 
 /** A container, and why it has no exclusive CPUs; null if it has some. */
 export interface ExplainedContainer extends PodContainer {

@@ -1,9 +1,8 @@
 // The state of a machine's CPUs in lines below its tree. Pure.
+import { cpusOrNone, freeCpusText, freeText, kubeletHolders, sharedText } from '@numalign/page/words';
 import type { StateStatus } from 'numalign/diagnostics';
 import type { Colors } from '../terminal/terminal.js';
 import { labelRows, printable } from '../terminal/text.js';
-import { kubeletHolders } from './kubelet-text.js';
-import { cpusOrNone, freeCpusText, freeText, sharedText } from './settings-text.js';
 
 /** The state that colours the CPUs, or why there is none. */
 export type StateNote = { readonly status: StateStatus } | { readonly note: string };

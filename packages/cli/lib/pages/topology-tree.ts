@@ -1,4 +1,13 @@
 // A machine as a tree of text, from 2 to 512 CPUs. Pure.
+import {
+  cpuUse,
+  l3Name,
+  type MachineBox,
+  machineBoxes,
+  machineLine,
+  type NodeBox,
+  type PackageBox,
+} from '@numalign/page/words';
 import { CpuSet } from 'numalign';
 import type { StateStatus } from 'numalign/diagnostics';
 import { cpusNamed } from 'numalign/tools';
@@ -7,21 +16,7 @@ import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
 import { countText, fill, formatBytes, printable } from '../terminal/text.js';
 import { type Branch, type Painter, renderChildren } from './branches.js';
 import { deviceLines } from './device-lines.js';
-import {
-  cpuUse,
-  l3Name,
-  type MachineBox,
-  machineBoxes,
-  type NodeBox,
-  type PackageBox,
-} from './machine-boxes.js';
-import {
-  DEVICE_INDENT,
-  distanceLines,
-  elsewhereLines,
-  machineLine,
-  restrictionLines,
-} from './machine-lines.js';
+import { DEVICE_INDENT, distanceLines, elsewhereLines, restrictionLines } from './machine-lines.js';
 import { type StateNote, stateLines } from './state-lines.js';
 
 export interface TreeOptions extends Page {

@@ -1,12 +1,7 @@
 // ServiceUnit: the systemd unit of a program on exclusive CPUs. Pure.
+import type { Launcher } from '../terminal/installed.js';
 import { BOOT_UNIT, serviceName } from './unit-name.js';
 import { commandWord, literal, programWord } from './unit-word.js';
-
-/** The paths of Node and of the command line's entry. */
-export interface Launcher {
-  readonly node: string;
-  readonly main: string;
-}
 
 export interface Service {
   /** Without suffix; a template ends in `@`. */
@@ -22,10 +17,22 @@ export interface Service {
    * A private state folder; undefined for the machine's, which needs the group and the boot unit.
    */
   readonly stateDir: string | undefined;
+  /** The CPUs that the unit has to itself. */
+  readonly partition: Partition | undefined;
   /** The options of `numalign run`. */
   readonly options: readonly UnitWord[];
   readonly command: readonly string[];
 }
+
+/** CPUs of a cpuset partition, which systemd makes of the unit's cgroup. */
+export interface Partition {
+  readonly cpus: string;
+  /** Undefined for a systemd that cannot: the unit keeps to the CPUs, and others may use them too. */
+  readonly type?: 'root' | 'isolated';
+}
+
+/** The first release of systemd with `CPUSetPartition=`. */
+export const PARTITION_RELEASE = 261;
 
 /** A word of the command line: a text, or one in which systemd replaces specifiers. */
 export type UnitWord = string | { readonly specifiers: string };
@@ -39,7 +46,7 @@ export function launch({ node, main }: Launcher, words: readonly UnitWord[]): st
 }
 
 export function serviceUnit(service: Service, launcher: Launcher): string {
-  const { name, type, user, stateDir, options, command } = service;
+  const { name, type, user, stateDir, partition, options, command } = service;
   const isOfMachine = stateDir === undefined;
   const folder = isOfMachine ? [] : ['--state-dir', stateDir];
   const settings = [
@@ -54,6 +61,8 @@ export function serviceUnit(service: Service, launcher: Launcher): string {
     ...(user === undefined ? [] : [`User=${user}`]),
     ...(user !== undefined && isOfMachine ? [`SupplementaryGroups=${GROUP}`] : []),
     `Slice=${service.slice}`,
+    ...(partition ? [`AllowedCPUs=${partition.cpus}`] : []),
+    ...(partition?.type ? [`CPUSetPartition=${partition.type}`] : []),
     'Delegate=cpuset',
     'KillMode=mixed',
     `Restart=${service.restart}`,

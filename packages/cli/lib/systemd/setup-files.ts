@@ -1,5 +1,7 @@
 // SetupFiles: the files that `numalign setup` writes for systemd, without their heads. Pure.
-import { GROUP, type Launcher, launch } from './service-unit.js';
+import type { Launcher } from '../terminal/installed.js';
+import { AGENT_UNIT } from './agent-service.js';
+import { GROUP, launch } from './service-unit.js';
 import { BOOT_UNIT } from './unit-name.js';
 
 export const SLICE = 'numalign.slice';
@@ -41,9 +43,31 @@ export function setupFiles({ launcher, settings, stateDir, hasForeignGroup }: Se
 Description=Programs on CPUs of their own
 `,
     },
+    agentUnit(launcher),
     ...(settings === undefined ? [] : [bootUnit(launcher, settings)]),
   ];
 }
+
+// A path unit costs no memory, but is deaf while what it starts runs, and misses ends then; and Node
+// starts at each. This starts again however often it has ended: systemd never gives it up.
+const agentUnit = (launcher: Launcher): SetupFile => ({
+  path: `${UNITS}/${AGENT_UNIT}`,
+  body: `[Unit]
+Description=Gives CPUs back whose owners have ended
+After=${BOOT_UNIT}
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+ExecStart=${launch(launcher, ['agent', '--no-listen', '--beside-kubelet'])}
+Restart=always
+RestartSec=2
+OOMScoreAdjust=-500
+
+[Install]
+WantedBy=multi-user.target
+`,
+});
 
 const bootUnit = (launcher: Launcher, settings: string): SetupFile => ({
   path: `${UNITS}/${BOOT_UNIT}`,

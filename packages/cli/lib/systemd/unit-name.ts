@@ -1,5 +1,6 @@
 // Checks the names of units. Pure.
 import { NumalignError } from 'numalign';
+import { AGENT_UNIT } from './agent-service.js';
 
 /** The unit that applies the settings at boot. */
 export const BOOT_UNIT = 'numalign.service';
@@ -14,6 +15,7 @@ export const UNIT_NAME = 'letters, digits and any of : - _ . @ \\, 255 character
 export function serviceName(name: string): string {
   const full = `${name}.service`;
   if (full === BOOT_UNIT) throw nameError(name, 'another name: this is the unit of the settings at boot');
+  if (full === AGENT_UNIT) throw nameError(name, 'another name: this is the unit of the agent');
   if (name.endsWith('.service')) throw nameError(name, `the name without ".service", which is added`);
   // At most one `@`, after a name and at the end: an instance has no file.
   if (/^[\w:.\\-]+@?$/.test(name) && full.length <= MAX_LENGTH) return full;

@@ -2,6 +2,7 @@
 // missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from 'numalign';
+import type { Explanation } from 'numalign/diagnostics';
 import { printToStderr } from './output.js';
 import { jsonLine, printable } from './text.js';
 
@@ -14,8 +15,8 @@ export function errorText(error: unknown, debug = false): string {
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
   if (error instanceof NumalignError && error.code === 'ERR_STATE_FOLDER') {
-    // First, because an ordinary user cannot repair the folder.
-    lines.unshift(
+    // An ordinary user cannot repair the folder.
+    lines.push(
       'numalign: use --state-dir DIR, a folder of your own; only programs that use the same folder know its grants',
     );
   }
@@ -40,10 +41,16 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
+/** What explains a rejection, which another error may quote. */
+export function explanationOf(error: unknown): Explanation | undefined {
+  if (!(error instanceof NumalignError) || !('explanation' in error.details)) return undefined;
+  return error.details.explanation;
+}
+
 // Splits a rejection's one-line message into the lines of its explanation. Any other message
 // becomes one line: its line feeds may come from a name.
 function messageLines(error: unknown, message: string): string[] {
-  const { explanation } = error instanceof NumalignError ? error.details : {};
+  const explanation = explanationOf(error);
   if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
   const rest = explanation.text.split('\n').slice(1);
   const tail = rest.map((line) => `; ${line.trim()}`).join('');

@@ -41,15 +41,16 @@ export function relaySignals(child: () => ChildProcess | undefined): () => void 
 }
 
 /**
- * An AbortSignal that a signal to end the command aborts; the reason is the signal's name. `stop`
- * restores the handling of signals.
+ * An AbortSignal that a signal to end the command aborts, or `abort`; the reason is the signal's name.
+ * `stop` restores the handling of signals.
  */
-export function abortAtEnd(): { signal: AbortSignal; stop: () => void } {
+export function abortAtEnd(): { signal: AbortSignal; abort: () => void; stop: () => void } {
   const controller = new AbortController();
   const abort = (name: NodeJS.Signals) => controller.abort(name);
   for (const name of ENDING) process.on(name, abort);
   return {
     signal: controller.signal,
+    abort: () => controller.abort(),
     stop: () => {
       for (const name of ENDING) process.off(name, abort);
     },

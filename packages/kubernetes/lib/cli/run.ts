@@ -2,8 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { type Command, Option } from 'commander';
-import { MACHINE_STATE_DIR, type ManagerOptions, openManager } from 'numalign';
+import { machinePage, readPageToken } from '@numalign/page';
+import { addressText, end, type ListenAddress, listen, parseAddress } from '@numalign/page/listening';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { MACHINE_STATE_DIR, type Manager, type ManagerOptions, openManager } from 'numalign';
 import { parse } from 'yaml';
 import { NodeError } from '../base/errors.js';
 import { checkNode } from '../check/check-node.js';
@@ -29,6 +31,8 @@ interface RunFlags {
   reserved?: string;
   kubeletConfiguration?: string;
   stateDir: string;
+  page?: ListenAddress;
+  pageTokenFile?: string;
   check?: boolean;
   json?: boolean;
 }
@@ -36,6 +40,7 @@ interface RunFlags {
 const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'];
 // A runtime waits for a plugin at most 2 s.
 const LOCK_MS = 1000;
+const PAGE = '127.0.0.1:9480';
 const ENDS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 export function addRun(program: Command): void {
@@ -61,6 +66,12 @@ export function addRun(program: Command): void {
     .option('--reserved <cpus>', 'CPUs that are never exclusive, such as 0-1')
     .option('--kubelet-configuration <file>', 'a KubeletConfiguration with the policies and options to use')
     .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
+    .addOption(
+      new Option('--page [address:port]', `serve a live page of the machine (default: ${PAGE})`)
+        .argParser(pageAddress)
+        .preset(PAGE),
+    )
+    .option('--page-token-file <file>', 'the page asks for the token in this file; needed beyond loopback')
     .option('--check', 'print what would not work on this node, and exit')
     .option('--json', 'with --check: print JSON')
     .addHelpText(
@@ -70,6 +81,7 @@ Examples:
   $ numalign-node --check
   $ numalign-node --policy single-numa-node --reserved 0-1
   $ numalign-node --device-plugin --publish
+  $ numalign-node --page          # and in a pod: kubectl port-forward POD 9480
   $ numalign-node --no-nri        # beside a kubelet with the static policy: only record its assignments`,
     )
     .action((flags: RunFlags) => (flags.check ? check(flags) : run(flags)));
@@ -79,6 +91,8 @@ async function run(flags: RunFlags): Promise<void> {
   const { stateDir, policy, reserved, kubeletConfiguration: file } = flags;
   const parts = partsOf(flags);
   checkParts(parts, flags);
+  const { page: address, pageTokenFile } = flags;
+  const token = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
   const manager = await openManager({
     stateDir,
     lockTimeoutMs: LOCK_MS,
@@ -90,19 +104,45 @@ async function run(flags: RunFlags): Promise<void> {
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
     ...(file !== undefined && { kubeletConfiguration: kubeletConfiguration(file) }),
   });
+  let page: { close(): Promise<void> } | undefined;
   try {
+    page = address && (await servePage(manager, address, token));
     const agent = new NodeAgent({ ...parts, manager, log: logToStderr });
-    const end = new Promise<void>((resolve) => {
+    const ended = new Promise<void>((resolve) => {
       for (const signal of ENDS) process.once(signal, () => resolve());
     });
     // A signal may also arrive while it waits for a runtime.
     const running = agent.start();
-    await Promise.race([running.then(() => end), end]);
+    await Promise.race([running.then(() => ended), ended]);
     await agent.close();
     await running.catch(() => {});
   } finally {
+    await page?.close();
     manager.close();
   }
+}
+
+function pageAddress(value: string): ListenAddress {
+  const address = parseAddress(value);
+  if (address) return address;
+  throw new InvalidArgumentError('It must be an IP address and a port, such as 127.0.0.1:9480.');
+}
+
+async function servePage(
+  manager: Manager,
+  address: ListenAddress,
+  token: string | undefined,
+): Promise<{ close(): Promise<void> }> {
+  const page = machinePage(manager, token === undefined ? {} : { token });
+  const fail = ({ message }: Error) => logToStderr('error', `the page: ${message}`);
+  const { server, address: actual } = await listen(address, page.handler, fail);
+  logToStderr('info', `the page is at http://${addressText(actual)}`);
+  return {
+    close: () => {
+      page.close();
+      return end(server);
+    },
+  };
 }
 
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {

@@ -106,6 +106,28 @@ describe('numalign-node', () => {
     expect(stderr).toMatch(/cpuManagerPolicy: static.*set cpuManagerPolicy: none.*\[ERR_KUBELET_STATIC\]/);
   });
 
+  it('serves a page with its rejections on request, until it is ended', async () => {
+    const { socket, args } = place();
+    const runtime = await FakeRuntime.listen(socket);
+    onTestFinished(() => runtime.close());
+    const { child, end } = numalignNode(...args, '--page', '127.0.0.1:0');
+    const address = new Promise<string>((resolve) => {
+      let lines = '';
+      child.stderr!.on('data', (part) => {
+        lines += part;
+        if (/http:\S+\n/.test(lines)) resolve(lines);
+      });
+    });
+    const plugin = await runtime.synchronizedPlugin();
+    const [url] = /http:\S+/.exec(await address)!;
+    await plugin.createContainer(podOf(), containerOf({ cpus: 100, memory: 2 ** 30 })).catch(() => {});
+    expect(await (await fetch(url)).text()).toMatch(/<svg .*ERR_INSUFFICIENT_CPUS/s);
+    const events = await fetch(`${url}/events`);
+    child.kill('SIGTERM');
+    expect(await events.text()).toContain('data: ');
+    expect(await end).toMatchObject({ code: 0 });
+  });
+
   it('keeps the record of such a kubelet without a plugin of the runtime', async () => {
     const { kubelet, args } = place();
     giveOut(kubelet, new Map([['pod-a', new Map([['app', CpuSet.parse('1')]])]]));
@@ -123,6 +145,8 @@ describe('numalign-node', () => {
     [['--cgroup-root', '/none'], /\/none is not a cgroup hierarchy with cpusets \[ERR_CGROUP\]/],
     [['--kubelet-configuration', '/none'], /ERR_INVALID_OPTION/],
     [['--no-such-option'], /unknown option/],
+    [['--page', 'localhost'], /an IP address and a port/],
+    [['--page-token-file', '/none'], /ERR_SYSCALL/],
   ])('refuses %j', async (wrong, message) => {
     const { code, stderr } = await numalignNode(...place().args, ...wrong).end;
     expect([1, 2]).toContain(code);

@@ -16,8 +16,11 @@ import { errorText, kernelFacts } from 'numalign/tools';
 import { keptText, uneditedBody } from '../../systemd/kept-text.js';
 import type { SetupFile } from '../../systemd/setup-files.js';
 
-/** What setup does with a file. `kept`: a user has edited it, so setup leaves it. */
-export type FileAction = 'write' | 'replace' | 'unchanged' | 'remove' | 'kept' | 'absent';
+/**
+ * What setup does with a file. `kept`: a user has edited it, so setup leaves it. `needed`: the state
+ * is in use.
+ */
+export type FileAction = 'write' | 'replace' | 'unchanged' | 'remove' | 'kept' | 'needed' | 'absent';
 
 export interface PlannedFile {
   /** Includes the root. */
@@ -45,10 +48,11 @@ export function planFile({ path, body }: SetupFile): PlannedFile {
   return { path, text, action: uneditedBody(now) === undefined ? 'kept' : 'replace' };
 }
 
-export function planRemoval(path: string): PlannedFile {
+export function planRemoval(path: string, isNeeded = false): PlannedFile {
   const now = textOf(path);
   if (now === undefined) return { path, text: undefined, action: 'absent' };
-  return { path, text: undefined, action: uneditedBody(now) === undefined ? 'kept' : 'remove' };
+  const action = uneditedBody(now) === undefined ? 'kept' : isNeeded ? 'needed' : 'remove';
+  return { path, text: undefined, action };
 }
 
 const isChange = ({ action }: PlannedFile) => ['write', 'replace', 'remove'].includes(action);

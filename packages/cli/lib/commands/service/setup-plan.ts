@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { MACHINE_STATE_DIR } from '../../arguments/state-dir.js';
+import { AGENT_UNIT } from '../../systemd/agent-service.js';
 import { uneditedBody } from '../../systemd/kept-text.js';
 import { GROUP } from '../../systemd/service-unit.js';
 import {
@@ -16,7 +17,7 @@ import {
 } from '../../systemd/setup-files.js';
 import { BOOT_UNIT } from '../../systemd/unit-name.js';
 import { commandWord } from '../../systemd/unit-word.js';
-import { installedLauncher } from './installed.js';
+import { installedLauncher } from '../../terminal/installed.js';
 import { type PlannedFile, planFile, planRemoval, textOf } from './machine-files.js';
 import { hasGroup, hasState, membersOf } from './setup-group.js';
 
@@ -44,7 +45,7 @@ function programs(root: string) {
     tmpfiles: ['systemd-tmpfiles', ...ofRoot, '--create', 'numalign.conf'],
     groupdel: ['groupdel', ...(root === '/' ? [] : ['--prefix', root]), GROUP],
     reload: isRunning ? [['systemctl', 'daemon-reload']] : [],
-    systemctl: (...words: string[]) => ['systemctl', ...offline, ...words, BOOT_UNIT],
+    systemctl: (...words: string[]) => ['systemctl', ...offline, ...words],
     isRunning,
   };
 }
@@ -80,9 +81,13 @@ export function setupPlan(root: string, settings: readonly string[]): SetupPlan 
       sysusers,
       tmpfiles,
       ...reload,
-      ...(bootUnit ? [systemctl('enable')] : []),
+      systemctl('enable', ...(bootUnit ? [BOOT_UNIT] : []), AGENT_UNIT),
       // Without new settings the next boot is early enough.
-      ...(isRunning && bootUnit?.action !== 'unchanged' && settings.length > 0 ? [systemctl('restart')] : []),
+      ...(isRunning && bootUnit?.action !== 'unchanged' && settings.length > 0
+        ? [systemctl('restart', BOOT_UNIT)]
+        : []),
+      // The code may have changed.
+      ...(isRunning ? [systemctl('restart', AGENT_UNIT)] : []),
     ],
     makes: below(root, MACHINE_STATE_DIR),
     folder: undefined,
@@ -100,17 +105,26 @@ function groupNote(root: string): string | undefined {
   return undefined;
 }
 
-export function removalPlan(root: string): SetupPlan {
-  const paths = [`${UNITS}/${BOOT_UNIT}`, `${UNITS}/${SLICE}`, TMPFILES, SYSUSERS];
-  const files = paths.map((path) => planRemoval(below(root, path)));
+/**
+ * `state`: what becomes of the folder of a running system, with its state; undefined: no state, or one
+ * of a system that does not run.
+ */
+export function removalPlan(root: string, state?: 'removed' | 'in-use'): SetupPlan {
+  const units = [AGENT_UNIT, BOOT_UNIT];
+  const paths = [...[...units, SLICE].map((name) => `${UNITS}/${name}`), TMPFILES, SYSUSERS];
+  // The group and the folder are made again at each boot as long as a later removal needs their files.
+  const isNeeded = (path: string) => state === 'in-use' && [TMPFILES, SYSUSERS].includes(path);
+  const files = paths.map((path) => planRemoval(below(root, path), isNeeded(path)));
   const isRemoved = (path: string) => files[paths.indexOf(path)]!.action === 'remove';
   const { reload, groupdel, systemctl, isRunning } = programs(root);
-  const note = groupNote(root);
+  const note = state === 'in-use' ? undefined : groupNote(root);
   const removesGroup = isRemoved(SYSUSERS) && hasGroup(root) && note === undefined;
-  const folder = isRemoved(TMPFILES) ? folderOf(root) : undefined;
+  const folder = isRemoved(TMPFILES) && state === undefined ? folderOf(root) : undefined;
   return {
     files,
-    before: isRemoved(paths[0]!) ? [systemctl('disable', ...(isRunning ? ['--now'] : []))] : [],
+    before: units
+      .filter((name) => isRemoved(`${UNITS}/${name}`))
+      .map((name) => systemctl('disable', ...(isRunning ? ['--now'] : []), name)),
     after: [
       ...(files.some(({ action }) => action === 'remove') ? reload : []),
       ...(removesGroup ? [groupdel] : []),

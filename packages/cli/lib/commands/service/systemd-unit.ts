@@ -6,14 +6,15 @@ import { NumalignError } from 'numalign';
 import { outputOption } from '../../arguments/arguments.js';
 import { checkCpusOrRange } from '../../arguments/pod-flags.js';
 import type { StateFlags } from '../../arguments/state-dir.js';
-import { serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
+import { type Partition, serviceUnit, type UnitWord } from '../../systemd/service-unit.js';
 import { SLICE } from '../../systemd/setup-files.js';
 import { isSliceName, isTemplate, serviceName } from '../../systemd/unit-name.js';
 import { isPlainValue, literal, unitWord } from '../../systemd/unit-word.js';
+import { installedLauncher, programPath } from '../../terminal/installed.js';
 import { print, tell } from '../../terminal/output.js';
 import { formatJson } from '../../terminal/text.js';
 import { addRun } from '../run.js';
-import { installedLauncher, programPath } from './installed.js';
+import { partitionHere, partitionOption } from './partition.js';
 import { PassedOptions } from './passed-options.js';
 
 interface UnitFlags extends StateFlags {
@@ -26,8 +27,9 @@ interface UnitFlags extends StateFlags {
   description?: string;
   type: string;
   restart: string;
-  slice: string;
+  slice?: string;
   workingDirectory?: string;
+  partition?: Required<Partition>;
 }
 
 // The options of run in the help: all of them would fill two screens.
@@ -52,13 +54,14 @@ export function addSystemdUnit(program: Command): void {
         .choices(['no', 'on-failure', 'on-abnormal', 'always'])
         .default('on-failure'),
     )
-    .addOption(new Option('--slice <slice>', 'its slice').argParser(sliceName).default(SLICE))
+    .addOption(new Option('--slice <slice>', `its slice (default: ${SLICE})`).argParser(sliceName))
     .addOption(
       new Option('--working-directory <dir>', 'where it runs (default: here)').argParser((text) => {
         if (text === '') throw new InvalidArgumentError('It is empty.');
         return oneLine(resolve(text));
       }),
-    );
+    )
+    .addOption(partitionOption());
   const runOptions = new PassedOptions(command, addRun, [], MOST_USED);
   command
     .addOption(outputOption())
@@ -68,11 +71,11 @@ export function addSystemdUnit(program: Command): void {
       `
 You can give every option of "numalign run" (see its --help). Without --name the grant has the name of the program. A name that ends in @ makes a
 template: each instance has its own grant. The unit uses the paths of Node, numalign and the program on this machine. "numalign setup" makes the
-group, for --user, and the folder at each boot.
+group, for --user, and the folder at each boot. --partition needs systemd 261, --user and --state-dir.
 
 JSON: name, text.
 
-Exit code: 0 on success; 1 for an invalid unit name, or an error; 2 for a wrong command line.
+Exit code: 0; 1 for a wrong unit name or an error; 2 for a wrong command line.
 
 Examples:
   $ numalign systemd-unit --cpus 1 --user gateway --type notify -- node app.mjs
@@ -82,8 +85,15 @@ Examples:
       // The same check as in `run`.
       if (flags.cpus === undefined) command.error("error: required option '--cpus <n>' not specified");
       checkCpusOrRange(command, flags);
+      checkPartition(command, flags);
       printUnit([executable, ...args], flags, runOptions);
     });
+}
+
+function checkPartition(command: Command, { partition, user, stateDir }: UnitFlags): void {
+  // In the machine's state others would be granted its CPUs, and root would leave the unit's cgroup.
+  if (partition && (user === undefined || stateDir === undefined))
+    command.error('error: --partition needs --user and --state-dir: its CPUs belong to this unit alone');
 }
 
 // User directories have names with dots. Two of the numbers stand for no user.
@@ -133,7 +143,9 @@ function printUnit(
   runOptions: PassedOptions,
 ): void {
   const path = programPath(executable!);
-  const { name = basename(path), type, restart, slice, user, stateDir } = flags;
+  const { name = basename(path), type, restart, user, stateDir, partition } = flags;
+  // Each cgroup above a partition must be one too.
+  const { slice = partition ? '-.slice' : SLICE } = flags;
   const unit = serviceName(name);
   const text = serviceUnit(
     {
@@ -143,6 +155,7 @@ function printUnit(
       slice,
       user,
       stateDir,
+      partition: partition && partitionHere(partition, unit),
       description:
         flags.description === undefined
           ? `${literal(name).replace(/@$/, ' %i')} on its own CPUs`

@@ -1,9 +1,9 @@
 // Lines about grants below their table. Pure.
+import { idLength } from '@numalign/page/words';
 import type { GrantStatus, MemoryBinding } from 'numalign/diagnostics';
 import { nodesNamed } from 'numalign/tools';
 import { printable } from '../../terminal/text.js';
 import { quietLines } from '../quiet-text.js';
-import { idLength } from './grant-table.js';
 
 function grantTitle({ uid, name }: GrantStatus, length: number): string {
   return name === uid ? uid.slice(0, length) : `${uid.slice(0, length)} ${name}`;

@@ -1,28 +1,18 @@
 // The grants of a state as a table. Pure.
+import {
+  besideText,
+  containerCpusText,
+  cpusText,
+  elasticText,
+  idLength,
+  ownerText,
+  since,
+  withMixed,
+} from '@numalign/page/words';
 import type { GrantStatus } from 'numalign/diagnostics';
 import { table } from '../../terminal/table.js';
 import type { Page } from '../../terminal/terminal.js';
 import { listText, printable } from '../../terminal/text.js';
-import { besideText, containerCpusText, cpusText, elasticText, withMixed } from '../resource-text.js';
-import { ownerText } from './member-text.js';
-
-const SHOWN_ID = 8;
-
-/** The least length from 8 on at which all ids differ. */
-export function idLength(ids: readonly string[]): number {
-  const longest = Math.max(SHOWN_ID, ...ids.map((id) => id.length));
-  for (let length = SHOWN_ID; length < longest; length++) {
-    if (new Set(ids.map((id) => id.slice(0, length))).size === ids.length) return length;
-  }
-  return longest;
-}
-
-// Shortens 2026-01-02T03:04:05.678Z to 2026-01-02 03:04:05Z.
-export function since(time: string): string {
-  return printable(time)
-    .replace('T', ' ')
-    .replace(/\.\d+Z$/, 'Z');
-}
 
 // A row for each container, if the row of the grant does not show it all.
 function containerRows({ containers, booking }: GrantStatus, hasOthers: boolean): string[][] {

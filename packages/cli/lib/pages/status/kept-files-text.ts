@@ -1,8 +1,7 @@
 // The other files of a state folder in lines. Pure.
+import { besideText, cpusText, since } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
 import { printable } from '../../terminal/text.js';
-import { besideText, cpusText } from '../resource-text.js';
-import { since } from './grant-table.js';
 
 export function lapsedText(lapsed: StateStatus['lapsed']): string {
   const texts = lapsed.map(({ uid, name, cpus, memory, devices }) => {

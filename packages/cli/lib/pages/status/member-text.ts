@@ -1,12 +1,9 @@
 // Shared members and waiting processes in words. Pure.
+import { processText } from '@numalign/page/words';
 import type { GrantStatus, StateStatus } from 'numalign/diagnostics';
 import { printable } from '../../terminal/text.js';
 
 type MemberStatus = StateStatus['sharedMembers'][number];
-
-export function processText({ pid, command }: { pid: number | null; command: string }): string {
-  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
-}
 
 export const memberText = (member: MemberStatus) =>
   member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);
@@ -21,18 +18,4 @@ export function attachedText(member: MemberStatus, grants: readonly GrantStatus[
     container === null ? grant.cpus : grant.containers.find(({ name }) => name === container)?.cpus;
   if (!cpus || cpus.isEmpty) return undefined;
   return `${processText(member)}: ${printable(grant.name)}${container === null ? '' : `, container ${printable(container)}`}`;
-}
-
-export function ownerText({ owner: { kind, pid, command }, survivors }: GrantStatus): string {
-  const [first] = survivors;
-  if (first) {
-    const more = survivors.length > 1 ? `, ${survivors.length - 1} more` : '';
-    return printable(`pid ${pid} ended: ${first.pid} ${first.command}${more}`);
-  }
-  const parts = [
-    kind === 'process' ? [] : [kind],
-    pid === null ? [] : [`pid ${pid}`],
-    command === null ? [] : [command],
-  ];
-  return printable(parts.flat().join(' '));
 }

@@ -1,21 +1,28 @@
 // The page of `numalign status`. Pure.
+import { freeCpusText, freeText, processText, sharedText } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
+import { cgroupAdvice } from 'numalign/tools';
 import type { Page } from '../../terminal/terminal.js';
 import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
 import { warningLines } from '../pod-text.js';
-import { freeCpusText, freeMemoryText, freeText, settingsRows, sharedText } from '../settings-text.js';
+import { freeMemoryText, settingsRows } from '../settings-text.js';
 import { cgroupLines, flagLines, quietGrantLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
-import { attachedText, memberText, processText } from './member-text.js';
+import { attachedText, memberText } from './member-text.js';
 
 function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
 }
 
-/** The whole page, with a line feed at its end. */
-export function statusText(view: StateStatus, { archives, quarantine }: KeptFiles, page: Page): string {
+/** The whole page, with a line feed at its end. `agent`: the service that gives CPUs back. */
+export function statusText(
+  view: StateStatus,
+  { archives, quarantine }: KeptFiles,
+  agent: string | null,
+  page: Page,
+): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
   const { warnings, settings, freeIsolated, sharedMembers, waiting, kubelet } = view;
   const attachments = sharedMembers.map((member) => attachedText(member, grants));
@@ -30,6 +37,7 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
         ? []
         : [['free isolated:', freeCpusText(view, freeIsolated)] as const]),
       ['free memory:', `${freeMemoryText(memory)} (not granted; may be in use)`],
+      ['agent:', agent ?? 'none: CPUs of killed owners come back when numalign is used'],
     ],
     page.width,
   );
@@ -45,6 +53,8 @@ export function statusText(view: StateStatus, { archives, quarantine }: KeptFile
   } else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, page));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
+  if (settings.cgroupRoot === null && grants.some(({ enforcement }) => enforcement === 'members'))
+    lines.push('', `members: only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`);
   lines.push(
     ...section(...kubeletSection(kubelet)),
     ...section('flagged: kept until released', flagLines(grants)),

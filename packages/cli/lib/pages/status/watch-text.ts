@@ -1,12 +1,21 @@
 // The page of `numalign status --watch`. Pure.
+import {
+  cpusText,
+  delayText,
+  freeCpusText,
+  idLength,
+  milliseconds,
+  rateText,
+  runText,
+  sharedText,
+  since,
+  UNKNOWN,
+} from '@numalign/page/words';
 import type { GrantInfo } from 'numalign';
 import type { ForeignTask, GrantAudit, StateStatus } from 'numalign/diagnostics';
 import { table } from '../../terminal/table.js';
 import type { Page } from '../../terminal/terminal.js';
 import { countText, fitPage, printable } from '../../terminal/text.js';
-import { cpusText } from '../resource-text.js';
-import { freeCpusText, sharedText } from '../settings-text.js';
-import { idLength, since } from './grant-table.js';
 
 const COLUMNS = [
   { title: 'ID' },
@@ -23,36 +32,7 @@ const COLUMNS = [
 ];
 const SHOWN_TASKS = 5;
 
-// Unknown, or without a first interval.
-const UNKNOWN = '-';
-
-/** The amount per second. */
-function perSecond(amount: number | null, { elapsedMs }: GrantAudit): number | null {
-  return amount === null || elapsedMs === 0 ? null : (amount / elapsedMs) * 1000;
-}
-
-function rateText(amount: number | null, audit: GrantAudit): string {
-  const rate = perSecond(amount, audit);
-  return rate === null ? UNKNOWN : `${Math.round(rate)}/s`;
-}
-
-function milliseconds(ns: number): string {
-  const ms = ns / 1e6;
-  return `${ms >= 100 ? Math.round(ms) : ms.toPrecision(2)} ms`;
-}
-
-function delayText(audit: GrantAudit): string {
-  const rate = perSecond(audit.totals.runDelayNs, audit);
-  return rate === null ? UNKNOWN : rate === 0 ? '0' : `${milliseconds(rate)}/s`;
-}
-
-// As a share of one CPU.
-function runText(audit: GrantAudit): string {
-  const rate = perSecond(audit.totals.runTimeNs, audit);
-  return rate === null ? UNKNOWN : `${Math.round(rate / 1e7)}%`;
-}
-
-const foreignOf = ({ cpus }: GrantAudit) => cpus.flatMap(({ foreign }) => foreign ?? []);
+export const foreignOf = ({ cpus }: GrantAudit) => cpus.flatMap(({ foreign }) => foreign ?? []);
 
 function foreignText(audit: GrantAudit): string {
   if (audit.seesAllTasks === null) return UNKNOWN;
@@ -64,19 +44,19 @@ function foreignText(audit: GrantAudit): string {
 }
 
 function rowOf(audit: GrantAudit, { uid, name, cpus }: GrantInfo, length: number): string[] {
-  const { totals, throttling } = audit;
+  const { totals, throttling, elapsedMs } = audit;
   return [
     printable(uid.slice(0, length)),
     name === uid ? '-' : printable(name),
     cpusText(cpus),
     audit.enforcement,
     String(audit.threads.length),
-    runText(audit),
-    delayText(audit),
-    rateText(totals.involuntarySwitches, audit),
+    runText(totals.runTimeNs, elapsedMs),
+    delayText(totals.runDelayNs, elapsedMs),
+    rateText(totals.involuntarySwitches, elapsedMs),
     foreignText(audit),
-    rateText(totals.interrupts, audit),
-    throttling === null ? UNKNOWN : rateText(throttling.nrThrottled, audit),
+    rateText(totals.interrupts, elapsedMs),
+    rateText(throttling?.nrThrottled ?? null, elapsedMs),
   ];
 }
 
@@ -89,8 +69,8 @@ function taskText({ pid, tid, command, kind, runTimeNs }: ForeignTask): string {
   return `${command} (${facts.join(', ')})`;
 }
 
-// Without tasks of the kernel, about which users can do little: the table has their number.
-function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
+/** Without tasks of the kernel, about which users can do little: the table has their number. */
+export function foreignLines(audit: GrantAudit, { uid, name }: GrantInfo, length: number): string[] {
   const tasks = foreignOf(audit).filter(({ kind }) => kind !== 'kernel');
   if (tasks.length === 0) return [];
   const most = [...tasks].sort((a, b) => (b.runTimeNs ?? 0) - (a.runTimeNs ?? 0)).slice(0, SHOWN_TASKS);

@@ -1,0 +1,81 @@
+// MaskWish: CPUs that somebody chose for this process by its mask, such as taskset, CPUAffinity= or
+// a parent. A grant keeps to them. Follows sched_getaffinity(2).
+import type { Assignments } from '../account/assignments.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
+import { cpusOf, runningCpus } from '../account/pod-holdings.js';
+import { type CpuSnapshot, isolatedPool, sharedPool } from '../account/pools.js';
+import { ENVIRONMENT } from '../base/registry.js';
+import { isStartedBy } from '../enforcement/members/descent.js';
+import { affinity } from '../machine/affinity.js';
+import type { CpuSet } from '../machine/cpu-set.js';
+import type { Topology } from '../machine/topology.js';
+
+/** What a mask is judged by. */
+export interface MaskFacts {
+  readonly mask: CpuSet;
+  /** The CPUs of its cpuset, which is a limit and no wish. */
+  readonly limit: CpuSet;
+  /** The shared pool, without CPUs that the kernel isolates: it leaves these out of every mask. */
+  readonly pool: CpuSet;
+  /** The CPUs of the grants of this process, or of one that has started it. */
+  readonly grants: () => readonly CpuSet[];
+}
+
+/** `wide`: nobody has chosen. `numalign`: it has the mask from numalign. Else somebody chose it. */
+export type MaskOrigin = 'wide' | 'numalign' | 'somebody';
+
+/**
+ * Where a mask comes from, by the record. A mask with the whole shared pool is that of a member, or
+ * of what a member has started. CPUs of one grant are the mask of a process on it, or of what that
+ * has started.
+ */
+export function originOf({ mask, limit, pool, grants }: MaskFacts): MaskOrigin {
+  if (pool.intersection(limit).isSubsetOf(mask)) return 'wide';
+  const own = mask.intersection(limit);
+  return grants().some((cpus) => own.isSubsetOf(cpus)) ? 'numalign' : 'somebody';
+}
+
+// The grants that this process or its children may have their masks from.
+const ownGrants = (pods: readonly PodAssignment[]) =>
+  pods.filter(({ owner }) => owner.kind === 'process' && isStartedBy(owner, process.pid));
+
+// `cpus`: what somebody chose last. `given`: a mask that came from numalign, also after the grants
+// that it was for.
+interface Wish {
+  cpus: CpuSet | undefined;
+  given: CpuSet | undefined;
+}
+
+const lastWish = (): Wish => ({ cpus: undefined, given: undefined });
+
+/**
+ * The CPUs that somebody chose for this process; undefined: nobody did, or the machine is
+ * simulated. While numalign keeps the process on a grant, the choice before counts. A program on a
+ * grant of its parent's (NUMALIGN_GRANT) has the mask from numalign. Isolated CPUs are in no mask
+ * at first, so requests for them may have them all. The first call is made when a manager is
+ * opened: the record then shows where an inherited mask comes from.
+ */
+export function maskWish(topology: Topology, state: Assignments, present: CpuSnapshot): CpuSet | undefined {
+  if (topology.isSimulated || process.env.NUMALIGN_GRANT !== undefined) return undefined;
+  const wish = ENVIRONMENT.of(lastWish);
+  // The main thread's: others may have been placed one by one.
+  const mask = affinity(process.pid);
+  const pool = sharedPool(state, present).difference(present.isolated);
+  const grants = () => ownGrants(state.pods).map(cpusOf);
+  const origin = originOf({ mask, limit: topology.allowed, pool, grants });
+  if (origin !== 'somebody') wish.given = mask;
+  if (origin === 'wide') wish.cpus = undefined;
+  else if (origin === 'somebody' && !wish.given?.equals(mask)) wish.cpus = mask;
+  return wish.cpus?.union(isolatedPool(state.settings, present));
+}
+
+/** The same for a grant of this process; undefined too if the grant has CPUs outside the mask. */
+export function maskOfGrant(
+  pod: PodAssignment,
+  topology: Topology,
+  state: Assignments,
+  present: CpuSnapshot,
+): CpuSet | undefined {
+  const wish = pod.owner.kind === 'process' ? maskWish(topology, state, present) : undefined;
+  return wish && runningCpus(pod).isSubsetOf(wish) ? wish : undefined;
+}

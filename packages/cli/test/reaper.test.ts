@@ -1,0 +1,76 @@
+// needs: agents
+// Who gets CPUs back, when, although no process watches: a shared member that knows nothing.
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { affinity } from 'numalign/diagnostics';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { newFolder, numalign, type Running, start, until } from './numalign.js';
+
+let folder: string;
+let member: number;
+
+beforeEach(async () => {
+  folder = newFolder();
+  const sleeper = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  onTestFinished(() => void sleeper.kill('SIGKILL'));
+  member = sleeper.pid!;
+  expect((await numalign(['share', String(member), '--state-dir', folder])).code).toBe(0);
+});
+
+const cpus = () => String(affinity(member));
+
+const run = (...words: string[]) => start(['run', '--cpus', '1', '--state-dir', folder, ...words]);
+
+async function isUp({ output }: Running): Promise<void> {
+  await until(() => output.stdout.includes('up\n'), 'the command');
+  expect(cpus()).not.toBe('0-1');
+}
+
+const isBack = () => until(() => cpus() === '0-1', 'the CPUs of the member');
+
+/** The shells that wait for the end of a command in this folder. */
+const reapers = () =>
+  readdirSync('/proc').filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`\0${folder}\0`);
+    } catch {
+      return false;
+    }
+  });
+
+describe('a command in place of numalign', () => {
+  it.each([
+    ['ends by itself', 'echo up; read line', undefined],
+    ['is ended', 'echo up; exec sleep 1000', 'SIGTERM'],
+    ['is killed', 'echo up; exec sleep 1000', 'SIGKILL'],
+  ] as const)('gives its CPUs back when it %s', async (_, script, signal) => {
+    const running = run('--', 'sh', '-c', script);
+    await isUp(running);
+    if (signal) running.process.kill(signal);
+    else running.process.stdin!.end('\n');
+    await isBack();
+    await until(() => reapers().length === 0, 'the end of the reaper');
+  });
+
+  it('gives its CPUs back when what it left running has ended', async () => {
+    const running = run('--', 'sh', '-c', 'sleep 1000 >/dev/null 2>&1 & echo $!; echo up');
+    await isUp(running);
+    await running.ended;
+    expect(cpus()).not.toBe('0-1');
+    process.kill(Number.parseInt(running.output.stdout, 10), 'SIGKILL');
+    await isBack();
+  });
+
+  it('has no child that it has not started, and waits for none', async () => {
+    const { ended, output } = run('--', 'python3', '-c', 'import os; os.waitpid(-1, 0)');
+    await ended;
+    expect(output.stderr).toContain('ChildProcessError');
+  });
+
+  it('leaves no file where the folder has gone', async () => {
+    const running = run('--', 'sh', '-c', 'rm -r "$0"; echo up', folder);
+    await running.ended;
+    await until(() => reapers().length === 0, 'the end of the reaper');
+    expect(existsSync(folder)).toBe(false);
+  });
+});

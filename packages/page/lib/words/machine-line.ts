@@ -1,0 +1,25 @@
+// The parts of a machine in one line. Pure.
+import type { CpuGroup, Topology } from 'numalign/topology';
+import { hasOwnL3Groups } from './machine-boxes.js';
+import { countText } from './text.js';
+
+/** The parts of the machine in one line. */
+export function machineLine(topology: Topology): string {
+  const { packages, dies, nodes, l3Groups, cores, cpus } = topology;
+  const parts = [
+    countText(packages.length, 'package'),
+    ...(dies.length > packages.length ? [countText(dies.length, 'die')] : []),
+    countText(nodes.length, 'NUMA node'),
+    ...(hasOwnL3Groups(topology) ? [countText(l3Groups.length, 'L3 group')] : []),
+    countText(cores.length, 'core'),
+    countText(cpus.size, 'CPU'),
+  ];
+  const origin = topology.isSimulated ? `Simulated machine (${topology.source})` : 'Machine';
+  return `${origin}: ${parts.join(', ')} (${smt(cores)})`;
+}
+
+function smt(cores: readonly CpuGroup[]): string {
+  const sizes = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
+  if (sizes.length > 1) return `SMT: ${sizes.join(' or ')} CPUs a core`;
+  return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
+}
