@@ -486,12 +486,6 @@ Result<TopologySpec> discover_in(DiscoverySource source, const std::string& text
   return discover_machine(true);
 }
 
-std::vector<PciDevice> read_devices(const std::vector<NodeInfo>& nodes) {
-  std::vector<PciDevice> devices = read_pci_devices("/sys");
-  forget_unknown_nodes(devices, nodes);
-  return devices;
-}
-
 }  // namespace
 
 Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
@@ -499,6 +493,12 @@ Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
   if (!spec.ok()) return spec;
   std::optional<std::string> what = memory_error(spec.value().nodes);
   return what ? hwloc_error(*what) : std::move(spec);
+}
+
+std::vector<PciDevice> read_devices(const std::vector<NodeInfo>& nodes) {
+  std::vector<PciDevice> devices = read_pci_devices("/sys");
+  forget_unknown_nodes(devices, nodes);
+  return devices;
 }
 
 }  // namespace numalign
