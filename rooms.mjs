@@ -39,7 +39,7 @@ export const HOUSES = {
     room('input/pods', 800, 'pods and workloads, checked', {
       because: 'misspelt resources and containers of manifests are found, as the API server does',
     }),
-    room('input', 1145, 'options, checked'),
+    room('input', 1180, 'options, checked', { because: 'spread and even memory are options' }),
     room('input/requests', 465, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
@@ -49,8 +49,8 @@ export const HOUSES = {
       ...on('64-cpus'),
       because: 'kinds of cores are chosen here',
     }),
-    room('decision/joint', 245, 'placement of all resources at once', {
-      because: 'it asks the core for hints, CPUs and memory at once, joint or not',
+    room('decision/joint', 262, 'placement of all resources at once', {
+      because: 'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count',
     }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
     room('decision', 1650, 'the Topology Manager: hints, merge, policy, fit, explanation', {
@@ -126,12 +126,10 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the file that a look at an owner has open is read, instead of opened again',
     }),
-    room(
-      'discovery',
-      1295,
-      'hwloc, PCI devices, CPU events',
-      on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
-    ),
+    room('discovery', 1360, 'hwloc, PCI devices, CPU events', {
+      ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
+      because: 'hwloc 3 and its XML are read, beside hwloc 2',
+    }),
     room('memory', 390, 'memory policies and buffers', on('memory-only-node', 'newer-kernel')),
     room('process', 135, 'execve(2), and random UUIDs', {
       because: 'uids come from the kernel without a file',

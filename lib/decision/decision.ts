@@ -134,8 +134,15 @@ function admission(progress: Progress): Decision {
   const pod = parts.length > 0 ? withParts(draft, whole, parts) : whole;
   const memory = memoryOf(progress);
   const next = () => addPod(question.state, pod, memory.booked());
-  const isJoint = question.request.placement.nodeChoice === 'joint';
-  return { admitted: true, pod, next, offers, explanation: isJoint ? choiceText(joint, offers) : null };
+  const { nodeChoice, prefer } = question.request.placement;
+  const isJoint = nodeChoice === 'joint';
+  return {
+    admitted: true,
+    pod,
+    next,
+    offers,
+    explanation: isJoint ? choiceText(joint, offers, prefer) : null,
+  };
 }
 
 /**

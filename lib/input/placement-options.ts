@@ -19,6 +19,7 @@ import {
   ISOLATION_CHOICES,
   MEMORY_MANAGER_POLICIES,
   PLACEMENT_CHOICES,
+  PREFERENCES,
   TOPOLOGY_MANAGER_POLICIES,
   TOPOLOGY_MANAGER_SCOPES,
 } from './policies.js';
@@ -202,7 +203,7 @@ export const PLACEMENT_OPTIONS = {
   /**
    * How to choose among the NUMA nodes that the policy admits. `kubelet`: like the kubelet.
    * `joint`: for CPUs, memory, hugepages and devices together, the fewest nodes, then the nearest
-   * to each other, then those with the least free, then the lowest. `joint` includes
+   * to each other, then those that {@link prefer} prefers, then the lowest. `joint` includes
    * `initContainerLookahead`, and admits every request that `kubelet` admits. See docs/dynamic.md.
    */
   placement: row({
@@ -216,6 +217,38 @@ export const PLACEMENT_OPTIONS = {
       help: 'choose NUMA nodes as the kubelet does, or for all resources together',
       of: 'all',
     },
+    recorded: false,
+  }),
+  /**
+   * With `placement: 'joint'`, of equally good NUMA nodes: `packed` takes those with the least free,
+   * so that whole nodes stay whole; `spread` those with the most, so that grants share little. It has
+   * no effect with `placement: 'kubelet'`.
+   */
+  prefer: row({
+    field: 'prefer',
+    by: 'both',
+    check: oneOf(PREFERENCES),
+    default: 'packed',
+    kubelet: null,
+    flag: {
+      usage: '--prefer <nodes>',
+      help: 'with --placement joint: take the nodes with the least free (packed) or the most (spread)',
+      of: 'all',
+    },
+    recorded: false,
+  }),
+  /**
+   * Books memory and hugepages in equal parts on the NUMA nodes of a grant that has several, as far
+   * as each has room. Without it nodes are filled one after the other, as by the kubelet. For
+   * pages that are used so: `memory: 'interleave'` of {@link PinOptions}.
+   */
+  evenMemory: row({
+    field: 'evenMemory',
+    by: 'both',
+    check: FLAG,
+    default: false,
+    kubelet: null,
+    flag: { usage: '--even-memory', help: 'book memory evenly over the NUMA nodes', of: 'all' },
     recorded: false,
   }),
   /**

@@ -31,6 +31,11 @@ export const isStrict = ({ topologyPolicy }: Placement): boolean =>
 // The key in a grant's record that stands for the choice `joint`.
 const JOINT_OPTION = 'joint-placement';
 
+// With that, the key for the preference `spread`.
+const SPREAD_OPTION = 'spread-placement';
+
+const EVEN_OPTION = 'even-memory';
+
 // The keys for a choice of cores.
 const KIND_OPTIONS = {
   performance: 'performance-cores',
@@ -121,7 +126,11 @@ function checkNoCpus(
 export const placementOptions = oncePer((placement: Placement): Readonly<Record<string, boolean>> => {
   const options: Record<string, boolean> = {};
   for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
-  if (placement.nodeChoice === 'joint') options[JOINT_OPTION] = true;
+  if (placement.nodeChoice === 'joint') {
+    options[JOINT_OPTION] = true;
+    if (placement.prefer === 'spread') options[SPREAD_OPTION] = true;
+  }
+  if (placement.evenMemory) options[EVEN_OPTION] = true;
   if (placement.coreKind !== 'best') options[KIND_OPTIONS[placement.coreKind]] = true;
   return Object.freeze(options);
 });
@@ -164,6 +173,8 @@ export function recordedPlacement(
     scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
     nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
+    evenMemory: options[EVEN_OPTION] ?? false,
+    prefer: options[SPREAD_OPTION] ? 'spread' : 'packed',
     coreKind: RECORDED_KINDS.find((kind) => options[KIND_OPTIONS[kind]]) ?? 'best',
   });
 }

@@ -49,6 +49,11 @@ export const CORE_KIND_CHOICES = ['best', 'performance', 'efficiency', 'any'] as
 /** Which kinds of cores a request takes. See {@link RequestPlacementOptions.coreKind}. */
 export type CoreKindPolicy = (typeof CORE_KIND_CHOICES)[number];
 
+export const PREFERENCES = ['packed', 'spread'] as const;
+
+/** Which of equally good NUMA nodes a joint choice takes. See {@link RequestPlacementOptions.prefer}. */
+export type NodePreference = (typeof PREFERENCES)[number];
+
 /** The modes of {@link RequestPlacementOptions.placement}. */
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;
 /**

@@ -98,6 +98,11 @@ const CASES: { readonly [Name in Exclude<Option, 'strictHugepages' | 'ignoreMask
     ...{ values: ['kubelet', 'joint'], machine: TWO_NODES, options: { policy: 'none' } },
     ...{ before: 2, cpus: [3] },
   },
+  prefer: {
+    ...{ values: ['packed', 'spread'], machine: TWO_NODES, options: { placement: 'joint' } },
+    ...{ before: 1, cpus: [1] },
+  },
+  evenMemory: { values: FLAG_VALUES, machine: FOUR_NODES, cpus: [6] },
   coreKind: { values: ['best', 'any'], machine: HYBRID, cpus: [1] },
   isolation: {
     ...{ values: ['never', 'require'], machine: TWO_NODES, options: { isolatedCPUs: '4-7' } },

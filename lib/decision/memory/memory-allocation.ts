@@ -3,6 +3,7 @@
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import { type Refusal, refusal } from '../../base/refusal.js';
 import type { AnswerReader } from '../../base/words.js';
+import { pageBytes } from '../../input/values/memory-types.js';
 import { formatBytes } from '../../input/values/quantity.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { hintAt, type TopologyHint } from '../../machine/hints.js';
@@ -60,7 +61,11 @@ export function allocateMemory(
 ): readonly MemoryBlock[] {
   if (requests.length === 0 || isKept(draft, requests)) return NO_BLOCKS;
   const nodes = choice ? chosenNodes(draft, requests, hint, choice) : keptAll(draft, requests);
-  return requests.map(({ type, bytes }) => ({ nodes, type, bytes }));
+  const isEven = draft.placement.evenMemory && nodes.length > 1;
+  return requests.map(({ type, bytes }) => ({
+    ...{ nodes, type, bytes },
+    ...(isEven && { evenBy: pageBytes(type) ?? 1 }),
+  }));
 }
 
 function keptAll(draft: Draft, requests: MemoryRequests): readonly number[] {

@@ -11,12 +11,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -206,6 +209,23 @@ std::vector<uint32_t> read_distances(int node) {
   }
 }
 
+#if HWLOC_API_VERSION >= 0x00030000
+// The pools in folders such as hugepages-2048kB.
+std::vector<HugepagePool> read_hugepages(const std::string& folder) {
+  std::vector<HugepagePool> pools;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    unsigned long kib = 0;
+    unsigned long long count = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "hugepages-%lukB", &kib) != 1) continue;
+    std::ifstream(entry.path() / "nr_hugepages") >> count;
+    pools.push_back({uint64_t{kib} << 10, count});
+  }
+  std::ranges::sort(pools, {}, &HugepagePool::page_bytes);
+  return pools;
+}
+#endif
+
 // Node by CPU id. hwloc knows which nodes are near a CPU; only Linux knows the CPU's own node.
 using NodeOfCpu = std::map<int, int>;
 
@@ -219,7 +239,8 @@ NodeOfCpu read_node_of_cpu(const std::vector<NodeInfo>& nodes) {
 
 // ---- What hwloc reports
 
-std::vector<HugepagePool> hugepages_of(hwloc_obj_t node) {
+#if HWLOC_API_VERSION < 0x00030000
+std::vector<HugepagePool> hugepages_of(hwloc_obj_t node, bool) {
   std::vector<HugepagePool> pools;
   // hwloc sorts by size; the first is the base page.
   for (unsigned i = 1; i < node->attr->numanode.page_types_len; i++) {
@@ -228,8 +249,18 @@ std::vector<HugepagePool> hugepages_of(hwloc_obj_t node) {
   }
   return pools;
 }
+#else
+// hwloc 3 counts no pages.
+std::vector<HugepagePool> hugepages_of(hwloc_obj_t node, bool is_machine) {
+  if (!is_machine) return {};
+  int id = static_cast<int>(node->os_index);
+  std::vector<HugepagePool> pools = read_hugepages("/sys/devices/system/" + node_file(id, "hugepages"));
+  // A kernel without NUMA has no folders of nodes.
+  return pools.empty() && id == 0 ? read_hugepages("/sys/kernel/mm/hugepages") : pools;
+}
+#endif
 
-Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology) {
+Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology, bool is_machine) {
   std::vector<NodeInfo> nodes;
   for (hwloc_obj_t node = nullptr; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
     if (node->os_index > NodeSet::kMaxId) {
@@ -237,8 +268,10 @@ Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology) {
                          std::to_string(NodeSet::kMaxId));
     }
     // MemTotal of the node, with hugepages, if read from Linux.
-    nodes.push_back(
-        {static_cast<int>(node->os_index), node->attr->numanode.local_memory, hugepages_of(node), {}});
+    nodes.push_back({static_cast<int>(node->os_index),
+                     node->attr->numanode.local_memory,
+                     hugepages_of(node, is_machine),
+                     {}});
   }
   std::ranges::sort(nodes, {}, &NodeInfo::node);
   return nodes;
@@ -297,6 +330,23 @@ MachineTree tree_of(hwloc_topology_t topology) {
 
 // ---- Kinds of cores
 
+#if HWLOC_API_VERSION < 0x00030000
+bool read_core_kind(hwloc_topology_t topology, unsigned kind, hwloc_bitmap_t cpus, CoreFacts& facts) {
+  unsigned count = 0;
+  hwloc_info_s* infos = nullptr;
+  if (hwloc_cpukinds_get_info(topology, kind, cpus, nullptr, &count, &infos, 0) != 0) return false;
+  for (unsigned i = 0; i < count; i++) facts.note(infos[i].name, infos[i].value);
+  return true;
+}
+#else
+bool read_core_kind(hwloc_topology_t topology, unsigned kind, hwloc_bitmap_t cpus, CoreFacts& facts) {
+  hwloc_infos_s* infos = nullptr;
+  if (hwloc_cpukinds_get_info(topology, kind, cpus, nullptr, &infos, 0) != 0) return false;
+  for (unsigned i = 0; i < infos->count; i++) facts.note(infos->array[i].name, infos->array[i].value);
+  return true;
+}
+#endif
+
 // hwloc ranks them too, but takes small differences for kinds, and says nothing of Linux's capacity
 // before version 2.10.
 std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
@@ -305,15 +355,11 @@ std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
   std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, void (*)(hwloc_bitmap_t)> cpus(hwloc_bitmap_alloc(),
                                                                                         hwloc_bitmap_free);
   for (int i = 0; count > 1 && i < count; i++) {
-    unsigned info_count = 0;
-    hwloc_info_s* infos = nullptr;
-    unsigned index = static_cast<unsigned>(i);
-    if (hwloc_cpukinds_get_info(topology, index, cpus.get(), nullptr, &info_count, &infos, 0) != 0) return {};
     CoreFacts& facts = kinds.emplace_back();
+    if (!read_core_kind(topology, static_cast<unsigned>(i), cpus.get(), facts)) return {};
     for (int cpu = hwloc_bitmap_first(cpus.get()); cpu >= 0; cpu = hwloc_bitmap_next(cpus.get(), cpu)) {
       if (cpu <= CpuSet::kMaxId) facts.cpus.insert(cpu);
     }
-    for (unsigned j = 0; j < info_count; j++) facts.note(infos[j].name, infos[j].value);
     std::string capacity = "cpu/cpu" + std::to_string(facts.cpus.first()) + "/cpu_capacity";
     facts.note("LinuxCapacity", read_sysfs(capacity).value_or(""));
   }
@@ -361,7 +407,7 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
   Result<HwlocTopology> loaded = load(synthetic);
   if (!loaded.ok()) return loaded.error();
   HwlocTopology topology = std::move(loaded).value();
-  Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get());
+  Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get(), !synthetic);
   if (!nodes.ok()) return nodes.error();
   NodeOfCpu node_of_cpu = synthetic ? NodeOfCpu() : read_node_of_cpu(nodes.value());
   Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus(node_of_cpu);
@@ -426,9 +472,7 @@ Result<TopologySpec> discover_xml(const std::string& text) {
                       allowed.empty() ? all : allowed};
 }
 
-}  // namespace
-
-Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
+Result<TopologySpec> discover_in(DiscoverySource source, const std::string& text) {
   switch (source) {
     case DiscoverySource::kXml:
       return discover_xml(text);
@@ -440,6 +484,15 @@ Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
       break;
   }
   return discover_machine(true);
+}
+
+}  // namespace
+
+Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
+  Result<TopologySpec> spec = discover_in(source, text);
+  if (!spec.ok()) return spec;
+  std::optional<std::string> what = memory_error(spec.value().nodes);
+  return what ? hwloc_error(*what) : std::move(spec);
 }
 
 std::vector<PciDevice> read_devices(const std::vector<NodeInfo>& nodes) {

@@ -123,10 +123,11 @@ class DocumentReader {
     if (reader_.name() != "topology")
       return fail("<topology> expected, not <" + std::string(reader_.name()) + ">");
     std::string_view version = reader_.attribute("version").value_or("1");
-    if (!version.starts_with("2.")) {
-      return fail("version 2 of hwloc's format expected, not " + std::string(version.substr(0, 20)) +
-                  " (convert it with \"lstopo\" of hwloc 2, or \"--export-xml-flags v2\" of hwloc 3)");
+    if (!version.starts_with("2.") && !version.starts_with("3.")) {
+      return fail("version 2 or 3 of hwloc's format expected, not " + std::string(version.substr(0, 20)) +
+                  " (convert it with \"lstopo\" of hwloc 2 or 3)");
     }
+    dma_type_ = version.starts_with("2.") ? "4" : "64";
     if (!children(&DocumentReader::topology_child)) return false;
     if (!seen_root_) return fail("no <object type=\"Machine\">");
     if (seen_cpus_.empty()) return fail("the machine has no PU");
@@ -153,6 +154,7 @@ class DocumentReader {
     if (!seen_root_)
       return fail("<object type=\"Machine\"> expected, not <" + std::string(reader_.name()) + ">");
     if (reader_.name() == "cpukind") return core_kind();
+    if (reader_.name() == "info") return topology_info();
     bool of_nodes = reader_.name() == "distances2" && reader_.attribute("type") == "NUMANode";
     return of_nodes ? distances() : skip_element();
   }
@@ -287,6 +289,19 @@ class DocumentReader {
     return skip_element();
   }
 
+  // Version 3 lists the sizes of pages once, the base page first, and does not count pages.
+  bool topology_info() {
+    if (reader_.attribute("name") != "PageSizes") return skip_element();
+    std::vector<HugepagePool> pools;
+    std::string sizes(reader_.attribute("value").value_or(""));
+    std::ranges::replace(sizes, ',', ' ');
+    std::vector<uint64_t> bytes;
+    if (!append_numbers(sizes, &bytes)) return fail("PageSizes has no sizes such as \"4096,2097152\"");
+    for (size_t i = 1; i < bytes.size(); i++) pools.push_back({bytes[i], 0});
+    for (NodeInfo& node : xml_.nodes) node.hugepages = pools;
+    return skip_element();
+  }
+
   // Bridges nest. Devices behind them are as near to the CPUs as the bridges.
   bool io_object(const Place* place) {
     if (reader_.name() != "object") return skip_element();
@@ -328,7 +343,7 @@ class DocumentReader {
   }
 
   bool os_device(PciDevice* device) {
-    bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != "4";  // 4: DMA
+    bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != dma_type_;
     std::string_view name = reader_.attribute("name").value_or("");
     // Does not expand entities: no interface or disk has a name that needs one.
     bool is_plain = !name.empty() && name.find('&') == name.npos;
@@ -419,6 +434,7 @@ class DocumentReader {
   CpuSet seen_cpus_;
   NodeSet seen_nodes_;
   std::set<std::string> seen_devices_;
+  std::string_view dma_type_;
   bool seen_root_ = false;
 };
 

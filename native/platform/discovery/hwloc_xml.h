@@ -1,5 +1,5 @@
-// Reads a machine from an hwloc XML document (version 2.x) without hwloc. hwloc's own import trusts
-// its export: it does not check that sets agree, recurses as deep as the document nests, and
+// Reads a machine from an hwloc XML document (version 2 or 3) without hwloc. hwloc's own import
+// trusts its export: it does not check that sets agree, recurses as deep as the document nests, and
 // reports failures on stderr. Pure functions; safe to use from any thread.
 #pragma once
 
