@@ -2,7 +2,12 @@
 // synthetic string or a JSON machine.
 import { checkOptions } from '../base/check-options.js';
 import { native } from '../base/native.js';
-import { CPU_COLUMNS, HUGEPAGE_COLUMNS, type TopologyDescription } from '../base/native-tables.js';
+import {
+  CPU_COLUMNS,
+  HUGEPAGE_COLUMNS,
+  MEMORY_TIERS,
+  type TopologyDescription,
+} from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
 import { bestFit, invalid } from './best-fit.js';
 import { CpuSet, NodeSet } from './cpu-set.js';
@@ -186,6 +191,7 @@ export class Topology {
         cpuLess: node.cpus.isEmpty,
         distances: node.distances ? [...node.distances] : null,
         memory: node.memoryBytes,
+        ...((node.cpus.isEmpty || node.tier !== 'dram') && { tier: node.tier }),
         hugepages: node.hugepages.map((pool) => ({ sizeKiB: pool.bytes / 1024, count: pool.count })),
       })),
       devices: this.devices.map(({ names, numaNodes, ...device }) => ({
@@ -218,7 +224,7 @@ export class Topology {
     return Object.freeze(ids.map((id) => Object.freeze({ id, cpus: CpuSet.from(cpus.get(id)!) })));
   }
 
-  #nodes({ nodes, memory, distances, hugepages }: TopologyDescription): readonly NumaNode[] {
+  #nodes({ nodes, memory, tiers, distances, hugepages }: TopologyDescription): readonly NumaNode[] {
     const cpus = new Map(this.#groups('node').map((group) => [group.id, group.cpus]));
     const pools = rows(hugepages, HUGEPAGE_COLUMNS);
     const n = nodes.length;
@@ -228,6 +234,7 @@ export class Topology {
           id,
           cpus: cpus.get(id) ?? CpuSet.EMPTY,
           memoryBytes: memory[i]!,
+          tier: MEMORY_TIERS[tiers[i]!]!,
           hugepages: Object.freeze(
             pools.filter((pool) => pool.node === id).map(({ bytes, count }) => ({ bytes, count })),
           ),
