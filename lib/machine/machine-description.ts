@@ -124,6 +124,8 @@ export interface MachineJson {
   numNumaNodes: number;
   /** Number of L3 groups; not read. */
   numUncoreCaches: number;
+  /** Bytes of memory by tier; only on machines with others than `dram`. Not read. */
+  memoryByTier?: Partial<Record<MemoryTier, number>>;
   /**
    * The meaning of each column of `cpus`: `cpu`, `core`, `socket` and `numa` in any order, and
    * perhaps `uncoreCache`, `die` and `coreKind`.

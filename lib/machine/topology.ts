@@ -6,6 +6,7 @@ import {
   CPU_COLUMNS,
   HUGEPAGE_COLUMNS,
   MEMORY_TIERS,
+  type MemoryTier,
   type TopologyDescription,
 } from '../base/native-tables.js';
 import type { TopologyHandle, Words } from '../base/words.js';
@@ -181,6 +182,7 @@ export class Topology {
       numSockets: this.packages.length,
       numNumaNodes: this.nodes.filter((node) => !node.cpus.isEmpty).length,
       numUncoreCaches: this.l3Groups.length,
+      ...this.#memoryByTier(),
       columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die', ...(hasKinds ? ['coreKind'] : [])],
       cpus: this.locations.map((at) => [
         ...[at.cpu, at.core, at.package, at.node, at.l3, at.die],
@@ -203,6 +205,13 @@ export class Topology {
       isolated: this.isolated.toString(),
       allowed: this.allowed.toString(),
     };
+  }
+
+  #memoryByTier(): Pick<MachineJson, 'memoryByTier'> {
+    const memoryByTier: Partial<Record<MemoryTier, number>> = {};
+    for (const { tier, memoryBytes } of this.nodes)
+      if (memoryBytes > 0) memoryByTier[tier] = (memoryByTier[tier] ?? 0) + memoryBytes;
+    return Object.keys(memoryByTier).some((tier) => tier !== 'dram') ? { memoryByTier } : {};
   }
 
   #kinds(): readonly CoreKind[] {

@@ -1,7 +1,7 @@
 // The lines about a machine around its tree. Pure.
 import type { CpuGroup, NumaNode, Topology } from 'numalign/topology';
 import type { Colors } from '../terminal/terminal.js';
-import { countText, labelRows, listText } from '../terminal/text.js';
+import { countText, formatBytes, labelRows, listText } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';
 import { devicesElsewhere, hasOwnL3Groups } from './machine-boxes.js';
 
@@ -24,6 +24,26 @@ function smt(cores: readonly CpuGroup[]): string {
   const sizes = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
   if (sizes.length > 1) return `SMT: ${sizes.join(' or ')} CPUs a core`;
   return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
+}
+
+/** What the memory of a node is, for people; undefined for that of most nodes with CPUs. */
+export function memoryKind({ cpus, tier }: NumaNode): string | undefined {
+  const name = tier.toUpperCase();
+  if (!cpus.isEmpty) return tier === 'dram' ? undefined : name;
+  return tier === 'other' ? 'memory only' : `memory only (${name})`;
+}
+
+/** The memory of each tier, if the machine has others than DRAM: `gpu  736 GiB on 4 NUMA nodes`. */
+export function tierLines({ nodes }: Topology, width: number, colors: Colors): string[] {
+  const tiers = new Map<string, NumaNode[]>();
+  for (const node of nodes)
+    if (node.memoryBytes > 0) tiers.set(node.tier, [...(tiers.get(node.tier) ?? []), node]);
+  if ([...tiers.keys()].every((tier) => tier === 'dram')) return [];
+  const rows = [...tiers].map(([tier, members]): [string, string] => {
+    const bytes = members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+    return [`  ${tier}:`, `${formatBytes(bytes)} on ${countText(members.length, 'NUMA node')}`];
+  });
+  return [colors.bold('Memory by tier'), ...labelRows(rows, width)];
 }
 
 /** The indent of a device in the tree: three characters for each level. */

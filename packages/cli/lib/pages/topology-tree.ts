@@ -20,7 +20,9 @@ import {
   distanceLines,
   elsewhereLines,
   machineLine,
+  memoryKind,
   restrictionLines,
+  tierLines,
 } from './machine-lines.js';
 import { type StateNote, stateLines } from './state-lines.js';
 
@@ -42,6 +44,7 @@ export function topologyTree(
       ...renderChildren(branches, '', width, paint),
     ],
     elsewhereLines(topology, width, colors),
+    tierLines(topology, width, colors),
     distanceLines(topology.nodes, colors),
     restrictionLines(topology, width),
     ...(state
@@ -74,16 +77,20 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
   }
 }
 
-function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
+function nodeLabel(node: NumaNode): string {
+  const { id, cpus, memoryBytes, hugepages } = node;
   const pools = hugepages
     .filter((pool) => pool.count > 0)
     .map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
   return [
     `NUMA node ${id}`,
-    cpus.isEmpty ? 'memory only' : cpusNamed(cpus),
+    ...(cpus.isEmpty ? [] : [cpusNamed(cpus)]),
+    memoryKind(node) ?? [],
     ...(memoryBytes > 0 ? [formatBytes(memoryBytes)] : []),
     ...(pools.length > 0 ? [`hugepages ${pools.join(', ')}`] : []),
-  ].join('  ');
+  ]
+    .flat()
+    .join('  ');
 }
 
 function painter(colors: Colors, status: StateStatus | undefined): Painter {

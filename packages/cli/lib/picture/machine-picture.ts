@@ -11,7 +11,7 @@ import {
   type NodeBox,
   type PackageBox,
 } from '../pages/machine-boxes.js';
-import { machineLine } from '../pages/machine-lines.js';
+import { machineLine, memoryKind } from '../pages/machine-lines.js';
 import { countText, formatBytes } from '../terminal/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
@@ -132,7 +132,7 @@ class Picture {
       }
       case 'node': {
         const { id, cpus } = box.node;
-        const about = cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`;
+        const about = [cpus.isEmpty ? [] : `CPUs ${cpus}`, memoryKind(box.node) ?? []].flat().join(', ');
         const inside = [...this.#memory(box.node), ...(cpus.isEmpty ? [] : [this.#children(box)])];
         return frameWithTitle('box node', `NUMA node ${id}`, about, [
           ...inside,
