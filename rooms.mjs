@@ -31,12 +31,17 @@ export const HOUSES = {
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
     room('input/values', 180, 'quantities, durations and flags, checked'),
     room('input/pods', 760, 'pods and workloads, checked'),
-    room('input', 1120, 'options, checked'),
+    room('input', 1160, 'options, checked', {
+      because: 'tiers of memory are an option',
+    }),
     room('input/requests', 460, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
-    room('decision/memory', 480, 'the Memory Manager', on('memory-only-node', 'cpu-only-node')),
+    room('decision/memory', 620, 'the Memory Manager', {
+      ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
+      because: 'tiers of memory are chosen here',
+    }),
     room('decision/cpus', 530, 'the CPU Manager', {
       ...on('64-cpus'),
       because: 'kinds of cores are chosen here',
@@ -113,13 +118,16 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the file that a look at an owner has open is read, instead of opened again',
     }),
+    room('discovery', 1445, 'hwloc, PCI devices, memory, CPU events', {
+      ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),
+      because: 'it reads what Linux says of memory, of which hwloc leaves out nodes',
+    }),
     room(
-      'discovery',
-      1270,
-      'hwloc, PCI devices, CPU events',
-      on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
+      'memory',
+      390,
+      'memory policies and buffers',
+      on('memory-only-node', 'newer-kernel', 'memory-tiers'),
     ),
-    room('memory', 390, 'memory policies and buffers', on('memory-only-node', 'newer-kernel')),
     room('process', 135, 'execve(2), and random UUIDs', {
       because: 'uids come from the kernel without a file',
     }),
@@ -137,7 +145,9 @@ export const HOUSES = {
   'packages/cli/lib': [
     room('terminal', 420, 'output, signals and errors of commands'),
     room('arguments', 1000, 'arguments and files of commands'),
-    room('pages', 950, 'what is printed of a machine, a plan, a state'),
+    room('pages', 990, 'what is printed of a machine, a plan, a state', {
+      because: 'memory is shown by tier',
+    }),
     room('pages/status', 400, 'what is printed of grants'),
     room('picture', 620, 'the machine as SVG'),
     room('completion', 290, 'completion of bash, zsh and fish'),
@@ -154,7 +164,10 @@ export const HOUSES = {
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 650, 'the Node Resource Interface', on('containers')),
     room('cgroups', 140, 'cgroups of containers', on('containers')),
-    room('placement', 260, 'from a container to a request', on('containers')),
+    room('placement', 275, 'from a container to a request', {
+      ...on('containers'),
+      because: 'annotations name kinds of cores and tiers of memory',
+    }),
     room('containers', 770, 'containers and their grants', on('containers')),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),

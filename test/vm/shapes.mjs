@@ -207,9 +207,9 @@ export const SHAPES = [
   {
     name: 'memory-tiers',
     about: 'an HBM node and a CXL node, the kernel of the next Debian’s backports',
-    nodeCpus: ['0-1', '2-3', '', ''],
+    nodeCpus: ['0-3', '4-7', '', ''],
     arguments: [
-      ...['-machine', 'hmat=on', '-smp', '4,sockets=2,dies=1,cores=2,threads=1', '-m', '3072'],
+      ...['-machine', 'hmat=on', '-smp', '8,sockets=2,dies=1,cores=2,threads=2', '-m', '3072'],
       ...memoryNodes([
         [0, 1024, ',initiator=0'],
         [1, 1024, ',initiator=1'],
