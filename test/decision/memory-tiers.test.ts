@@ -1,7 +1,10 @@
 // needs: nothing
 // Memory of nodes without CPUs: who gets it, in which order, and what rejections say.
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { AcquireOptions, Manager, ManagerOptions } from '../../lib/index.js';
+import { discover } from '../../lib/entries/topology.js';
+import type { AcquireOptions, Grant, Manager, ManagerOptions } from '../../lib/index.js';
+import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { GI, machineOf, type NodeSpec } from '../support/memory-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -129,6 +132,79 @@ describe('memory', () => {
   });
 });
 
+describe('the description of a machine', () => {
+  it('has tiers, which are read back; others stay as they were', async () => {
+    const json = MACHINE.toJSON();
+    expect(json.nodes.map(({ tier }) => tier)).toEqual([undefined, undefined, 'hbm', 'hbm', 'cxl', 'other']);
+    expect(json.memoryByTier).toEqual({ dram: 8 * GI, hbm: 4 * GI, cxl: 8 * GI, other: 8 * GI });
+    expect((await discover({ json })).toJSON()).toEqual(json);
+    const ordinary = (await machineOf([{ cpus: 2, memory: GI }])).toJSON();
+    expect(Object.keys(ordinary)).not.toContain('memoryByTier');
+    expect(Object.keys(ordinary.nodes[0]!)).not.toContain('tier');
+  });
+
+  it('is refused with another tier', async () => {
+    const json = { ...MACHINE.toJSON(), nodes: [{ id: 0, tier: 'ram' }] };
+    const error = await errorOf(() => discover({ json }));
+    expect([error.code, error.message]).toEqual([
+      'ERR_INVALID_TOPOLOGY',
+      "not a JSON machine: nodes[0].tier must be one of dram, hbm, cxl, pmem, gpu, other, not 'ram'",
+    ]);
+  });
+});
+
+describe('whatever is asked for', () => {
+  const tierOf = (node: number) => MACHINE.nodes[node]!.tier;
+  const TIERS = [
+    undefined,
+    ['dram', 'cxl'],
+    ['hbm', 'dram'],
+    ['hbm', 'cxl'],
+    ['other'],
+    ['cxl', 'dram'],
+  ] as const;
+  const request = fc.record({
+    size: fc.integer({ min: 1, max: 7 }),
+    tiers: fc.constantFrom(...TIERS),
+    policy: fc.constantFrom('best-effort', 'restricted', 'single-numa-node'),
+    placement: fc.constantFrom('kubelet', 'joint'),
+  });
+
+  it('memory is of the tiers that are named, in their order, and none is booked twice', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(request, { minLength: 2, maxLength: 8 }), async (requests) => {
+        const manager = await simulate(MACHINE, {});
+        const grants: Grant[] = [];
+        for (const { size, tiers, ...options } of requests) {
+          const before = manager.memory();
+          const freeOf = (node: number) => before.find((table) => table.node === node)!.free;
+          const memory = tiers ? { size: size * GI, tier: tiers } : size * GI;
+          const grant = await manager
+            .acquire({ cpu: 1, memory, ...options } as AcquireOptions)
+            .catch(() => {});
+          if (!grant) continue;
+          grants.push(grant);
+          const order: readonly string[] = tiers ?? ['dram'];
+          const ranks = grant.memory.map(({ nodes }) => order.indexOf(tierOf(nodes[0]!)));
+          expect(ranks).toEqual([...ranks].sort());
+          expect(ranks).not.toContain(-1);
+          expect(grant.memory.reduce((sum, { bytes }) => sum + bytes, 0)).toBe(size * GI);
+          // All of a tier that was used before the last is full on the nodes that have some of it.
+          for (const [i, { nodes, bytes }] of grant.memory.entries())
+            if (ranks[i]! < ranks.at(-1)!) expect(bytes).toBe(freeOf(nodes[0]!));
+        }
+        const tables = manager.memory();
+        const booked = grants.flatMap(({ memory }) => memory).reduce((sum, { bytes }) => sum + bytes, 0);
+        expect(tables.reduce((sum, { reserved }) => sum + reserved, 0)).toBe(booked);
+        for (const { reserved, allocatable } of tables) expect(reserved).toBeLessThanOrEqual(allocatable);
+        for (const grant of grants) await grant.release();
+        expect(manager.memory().every(({ reserved }) => reserved === 0)).toBe(true);
+      }),
+      { numRuns: budget({ all: 1000, usual: 40 }) },
+    );
+  });
+});
+
 describe('a machine with many nodes of GPU memory', () => {
   const nodes = Array.from({ length: 34 }, (_, id) => ({
     id,
@@ -143,7 +219,6 @@ describe('a machine with many nodes of GPU memory', () => {
   };
 
   it('books none of it for host memory, and a rejection names only nodes that matter', async () => {
-    const { discover } = await import('../../lib/entries/topology.js');
     const manager = await simulate(await discover({ json }), { policy: 'best-effort' });
     const pod = { containers: [guaranteed('main', { cpu: 1, memory: '1300Gi' })] };
     const { admitted, explanation } = manager.plan(pod) as never as {
