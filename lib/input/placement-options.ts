@@ -1,5 +1,6 @@
 // The options of placement: how a manager places requests, and how a request differs.
 import { invalidOption } from '../base/check-options.js';
+import { MEMORY_TIERS, type MemoryTier } from '../base/native-tables.js';
 import { STRICT } from './machine-options.js';
 import {
   type Check,
@@ -18,6 +19,7 @@ import {
   CPU_MANAGER_POLICIES,
   ISOLATION_CHOICES,
   MEMORY_MANAGER_POLICIES,
+  type MemoryTiers,
   PLACEMENT_CHOICES,
   PREFERENCES,
   TOPOLOGY_MANAGER_POLICIES,
@@ -108,6 +110,18 @@ export const TOPOLOGY_POLICY_OPTIONS = {
 
 /** Options of the Topology Manager, by the kubelet's names. */
 export interface TopologyManagerPolicyOptions extends OptionsOf<typeof TOPOLOGY_POLICY_OPTIONS> {}
+
+const ORDINARY_MEMORY: MemoryTiers = Object.freeze(['dram'] as const);
+
+const TIERS: Check<MemoryTiers | MemoryTier | string, MemoryTiers> = (value, name) => {
+  if (value === 'any') return 'any';
+  const tiers: unknown = typeof value === 'string' ? value.split(',') : value;
+  const isRight =
+    Array.isArray(tiers) && tiers.every((tier) => MEMORY_TIERS.includes(tier)) && tiers.length > 0;
+  if (!isRight || new Set(tiers).size < tiers.length)
+    return invalidOption(name, value, `'any', or some of ${MEMORY_TIERS.join(', ')}, each once`);
+  return Object.freeze([...(tiers as MemoryTier[])]);
+};
 
 /** Every option of placement. */
 export const PLACEMENT_OPTIONS = {
@@ -266,6 +280,24 @@ export const PLACEMENT_OPTIONS = {
     flag: {
       usage: '--core-kind <kind>',
       help: 'take the best kind of cores with room, or performance or efficiency cores, or any',
+      of: 'all',
+    },
+    recorded: false,
+  }),
+  /**
+   * The tiers of memory to book on, in order, such as `['hbm', 'dram']`: each is filled before the
+   * next. `dram` is that of nodes with CPUs; nodes without CPUs have `hbm`, `cxl`, `pmem`, `gpu` or
+   * `other`. `any`: all nodes alike, as the kubelet. See docs/memory.md.
+   */
+  memoryTiers: row({
+    field: 'memoryTiers',
+    by: 'both',
+    check: TIERS,
+    default: ORDINARY_MEMORY,
+    kubelet: null,
+    flag: {
+      usage: '--memory-tiers <tiers>',
+      help: 'book memory of these tiers, in order, such as hbm,dram; any: all nodes alike',
       of: 'all',
     },
     recorded: false,

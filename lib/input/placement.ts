@@ -14,6 +14,7 @@ import {
   type PlacementOptions,
   type TOPOLOGY_POLICY_OPTIONS,
 } from './placement-options.js';
+import type { MemoryTiers } from './policies.js';
 
 /** How to place one request: the options of its manager and its own, checked. */
 export interface Placement
@@ -42,6 +43,11 @@ const KIND_OPTIONS = {
   efficiency: 'efficiency-cores',
   any: 'any-cores',
 } as const;
+
+// What the key for other memory than DRAM begins with: `memory-hbm-dram`.
+const TIERS_OPTION = 'memory-';
+
+const tiersText = (tiers: MemoryTiers) => (tiers === 'any' ? tiers : tiers.join('-'));
 
 const NAMES = Object.keys(PLACEMENT_OPTIONS) as (keyof Options)[];
 const ROWS = optionRows(PLACEMENT_OPTIONS);
@@ -132,6 +138,8 @@ export const placementOptions = oncePer((placement: Placement): Readonly<Record<
   }
   if (placement.evenMemory) options[EVEN_OPTION] = true;
   if (placement.coreKind !== 'best') options[KIND_OPTIONS[placement.coreKind]] = true;
+  const tiers = tiersText(placement.memoryTiers);
+  if (tiers !== 'dram') options[`${TIERS_OPTION}${tiers}`] = true;
   return Object.freeze(options);
 });
 
@@ -176,7 +184,14 @@ export function recordedPlacement(
     evenMemory: options[EVEN_OPTION] ?? false,
     prefer: options[SPREAD_OPTION] ? 'spread' : 'packed',
     coreKind: RECORDED_KINDS.find((kind) => options[KIND_OPTIONS[kind]]) ?? 'best',
+    memoryTiers: recordedTiers(options),
   });
+}
+
+function recordedTiers(options: Readonly<Record<string, boolean>>): MemoryTiers {
+  const key = Object.keys(options).find((name) => name.startsWith(TIERS_OPTION));
+  const { check, default: ordinary } = PLACEMENT_OPTIONS.memoryTiers;
+  return key ? check(key.slice(TIERS_OPTION.length).replaceAll('-', ','), 'memoryTiers') : ordinary;
 }
 
 /** Checks that the machine allows the placement. @throws ERR_INVALID_OPTION */

@@ -104,6 +104,13 @@ void number_kinds(std::span<CpuInfo> cpus) {
   }
 }
 
+void name_ordinary_memory(TopologySpec& spec) {
+  for (const CpuInfo& cpu : spec.cpus) {
+    NodeInfo& node = *std::ranges::find(spec.nodes, cpu.node, &NodeInfo::node);
+    if (node.tier == MemoryTier::kOther) node.tier = MemoryTier::kDram;
+  }
+}
+
 int position(const Level& level, int id) {
   int low = 0;
   for (int high = level.count(); low < high;) {
@@ -213,6 +220,7 @@ Result<std::shared_ptr<const Topology>> Topology::create(TopologySpec spec) {
   if (auto error = check_nodes(spec.nodes)) return *error;
   if (auto error = check_memory(spec.nodes)) return *error;
   if (auto error = check_cpus(spec.cpus, spec.nodes)) return *error;
+  name_ordinary_memory(spec);
   std::ranges::sort(spec.devices, {}, &PciDevice::id);
   for (PciDevice& device : spec.devices) {
     std::ranges::sort(device.nodes);

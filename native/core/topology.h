@@ -39,11 +39,17 @@ struct HugepagePool {
   friend bool operator==(const HugepagePool&, const HugepagePool&) = default;
 };
 
+// What a node's memory is; lib/base/native-tables.ts has the same order. kOther: a node without CPUs,
+// and nothing else is known of it.
+enum class MemoryTier : int { kDram, kHbm, kCxl, kPmem, kGpu, kOther };
+constexpr int kMemoryTiers = 6;
+
 struct NodeInfo {
   int node;
-  uint64_t memory_bytes;                // total, with hugepages; 0 if unknown or none
-  std::vector<HugepagePool> hugepages;  // ascending page size
-  std::vector<uint32_t> distances;      // to each node by ascending id; empty if unknown
+  uint64_t memory_bytes;                 // total, with hugepages; 0 if unknown or none
+  std::vector<HugepagePool> hugepages;   // ascending page size
+  std::vector<uint32_t> distances;       // to each node by ascending id; empty if unknown
+  MemoryTier tier = MemoryTier::kOther;  // create() takes kOther of nodes with CPUs for kDram
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };

@@ -139,7 +139,10 @@ describe('the jointly chosen nodes', () => {
       { cores: 0, gib: 1 },
       { cores: 0, gib: 16 },
     ]);
-    const plan = manager.plan(podOf(container('main', 4, { memory: '12Gi' })), JOINT);
+    const plan = manager.plan(podOf(container('main', 4, { memory: '12Gi' })), {
+      ...JOINT,
+      memoryTiers: 'any',
+    });
     expect(plan.admitted).toBe(true);
     const [main] = plan.containers;
     expect(manager.topology.nodesOf(main!.cpus!).size).toBe(1);

@@ -11,7 +11,8 @@ import type { Topology } from '../../machine/topology.js';
 import { availableDevices, type DeviceRequest, reusableIds } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
 import type { MergeRules } from '../hints/merge-hints.js';
-import { isMemoryKnown, memoryRow } from '../memory/memory-tables.js';
+import { isMemoryKnown } from '../memory/memory-tables.js';
+import { offeredRow } from '../memory/memory-tiers.js';
 
 // All of a machine's resource. Whole numbers, so that sums do not depend on their order.
 const WHOLE = 2 ** 20;
@@ -35,7 +36,7 @@ function freeShares(draft: Draft): readonly number[] {
   const cpus = free.union(reusable);
   add(topology.cpus.size, (at) => sizeOfBoth(topology.nodes[at]!.cpus, cpus));
   for (const type of typesOf(topology)) {
-    const row = memoryRow(draft, type);
+    const row = offeredRow(draft, type);
     add(sumOf(row.allocatable), (at) => Math.min(row.free[at]!, row.allocatable[at]!));
   }
   for (const resource of resources.values()) {

@@ -11,11 +11,12 @@ import type { Draft } from '../draft/draft.js';
 import { keptNodes } from './memory-hints.js';
 import type { MemoryRequests } from './memory-requests.js';
 import { memoryRow } from './memory-tables.js';
+import { blocksByTier, isTiered } from './memory-tiers.js';
 
 const NO_BLOCKS: readonly MemoryBlock[] = [];
 
 const keptBytes = ({ kept }: Draft, type: string) =>
-  kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
+  kept?.memory.reduce((sum, block) => (block.type === type ? sum + block.bytes : sum), 0) ?? 0;
 
 function isGrowing(draft: Draft, requests: MemoryRequests): boolean {
   return requests.some(({ type, bytes }) => bytes > keptBytes(draft, type));
@@ -60,12 +61,27 @@ export function allocateMemory(
   choice: MemoryChoice | undefined,
 ): readonly MemoryBlock[] {
   if (requests.length === 0 || isKept(draft, requests)) return NO_BLOCKS;
+  if (isTiered(draft)) return onTiers(draft, requests, hint, choice);
   const nodes = choice ? chosenNodes(draft, requests, hint, choice) : keptAll(draft, requests);
   const isEven = draft.placement.evenMemory && nodes.length > 1;
   return requests.map(({ type, bytes }) => ({
     ...{ nodes, type, bytes },
     ...(isEven && { evenBy: pageBytes(type) ?? 1 }),
   }));
+}
+
+function onTiers(
+  draft: Draft,
+  requests: MemoryRequests,
+  hint: TopologyHint,
+  choice: MemoryChoice | undefined,
+): readonly MemoryBlock[] {
+  const near = NodeSet.from(choice ? chosenNodes(draft, requests, hint, choice) : []);
+  return requests.flatMap((request) => {
+    const blocks = blocksByTier(draft, request, near);
+    if (blocks) return blocks;
+    throw insufficient(draft, requests, `no memory of its tiers near NUMA nodes ${near} is left`);
+  });
 }
 
 function keptAll(draft: Draft, requests: MemoryRequests): readonly number[] {

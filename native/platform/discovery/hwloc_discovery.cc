@@ -28,6 +28,7 @@
 #include "core/id_list.h"
 #include "core/machine_tree.h"
 #include "platform/discovery/hwloc_xml.h"
+#include "platform/discovery/linux_memory.h"
 #include "platform/discovery/pci_devices.h"
 #include "platform/discovery/synthetic_text.h"
 #include "platform/files/unique_fd.h"
@@ -174,18 +175,9 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
 
 // ---- What only Linux reports
 
-// The first line of a file below /sys/devices/system, without its end; nullopt if it cannot be
-// read.
+// The first line of a file below /sys/devices/system.
 std::optional<std::string> read_sysfs(const std::string& name) {
-  UniqueFd file(open(("/sys/devices/system/" + name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return std::nullopt;
-  // sysfs writes a file in one piece, of a page at most; lists that are longer come in several.
-  std::string text;
-  for (char piece[4096];;) {
-    const ssize_t size = read(file.get(), piece, sizeof piece);
-    if (size > 0) text.append(piece, static_cast<size_t>(size));
-    if (size <= 0 || text.ends_with('\n')) return text.substr(0, text.find('\n'));
-  }
+  return read_first_line("/sys/devices/system/" + name);
 }
 
 CpuSet read_cpu_list(const std::string& name) {
@@ -196,18 +188,6 @@ CpuSet read_cpu_list(const std::string& name) {
 }
 
 std::string node_file(int node, const char* name) { return "node/node" + std::to_string(node) + "/" + name; }
-
-// Reads distances like "10 21": to each online node, ascending.
-std::vector<uint32_t> read_distances(int node) {
-  std::vector<uint32_t> distances;
-  std::string line = read_sysfs(node_file(node, "distance")).value_or("");
-  const char* at = line.c_str();
-  for (char* end = nullptr;; at = end) {
-    unsigned long distance = std::strtoul(at, &end, 10);
-    if (end == at) return distances;
-    distances.push_back(static_cast<uint32_t>(distance));
-  }
-}
 
 #if HWLOC_API_VERSION >= 0x00030000
 // The pools in folders such as hugepages-2048kB.
@@ -277,12 +257,20 @@ Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology, bool is_mach
   return nodes;
 }
 
-void add_machine_distances(std::vector<NodeInfo>& nodes) {
-  for (NodeInfo& node : nodes) {
-    node.distances = read_distances(node.node);
-    // A node came or went since the load: unknown distances are better than shifted ones.
-    if (node.distances.size() != nodes.size()) node.distances.clear();
-  }
+NodeSet nodes_of(const std::vector<CpuInfo>& cpus) {
+  NodeSet nodes;
+  for (const CpuInfo& cpu : cpus) nodes.insert(cpu.node);
+  return nodes;
+}
+
+// Memory that only Linux knows, and what it is. Few machines have nodes without CPUs.
+void add_linux_memory(std::vector<NodeInfo>& nodes, const std::vector<CpuInfo>& cpus) {
+  NodeSet gpu_nodes = read_gpu_nodes();
+  add_gpu_nodes(nodes, gpu_nodes);
+  add_distances(nodes, read_node_list("online"));
+  NodeSet with_cpus = nodes_of(cpus);
+  if (static_cast<size_t>(with_cpus.size()) == nodes.size()) return;
+  assign_tiers(nodes, with_cpus, read_memory_facts(nodes, gpu_nodes));
 }
 
 MachineTree::Kind kind_of(hwloc_obj_type_t type) {
@@ -433,7 +421,7 @@ Result<TopologySpec> discover_machine(bool with_devices) {
   CpuSet online = spec.possible;
   spec.possible = online | read_cpu_list("cpu/possible");
   spec.isolated = read_cpu_list("cpu/isolated");
-  add_machine_distances(spec.nodes);
+  add_linux_memory(spec.nodes, spec.cpus);
   auto [devices, limit] = beside.get();
   if (!limit.ok()) return limit.error();
   if (auto error = check_open_files()) return *error;
@@ -463,6 +451,7 @@ Result<TopologySpec> discover_xml(const std::string& text) {
   if (!cpus.ok()) return cpus.error();
   CpuSet all = cpu_ids(cpus.value());
   CpuSet allowed = all & xml.allowed;
+  assign_tiers(xml.nodes, nodes_of(cpus.value()), xml.memory);
   std::vector<PciDevice> devices = place_devices(xml.devices, cpus.value());
   return TopologySpec{with_kinds(std::move(cpus).value(), xml.cores),
                       std::move(xml.nodes),

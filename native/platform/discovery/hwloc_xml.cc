@@ -155,6 +155,7 @@ class DocumentReader {
       return fail("<object type=\"Machine\"> expected, not <" + std::string(reader_.name()) + ">");
     if (reader_.name() == "cpukind") return core_kind();
     if (reader_.name() == "info") return topology_info();
+    if (reader_.name() == "memattr") return memory_attribute();
     bool of_nodes = reader_.name() == "distances2" && reader_.attribute("type") == "NUMANode";
     return of_nodes ? distances() : skip_element();
   }
@@ -264,6 +265,9 @@ class DocumentReader {
     seen_nodes_.insert(id);
     xml_.tree.attach(place.object, id, is_ordinary_memory(reader_.attribute("subtype").value_or("")));
     xml_.nodes.push_back({id, number("local_memory").value_or(0), {}, {}});
+    MemoryFacts& facts = xml_.memory.emplace_back(MemoryFacts{.node = id});
+    facts.note_subtype(reader_.attribute("subtype").value_or(""));
+    if (auto index = number("gp_index")) node_of_index_[*index] = id;
     page_types_.clear();
     if (!children(&DocumentReader::numa_node_child, &place)) return false;
     // The smallest is the base page.
@@ -285,6 +289,10 @@ class DocumentReader {
     uint64_t size = number("size").value_or(0);
     if (reader_.name() == "page_type" && size > 0) {
       page_types_.push_back({size, number("count").value_or(0)});
+    }
+    if (reader_.name() == "info") {
+      xml_.memory.back().note(reader_.attribute("name").value_or(""),
+                              reader_.attribute("value").value_or(""));
     }
     return skip_element();
   }
@@ -369,6 +377,21 @@ class DocumentReader {
     return skip_element();
   }
 
+  // Later versions of hwloc have attributes of their own, and users add some.
+  bool memory_attribute() {
+    std::string name(reader_.attribute("name").value_or(""));
+    return children(&DocumentReader::memory_value, static_cast<const std::string*>(&name));
+  }
+
+  bool memory_value(const std::string* name) {
+    auto node = node_of_index_.find(number("target_obj_gp_index").value_or(UINT64_MAX));
+    if (reader_.attribute("target_obj_type") == "NUMANode" && node != node_of_index_.end()) {
+      auto facts = std::ranges::find(xml_.memory, node->second, &MemoryFacts::node);
+      facts->note(*name, reader_.attribute("value").value_or(""));
+    }
+    return skip_element();
+  }
+
   bool distances() {
     bool is_by_id = reader_.attribute("indexing") == "os";
     std::optional<uint64_t> n = number("nbobjs"), kind = number("kind");
@@ -431,6 +454,7 @@ class DocumentReader {
   HwlocXml xml_;
   std::vector<HugepagePool> page_types_;
   std::vector<Distances> distances_;
+  std::map<uint64_t, int> node_of_index_;
   CpuSet seen_cpus_;
   NodeSet seen_nodes_;
   std::set<std::string> seen_devices_;
