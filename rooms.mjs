@@ -39,18 +39,23 @@ export const HOUSES = {
     room('input/pods', 800, 'pods and workloads, checked', {
       because: 'misspelt resources and containers of manifests are found, as the API server does',
     }),
-    room('input', 1145, 'options, checked'),
+    room('input', 1245, 'options, checked', {
+      because: 'spread and even memory, and tiers of memory are options',
+    }),
     room('input/requests', 465, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
-    room('decision/memory', 480, 'the Memory Manager', on('memory-only-node', 'cpu-only-node')),
+    room('decision/memory', 620, 'the Memory Manager', {
+      ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
+      because: 'tiers of memory are chosen here',
+    }),
     room('decision/cpus', 530, 'the CPU Manager', {
       ...on('64-cpus'),
       because: 'kinds of cores are chosen here',
     }),
-    room('decision/joint', 245, 'placement of all resources at once', {
-      because: 'it asks the core for hints, CPUs and memory at once, joint or not',
+    room('decision/joint', 262, 'placement of all resources at once', {
+      because: 'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count',
     }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
     room('decision', 1650, 'the Topology Manager: hints, merge, policy, fit, explanation', {
@@ -126,13 +131,17 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the file that a look at an owner has open is read, instead of opened again',
     }),
+    room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
+      ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),
+      because:
+        'it reads what Linux says of memory, of which hwloc leaves out nodes; hwloc 3 and its XML are read too',
+    }),
     room(
-      'discovery',
-      1295,
-      'hwloc, PCI devices, CPU events',
-      on('4-nodes-pci', 'cpu-holes', 'cpu-only-node'),
+      'memory',
+      390,
+      'memory policies and buffers',
+      on('memory-only-node', 'newer-kernel', 'memory-tiers'),
     ),
-    room('memory', 390, 'memory policies and buffers', on('memory-only-node', 'newer-kernel')),
     room('process', 135, 'execve(2), and random UUIDs', {
       because: 'uids come from the kernel without a file',
     }),
@@ -188,7 +197,10 @@ export const HOUSES = {
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 650, 'the Node Resource Interface', on('containers')),
     room('cgroups', 140, 'cgroups of containers', on('containers')),
-    room('placement', 260, 'from a container to a request', on('containers')),
+    room('placement', 275, 'from a container to a request', {
+      ...on('containers'),
+      because: 'annotations name kinds of cores and tiers of memory',
+    }),
     room('containers', 770, 'containers and their grants', on('containers')),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),

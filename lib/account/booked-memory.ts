@@ -46,20 +46,38 @@ function withBytes(booked: BookedMemory, node: number, type: string, bytes: numb
   return next;
 }
 
+type Shares = readonly (readonly [node: number, bytes: number])[];
+
+// Divides a block: its nodes give as much as each has, ascending; those of an even block alike.
+function sharesOf({ nodes, bytes, evenBy }: MemoryBlock, amountOn: (node: number) => number): Shares {
+  let left = bytes;
+  const take = (node: number, most: number): readonly [number, number] => {
+    const share = Math.min(left, most, Math.max(0, amountOn(node)));
+    left -= share;
+    return [node, share];
+  };
+  if (evenBy === undefined) return nodes.map((node) => take(node, left));
+  // The node with the least gives first, so that the others make up for it.
+  const ascending = [...nodes].sort((a, b) => amountOn(a) - amountOn(b));
+  const last = ascending.length - 1;
+  return ascending.map((node, i) => {
+    const rest = last - i;
+    return take(node, rest === 0 ? left : Math.floor(left / (rest + 1) / evenBy) * evenBy);
+  });
+}
+
 /**
- * Takes a block's bytes from its nodes, ascending, as much as each has free. REQUIRES: the nodes
- * have enough together.
+ * Takes a block's bytes from its nodes, as much as each has free. REQUIRES: the nodes have enough
+ * together.
  */
 export function bookMemory(
   booked: BookedMemory,
-  { nodes, type, bytes }: MemoryBlock,
+  block: MemoryBlock,
   freeOn: (node: number) => number,
 ): BookedMemory {
-  let [next, left] = [booked, bytes];
-  for (const node of nodes) {
-    const taken = Math.min(left, Math.max(0, freeOn(node)));
-    if (taken > 0) next = withBytes(next, node, type, bookedOn(next, node, type) + taken);
-    left -= taken;
+  let next = booked;
+  for (const [node, taken] of sharesOf(block, freeOn)) {
+    if (taken > 0) next = withBytes(next, node, block.type, bookedOn(next, node, block.type) + taken);
   }
   return next;
 }
@@ -84,15 +102,13 @@ export function bookHeldMemory(
 
 /**
  * Gives a block back to its nodes, ascending, as much as each has booked. The kubelet does the
- * same.
+ * same. An even block goes back to all of them alike.
  */
-export function releaseMemory(booked: BookedMemory, { nodes, type, bytes }: MemoryBlock): BookedMemory {
-  let [next, left] = [booked, bytes];
-  for (const node of nodes) {
-    const taken = bookedOn(next, node, type);
-    const returned = Math.min(left, taken);
-    if (returned > 0) next = withBytes(next, node, type, taken - returned);
-    left -= returned;
+export function releaseMemory(booked: BookedMemory, block: MemoryBlock): BookedMemory {
+  let next = booked;
+  const takenOn = (node: number) => bookedOn(booked, node, block.type);
+  for (const [node, returned] of sharesOf(block, takenOn)) {
+    if (returned > 0) next = withBytes(next, node, block.type, takenOn(node) - returned);
   }
   return next;
 }
@@ -126,4 +142,9 @@ export interface MemoryBlock {
   readonly type: string;
   /** Size in bytes, over all of these nodes together. */
   readonly bytes: number;
+  /**
+   * Set by {@link RequestPlacementOptions.evenMemory}: these nodes hold it in equal parts, of
+   * multiples of this many bytes.
+   */
+  readonly evenBy?: number;
 }

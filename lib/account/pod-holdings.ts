@@ -119,6 +119,17 @@ export function memoryNodesAt(topology: Topology, place: Booked): NodeSet {
 }
 
 /**
+ * The nodes of these blocks that memory is to come from first. The kernel takes the nearest of
+ * several preferred nodes, which is that of the CPUs: those of a tier before DRAM are named alone.
+ */
+export function firstNodes({ nodes }: Topology, blocks: readonly MemoryBlock[]): NodeSet {
+  const all = nodesOf(blocks);
+  const tierOf = (id: number) => nodes.find((node) => node.id === id)?.tier ?? 'dram';
+  const first = blocks[0] ? tierOf(blocks[0].nodes[0]!) : 'dram';
+  return first === 'dram' ? all : NodeSet.from([...all].filter((id) => tierOf(id) === first));
+}
+
+/**
  * All devices of a pod by resource, without duplicates: later containers may have those of init
  * containers.
  */

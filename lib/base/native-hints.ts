@@ -115,6 +115,8 @@ export interface JointCall {
   readonly within: readonly number[];
   /** The free share of each resource by node, as a fraction of the machine. */
   readonly rooms: readonly number[];
+  /** The number of requested devices near each node, or empty: CPUs and memory go near the most. */
+  readonly devices: readonly number[];
 }
 
 /** Asks for CPUs and NUMA nodes for memory near a hint. */

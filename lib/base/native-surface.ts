@@ -135,6 +135,8 @@ export interface Native {
    * its cpuset cuts off a part of it.
    */
   askedMask(): Words;
+  /** What the main thread has chosen: its mask before numalign pinned or clipped it. */
+  chosenMask(): Words;
   /** Asks the kernel for this mask. False if the thread's cpuset has none of these CPUs. */
   ask(cpus: Words): boolean;
   /**

@@ -6,6 +6,16 @@ export const CPU_COLUMNS = ['cpu', 'core', 'package', 'die', 'l3', 'node', 'kind
 /** Columns of one pool of hugepages in {@link TopologyDescription.hugepages}. */
 export const HUGEPAGE_COLUMNS = ['node', 'bytes', 'count'] as const;
 
+/** What the memory of a NUMA node is, as the core numbers it. */
+export const MEMORY_TIERS = ['dram', 'hbm', 'cxl', 'pmem', 'gpu', 'other'] as const;
+
+/**
+ * What the memory of a NUMA node is: `dram`, that of nodes with CPUs; on nodes without CPUs `hbm`
+ * (faster), `cxl` (slower: CXL and other expanders), `pmem` (persistent), `gpu` (of a GPU), or `other`
+ * (not known).
+ */
+export type MemoryTier = (typeof MEMORY_TIERS)[number];
+
 /**
  * Columns of one thread in {@link NativeThreads.rows}; `role` is an index of {@link THREAD_ROLES}.
  */
@@ -63,13 +73,14 @@ export interface NativePciDevice {
 }
 
 /**
- * A machine in flat arrays. `memory` and `distances` are in the order of `nodes`, which the addon
- * returns ascending.
+ * A machine in flat arrays. `memory`, `tiers` (of {@link MEMORY_TIERS}) and `distances` are in the
+ * order of `nodes`, which the addon returns ascending.
  */
 export interface TopologyDescription {
   cpus: Int32Array;
   nodes: Int32Array;
   memory: Float64Array;
+  tiers: Int32Array;
   /** Square, or empty if unknown. */
   distances: Uint32Array;
   hugepages: Float64Array;

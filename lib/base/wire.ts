@@ -210,6 +210,7 @@ function putMerge(
   if (joint) {
     wire.numbers(joint.within);
     wire.numbers(joint.rooms);
+    wire.numbers(joint.devices);
   }
   wire.word(hints.length);
   let topology: TopologyHandle | undefined;

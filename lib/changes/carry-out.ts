@@ -7,9 +7,11 @@ import { kubeletCpus } from '../account/kubelet-record.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import {
   type Booked,
+  firstNodes,
   isMoving,
   type MovingPod,
   memoryNodesAt,
+  memoryOf,
   presentCpus,
   threadShares,
 } from '../account/pod-holdings.js';
@@ -156,7 +158,8 @@ export function movePages(host: Host, pod: MovingPod, before: Booked): MemoryMig
   const [from, to] = [memoryNodesAt(topology, before), memoryNodesAt(topology, pod)];
   if (topology.isSimulated || from.equals(to)) return null;
   const { uid } = pod;
-  followMemory(uid, to);
+  const booked = firstNodes(topology, memoryOf(pod));
+  followMemory(uid, to, booked.isEmpty ? to : booked);
   const group = groupOf(host, pod);
   if (group?.memory.isStrict) group.memory.restrict(to);
   const refusal = moveBuffers(uid, to);

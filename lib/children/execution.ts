@@ -69,11 +69,11 @@ function passedDescriptors({ LISTEN_PID, LISTEN_FDS }: NonNullable<ExecOptions['
  * cgroup, with memory of its nodes preferred. If that fails, this process stays as it was.
  */
 export function executeOn(target: GrantedThreads, execute: () => never): never {
-  const { cpus, memoryNodes, group, learnAskedMasks } = target;
+  const { cpus, preferredNodes, group, learnAskedMasks } = target;
   learnAskedMasks();
   // The program inherits from the thread that executes it; the other threads end.
   const born = (within: GrantedThreads['group']) =>
-    bornOn({ memoryNodes, group: within }, cpus, execute).value;
+    bornOn({ preferredNodes, group: within }, cpus, execute).value;
   if (!group || group.canStartInside) return born(group);
   return inGroup(target, ['process'], true, () => born(undefined));
 }

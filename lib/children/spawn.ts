@@ -122,12 +122,12 @@ function near(nodes: NodeSet, start: () => ChildProcess): ChildProcess {
  * its start.
  */
 export function startOn(
-  { cpus, memoryNodes, group, learnAskedMasks }: GrantedThreads,
+  { cpus, preferredNodes, group, learnAskedMasks }: GrantedThreads,
   start: () => ChildProcess,
 ): ChildProcess {
   learnAskedMasks();
-  if (!group || group.canStartInside) return bornOn({ memoryNodes, group }, cpus, start).value;
-  const child = near(memoryNodes, start);
+  if (!group || group.canStartInside) return bornOn({ preferredNodes, group }, cpus, start).value;
+  const child = near(preferredNodes, start);
   try {
     if (child.pid !== undefined) group.attach(child.pid);
   } catch (error) {

@@ -53,9 +53,9 @@ export function aligned(
   const answers = merged || (topologyPolicy === 'none' && !joint) ? [] : answersFor(progress, requests);
   if (merged || (topologyPolicy === 'none' && answers.length === 0)) {
     const hint = merged ?? ANY_NODES;
-    return { hint, wanted, taken: takeNear(draft, container, wanted, hint, joint !== undefined) };
+    return { hint, wanted, taken: takeNear(draft, container, wanted, hint, joint && requests.devices) };
   }
-  const answer = mergeAndTake(draft, hintsOf(answers), rulesOf(progress), wanted);
+  const answer = mergeAndTake(draft, hintsOf(answers), rulesOf(progress, requests.devices), wanted);
   progress.offers = withLast(progress.offers, {
     container: progress.container?.name ?? null,
     offered: offeredHints(answers, answer.families),
@@ -72,10 +72,10 @@ function hintsOf(answers: readonly Answer[]): readonly Hints[] {
   return hints;
 }
 
-function rulesOf({ question, draft, joint }: Progress): MergeRules {
+function rulesOf({ question, draft, joint }: Progress, devices: readonly DeviceRequest[]): MergeRules {
   const { topology, request } = question;
   const { topologyPolicy, preferClosest } = request.placement;
-  if (joint) return jointRules(draft, topologyPolicy, joint.within);
+  if (joint) return jointRules(draft, topologyPolicy, joint.within, devices);
   return {
     numaNodes: topology.numaNodes,
     policy: topologyPolicy,
@@ -85,8 +85,10 @@ function rulesOf({ question, draft, joint }: Progress): MergeRules {
 
 /** The hints offered for the pod as a whole, whatever its scope. REQUIRES: no custom providers. */
 export function offeredForPod(progress: Progress): readonly HintFamily[] {
-  const answers = answersFor(progress, requestsFor(progress.draft, undefined));
-  return answers.length === 0 ? [] : mergeOffered(hintsOf(answers), rulesOf(progress)).families;
+  const requests = requestsFor(progress.draft, undefined);
+  const answers = answersFor(progress, requests);
+  if (answers.length === 0) return [];
+  return mergeOffered(hintsOf(answers), rulesOf(progress, requests.devices)).families;
 }
 
 /** The hints of one provider. Memory is several resources with common hints. */

@@ -24,7 +24,7 @@ import { allocateDevices } from './devices/device-allocation.js';
 import { deviceRequests, devicesLeft, ownDevices } from './devices/device-draft.js';
 import { type Draft, nextDraft } from './draft/draft.js';
 import type { ContainerMemory, MemoryDraft } from './draft/memory-draft.js';
-import { partitionOf, sharesOf } from './draft/partition.js';
+import { type Claim, partitionOf, sharesOf } from './draft/partition.js';
 import { askToAllocate } from './hints/hint-provider.js';
 import { allocateMemory } from './memory/memory-allocation.js';
 import { memoryLeft } from './memory/memory-booking.js';
@@ -89,14 +89,36 @@ function dealCpus(draft: Draft, { cpus, held }: CpuAllocation): readonly CpuAllo
 
 /** Each container's share of the pod's memory. Containers that share count the same bytes. */
 function dealMemory(draft: Draft, blocks: readonly MemoryBlock[]): ContainerMemory[] {
-  const shares = blocks.map(({ type, bytes }) => sharesOf(bytes, memoryClaims(draft, type)));
+  const dealt = [...new Set(blocks.map(({ type }) => type))].map((type) =>
+    dealType(
+      blocks.filter((block) => block.type === type),
+      memoryClaims(draft, type),
+    ),
+  );
   return draft.pod.containers.map(({ name, kind }, i) => ({
     name,
     kind,
-    blocks: blocks
-      .map((block, at) => ({ ...block, bytes: shares[at]![i]! }))
-      .filter(({ bytes }) => bytes > 0),
+    blocks: dealt.flatMap((parts) => parts[i]!).filter(({ bytes }) => bytes > 0),
   }));
+}
+
+// By claim. Memory of several tiers is dealt in their order; the last part is for those that share.
+function dealType(blocks: readonly MemoryBlock[], claims: readonly Claim[]): MemoryBlock[][] {
+  const total = blocks.reduce((sum, { bytes }) => sum + bytes, 0);
+  let next = 0;
+  return sharesOf(total, claims).map((share, i) => {
+    const { kind, amount } = claims[i]!;
+    const isOwn = amount !== null && kind !== 'init';
+    let [skipped, left] = [isOwn ? next : kind === 'init' ? 0 : total - share, share];
+    if (isOwn) next += share;
+    return blocks.map((block) => {
+      const before = Math.min(skipped, block.bytes);
+      const bytes = Math.min(left, block.bytes - before);
+      skipped -= before;
+      left -= bytes;
+      return { ...block, bytes };
+    });
+  });
 }
 
 // Devices are allocated now. The kubelet promises them now, and allocates when a container starts.

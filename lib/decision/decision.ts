@@ -3,7 +3,7 @@
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { addPod } from '../account/pod-changes.js';
-import { type CpuPool, presentCpus } from '../account/pod-holdings.js';
+import { type CpuPool, memoryOf as memoryOfPod, presentCpus } from '../account/pod-holdings.js';
 import { freeCpus } from '../account/pools.js';
 import { Refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
@@ -15,6 +15,7 @@ import { kindsText, machinesToTry } from './cpus/core-kinds.js';
 import { podExclusiveCount } from './cpus/cpu-choices.js';
 import { withParts } from './cpus/parts.js';
 import { choiceText } from './joint/choice-text.js';
+import { tiersToTry } from './memory/memory-tiers.js';
 import { place } from './place.js';
 import { begin, memoryOf, type Offer, type Progress } from './progress.js';
 import { type Question, underSettings, undo } from './question.js';
@@ -38,7 +39,7 @@ export const POOLS: Readonly<Record<IsolationPolicy, readonly [first: CpuPool, .
   require: ['isolated'],
 };
 
-// Every pool and kind of cores that the request allows, in the order in which they are tried.
+// Every pool, kind of cores and list of memory tiers that the request allows, in the order in which they are tried.
 function attemptsOf(question: Question): (readonly [Question, CpuPool])[] {
   const { topology, request, resized, within } = question;
   const { pod, placement } = request;
@@ -50,14 +51,14 @@ function attemptsOf(question: Question): (readonly [Question, CpuPool])[] {
           within,
           present: resized ? presentCpus(resized).intersection(topology.cpus) : CpuSet.EMPTY,
         });
+  const tiers = tiersToTry(topology, placement.memoryTiers, resized && memoryOfPod(resized));
   return POOLS[placement.isolation].flatMap((pool) =>
-    machines.map(
-      (machine) =>
-        [
-          machine.topology === topology && machine.within === within ? question : { ...question, ...machine },
-          pool,
-        ] as const,
-    ),
+    machines.flatMap((machine) => {
+      const isWhole = machine.topology === topology && machine.within === within;
+      const attempt = isWhole ? question : { ...question, ...machine };
+      if (tiers[0] === placement.memoryTiers) return [[attempt, pool] as const];
+      return tiers.map((memoryTiers) => [{ ...attempt, memoryTiers }, pool] as const);
+    }),
   );
 }
 
@@ -134,8 +135,15 @@ function admission(progress: Progress): Decision {
   const pod = parts.length > 0 ? withParts(draft, whole, parts) : whole;
   const memory = memoryOf(progress);
   const next = () => addPod(question.state, pod, memory.booked());
-  const isJoint = question.request.placement.nodeChoice === 'joint';
-  return { admitted: true, pod, next, offers, explanation: isJoint ? choiceText(joint, offers) : null };
+  const { nodeChoice, prefer } = question.request.placement;
+  const isJoint = nodeChoice === 'joint';
+  return {
+    admitted: true,
+    pod,
+    next,
+    offers,
+    explanation: isJoint ? choiceText(joint, offers, prefer) : null,
+  };
 }
 
 /**

@@ -56,9 +56,9 @@ function hintsText(hints: HintFamily | null): string[] {
 // message of the rejection names already.
 function resourceText(explanation: ResourceExplanation, cpusEver: number, messageCpus: unknown): string[] {
   const { resource, provider, asked, nodes, reserved, isolated, unusable, hints, holders } = explanation;
-  const amount = (number: number) =>
-    provider === null && isMemoryType(resource) ? formatBytes(number) : number;
-  const isNowhere = nodes.length === 0 && provider === null && isMemoryType(resource);
+  const isMemory = provider === null && isMemoryType(resource);
+  const amount = (number: number) => (isMemory ? formatBytes(number) : number);
+  const isNowhere = nodes.length === 0 && isMemory;
   const isCpu = resource === 'cpu' && provider === null;
   const isStated = isCpu && asked === messageCpus;
   const facts = [
@@ -71,7 +71,11 @@ function resourceText(explanation: ResourceExplanation, cpusEver: number, messag
           `free by NUMA node: ${nodes.map((n) => `${n.node}: ${amount(n.free)} of ${amount(n.possible)}`).join(', ')}`,
         ]),
   ];
-  const why = isCpu ? 'outside the cpuset or mask of this process' : 'unhealthy';
+  const why = isCpu
+    ? 'outside the cpuset or mask of this process'
+    : isMemory
+      ? 'of tiers that it does not name (memoryTiers)'
+      : 'unhealthy';
   return [
     `${resource}: ${facts.join('; ')}`,
     ...hintsText(hints),

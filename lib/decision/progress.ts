@@ -60,7 +60,10 @@ const NO_ALLOCATIONS: Progress['allocations'] = [];
 
 export function begin(question: Question, pool: CpuPool): Progress {
   const { topology, present, state, request, resources, hugepages, within } = question;
-  const { pod, placement, isForCaller } = request;
+  const { pod, isForCaller } = request;
+  const { memoryTiers = request.placement.memoryTiers } = question;
+  const isPart = memoryTiers !== request.placement.memoryTiers;
+  const placement = isPart ? { ...request.placement, memoryTiers } : request.placement;
   const usable = isForCaller ? topology.allowed : topology.cpus;
   const allowed = within?.intersection(usable) ?? usable;
   const basis = { topology, present, pool, state, pod, placement, allowed, resources, hugepages };

@@ -6,6 +6,7 @@ import { placementUnder } from '../input/placement.js';
 import { amountFor } from '../input/pods/pod-request.js';
 import { podUnder } from '../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
+import type { MemoryTiers } from '../input/policies.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
@@ -36,6 +37,8 @@ export interface Question {
   readonly hugepages?: FreeHugepages | undefined;
   /** The only CPUs to choose from; undefined: all free CPUs. */
   readonly within?: CpuSet | undefined;
+  /** The tiers to book memory on, of those that the request names; undefined: all. */
+  readonly memoryTiers?: MemoryTiers;
   /** For a resize: the pod whose only container gets the requested amounts. Not in `state`. */
   readonly resized?: PodAssignment;
 }

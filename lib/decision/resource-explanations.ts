@@ -14,7 +14,7 @@ import { freeCpus, isolatedPool, universe } from '../account/pools.js';
 import { amountFor } from '../input/pods/pod-request.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { formatBytes } from '../input/values/quantity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
 import { candidates, exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
 import { everGrantable } from './cpus/cpu-limits.js';
@@ -22,7 +22,8 @@ import { availableDevices, deviceRequests } from './devices/device-draft.js';
 import type { Draft } from './draft/draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';
 import { memoryRequests } from './memory/memory-requests.js';
-import { memoryRow, memoryTables } from './memory/memory-tables.js';
+import { allocatableOn, memoryRow, memoryTables } from './memory/memory-tables.js';
+import { nodesByTier } from './memory/memory-tiers.js';
 
 /** The hints of one resource that went into a merge. */
 export interface OfferedHints {
@@ -70,8 +71,8 @@ export interface ResourceExplanation {
    */
   readonly isolated: string | null;
   /**
-   * The part that is free but unusable, for people: CPUs closed to the process that asks, or
-   * unhealthy devices; null: nothing.
+   * The part that is free but unusable, for people: CPUs closed to the process that asks, memory of
+   * tiers that it does not name, or unhealthy devices; null: nothing.
    */
   readonly unusable: string | null;
   /** The hints that were offered. */
@@ -157,6 +158,24 @@ export function cpuExplanation({ draft, container, offered }: RejectedRequest): 
   };
 }
 
+// Nodes without CPUs and memory, of which a GPU may have many, say nothing.
+function isAccepted({ topology, placement: { memoryTiers: tiers } }: Draft, id: number): boolean {
+  const { cpus, memoryBytes, tier } = topology.nodes.find((node) => node.id === id)!;
+  return (memoryBytes > 0 || !cpus.isEmpty) && (tiers === 'any' || tiers.includes(tier));
+}
+
+// Such as `1 GiB of cxl on NUMA node 2, 736 GiB of gpu on NUMA nodes 4-5`.
+function otherTiersText({ topology, placement, state }: Draft, type: string): string | null {
+  const { memoryTiers: tiers } = placement;
+  const texts = [...nodesByTier(topology)].flatMap(([tier, nodes]) => {
+    const bytes = nodes.reduce((sum, node) => sum + allocatableOn(node, type, state.settings), 0);
+    if (tiers === 'any' || tiers.includes(tier) || bytes === 0) return [];
+    const ids = NodeSet.from(nodes.map(({ id }) => id));
+    return [`${formatBytes(bytes)} of ${tier} on NUMA node${ids.size > 1 ? 's' : ''} ${ids}`];
+  });
+  return texts.length > 0 ? texts.join(', ') : null;
+}
+
 export function memoryExplanations({ draft, container, offered }: RejectedRequest): ResourceExplanation[] {
   const { topology, state, memory } = draft;
   const tables = memoryTables({ ...state, memory: memory.booked() }, topology);
@@ -170,6 +189,7 @@ export function memoryExplanations({ draft, container, offered }: RejectedReques
         .map(text)
         .join(', ');
     const { free } = memoryRow(draft, resource);
+    const accepted = tablesOfType.filter(({ node }) => isAccepted(draft, node));
     const reserved = tablesOfType
       .filter(({ systemReserved }) => systemReserved > 0)
       .map(({ node, systemReserved }) => text({ nodes: [node], bytes: systemReserved }));
@@ -178,9 +198,9 @@ export function memoryExplanations({ draft, container, offered }: RejectedReques
       provider: null,
       asked,
       isolated: null,
-      unusable: null,
+      unusable: otherTiersText(draft, resource),
       hints: ownHints(offered, resource),
-      nodes: tablesOfType.map(({ node, allocatable }) => {
+      nodes: accepted.map(({ node, allocatable }) => {
         return { node, free: free[topology.numaNodes.indexOf(node)]!, possible: allocatable };
       }),
       reserved: reserved.length > 0 ? reserved.join(', ') : null,

@@ -1,7 +1,7 @@
 // GrantThreads: threads of this process, its Workers, and memory, on a grant.
 import type { Worker } from 'node:worker_threads';
 import { cpusNow } from '../account/cpus-now.js';
-import { memoryOf, nodesOf } from '../account/pod-holdings.js';
+import { firstNodes, memoryOf } from '../account/pod-holdings.js';
 import { sharedPool } from '../account/pools.js';
 import type { GrantRecord } from '../admission/grants/grant-record.js';
 import { tracedApply } from '../admission/grants/traced.js';
@@ -221,7 +221,8 @@ export class GrantThreads {
       invalidOption('node', node, `one of the grant's memory nodes: ${memoryNodes}`);
     }
     this.#record.checkRunnable();
-    const booked = nodesOf(
+    const booked = firstNodes(
+      this.#record.host.topology,
       memoryOf(this.#record.pod).filter(({ type }) => (pageBytes(type) ?? 0) === request.hugepageBytes),
     );
     const buffer = nodeBuffer(request, booked.isEmpty ? memoryNodes : booked, node);

@@ -166,7 +166,7 @@ export class Grant
         followers: threadsOf(host.ledger, this.uid, before),
       });
       this.#record.pod = pod;
-      followMemory(this.uid, this.memoryNodes);
+      followMemory(this.uid, this.memoryNodes, this.#record.preferredNodesNear(this.cpus));
       const memory = this.#record.group?.memory;
       if (memory?.isStrict) memory.restrict(this.memoryNodes);
       return followed ?? NOTHING_MOVED;

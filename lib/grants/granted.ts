@@ -27,6 +27,7 @@ export function grantedThreads(record: GrantRecord, part = ''): GrantedThreads {
     owner: pod.owner.uuid,
     cpus: all.intersection(cpusToStay),
     memoryNodes: record.memoryNodesNear(part === '' ? record.cpus : all),
+    preferredNodes: record.preferredNodesNear(part === '' ? record.cpus : all),
     // Not every caller asks.
     get oneToOne() {
       return needsOneToOne({ cpus: all, enforcement: enforcement.level }, cpusNow(host.topology).unbalanced);

@@ -1,5 +1,6 @@
 // The options of placement: how a manager places requests, and how a request differs.
 import { invalidOption } from '../base/check-options.js';
+import { MEMORY_TIERS, type MemoryTier } from '../base/native-tables.js';
 import { STRICT } from './machine-options.js';
 import {
   type Check,
@@ -18,7 +19,9 @@ import {
   CPU_MANAGER_POLICIES,
   ISOLATION_CHOICES,
   MEMORY_MANAGER_POLICIES,
+  type MemoryTiers,
   PLACEMENT_CHOICES,
+  PREFERENCES,
   TOPOLOGY_MANAGER_POLICIES,
   TOPOLOGY_MANAGER_SCOPES,
 } from './policies.js';
@@ -107,6 +110,18 @@ export const TOPOLOGY_POLICY_OPTIONS = {
 
 /** Options of the Topology Manager, by the kubelet's names. */
 export interface TopologyManagerPolicyOptions extends OptionsOf<typeof TOPOLOGY_POLICY_OPTIONS> {}
+
+const ORDINARY_MEMORY: MemoryTiers = Object.freeze(['dram'] as const);
+
+const TIERS: Check<MemoryTiers | MemoryTier | string, MemoryTiers> = (value, name) => {
+  if (value === 'any') return 'any';
+  const tiers: unknown = typeof value === 'string' ? value.split(',') : value;
+  const isRight =
+    Array.isArray(tiers) && tiers.every((tier) => MEMORY_TIERS.includes(tier)) && tiers.length > 0;
+  if (!isRight || new Set(tiers).size < tiers.length)
+    return invalidOption(name, value, `'any', or some of ${MEMORY_TIERS.join(', ')}, each once`);
+  return Object.freeze([...(tiers as MemoryTier[])]);
+};
 
 /** Every option of placement. */
 export const PLACEMENT_OPTIONS = {
@@ -202,7 +217,7 @@ export const PLACEMENT_OPTIONS = {
   /**
    * How to choose among the NUMA nodes that the policy admits. `kubelet`: like the kubelet.
    * `joint`: for CPUs, memory, hugepages and devices together, the fewest nodes, then the nearest
-   * to each other, then those with the least free, then the lowest. `joint` includes
+   * to each other, then those that {@link prefer} prefers, then the lowest. `joint` includes
    * `initContainerLookahead`, and admits every request that `kubelet` admits. See docs/dynamic.md.
    */
   placement: row({
@@ -216,6 +231,38 @@ export const PLACEMENT_OPTIONS = {
       help: 'choose NUMA nodes as the kubelet does, or for all resources together',
       of: 'all',
     },
+    recorded: false,
+  }),
+  /**
+   * With `placement: 'joint'`, of equally good NUMA nodes: `packed` takes those with the least free,
+   * so that whole nodes stay whole; `spread` those with the most, so that grants share little. It has
+   * no effect with `placement: 'kubelet'`.
+   */
+  prefer: row({
+    field: 'prefer',
+    by: 'both',
+    check: oneOf(PREFERENCES),
+    default: 'packed',
+    kubelet: null,
+    flag: {
+      usage: '--prefer <nodes>',
+      help: 'with --placement joint: take the nodes with the least free (packed) or the most (spread)',
+      of: 'all',
+    },
+    recorded: false,
+  }),
+  /**
+   * Books memory and hugepages in equal parts on the NUMA nodes of a grant that has several, as far
+   * as each has room. Without it nodes are filled one after the other, as by the kubelet. For
+   * pages that are used so: `memory: 'interleave'` of {@link PinOptions}.
+   */
+  evenMemory: row({
+    field: 'evenMemory',
+    by: 'both',
+    check: FLAG,
+    default: false,
+    kubelet: null,
+    flag: { usage: '--even-memory', help: 'book memory evenly over the NUMA nodes', of: 'all' },
     recorded: false,
   }),
   /**
@@ -233,6 +280,24 @@ export const PLACEMENT_OPTIONS = {
     flag: {
       usage: '--core-kind <kind>',
       help: 'take the best kind of cores with room, or performance or efficiency cores, or any',
+      of: 'all',
+    },
+    recorded: false,
+  }),
+  /**
+   * The tiers of memory to book on, in order, such as `['hbm', 'dram']`: each is filled before the
+   * next. `dram` is that of nodes with CPUs; nodes without CPUs have `hbm`, `cxl`, `pmem`, `gpu` or
+   * `other`. `any`: all nodes alike, as the kubelet. See docs/memory.md.
+   */
+  memoryTiers: row({
+    field: 'memoryTiers',
+    by: 'both',
+    check: TIERS,
+    default: ORDINARY_MEMORY,
+    kubelet: null,
+    flag: {
+      usage: '--memory-tiers <tiers>',
+      help: 'book memory of these tiers, in order, such as hbm,dram; any: all nodes alike',
       of: 'all',
     },
     recorded: false,

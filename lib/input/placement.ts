@@ -14,6 +14,7 @@ import {
   type PlacementOptions,
   type TOPOLOGY_POLICY_OPTIONS,
 } from './placement-options.js';
+import type { MemoryTiers } from './policies.js';
 
 /** How to place one request: the options of its manager and its own, checked. */
 export interface Placement
@@ -31,12 +32,22 @@ export const isStrict = ({ topologyPolicy }: Placement): boolean =>
 // The key in a grant's record that stands for the choice `joint`.
 const JOINT_OPTION = 'joint-placement';
 
+// With that, the key for the preference `spread`.
+const SPREAD_OPTION = 'spread-placement';
+
+const EVEN_OPTION = 'even-memory';
+
 // The keys for a choice of cores.
 const KIND_OPTIONS = {
   performance: 'performance-cores',
   efficiency: 'efficiency-cores',
   any: 'any-cores',
 } as const;
+
+// What the key for other memory than DRAM begins with: `memory-hbm-dram`.
+const TIERS_OPTION = 'memory-';
+
+const tiersText = (tiers: MemoryTiers) => (tiers === 'any' ? tiers : tiers.join('-'));
 
 const NAMES = Object.keys(PLACEMENT_OPTIONS) as (keyof Options)[];
 const ROWS = optionRows(PLACEMENT_OPTIONS);
@@ -121,8 +132,14 @@ function checkNoCpus(
 export const placementOptions = oncePer((placement: Placement): Readonly<Record<string, boolean>> => {
   const options: Record<string, boolean> = {};
   for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
-  if (placement.nodeChoice === 'joint') options[JOINT_OPTION] = true;
+  if (placement.nodeChoice === 'joint') {
+    options[JOINT_OPTION] = true;
+    if (placement.prefer === 'spread') options[SPREAD_OPTION] = true;
+  }
+  if (placement.evenMemory) options[EVEN_OPTION] = true;
   if (placement.coreKind !== 'best') options[KIND_OPTIONS[placement.coreKind]] = true;
+  const tiers = tiersText(placement.memoryTiers);
+  if (tiers !== 'dram') options[`${TIERS_OPTION}${tiers}`] = true;
   return Object.freeze(options);
 });
 
@@ -164,8 +181,17 @@ export function recordedPlacement(
     scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
     nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
+    evenMemory: options[EVEN_OPTION] ?? false,
+    prefer: options[SPREAD_OPTION] ? 'spread' : 'packed',
     coreKind: RECORDED_KINDS.find((kind) => options[KIND_OPTIONS[kind]]) ?? 'best',
+    memoryTiers: recordedTiers(options),
   });
+}
+
+function recordedTiers(options: Readonly<Record<string, boolean>>): MemoryTiers {
+  const key = Object.keys(options).find((name) => name.startsWith(TIERS_OPTION));
+  const { check, default: ordinary } = PLACEMENT_OPTIONS.memoryTiers;
+  return key ? check(key.slice(TIERS_OPTION.length).replaceAll('-', ','), 'memoryTiers') : ordinary;
 }
 
 /** Checks that the machine allows the placement. @throws ERR_INVALID_OPTION */

@@ -1,4 +1,5 @@
 // The words of placement: the kubelet's policies, and the choices that numalign adds.
+import type { MemoryTier } from '../base/native-tables.js';
 
 /** The policies of the Topology Manager, in the order of the core's enumerators. */
 export const TOPOLOGY_MANAGER_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
@@ -48,6 +49,16 @@ export const CORE_KIND_CHOICES = ['best', 'performance', 'efficiency', 'any'] as
 
 /** Which kinds of cores a request takes. See {@link RequestPlacementOptions.coreKind}. */
 export type CoreKindPolicy = (typeof CORE_KIND_CHOICES)[number];
+
+export const PREFERENCES = ['packed', 'spread'] as const;
+
+/** Which of equally good NUMA nodes a joint choice takes. See {@link RequestPlacementOptions.prefer}. */
+export type NodePreference = (typeof PREFERENCES)[number];
+/**
+ * The tiers of memory that a request accepts, in order, or `any` node like the kubelet. See {@link
+ * RequestPlacementOptions.memoryTiers}.
+ */
+export type MemoryTiers = 'any' | readonly MemoryTier[];
 
 /** The modes of {@link RequestPlacementOptions.placement}. */
 export const PLACEMENT_CHOICES = ['kubelet', 'joint'] as const;

@@ -10,7 +10,7 @@ import { Topology } from './topology.js';
 
 /** Where {@link discover} reads the machine. Give one option, or none for this machine. */
 export interface DiscoverOptions {
-  /** The path of an hwloc XML file. */
+  /** The path of an hwloc XML file, of version 2 or 3. */
   xml?: string;
   /** An hwloc synthetic description, for example `package:2 numa:2 core:4 pu:2`. */
   synthetic?: string;

@@ -1,6 +1,6 @@
 // The description of a machine in a Topology.
 import type { KubeletVersion } from '../base/kubelet-features.js';
-import type { NativePciDevice } from '../base/native-tables.js';
+import type { MemoryTier, NativePciDevice } from '../base/native-tables.js';
 import type { CpuSet, NodeSet } from './cpu-set.js';
 
 /**
@@ -45,6 +45,8 @@ export interface CoreKind extends CpuGroup {
 export interface NumaNode extends CpuGroup {
   /** Total memory in bytes, with hugepages; 0 if unknown or none. */
   readonly memoryBytes: number;
+  /** What the memory is. */
+  readonly tier: MemoryTier;
   /**
    * Hugepages by page size: `bytes` of a page, and the `count` of pages when the topology was
    * loaded.
@@ -100,8 +102,9 @@ export interface PciDevice {
  *
  * `cpus` has a row for each CPU, in the order of `columns`: `core` is unique on the machine, `socket` is
  * the package, `uncoreCache` the L3 group (without it the package is one), `die` the die (without it a
- * package is one), `coreKind` the kind of core (more is faster; without it all are of one kind). `nodes` has every NUMA node, also those without CPUs: `memory` in bytes, `distances`
- * to all nodes in ascending order of ids (or none anywhere), `hugepages`. `devices` have `id` (the PCI
+ * package is one), `coreKind` the kind of core (more is faster; without it all are of one kind). `nodes` has
+ * every NUMA node, also those without CPUs: `memory` in bytes, its `tier` (without it `dram` with CPUs,
+ * `other` without), `distances` to all nodes in ascending order of ids (or none anywhere), `hugepages`. `devices` have `id` (the PCI
  * address), `class`, `vendor` and `device` (four hexadecimal digits), `driver`, `names`, `numaNodes`,
  * `parent`. `possible`, `isolated` and `allowed` are lists of CPUs: by default all CPUs are possible and
  * allowed, none is isolated. Counts such as `numCpus` and the `kind` of a device are written, not read.
@@ -121,6 +124,8 @@ export interface MachineJson {
   numNumaNodes: number;
   /** Number of L3 groups; not read. */
   numUncoreCaches: number;
+  /** Bytes of memory by tier; only on machines with others than `dram`. Not read. */
+  memoryByTier?: Partial<Record<MemoryTier, number>>;
   /**
    * The meaning of each column of `cpus`: `cpu`, `core`, `socket` and `numa` in any order, and
    * perhaps `uncoreCache`, `die` and `coreKind`.
@@ -129,14 +134,16 @@ export interface MachineJson {
   /** A row for each CPU with a number for each column. */
   cpus: number[][];
   /**
-   * Every NUMA node: its `id`, `memory` in bytes (default 0), `hugepages` (default none), and
-   * `distances` to all nodes by ascending id; null: unknown for all nodes. `cpuLess` is not read.
+   * Every NUMA node: its `id`, `memory` in bytes (default 0) and what it is (`tier`), `hugepages`
+   * (default none), and `distances` to all nodes by ascending id; null: unknown for all nodes.
+   * `cpuLess` is not read.
    */
   nodes: {
     id: number;
     cpuLess: boolean;
     distances: number[] | null;
     memory?: number;
+    tier?: MemoryTier;
     hugepages?: { sizeKiB: number; count: number }[];
   }[];
   /** PCI devices, with members as in {@link PciDevice}; by default none. `kind` is not read. */

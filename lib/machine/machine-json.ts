@@ -5,6 +5,8 @@ import { NumalignError } from '../base/errors.js';
 import {
   CPU_COLUMNS,
   HUGEPAGE_COLUMNS,
+  MEMORY_TIERS,
+  type MemoryTier,
   type NativePciDevice,
   type TopologyDescription,
 } from '../base/native-tables.js';
@@ -85,13 +87,16 @@ function parseHugepages(value: unknown, what: string): { bytes: number; count: n
 
 function parseNodes(
   machine: Record<string, unknown>,
-): Pick<TopologyDescription, 'nodes' | 'memory' | 'distances' | 'hugepages'> {
+): Pick<TopologyDescription, 'nodes' | 'memory' | 'tiers' | 'distances' | 'hugepages'> {
   const nodes = listOf(machine.nodes, 'nodes', (item, at) => {
     const node = object(item, at);
-    const { distances = null, memory = 0, hugepages = [] } = node;
+    const { distances = null, memory = 0, tier = 'other', hugepages = [] } = node;
+    if (!MEMORY_TIERS.includes(tier as MemoryTier))
+      fail(`${at}.tier must be one of ${MEMORY_TIERS.join(', ')}, not ${inspect(tier)}`, tier);
     return {
       id: whole(node.id, `${at}.id`, NodeSet.MAX_ID),
       memory: whole(memory, `${at}.memory`),
+      tier: MEMORY_TIERS.indexOf(tier as MemoryTier),
       distances:
         distances === null
           ? undefined
@@ -115,6 +120,7 @@ function parseNodes(
   return {
     nodes: Int32Array.from(nodes, (node) => node.id),
     memory: Float64Array.from(nodes, (node) => node.memory),
+    tiers: Int32Array.from(nodes, (node) => node.tier),
     distances: Uint32Array.from(measured.flatMap((node) => node.distances!)),
     hugepages: Float64Array.from(
       nodes.flatMap((node) =>

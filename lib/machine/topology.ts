@@ -5,6 +5,8 @@ import { native } from '../base/native.js';
 import {
   CPU_COLUMNS,
   HUGEPAGE_COLUMNS,
+  MEMORY_TIERS,
+  type MemoryTier,
   type NativePciDevice,
   type TopologyDescription,
 } from '../base/native-tables.js';
@@ -187,6 +189,7 @@ export class Topology {
       numSockets: this.packages.length,
       numNumaNodes: this.nodes.filter((node) => !node.cpus.isEmpty).length,
       numUncoreCaches: this.l3Groups.length,
+      ...this.#memoryByTier(),
       columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache', 'die', ...(hasKinds ? ['coreKind'] : [])],
       cpus: this.locations.map((at) => [
         ...[at.cpu, at.core, at.package, at.node, at.l3, at.die],
@@ -197,6 +200,7 @@ export class Topology {
         cpuLess: node.cpus.isEmpty,
         distances: node.distances ? [...node.distances] : null,
         memory: node.memoryBytes,
+        ...((node.cpus.isEmpty || node.tier !== 'dram') && { tier: node.tier }),
         hugepages: node.hugepages.map((pool) => ({ sizeKiB: pool.bytes / 1024, count: pool.count })),
       })),
       devices: this.devices.map(({ names, numaNodes, ...device }) => ({
@@ -208,6 +212,13 @@ export class Topology {
       isolated: this.isolated.toString(),
       allowed: this.allowed.toString(),
     };
+  }
+
+  #memoryByTier(): Pick<MachineJson, 'memoryByTier'> {
+    const memoryByTier: Partial<Record<MemoryTier, number>> = {};
+    for (const { tier, memoryBytes } of this.nodes)
+      if (memoryBytes > 0) memoryByTier[tier] = (memoryByTier[tier] ?? 0) + memoryBytes;
+    return Object.keys(memoryByTier).some((tier) => tier !== 'dram') ? { memoryByTier } : {};
   }
 
   #kinds(): readonly CoreKind[] {
@@ -229,7 +240,7 @@ export class Topology {
     return Object.freeze(ids.map((id) => Object.freeze({ id, cpus: CpuSet.from(cpus.get(id)!) })));
   }
 
-  #nodes({ nodes, memory, distances, hugepages }: TopologyDescription): readonly NumaNode[] {
+  #nodes({ nodes, memory, tiers, distances, hugepages }: TopologyDescription): readonly NumaNode[] {
     const cpus = new Map(this.#groups('node').map((group) => [group.id, group.cpus]));
     const pools = rows(hugepages, HUGEPAGE_COLUMNS);
     const n = nodes.length;
@@ -239,6 +250,7 @@ export class Topology {
           id,
           cpus: cpus.get(id) ?? CpuSet.EMPTY,
           memoryBytes: memory[i]!,
+          tier: MEMORY_TIERS[tiers[i]!]!,
           hugepages: Object.freeze(
             pools.filter((pool) => pool.node === id).map(({ bytes, count }) => ({ bytes, count })),
           ),

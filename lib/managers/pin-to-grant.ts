@@ -1,4 +1,5 @@
 // pinToGrant: acquires CPUs for this process and pins it to them. The caller has nothing to close.
+import { firstNodes } from '../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../base/check-options.js';
 import { type EmptyGrant, emptyGrant, type Optional } from '../grants/empty-grant.js';
 import type { Grant } from '../grants/grant.js';
@@ -6,6 +7,7 @@ import { onceEnded } from '../grants/release.js';
 import { MANAGER_OPTIONS, type ManagerOptions } from '../input/config.js';
 import { ACQUIRE_OPTIONS, type AcquireOptions } from '../input/requests/request-options.js';
 import { option } from '../input/values/option-values.js';
+import type { Topology } from '../machine/topology.js';
 import { pinMemory } from '../threads/memory.js';
 import type { PlaceThreadsOptions } from '../threads/placement.js';
 import { EmptyManager } from './empty-manager.js';
@@ -68,7 +70,7 @@ async function openAndPin({
   try {
     const grant = await manager.acquire(acquire);
     try {
-      await runOn(grant, threads, replace);
+      await runOn(manager.topology, grant, threads, replace);
     } catch (error) {
       // The caller must get the first error.
       await grant.release().catch(() => {});
@@ -97,14 +99,21 @@ function parse(request: PinAcquireOptions) {
   return { options, threads, replace, acquire };
 }
 
-async function runOn(grant: Grant, threads: PlaceThreadsOptions | undefined, replace: boolean) {
+async function runOn(
+  topology: Topology,
+  grant: Grant,
+  threads: PlaceThreadsOptions | undefined,
+  replace: boolean,
+) {
   if (threads === undefined && !(grant.isIsolated && grant.cpus.size > 1)) {
     grant.pin({ replace });
     return;
   }
   // Sets the memory policy before libuv's pool starts and inherits it. pin() of this thread cannot
   // do that: a group of cgroup v2 takes whole processes only, and placeThreads() moves this one.
-  pinMemory({ grant: grant.uid, mode: 'preferred', nodes: grant.memoryNodes, from: undefined });
+  const booked = firstNodes(topology, grant.memory);
+  const nodes = booked.isEmpty ? grant.memoryNodes : booked;
+  pinMemory({ grant: grant.uid, mode: 'preferred', nodes, from: undefined });
   await grant.placeThreads({ replace, ...threads });
 }
 

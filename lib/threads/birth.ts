@@ -7,7 +7,7 @@ import type { GrantedThreads } from './granted-threads.js';
 import { preferNodes } from './memory.js';
 
 /** The memory nodes and cgroup of a birth; default: those of this thread. */
-type BirthPlace = Partial<Pick<GrantedThreads, 'memoryNodes' | 'group'>>;
+type BirthPlace = Partial<Pick<GrantedThreads, 'preferredNodes' | 'group'>>;
 
 /**
  * Ends a birth. Returns the id of the one thread that was started in the meantime, or 0 if unknown.
@@ -28,10 +28,10 @@ export const isBirthOpen = () => open.length > 0 && trial === undefined;
  * closes those opened later.
  * @throws ERR_SYSCALL if the CPUs cannot be used here, ERR_CGROUP, ERR_ENFORCEMENT
  */
-export function openBirth({ memoryNodes, group }: BirthPlace, cpus: CpuSet): CloseBirth {
+export function openBirth({ preferredNodes, group }: BirthPlace, cpus: CpuSet): CloseBirth {
   trial?.();
   const leave = group?.enterToStart();
-  const restore = memoryNodes && preferNodes(memoryNodes);
+  const restore = preferredNodes && preferNodes(preferredNodes);
   const restoreAll = () => {
     restore?.();
     leave?.();

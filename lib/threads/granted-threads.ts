@@ -18,6 +18,8 @@ export interface GrantedThreads {
   /** The CPUs that threads may be put on. */
   readonly cpus: CpuSet;
   readonly memoryNodes: NodeSet;
+  /** Those that memory is to come from first. */
+  readonly preferredNodes: NodeSet;
   /** True if every thread must be put on one CPU, see {@link needsOneToOne}. */
   readonly oneToOne: boolean;
   /** The same for a part of the grant. @throws ERR_UNKNOWN_PART */

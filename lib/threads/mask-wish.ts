@@ -4,10 +4,10 @@ import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { cpusOf, runningCpus } from '../account/pod-holdings.js';
 import { type CpuSnapshot, isolatedPool, sharedPool } from '../account/pools.js';
+import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { isStartedBy } from '../enforcement/members/descent.js';
-import { affinity } from '../machine/affinity.js';
-import type { CpuSet } from '../machine/cpu-set.js';
+import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
 /** What a mask is judged by. */
@@ -39,34 +39,25 @@ export function originOf({ mask, limit, pool, grants }: MaskFacts): MaskOrigin {
 const ownGrants = (pods: readonly PodAssignment[]) =>
   pods.filter(({ owner }) => owner.kind === 'process' && isStartedBy(owner, process.pid));
 
-// `cpus`: what was chosen last. `given`: a mask that came from numalign, also after the grants
-// that it was for.
-interface Wish {
-  cpus: CpuSet | undefined;
-  given: CpuSet | undefined;
-}
-
-const lastWish = (): Wish => ({ cpus: undefined, given: undefined });
+// A mask that came from numalign, also after the grants that it was for.
+const inherited = () => ({ mask: undefined as CpuSet | undefined });
 
 /**
  * The CPUs that were chosen for this process by its mask; undefined: none were, or the machine is
- * simulated. While numalign keeps the process on a grant, the choice before counts. A program on a
- * grant of its parent's (NUMALIGN_GRANT) has the mask from numalign. Isolated CPUs are in no mask
- * at first, so requests for them may have them all. The first call is made when a manager is
- * opened: the record then shows where an inherited mask comes from.
+ * simulated. A program on a grant of its parent's (NUMALIGN_GRANT) has the mask from numalign.
+ * Isolated CPUs are in no mask at first, so requests for them may have them all. The first call is
+ * made when a manager is opened: the record then shows where an inherited mask comes from.
  */
 export function maskWish(topology: Topology, state: Assignments, present: CpuSnapshot): CpuSet | undefined {
   if (topology.isSimulated || process.env.NUMALIGN_GRANT !== undefined) return undefined;
-  const wish = ENVIRONMENT.of(lastWish);
+  const given = ENVIRONMENT.of(inherited);
   // The main thread's: others may have been placed one by one.
-  const mask = affinity(process.pid);
+  const mask = new CpuSet(native.chosenMask());
   const pool = sharedPool(state, present).difference(present.isolated);
   const grants = () => ownGrants(state.pods).map(cpusOf);
   const origin = originOf({ mask, limit: topology.allowed, pool, grants });
-  if (origin !== 'chosen') wish.given = mask;
-  if (origin === 'wide') wish.cpus = undefined;
-  else if (origin === 'chosen' && !wish.given?.equals(mask)) wish.cpus = mask;
-  return wish.cpus?.union(isolatedPool(state.settings, present));
+  if (origin !== 'chosen') given.mask = mask;
+  return given.mask?.equals(mask) ? undefined : mask.union(isolatedPool(state.settings, present));
 }
 
 /** The same for a grant of this process; undefined too if the grant has CPUs outside the mask. */

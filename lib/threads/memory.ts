@@ -11,14 +11,15 @@ import { NodeSet } from '../machine/cpu-set.js';
  * Where memory comes from that the thread touches for the first time. `preferred`: from these
  * nodes, or from others when they are full. `bind`: only from these nodes; when they are full, the
  * kernel kills a process, usually this one. `interleave`: from each of them in turn.
+ * `weighted-interleave`: from each as often as its weight says, as the system has it for the node.
  */
-export type MemoryMode = 'preferred' | 'bind' | 'interleave';
+export type MemoryMode = 'preferred' | 'bind' | 'interleave' | 'weighted-interleave';
 
 /**
  * The policy in force: a {@link MemoryMode}, or what a thread has without one (`default`, `local`:
  * the node of the CPU that touches the memory).
  */
-export type MemoryPolicyMode = MemoryMode | 'default' | 'local' | 'weighted-interleave';
+export type MemoryPolicyMode = MemoryMode | 'default' | 'local';
 
 // Keyed by the kernel's numbers.
 const MODES: Readonly<Record<number, MemoryPolicyMode>> = {
@@ -30,13 +31,21 @@ const MODES: Readonly<Record<number, MemoryPolicyMode>> = {
   6: 'weighted-interleave',
 };
 
-const MODE_NUMBERS: Readonly<Record<MemoryMode, number>> = { preferred: 1, bind: 2, interleave: 3 };
+const MODE_NUMBERS: Readonly<Record<MemoryMode, number>> = {
+  preferred: 1,
+  bind: 2,
+  interleave: 3,
+  'weighted-interleave': 6,
+};
+
+/** The modes of a thread, for errors. */
+export const MODES_OF_A_THREAD = "'preferred', 'bind', 'interleave', 'weighted-interleave' or 'none'";
 
 /** @throws ERR_INVALID_OPTION */
 export function checkMemoryMode(value: unknown): MemoryMode | 'none' {
   if (value === 'none' || (typeof value === 'string' && Object.hasOwn(MODE_NUMBERS, value)))
     return value as MemoryMode;
-  return invalidOption('memory', value, "'preferred', 'bind', 'strict', 'interleave' or 'none'");
+  return invalidOption('memory', value, `'strict', ${MODES_OF_A_THREAD}`);
 }
 
 /** What became of memory that already existed. */
@@ -70,6 +79,7 @@ export interface MemoryPinResult {
    *   (none of the nodes has memory that may be used here).
    * - `clipped`: only some of the nodes are in force, because a cpuset forbids the others, or
    *   because a kernel before 5.15 prefers only one.
+   * - `unweighted`: the kernel is older than 6.9 and knows no weights: `interleave` is in force.
    * - `other-thread`: another thread was pinned, which only itself could set its policy.
    */
   readonly reason: string | null;
@@ -110,7 +120,7 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
     // Read first: a policy that cannot be restored must not be replaced.
     const before = native.memoryPolicy();
     now = before;
-    native.setMemoryPolicy(MODE_NUMBERS[mode], 0, nodes.words);
+    reason = setPolicy(mode, nodes);
     threadMemory().pinned = { grant, before: threadMemory().pinned?.before ?? before };
     now = native.memoryPolicy();
   } catch (error) {
@@ -125,6 +135,21 @@ export function pinMemory({ grant, mode, nodes, from }: MemoryPin): MemoryPinRes
     reason,
     migrated: from === undefined ? null : migrate(from, nodes),
   };
+}
+
+// Returns why another mode is in force; null if it is the requested one.
+function setPolicy(mode: MemoryMode, nodes: NodeSet): string | null {
+  const set = (number: number) => native.setMemoryPolicy(number, 0, nodes.words);
+  if (mode !== 'weighted-interleave') {
+    set(MODE_NUMBERS[mode]);
+    return null;
+  }
+  const refusal = refusalOf(() => set(MODE_NUMBERS[mode]));
+  if (refusal === undefined) return null;
+  if (refusal.errnoName !== 'EINVAL') throw refusal;
+  // The nodes are not the reason if this is accepted.
+  set(MODE_NUMBERS.interleave);
+  return 'unweighted';
 }
 
 /**
@@ -168,11 +193,12 @@ export function unpinMemory(grant: string): () => void {
 
 /**
  * Makes the calling thread's memory come from the grant's new nodes, if its policy is that of this
- * grant.
+ * grant. `preferred`: those that it is to come from first.
  */
-export function followMemory(grant: string, nodes: NodeSet): void {
+export function followMemory(grant: string, nodes: NodeSet, preferred: NodeSet): void {
   const policy = threadMemory().pinned?.grant === grant ? policyNow() : undefined;
-  if (policy) trySetPolicy({ ...policy, nodes: nodes.words });
+  const isPreferred = policy?.mode === MODE_NUMBERS.preferred;
+  if (policy) trySetPolicy({ ...policy, nodes: (isPreferred ? preferred : nodes).words });
 }
 
 // Undefined if it is refused.

@@ -7,7 +7,14 @@ import { option } from '../input/values/option-values.js';
 import { type PinResult, pinFor, type Threads } from '../machine/affinity.js';
 import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import { type GrantedThreads, inGroup } from './granted-threads.js';
-import { checkMemoryMode, type MemoryMode, type MemoryPinResult, OTHER_THREAD, pinMemory } from './memory.js';
+import {
+  checkMemoryMode,
+  type MemoryMode,
+  type MemoryPinResult,
+  MODES_OF_A_THREAD,
+  OTHER_THREAD,
+  pinMemory,
+} from './memory.js';
 
 /** The options of {@link Grant.pin}. */
 export interface GrantPinOptions {
@@ -23,8 +30,8 @@ export interface GrantPinOptions {
   replace?: boolean;
   /**
    * The memory policy of the calling thread, for pages that it touches from now on; threads that it
-   * starts later inherit it. `preferred`, `bind` and `interleave` use the grant's memory nodes. `none`
-   * leaves the policy alone. `strict`: as `bind`, and the grant's cgroup is bound to these nodes
+   * starts later inherit it. `preferred`, `bind`, `interleave` and `weighted-interleave` use the
+   * grant's memory nodes. `none` leaves the policy alone. `strict`: as `bind`, and the grant's cgroup is bound to these nodes
    * (cpuset.mems), to which existing pages move; it needs a cgroup. See docs/memory.md.
    * @default `preferred`
    */
@@ -79,8 +86,7 @@ export function parsePartPin(options: PartPinOptions): PinRequest {
   const { threads, isStrict } = request;
   if (threads === 'process')
     invalidOption('threads', threads, "'current' or a thread id: a part is for some threads of the process");
-  if (isStrict)
-    invalidOption('memory', 'strict', "as for a thread: 'preferred', 'bind', 'interleave' or 'none'");
+  if (isStrict) invalidOption('memory', 'strict', `as for a thread: ${MODES_OF_A_THREAD}`);
   return request;
 }
 
@@ -124,7 +130,7 @@ export function pinTo(
   { threads, replace, mode, isStrict, migrate }: PinRequest,
   { cpus, numaNodes, noteRunning }: PinContext,
 ): GrantPinResult {
-  const { grant, part, owner, group, memoryNodes, learnAskedMasks } = target;
+  const { grant, part, owner, group, memoryNodes, preferredNodes, learnAskedMasks } = target;
   const result = inGroup({ grant, cpus, group, learnAskedMasks }, [threads], replace, (isWhole) => {
     if (isStrict) group?.memory.restrict(memoryNodes);
     const pinned = pinFor(target.cpus, threads, { grant, part, owner, replace });
@@ -134,5 +140,6 @@ export function pinTo(
   if (mode === 'none') return { ...result, memory: null };
   const isOther = typeof threads === 'number' && threads !== native.threadId();
   const from = migrate ? NodeSet.from(numaNodes).difference(memoryNodes) : undefined;
-  return { ...result, memory: isOther ? OTHER_THREAD : pinMemory({ grant, mode, nodes: memoryNodes, from }) };
+  const nodes = mode === 'preferred' ? preferredNodes : memoryNodes;
+  return { ...result, memory: isOther ? OTHER_THREAD : pinMemory({ grant, mode, nodes, from }) };
 }

@@ -326,6 +326,10 @@ Napi::Value affinity(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), get_affinity(to_int(info[0], "the thread id"))));
 }
 
+Napi::Value chosen_mask(const Napi::CallbackInfo& info) {
+  return from_id_set(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().chosen_mask()));
+}
+
 Napi::Value asked_mask(const Napi::CallbackInfo& info) {
   return from_id_set(info.Env(), unwrap(info.Env(), ThreadPins::of_this_process().asked_mask()));
 }
@@ -433,6 +437,7 @@ void export_threads(Napi::Env env, Napi::Object exports) {
   exports["askLater"] = Napi::Function::New(env, ask_later);
   exports["askForMasks"] = Napi::Function::New(env, ask_choices);
   exports["settleAskedMasks"] = Napi::Function::New(env, settle_choices);
+  exports["chosenMask"] = Napi::Function::New(env, chosen_mask);
   exports["askedMask"] = Napi::Function::New(env, asked_mask);
   exports["affinity"] = Napi::Function::New(env, affinity);
   exports["readCpuList"] = Napi::Function::New(env, read_cpu_list_binding);

@@ -88,11 +88,13 @@ TopologySpec to_spec(const Napi::Value& value) {
   auto cpus = array_of<Napi::Int32Array>(object, "cpus", napi_int32_array);
   auto nodes = array_of<Napi::Int32Array>(object, "nodes", napi_int32_array);
   auto memory = array_of<Napi::Float64Array>(object, "memory", napi_float64_array);
+  auto tiers = array_of<Napi::Int32Array>(object, "tiers", napi_int32_array);
   auto distances = array_of<Napi::Uint32Array>(object, "distances", napi_uint32_array);
   auto hugepages = array_of<Napi::Float64Array>(object, "hugepages", napi_float64_array);
   constexpr size_t columns = std::size(kCpuColumns);
   size_t n = nodes.ElementLength();
   bool fits = cpus.ElementLength() % columns == 0 && memory.ElementLength() == n &&
+              tiers.ElementLength() == n &&
               (distances.ElementLength() == 0 || distances.ElementLength() == n * n) &&
               hugepages.ElementLength() % kHugepageColumns == 0;
   if (!fits)
@@ -107,6 +109,7 @@ TopologySpec to_spec(const Napi::Value& value) {
     NodeInfo& node = spec.nodes.emplace_back();
     node.node = nodes[i];
     node.memory_bytes = static_cast<uint64_t>(memory[i]);
+    node.tier = static_cast<MemoryTier>(std::clamp(tiers[i], 0, kMemoryTiers - 1));
     for (size_t j = 0; j < n && distances.ElementLength() > 0; j++)
       node.distances.push_back(distances[i * n + j]);
   }
@@ -135,12 +138,14 @@ Napi::Value from_spec(Napi::Env env, const TopologySpec& spec) {
   bool has_distances = n > 0 && !spec.nodes[0].distances.empty();
   auto nodes = Napi::Int32Array::New(env, n);
   auto memory = Napi::Float64Array::New(env, n);
+  auto tiers = Napi::Int32Array::New(env, n);
   auto distances = Napi::Uint32Array::New(env, has_distances ? n * n : 0);
   std::vector<double> pools;
   for (size_t i = 0; i < n; i++) {
     const NodeInfo& node = spec.nodes[i];
     nodes[i] = node.node;
     memory[i] = static_cast<double>(node.memory_bytes);
+    tiers[i] = static_cast<int>(node.tier);
     for (size_t j = 0; has_distances && j < n; j++) distances[i * n + j] = node.distances[j];
     for (const HugepagePool& pool : node.hugepages) {
       pools.insert(pools.end(), {static_cast<double>(node.node), static_cast<double>(pool.page_bytes),
@@ -154,6 +159,7 @@ Napi::Value from_spec(Napi::Env env, const TopologySpec& spec) {
   object["cpus"] = cpus;
   object["nodes"] = nodes;
   object["memory"] = memory;
+  object["tiers"] = tiers;
   object["distances"] = distances;
   object["hugepages"] = hugepages;
   object["devices"] = spec.has_devices ? from_devices(env, spec.devices) : env.Null();

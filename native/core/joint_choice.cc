@@ -19,20 +19,26 @@ class Contest {
     const int size = count_ones(mask);
     if (best_ != 0 && size > size_) return;
     const uint64_t distance = distance_of(mask);
-    const uint64_t room = room_of(mask);
+    const uint64_t devices = sum_over(mask, options_.devices);
+    const uint64_t room = sum_over(mask, options_.rooms);
+    // More devices are better.
+    const auto key = [](auto size, auto distance, auto devices, auto room) {
+      return std::tuple(size, distance, ~devices, room);
+    };
     const bool is_first = best_ == 0;
     if (is_first || size < size_) sets_ = nearest_ = tightest_ = 0;
     const bool is_nearer = is_first || std::tie(size, distance) < std::tie(size_, distance_);
     if (is_nearer) nearest_ = tightest_ = 0;
-    const bool is_better = is_first || std::tie(size, distance, room) < std::tie(size_, distance_, room_);
+    const bool is_better =
+        is_first || key(size, distance, devices, room) < key(size_, distance_, devices_, room_);
     if (is_better) {
       best_ = mask;
-      std::tie(size_, distance_, room_) = std::tie(size, distance, room);
+      std::tie(size_, distance_, devices_, room_) = std::tie(size, distance, devices, room);
       tightest_ = 0;
     }
     sets_++;
     if (distance == distance_) nearest_++;
-    if (distance == distance_ && room == room_) tightest_++;
+    if (distance == distance_ && devices == devices_ && room == room_) tightest_++;
   }
 
   bool is_empty() const { return best_ == 0; }
@@ -58,9 +64,10 @@ class Contest {
     return sum;
   }
 
-  uint64_t room_of(uint64_t mask) const {
+  static uint64_t sum_over(uint64_t mask, std::span<const uint32_t> by_node) {
     uint64_t sum = 0;
-    for_each_node(mask, [&](int node) { sum += options_.rooms[static_cast<size_t>(node)]; });
+    if (by_node.empty()) return sum;
+    for_each_node(mask, [&](int node) { sum += by_node[static_cast<size_t>(node)]; });
     return sum;
   }
 
@@ -68,6 +75,7 @@ class Contest {
   uint64_t best_ = 0;
   int size_ = 0;
   uint64_t distance_ = 0;
+  uint64_t devices_ = 0;
   uint64_t room_ = 0;
   uint32_t sets_ = 0;
   uint32_t nearest_ = 0;

@@ -1,5 +1,6 @@
 // The joint choice: turns the hints of every resource into NUMA nodes for all of them together: the
-// fewest nodes, then the nearest, then those with the least free, then the lowest mask. A policy
+// fewest nodes, then the nearest, then those beside the most devices, then those with the least room,
+// then the lowest mask. A policy
 // admits the same hints as in a merge. Pure function; safe to call from any thread.
 #pragma once
 
@@ -11,9 +12,10 @@
 namespace numalign {
 
 struct JointOptions {
-  MergeOptions merge;               // with distances, which always count if present
-  NodeMask within;                  // only sets of these nodes
-  std::span<const uint32_t> rooms;  // by node: the free amount of everything, in parts of the machine
+  MergeOptions merge;                      // with distances, which always count if present
+  NodeMask within;                         // only sets of these nodes
+  std::span<const uint32_t> rooms;         // by node: the free amount of everything, in parts of the machine
+  std::span<const uint32_t> devices = {};  // by node: the requested devices beside it; empty: none count
 };
 
 // The candidate sets of nodes; 0: they were not counted.
@@ -21,7 +23,7 @@ struct JointChoice {
   MergedHint merged;
   uint32_t sets = 0;      // with as few nodes as the chosen one
   uint32_t nearest = 0;   // of these, with nodes as near
-  uint32_t tightest = 0;  // of these, with as little free
+  uint32_t tightest = 0;  // of these, with as many devices, and as little free
 
   friend bool operator==(const JointChoice&, const JointChoice&) = default;
 };

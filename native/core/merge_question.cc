@@ -89,6 +89,9 @@ MergeRules read_rules(WireReader& wire) {
   joint.rooms = wire.list();
   wire.require(joint.rooms.size() == static_cast<size_t>(joint.merge.nodes),
                "a room is needed for each node");
+  rules.devices = wire.list();
+  wire.require(rules.devices.empty() || rules.devices.size() == joint.rooms.size(),
+               "devices are needed for each node, or none");
   return rules;
 }
 

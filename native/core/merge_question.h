@@ -28,6 +28,7 @@ Offers read_offers(WireReader& wire, const Topology* topology, int nodes);
 struct MergeRules {
   bool is_joint = false;
   JointOptions joint;
+  std::span<const uint32_t> devices = {};  // by node, for what goes near the chosen nodes
 };
 
 MergeRules read_rules(WireReader& wire);
@@ -35,8 +36,8 @@ JointChoice merge_offers(std::span<const HintFamily> families, const MergeRules&
 void write(WireWriter& answer, const JointChoice& choice);
 
 // Reads nodes, policy and distances; whether the choice is joint, and if so the allowed nodes and the
-// rooms; then each family or question, after its kind. Writes the merged mask, whether it is any,
-// preferred, admitted and exact, the counts of a joint choice, and the family of each question.
+// rooms and devices (or none); then each family or question, after its kind. Writes the merged mask, whether
+// it is any, preferred, admitted and exact, the counts of a joint choice, and the family of each question.
 // `topology`: for questions about CPUs; null if there are none. Writes nothing of use if the reader
 // fails.
 void answer_merge(WireReader& wire, const Topology* topology, WireWriter answer);

@@ -21,6 +21,8 @@ NarrowedHint narrow(const Offers& offers, const MergeRules& rules, const MergedH
   if (hint.any || hint.mask.size() <= 1) return {hint, hint};
   JointOptions joint = rules.joint;
   joint.merge.policy = TopologyPolicy::kBestEffort;
+  // The nodes of the devices are chosen already.
+  joint.devices = rules.devices;
   // The best nodes among those of `near`.
   const auto best = [&](const MergedHint& near, std::span<const HintFamily> families) {
     joint.within = near.mask;

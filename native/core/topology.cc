@@ -1,6 +1,7 @@
 #include "core/topology.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -41,6 +42,11 @@ std::optional<Error> check_nodes(std::span<const NodeInfo> nodes) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<Error> check_memory(std::span<const NodeInfo> nodes) {
+  std::optional<std::string> what = memory_error(nodes);
+  return what ? std::optional(invalid(*what)) : std::nullopt;
 }
 
 std::optional<Error> check_cpus(std::span<const CpuInfo> cpus, std::span<const NodeInfo> nodes) {
@@ -98,6 +104,13 @@ void number_kinds(std::span<CpuInfo> cpus) {
   }
 }
 
+void name_ordinary_memory(TopologySpec& spec) {
+  for (const CpuInfo& cpu : spec.cpus) {
+    NodeInfo& node = *std::ranges::find(spec.nodes, cpu.node, &NodeInfo::node);
+    if (node.tier == MemoryTier::kOther) node.tier = MemoryTier::kDram;
+  }
+}
+
 int position(const Level& level, int id) {
   int low = 0;
   for (int high = level.count(); low < high;) {
@@ -125,6 +138,30 @@ Topology::Members members_of(std::span<const CpuInfo> cpus, const Level& outer, 
 }
 
 }  // namespace
+
+std::optional<std::string> memory_error(std::span<const NodeInfo> nodes) {
+  constexpr uint64_t kLeastPage = 1024, kMost = (uint64_t{1} << 53) - 1;
+  uint64_t left = kMost;
+  auto take = [&](uint64_t size, uint64_t count) {
+    if (size != 0 && count > left / size) return false;
+    left -= size * count;
+    return true;
+  };
+  for (const NodeInfo& node : nodes) {
+    std::set<uint64_t> sizes;
+    bool fits = take(node.memory_bytes, 1);
+    for (const HugepagePool& pool : node.hugepages) {
+      bool is_size = std::has_single_bit(pool.page_bytes) && pool.page_bytes >= kLeastPage;
+      if (!is_size || !sizes.insert(pool.page_bytes).second) {
+        return "NUMA node " + std::to_string(node.node) + " has pages of " + std::to_string(pool.page_bytes) +
+               " bytes: sizes are powers of two from 1024, each once";
+      }
+      fits = fits && take(pool.page_bytes, pool.count);
+    }
+    if (!fits) return "the memory of all nodes together is above 2^53 - 1 bytes";
+  }
+  return std::nullopt;
+}
 
 bool is_pci_address(std::string_view text) {
   constexpr std::string_view kAfterDomain = ":xx:xx.";  // followed by the function
@@ -181,7 +218,9 @@ Result<std::shared_ptr<const Topology>> Topology::create(TopologySpec spec) {
   // Distances are listed by ascending node id already; only the rows may come in another order.
   std::ranges::sort(spec.nodes, {}, &NodeInfo::node);
   if (auto error = check_nodes(spec.nodes)) return *error;
+  if (auto error = check_memory(spec.nodes)) return *error;
   if (auto error = check_cpus(spec.cpus, spec.nodes)) return *error;
+  name_ordinary_memory(spec);
   std::ranges::sort(spec.devices, {}, &PciDevice::id);
   for (PciDevice& device : spec.devices) {
     std::ranges::sort(device.nodes);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,14 +39,24 @@ struct HugepagePool {
   friend bool operator==(const HugepagePool&, const HugepagePool&) = default;
 };
 
+// What a node's memory is; lib/base/native-tables.ts has the same order. kOther: a node without CPUs,
+// and nothing else is known of it.
+enum class MemoryTier : int { kDram, kHbm, kCxl, kPmem, kGpu, kOther };
+constexpr int kMemoryTiers = 6;
+
 struct NodeInfo {
   int node;
-  uint64_t memory_bytes;                // total, with hugepages; 0 if unknown or none
-  std::vector<HugepagePool> hugepages;  // ascending page size
-  std::vector<uint32_t> distances;      // to each node by ascending id; empty if unknown
+  uint64_t memory_bytes;                 // total, with hugepages; 0 if unknown or none
+  std::vector<HugepagePool> hugepages;   // ascending page size
+  std::vector<uint32_t> distances;       // to each node by ascending id; empty if unknown
+  MemoryTier tier = MemoryTier::kOther;  // create() takes kOther of nodes with CPUs for kDram
 
   friend bool operator==(const NodeInfo&, const NodeInfo&) = default;
 };
+
+// What is wrong with the memory of these nodes: sizes of pages that are no powers of two from 1 KiB
+// or repeat, or more memory in all than a JSON number holds exactly.
+std::optional<std::string> memory_error(std::span<const NodeInfo> nodes);
 
 // A PCI function other than a bridge.
 struct PciDevice {
@@ -116,7 +127,8 @@ class Topology {
  public:
   // Checks and indexes a description. kInvalidTopology: no CPU, an id that is negative, too large
   // or repeated, a CPU or device on an unknown node, a core or L3 that spans packages, a core that
-  // spans nodes or kinds, distances of the wrong length, a device id that is not a PCI address.
+  // spans nodes or kinds, distances of the wrong length, a memory_error(), a device id
+  // that is not a PCI address.
   static Result<std::shared_ptr<const Topology>> create(TopologySpec spec);
 
   const TopologySpec& spec() const { return spec_; }

@@ -7,6 +7,15 @@ export async function commandLine() {
   return built('packages/cli/dist/program.cjs');
 }
 
+/** What reads descriptions of machines. */
+export async function machineReader() {
+  const [{ CpuSet }, { discover }] = await Promise.all([
+    built('dist/index.js'),
+    built('dist/entries/topology.js'),
+  ]);
+  return { CpuSet, discover };
+}
+
 /** The rows of the tables of options by name, those of groups too, and what excludes what. */
 export async function optionTables() {
   const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { optionRows }] = await Promise.all([

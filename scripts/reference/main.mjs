@@ -1,41 +1,45 @@
-// Writes docs/reference/ from the source; with --check only says which pages are not up to date.
+// Writes docs/reference/ and the pictures of docs/machines/ from the source; with --check only says which pages are not up to date.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../steps.mjs';
 import { apiPage } from './api.mjs';
-import { allMetrics, commandLine, optionTables } from './built.mjs';
+import { allMetrics, commandLine, machineReader, optionTables } from './built.mjs';
 import { commandLinePage } from './command-line.mjs';
 import { configurationPage } from './configuration.mjs';
 import { errorsPage } from './errors.mjs';
 import { ENTRY_FILES, publicExports } from './exports.mjs';
+import { machines } from './machines.mjs';
 import { metricsPage } from './metrics.mjs';
 import { openSource } from './source.mjs';
 
-const folder = join(root, 'docs/reference');
+const docs = join(root, 'docs');
 const source = openSource(ENTRY_FILES);
 const exported = publicExports(source);
+const { page, pictures } = await machines(await machineReader());
 const pages = {
-  'api.md': apiPage(source, exported),
-  'command-line.md': commandLinePage(await commandLine()),
-  'configuration.md': configurationPage(source, { ...exported, tables: await optionTables() }),
-  'errors.md': errorsPage(source, exported),
-  'metrics.md': metricsPage(source, exported, await allMetrics()),
+  'reference/api.md': apiPage(source, exported),
+  'reference/command-line.md': commandLinePage(await commandLine()),
+  'reference/configuration.md': configurationPage(source, { ...exported, tables: await optionTables() }),
+  'reference/errors.md': errorsPage(source, exported),
+  'reference/machines.md': page,
+  'reference/metrics.md': metricsPage(source, exported, await allMetrics()),
+  ...Object.fromEntries(Object.entries(pictures).map(([name, picture]) => [`machines/${name}`, picture])),
 };
 
 const textOf = (name) => {
   try {
-    return readFileSync(join(folder, name), 'utf8');
+    return readFileSync(join(docs, name), 'utf8');
   } catch {
     return '';
   }
 };
 
-mkdirSync(folder, { recursive: true });
+for (const folder of ['reference', 'machines']) mkdirSync(join(docs, folder), { recursive: true });
 for (const [name, text] of Object.entries(pages)) {
-  const page = `${text.trimEnd()}\n`;
-  if (textOf(name) === page) continue;
+  const written = `${text.trimEnd()}\n`;
+  if (textOf(name) === written) continue;
   if (process.argv.includes('--check')) {
-    console.error(`docs/reference/${name} is not up to date: npm run docs`);
+    console.error(`docs/${name} is not up to date: npm run docs`);
     process.exitCode = 1;
-  } else writeFileSync(join(folder, name), page);
+  } else writeFileSync(join(docs, name), written);
 }

@@ -139,7 +139,10 @@ describe('the jointly chosen nodes', () => {
       { cores: 0, gib: 1 },
       { cores: 0, gib: 16 },
     ]);
-    const plan = manager.plan(podOf(container('main', 4, { memory: '12Gi' })), JOINT);
+    const plan = manager.plan(podOf(container('main', 4, { memory: '12Gi' })), {
+      ...JOINT,
+      memoryTiers: 'any',
+    });
     expect(plan.admitted).toBe(true);
     const [main] = plan.containers;
     expect(manager.topology.nodesOf(main!.cpus!).size).toBe(1);
@@ -153,6 +156,23 @@ describe('the jointly chosen nodes', () => {
     const plan = manager.plan(podOf(container('main', 4, { memory: '1Gi', [NIC]: 1 })), JOINT);
     expect(String(nodesNear(manager, plan.containers[0]!))).toBe('1');
     expect(nodesOfEach(manager, plan).map(String)).toEqual(['1-2']);
+  });
+
+  it('are beside the most of the devices that need several', async () => {
+    const devices = { [NIC]: [0, 1, 1].map((node, i) => ({ id: `nic-${i}`, numaNodes: [node] })) };
+    const manager = await managerOf([four, four], { devices });
+    const plan = (nics: number) => {
+      const [main] = manager.plan(podOf(container('main', 2, { [NIC]: nics })), JOINT).containers;
+      return nodesNear(manager, main!);
+    };
+    expect([plan(3), plan(2), plan(1)].map(String)).toEqual(['1', '1', '0']);
+  });
+
+  it('are the lowest beside as many devices', async () => {
+    const devices = { [NIC]: [0, 1].map((node) => ({ id: `nic-${node}`, numaNodes: [node] })) };
+    const manager = await managerOf([four, four], { devices });
+    const [main] = manager.plan(podOf(container('main', 2, { [NIC]: 2 })), JOINT).containers;
+    expect(String(nodesNear(manager, main!))).toBe('0');
   });
 
   it('have CPUs and memory together, where the devices need several anyhow', async () => {
@@ -261,6 +281,45 @@ describe('the jointly chosen nodes', () => {
     expect(pod.containers[0]!.hint).toEqual({ nodes: NodeSet.of(1), preferred: true });
     await pod.release();
     expect([...provider.holders]).toEqual([]);
+  });
+});
+
+describe('NUMA nodes that prefer spread', () => {
+  const SPREAD = { ...JOINT, prefer: 'spread' } as const;
+
+  it('have the most free', async () => {
+    const manager = await managerOf([four, four, four], SPREAD);
+    const grants = [];
+    for (let i = 0; i < 4; i++) grants.push(await manager.acquire({ cpu: 2 }));
+    expect(grants.map(({ numaNodes }) => String(numaNodes))).toEqual(['0', '1', '2', '0']);
+    expect(grants[1]!.explanation).toBe(
+      'main: NUMA node 1: 3 nodes have all of it, 2 have the most free, it is the lowest of these',
+    );
+  });
+
+  it('are as few as packed ones, and as near', async () => {
+    const manager = await managerOf([four, four, four, four], {}, CROSSED);
+    await manager.acquire({ cpu: 2 });
+    const nodes = (prefer: 'packed' | 'spread', cpu: number) =>
+      manager.plan(podOf(container('main', cpu)), { ...JOINT, prefer }).containers[0]!.hint.nodes;
+    expect([nodes('packed', 10), nodes('spread', 10)].map(String)).toEqual(['0,2', '1,3']);
+    expect([nodes('packed', 4), nodes('spread', 4)].map(String)).toEqual(['0', '1']);
+  });
+
+  it('are one for all containers of a pod, if it has room', async () => {
+    const manager = await managerOf([four, four], SPREAD);
+    await manager.acquire({ cpu: 2 });
+    const plan = manager.plan(podOf(container('a', 2), container('b', 2)));
+    expect(nodesOfEach(manager, plan).map(String)).toEqual(['1', '1']);
+  });
+
+  it('stay on record', async () => {
+    const manager = await managerOf([four, four, four], {});
+    const grant = await manager.acquire({ cpu: 2, ...SPREAD });
+    await manager.acquire({ cpu: 2, name: 'other' });
+    await grant.resize({ cpu: 10 });
+    // The rest of its own node, and the emptiest.
+    expect(String(grant.numaNodes)).toBe('0-1');
   });
 });
 

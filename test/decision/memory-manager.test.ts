@@ -389,7 +389,10 @@ describe('a machine of many NUMA nodes', () => {
     const nodes = Array.from({ length: 48 }, (_, i) =>
       i % 2 === 0 ? { cpus: 1, memory: GI } : { cpus: 0, memory: GI, hugepages: { 2048: 512 } },
     );
-    const manager = await simulate(await machineOf(nodes), { policy: 'single-numa-node' });
+    const manager = await simulate(await machineOf(nodes), {
+      policy: 'single-numa-node',
+      memoryTiers: 'any',
+    });
     const time = cpuTimeOf(() => {
       const { explanation } = manager.plan(pod('9Gi', { [HUGE]: '9Gi' }));
       expect(explanation!.text).toContain('hints: ');
@@ -401,7 +404,7 @@ describe('a machine of many NUMA nodes', () => {
 
   it('has its memory placed like any other', async () => {
     const nodes = Array.from({ length: 34 }, (_, i) => ({ cpus: i < 2 ? 8 : 0, memory: (i + 1) * GI }));
-    const manager = await simulate(await machineOf(nodes), { policy: 'restricted' });
+    const manager = await simulate(await machineOf(nodes), { policy: 'restricted', memoryTiers: 'any' });
     const spec = { containers: [guaranteed('main', { cpu: 2, memory: '2Gi' })] };
     const { containers, exact } = manager.plan(spec);
     expect([containers[0]!.memory[0]!.nodes, String(containers[0]!.cpus), exact]).toEqual([[1], '8-9', true]);

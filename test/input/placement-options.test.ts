@@ -25,7 +25,8 @@ function given(name: string, value: unknown): object {
 }
 
 describe.each(optionRows(PLACEMENT_OPTIONS))('the option %s', (name, { field, check, default: usual }) => {
-  const other = check.values?.find((value) => value !== usual) ?? (usual === false ? true : 8);
+  const others = Array.isArray(usual) ? 'any' : usual === false ? true : 8;
+  const other = check.values?.find((value) => value !== usual) ?? others;
 
   it('changes its field of a placement, and no other', () => {
     const placement = parsePlacement(given(name, other));
@@ -56,6 +57,7 @@ interface Case {
   /** The CPUs of the containers, and of a grant before them. */
   readonly cpus: readonly number[];
   readonly before?: number;
+  readonly memory?: string;
   /** Whether the first container is an init container. */
   readonly isInitFirst?: boolean;
   readonly options?: ManagerOptions;
@@ -73,6 +75,10 @@ const DISTANCES = [
 ];
 const FOUR_NODES = await machineOf(DISTANCES.map((distances) => ({ cpus: 4, memory: 8 * GI, distances })));
 
+const WITH_HBM = await machineOf([
+  { cpus: 2, memory: 8 * GI },
+  { cpus: 0, memory: 8 * GI, tier: 'hbm' },
+]);
 const HYBRID = await hybridMachine(P8_E12);
 
 const CASES: { readonly [Name in Exclude<Option, 'strictHugepages' | 'ignoreMask'>]: Case } = {
@@ -98,7 +104,13 @@ const CASES: { readonly [Name in Exclude<Option, 'strictHugepages' | 'ignoreMask
     ...{ values: ['kubelet', 'joint'], machine: TWO_NODES, options: { policy: 'none' } },
     ...{ before: 2, cpus: [3] },
   },
+  prefer: {
+    ...{ values: ['packed', 'spread'], machine: TWO_NODES, options: { placement: 'joint' } },
+    ...{ before: 1, cpus: [1] },
+  },
+  evenMemory: { values: FLAG_VALUES, machine: FOUR_NODES, cpus: [6] },
   coreKind: { values: ['best', 'any'], machine: HYBRID, cpus: [1] },
+  memoryTiers: { values: ['dram', 'hbm,dram'], machine: WITH_HBM, cpus: [1], memory: '1Gi' },
   isolation: {
     ...{ values: ['never', 'require'], machine: TWO_NODES, options: { isolatedCPUs: '4-7' } },
     cpus: [1],
@@ -108,8 +120,8 @@ const CASES: { readonly [Name in Exclude<Option, 'strictHugepages' | 'ignoreMask
 
 /** What is granted, or the code of the error. */
 async function outcome(name: string, value: unknown, each: Case): Promise<unknown> {
-  const { machine, cpus, before = 0, isInitFirst = false, options } = each;
-  const all = cpus.map((cpu, i) => guaranteed(`c${i}`, { cpu }));
+  const { machine, cpus, before = 0, isInitFirst = false, options, memory } = each;
+  const all = cpus.map((cpu, i) => guaranteed(`c${i}`, { cpu, ...(memory && { memory }) }));
   const isOfRequest = Object.fromEntries(optionRows(PLACEMENT_OPTIONS))[name]!.by === 'request';
   const set = given(name, value);
   try {

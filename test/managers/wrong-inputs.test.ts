@@ -170,7 +170,7 @@ describe('acquire() with', () => {
 
   it('a level that needs cgroups: ERR_ENFORCEMENT, and the command that allows them', async () => {
     const manager = await openManager({ stateDir: makeStateDir() });
-    const remedy = '`numalign configure --cgroup-root /numalign`';
+    const remedy = '`numalign configure --cgroup-root /numalign --state-dir ';
     await check('ERR_ENFORCEMENT', remedy, () => manager.acquire({ cpu: 1, require: 'partition' }));
     manager.close();
   });
@@ -253,6 +253,6 @@ describe('settings', () => {
     const stateDir = makeStateDir();
     (await open(stateDir, {})).close();
     const other = { reservedSystemCPUs: '0' };
-    await check('ERR_CONFIG_CONFLICT', '`numalign configure`', () => open(stateDir, other));
+    await check('ERR_CONFIG_CONFLICT', '`numalign configure --state-dir ', () => open(stateDir, other));
   });
 });

@@ -1,5 +1,5 @@
 // Machines described by the resources of each NUMA node.
-import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
+import { discover, type MachineJson, type NumaNode, type Topology } from '../../lib/entries/topology.js';
 
 export const GI = 2 ** 30;
 export const MI = 2 ** 20;
@@ -14,6 +14,7 @@ export interface NodeSpec {
   /** Pages by size in KiB. */
   hugepages?: Record<number, number>;
   distances?: number[];
+  tier?: NumaNode['tier'];
 }
 
 /** A machine with a socket for each node with CPUs; CPUs are numbered consecutively. */
@@ -23,11 +24,12 @@ export function machineOf(nodes: readonly NodeSpec[]): Promise<Topology> {
   const json = {
     columns: ['cpu', 'core', 'socket', 'numa'],
     cpus: cpus.map(([socket, node], cpu) => [cpu, cpu, socket!, node!]),
-    nodes: nodes.map(({ memory, hugepages = {}, distances = null, cpus: count }, i) => ({
+    nodes: nodes.map(({ memory, hugepages = {}, distances = null, cpus: count, tier }, i) => ({
       id: ids[i],
       cpuLess: count === 0,
       distances,
       memory,
+      tier,
       hugepages: Object.entries(hugepages).map(([sizeKiB, count]) => ({ sizeKiB: Number(sizeKiB), count })),
     })),
   };

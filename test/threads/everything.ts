@@ -14,6 +14,7 @@ export const EVERYTHING: GrantedThreads = {
   owner: 'this test',
   cpus: ALL,
   memoryNodes: (await discover()).nodesOf(ALL),
+  preferredNodes: (await discover()).nodesOf(ALL),
   oneToOne: false,
   onPart: (part) => ({ ...EVERYTHING, part }),
   group: undefined,

@@ -82,8 +82,8 @@ export const BUGS = [
   {
     name: 'the lock file is removed after use',
     file: 'lib/state/ledger.ts',
-    before: ['    } finally {\n      lock.release();'],
-    after: "    } finally {\n      this.#folder.folder.remove('lock');\n      lock.release();",
+    before: ['      });\n    } finally {\n      lock.release();'],
+    after: "      });\n    } finally {\n      this.#folder.folder.remove('lock');\n      lock.release();",
     find: 'torture.mjs',
   },
   {

@@ -1,6 +1,6 @@
 // GrantRecord: a grant as it is on record, for the handles of this environment.
 import type { PodAssignment } from '../../account/pod-assignment.js';
-import { memoryOf, nodesOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
+import { firstNodes, memoryOf, nodesOf, presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { NumalignError, unlessRefused } from '../../base/errors.js';
 import { GrantGroup } from '../../enforcement/grant-group.js';
 import { inheritedLock, isStartedBy } from '../../enforcement/members/descent.js';
@@ -90,6 +90,12 @@ export class GrantRecord {
   memoryNodesNear(cpus: CpuSet): NodeSet {
     const booked = nodesOf(memoryOf(this.look()));
     return booked.isEmpty ? this.host.topology.nodesOf(cpus) : booked;
+  }
+
+  /** Those of {@link memoryNodesNear} that memory is to come from first. */
+  preferredNodesNear(cpus: CpuSet): NodeSet {
+    const booked = firstNodes(this.host.topology, memoryOf(this.look()));
+    return booked.isEmpty ? this.memoryNodesNear(cpus) : booked;
   }
 
   /** The CPUs that the grant runs on. */

@@ -72,13 +72,16 @@ const unitsOf = ({ request: { pod }, placement }: MovableGrant): number =>
   podTotal(pod, (container) => exclusiveCount(pod, container, placement));
 
 // By node: bytes that are neither booked nor reserved, booked bytes, and the kernel's free bytes.
-function memoryCells({ topology, state, hugepages }: Question, type: string): number[] {
+function memoryCells({ topology, state, hugepages, request }: Question, type: string): number[] {
   const taken = takenByKubelet(state.kubelet, topology);
   const kernel = hugepages?.get(type);
+  const { memoryTiers } = request.placement;
   return topology.nodes.flatMap((node, i) => {
     const booked = bookedOn(state.memory, node.id, type);
     const spare = allocatableOn(node, type, state.settings) - booked - bookedOn(taken, node.id, type);
-    return [spare, booked, kernel?.byNode[i] ?? Number.POSITIVE_INFINITY];
+    // Whatever moves, nothing new is booked on other tiers.
+    const isOffered = memoryTiers === 'any' || node.tier === 'dram';
+    return [spare, booked, isOffered ? (kernel?.byNode[i] ?? Number.POSITIVE_INFINITY) : 0];
   });
 }
 

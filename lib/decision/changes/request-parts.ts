@@ -18,7 +18,7 @@ import { isBookedWhole } from '../draft/partition.js';
 import type { Hints } from '../hints/merge-hints.js';
 import { memoryHints } from '../memory/memory-hints.js';
 import type { MemoryRequest } from '../memory/memory-requests.js';
-import { memoryRow } from '../memory/memory-tables.js';
+import { isTiered, offeredRow } from '../memory/memory-tiers.js';
 import { nodesToTry } from './nodes-to-try.js';
 
 type Mask = readonly [low: number, high: number];
@@ -79,7 +79,9 @@ function partOf(draft: Draft, container: ContainerRequest | undefined): RequestP
   const { devices, memory } = requestsFor(draft, container);
   const demand = { container, count, memory, devices };
   const places = isStrict(placement) ? strictPlaces(draft, demand) : freePlaces(draft, demand);
-  return { count, memory, places, stays: container?.kind !== 'init' };
+  // Whether there is room on its tiers, only a decision knows.
+  const booked = isTiered(draft) ? [] : memory;
+  return { count, memory: booked, places, stays: container?.kind !== 'init' };
 }
 
 // The places under a policy that accepts any nodes. Devices do not move, so enough must be free.
@@ -139,7 +141,7 @@ function cpuFamily(draft: Draft, container: ContainerRequest | undefined, count:
 function memoryFamily(draft: Draft, memory: readonly MemoryRequest[]): HintFamily {
   const { call } = memoryHints(draft, memory)!;
   const amounts = memory.flatMap(({ type, bytes }) => {
-    const { allocatable } = memoryRow(draft, type);
+    const { allocatable } = offeredRow(draft, type);
     return [bytes, ...allocatable, ...allocatable];
   });
   const groups = call.groups.map(() => 0);

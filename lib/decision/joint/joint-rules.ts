@@ -1,22 +1,32 @@
 // Rooms: how much of everything each NUMA node has free, requested or not. Of equally good nodes,
 // the choice takes those with the least: whole nodes stay whole, and a request without devices
-// avoids nodes with devices. JointRules: what the merge of joint placement prefers. Pure.
+// avoids nodes with devices. `spread` takes those with the most. JointRules: what the merge of joint
+// placement prefers. Pure.
 import { oncePer } from '../../base/collections/once-per.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
 import type { Topology } from '../../machine/topology.js';
-import { availableDevices } from '../devices/device-draft.js';
+import { availableDevices, type DeviceRequest, reusableIds } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
 import type { MergeRules } from '../hints/merge-hints.js';
-import { isMemoryKnown, memoryRow } from '../memory/memory-tables.js';
+import { isMemoryKnown } from '../memory/memory-tables.js';
+import { offeredRow } from '../memory/memory-tiers.js';
 
 // All of a machine's resource. Whole numbers, so that sums do not depend on their order.
 const WHOLE = 2 ** 20;
 
-/** By position of the node: the sum of its shares in the machine's total of each resource. */
+/** By position of the node: less is better, in a sum over as many nodes. */
 export function roomsOf(draft: Draft): readonly number[] {
+  const rooms = freeShares(draft);
+  if (draft.placement.prefer === 'packed') return rooms;
+  const most = Math.max(...rooms);
+  return rooms.map((room) => most - room);
+}
+
+// By position of the node: the sum of its shares in the machine's total of each resource.
+function freeShares(draft: Draft): readonly number[] {
   const { topology, free, reusable, resources } = draft;
   const rooms = topology.nodes.map(() => 0);
   const add = (total: number, amountOf: (at: number) => number) => {
@@ -26,7 +36,7 @@ export function roomsOf(draft: Draft): readonly number[] {
   const cpus = free.union(reusable);
   add(topology.cpus.size, (at) => sizeOfBoth(topology.nodes[at]!.cpus, cpus));
   for (const type of typesOf(topology)) {
-    const row = memoryRow(draft, type);
+    const row = offeredRow(draft, type);
     add(sumOf(row.allocatable), (at) => Math.min(row.free[at]!, row.allocatable[at]!));
   }
   for (const resource of resources.values()) {
@@ -47,13 +57,37 @@ const typesOf = oncePer((topology: Topology): readonly string[] => {
   return [...new Set([MEMORY, ...pages])];
 });
 
-/** `within`: the nodes to choose from; undefined: all. */
+const NO_DEVICES: readonly number[] = [];
+
+// By position of the node: how many of the requested devices can come from it.
+function devicesBeside(draft: Draft, requests: readonly DeviceRequest[]): readonly number[] {
+  if (requests.length === 0) return NO_DEVICES;
+  const beside = draft.topology.numaNodes.map(() => 0);
+  for (const { resource, count } of requests) {
+    const reusable = reusableIds(draft, resource);
+    const near = [
+      ...availableDevices(draft, resource),
+      ...resource.devices.filter(({ id }) => reusable.has(id)),
+    ];
+    for (const [at, node] of draft.topology.numaNodes.entries()) {
+      beside[at]! += Math.min(count, near.filter(({ numaNodes }) => numaNodes?.includes(node)).length);
+    }
+  }
+  return beside;
+}
+
+/** `within`: the nodes to choose from; undefined: all. `devices`: CPUs and memory go beside these. */
 export function jointRules(
   draft: Draft,
   policy: MergeRules['policy'],
   within: NodeSet | undefined,
+  devices: readonly DeviceRequest[],
 ): MergeRules {
   const { numaNodes, distances } = draft.topology;
-  const joint = { within: maskOf(within ?? numaNodes, numaNodes), rooms: roomsOf(draft) };
+  const joint = {
+    within: maskOf(within ?? numaNodes, numaNodes),
+    rooms: roomsOf(draft),
+    devices: devicesBeside(draft, devices),
+  };
   return { numaNodes, policy, distances, joint };
 }

@@ -8,6 +8,7 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import { MAX_HINT_NODES, maskOf } from '../../machine/hint-masks.js';
 import { hintAt, type TopologyHint } from '../../machine/hints.js';
 import { type CpuFit, cpuFit, cpuHints, fitCall, type TakenCpus } from '../cpus/cpu-manager.js';
+import type { DeviceRequest } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
 import { type Hints, type Merged, type MergeRules, mergeCall, readMerged } from '../hints/merge-hints.js';
 import { type MemoryChoice, needsNodes, readChoice } from '../memory/memory-allocation.js';
@@ -48,21 +49,21 @@ export function mergeAndTake(
   return { merged, families, taken: merged.admitted ? readTaken(draft, wanted, answer) : undefined };
 }
 
-/** Takes what is wanted near a hint. `isJoint`: the hint is a joint choice. */
+/** Takes what is wanted near a hint. `joint`: the requested devices, if the hint is a joint choice. */
 export function takeNear(
   draft: Draft,
   container: ContainerRequest | undefined,
   wanted: Wanted,
   hint: TopologyHint,
-  isJoint = false,
+  joint?: readonly DeviceRequest[],
 ): Taken {
   const { numaNodes } = draft.topology;
   // Nothing to distribute on one node; a resized container stays where it is.
-  const isNarrowed = isJoint && hint.nodes !== null && hint.nodes.size > 1 && !draft.kept;
+  const isNarrowed = joint !== undefined && hint.nodes !== null && hint.nodes.size > 1 && !draft.kept;
   if ((!wanted.takesMemory && !isNarrowed) || numaNodes.length > MAX_HINT_NODES) return hint;
   const questions = [isNarrowed ? cpuHints(draft, container) : undefined, memoryHints(draft, wanted.memory)];
   const rules: MergeRules = isNarrowed
-    ? jointRules(draft, 'best-effort', hint.nodes!)
+    ? jointRules(draft, 'best-effort', hint.nodes!, joint)
     : { numaNodes, policy: 'best-effort', distances: undefined };
   const merge = mergeCall(
     questions.filter((each) => each !== undefined),

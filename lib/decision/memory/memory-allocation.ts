@@ -3,6 +3,7 @@
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import { type Refusal, refusal } from '../../base/refusal.js';
 import type { AnswerReader } from '../../base/words.js';
+import { pageBytes } from '../../input/values/memory-types.js';
 import { formatBytes } from '../../input/values/quantity.js';
 import { NodeSet } from '../../machine/cpu-set.js';
 import { hintAt, type TopologyHint } from '../../machine/hints.js';
@@ -10,11 +11,12 @@ import type { Draft } from '../draft/draft.js';
 import { keptNodes } from './memory-hints.js';
 import type { MemoryRequests } from './memory-requests.js';
 import { memoryRow } from './memory-tables.js';
+import { blocksByTier, isTiered } from './memory-tiers.js';
 
 const NO_BLOCKS: readonly MemoryBlock[] = [];
 
 const keptBytes = ({ kept }: Draft, type: string) =>
-  kept?.memory.find((block) => block.type === type)?.bytes ?? 0;
+  kept?.memory.reduce((sum, block) => (block.type === type ? sum + block.bytes : sum), 0) ?? 0;
 
 function isGrowing(draft: Draft, requests: MemoryRequests): boolean {
   return requests.some(({ type, bytes }) => bytes > keptBytes(draft, type));
@@ -59,8 +61,27 @@ export function allocateMemory(
   choice: MemoryChoice | undefined,
 ): readonly MemoryBlock[] {
   if (requests.length === 0 || isKept(draft, requests)) return NO_BLOCKS;
+  if (isTiered(draft)) return onTiers(draft, requests, hint, choice);
   const nodes = choice ? chosenNodes(draft, requests, hint, choice) : keptAll(draft, requests);
-  return requests.map(({ type, bytes }) => ({ nodes, type, bytes }));
+  const isEven = draft.placement.evenMemory && nodes.length > 1;
+  return requests.map(({ type, bytes }) => ({
+    ...{ nodes, type, bytes },
+    ...(isEven && { evenBy: pageBytes(type) ?? 1 }),
+  }));
+}
+
+function onTiers(
+  draft: Draft,
+  requests: MemoryRequests,
+  hint: TopologyHint,
+  choice: MemoryChoice | undefined,
+): readonly MemoryBlock[] {
+  const near = NodeSet.from(choice ? chosenNodes(draft, requests, hint, choice) : []);
+  return requests.flatMap((request) => {
+    const blocks = blocksByTier(draft, request, near);
+    if (blocks) return blocks;
+    throw insufficient(draft, requests, `no memory of its tiers near NUMA nodes ${near} is left`);
+  });
 }
 
 function keptAll(draft: Draft, requests: MemoryRequests): readonly number[] {

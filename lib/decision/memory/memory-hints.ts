@@ -6,11 +6,12 @@ import { maskOf } from '../../machine/hint-masks.js';
 import type { Draft } from '../draft/draft.js';
 import { groupMasks, groupsOf } from './memory-groups.js';
 import type { MemoryRequests } from './memory-requests.js';
-import { memoryRow } from './memory-tables.js';
+import { homesOf, isTiered, offeredRow } from './memory-tiers.js';
 
 export type MemoryQuestion = Extract<HintQuestion, { readonly kind: 'memory' }>;
 
 const NO_NODES: readonly number[] = [];
+const NO_GROUPS: ReadonlyMap<number, readonly number[]> = new Map();
 const NO_ROWS: readonly number[] = [];
 // The low and the high half.
 const NO_MASK = [0, 0] as const;
@@ -23,15 +24,17 @@ const NO_MASK = [0, 0] as const;
 export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuestion | undefined {
   if (requests.length === 0) return undefined;
   const { topology, memory } = draft;
-  const must = keptNodes(draft);
+  const kept = keptNodes(draft);
   const { numaNodes } = topology;
   const { length } = numaNodes;
-  const { words, closed } = groupMasks(groupsOf(draft), numaNodes);
+  const tiered = isTiered(draft);
+  const must = tiered ? homesOf(topology, kept) : kept;
+  const { words, closed } = groupMasks(tiered ? NO_GROUPS : groupsOf(draft), numaNodes);
   const amounts = new Array<number>(requests.length * (1 + 2 * length));
   let next = 0;
   for (let at = 0; at < requests.length; at++) {
     const { type, bytes } = requests[at]!;
-    const { allocatable, free } = memoryRow(draft, type, bytes);
+    const { allocatable, free } = offeredRow(draft, type, bytes);
     amounts[next++] = bytes;
     for (let i = 0; i < length; i++) amounts[next++] = free[i]!;
     for (let i = 0; i < length; i++) amounts[next++] = allocatable[i]!;
@@ -43,7 +46,8 @@ export function memoryHints(draft: Draft, requests: MemoryRequests): MemoryQuest
       types: requests.length,
       amounts,
       groups: words,
-      reusable: memory.reusable.length > 0 ? reusableRows(memory.reusable, requests, numaNodes) : NO_ROWS,
+      reusable:
+        memory.reusable.length > 0 && !tiered ? reusableRows(memory.reusable, requests, numaNodes) : NO_ROWS,
       must: must.length > 0 ? maskOf(must, numaNodes) : NO_MASK,
       closed,
     },

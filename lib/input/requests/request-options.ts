@@ -117,10 +117,11 @@ export interface AcquireOptions extends RequestOptions {
    */
   parts?: Readonly<Record<string, number>>;
   /**
-   * Memory to book near the CPUs, such as `'2Gi'`. Refused with the memory policy `None`.
+   * Memory to book near the CPUs, such as `'2Gi'`, or with the tiers that are accepted, in order:
+   * `{ size: '64Gi', tier: ['hbm', 'dram'] }`. Refused with the memory policy `None`.
    * @default none
    */
-  memory?: Quantity;
+  memory?: Quantity | TieredMemory;
   /**
    * Hugepages and devices by resource: `{ 'hugepages-2Mi': '64Mi', 'example.com/nic': 1 }`. Each
    * resource must be registered here.
@@ -133,6 +134,14 @@ export interface AcquireOptions extends RequestOptions {
    * @default the grant's uid
    */
   name?: string;
+}
+
+/** Memory of some tiers, see {@link AcquireOptions.memory}. */
+export interface TieredMemory {
+  /** How much. */
+  readonly size: Quantity;
+  /** As {@link RequestPlacementOptions.memoryTiers}. */
+  readonly tier: NonNullable<RequestPlacementOptions['memoryTiers']>;
 }
 
 /** The options of {@link Manager.admit} and {@link Manager.plan}. The amounts are in the pod. */

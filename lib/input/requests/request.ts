@@ -123,11 +123,24 @@ const isSignal = (value: unknown): value is AbortSignal => value instanceof Abor
 
 const OTHER_AMOUNTS = ', a range { min, max }, or with mixed: true an amount such as 2.5';
 
+// Memory with tiers is the size and the option memoryTiers.
+function withTiers(fields: Record<string, unknown>): Record<string, unknown> {
+  const { memory, memoryTiers } = fields;
+  if (!isObject(memory)) return fields;
+  const { size, tier } = checkOptions(memory, ['size', 'tier'], 'memory');
+  for (const [name, value] of Object.entries({ size, tier }))
+    if (value === undefined)
+      invalidOption(`memory.${name}`, value, "given, as in { size: '1Gi', tier: 'hbm' }");
+  if (memoryTiers !== undefined) invalidOption('memoryTiers', memoryTiers, 'left out beside memory.tier');
+  return { ...fields, memory: size, memoryTiers: tier };
+}
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_QUANTITY */
 export function parseAcquire(options: AcquireOptions, placement: Placement): AdmissionRequest {
-  const fields = checkOptions(options, ACQUIRE_OPTIONS, 'acquire', (key) =>
+  const checked = checkOptions(options, ACQUIRE_OPTIONS, 'acquire', (key) =>
     MANAGER_OPTIONS.includes(key) ? `openManager({ ${key} })` : undefined,
   );
+  const fields = withTiers(checked);
   option.optional(fields.optional, 'optional', option.flag);
   const { isMixed, ...common } = parseCommon(fields, placement);
   const elastic = parseElastic(fields, common.owner);

@@ -39,7 +39,13 @@ import {
   whole,
 } from './shapes.js';
 
-const memoryBlock = members<MemoryBlock>({ nodes: nodeIds, type: text, bytes: whole });
+const blockOfAny = members<Omit<MemoryBlock, 'evenBy'>>({ nodes: nodeIds, type: text, bytes: whole });
+
+const memoryBlock: Shape<MemoryBlock> = (value, where) => {
+  const block = blockOfAny(value, where);
+  const { evenBy } = object(value, where);
+  return evenBy === undefined ? block : { ...block, evenBy: Math.max(1, whole(evenBy, 'evenBy')) };
+};
 
 export const memoryBlocks: Shape<MemoryBlock[]> = (value, where) => listOf(value, where, memoryBlock);
 

@@ -11,12 +11,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -25,6 +28,7 @@
 #include "core/id_list.h"
 #include "core/machine_tree.h"
 #include "platform/discovery/hwloc_xml.h"
+#include "platform/discovery/linux_memory.h"
 #include "platform/discovery/pci_devices.h"
 #include "platform/discovery/synthetic_text.h"
 #include "platform/files/unique_fd.h"
@@ -171,18 +175,9 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
 
 // ---- What only Linux reports
 
-// The first line of a file below /sys/devices/system, without its end; nullopt if it cannot be
-// read.
+// The first line of a file below /sys/devices/system.
 std::optional<std::string> read_sysfs(const std::string& name) {
-  UniqueFd file(open(("/sys/devices/system/" + name).c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.valid()) return std::nullopt;
-  // sysfs writes a file in one piece, of a page at most; lists that are longer come in several.
-  std::string text;
-  for (char piece[4096];;) {
-    const ssize_t size = read(file.get(), piece, sizeof piece);
-    if (size > 0) text.append(piece, static_cast<size_t>(size));
-    if (size <= 0 || text.ends_with('\n')) return text.substr(0, text.find('\n'));
-  }
+  return read_first_line("/sys/devices/system/" + name);
 }
 
 CpuSet read_cpu_list(const std::string& name) {
@@ -194,17 +189,22 @@ CpuSet read_cpu_list(const std::string& name) {
 
 std::string node_file(int node, const char* name) { return "node/node" + std::to_string(node) + "/" + name; }
 
-// Reads distances like "10 21": to each online node, ascending.
-std::vector<uint32_t> read_distances(int node) {
-  std::vector<uint32_t> distances;
-  std::string line = read_sysfs(node_file(node, "distance")).value_or("");
-  const char* at = line.c_str();
-  for (char* end = nullptr;; at = end) {
-    unsigned long distance = std::strtoul(at, &end, 10);
-    if (end == at) return distances;
-    distances.push_back(static_cast<uint32_t>(distance));
+#if HWLOC_API_VERSION >= 0x00030000
+// The pools in folders such as hugepages-2048kB.
+std::vector<HugepagePool> read_hugepages(const std::string& folder) {
+  std::vector<HugepagePool> pools;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, failed)) {
+    unsigned long kib = 0;
+    unsigned long long count = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "hugepages-%lukB", &kib) != 1) continue;
+    std::ifstream(entry.path() / "nr_hugepages") >> count;
+    pools.push_back({uint64_t{kib} << 10, count});
   }
+  std::ranges::sort(pools, {}, &HugepagePool::page_bytes);
+  return pools;
 }
+#endif
 
 // Node by CPU id. hwloc knows which nodes are near a CPU; only Linux knows the CPU's own node.
 using NodeOfCpu = std::map<int, int>;
@@ -219,7 +219,8 @@ NodeOfCpu read_node_of_cpu(const std::vector<NodeInfo>& nodes) {
 
 // ---- What hwloc reports
 
-std::vector<HugepagePool> hugepages_of(hwloc_obj_t node) {
+#if HWLOC_API_VERSION < 0x00030000
+std::vector<HugepagePool> hugepages_of(hwloc_obj_t node, bool) {
   std::vector<HugepagePool> pools;
   // hwloc sorts by size; the first is the base page.
   for (unsigned i = 1; i < node->attr->numanode.page_types_len; i++) {
@@ -228,8 +229,18 @@ std::vector<HugepagePool> hugepages_of(hwloc_obj_t node) {
   }
   return pools;
 }
+#else
+// hwloc 3 counts no pages.
+std::vector<HugepagePool> hugepages_of(hwloc_obj_t node, bool is_machine) {
+  if (!is_machine) return {};
+  int id = static_cast<int>(node->os_index);
+  std::vector<HugepagePool> pools = read_hugepages("/sys/devices/system/" + node_file(id, "hugepages"));
+  // A kernel without NUMA has no folders of nodes.
+  return pools.empty() && id == 0 ? read_hugepages("/sys/kernel/mm/hugepages") : pools;
+}
+#endif
 
-Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology) {
+Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology, bool is_machine) {
   std::vector<NodeInfo> nodes;
   for (hwloc_obj_t node = nullptr; (node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node));) {
     if (node->os_index > NodeSet::kMaxId) {
@@ -237,19 +248,29 @@ Result<std::vector<NodeInfo>> read_nodes(hwloc_topology_t topology) {
                          std::to_string(NodeSet::kMaxId));
     }
     // MemTotal of the node, with hugepages, if read from Linux.
-    nodes.push_back(
-        {static_cast<int>(node->os_index), node->attr->numanode.local_memory, hugepages_of(node), {}});
+    nodes.push_back({static_cast<int>(node->os_index),
+                     node->attr->numanode.local_memory,
+                     hugepages_of(node, is_machine),
+                     {}});
   }
   std::ranges::sort(nodes, {}, &NodeInfo::node);
   return nodes;
 }
 
-void add_machine_distances(std::vector<NodeInfo>& nodes) {
-  for (NodeInfo& node : nodes) {
-    node.distances = read_distances(node.node);
-    // A node came or went since the load: unknown distances are better than shifted ones.
-    if (node.distances.size() != nodes.size()) node.distances.clear();
-  }
+NodeSet nodes_of(const std::vector<CpuInfo>& cpus) {
+  NodeSet nodes;
+  for (const CpuInfo& cpu : cpus) nodes.insert(cpu.node);
+  return nodes;
+}
+
+// Memory that only Linux knows, and what it is. Few machines have nodes without CPUs.
+void add_linux_memory(std::vector<NodeInfo>& nodes, const std::vector<CpuInfo>& cpus) {
+  NodeSet gpu_nodes = read_gpu_nodes();
+  add_gpu_nodes(nodes, gpu_nodes);
+  add_distances(nodes, read_node_list("online"));
+  NodeSet with_cpus = nodes_of(cpus);
+  if (static_cast<size_t>(with_cpus.size()) == nodes.size()) return;
+  assign_tiers(nodes, with_cpus, read_memory_facts(nodes, gpu_nodes));
 }
 
 MachineTree::Kind kind_of(hwloc_obj_type_t type) {
@@ -297,6 +318,23 @@ MachineTree tree_of(hwloc_topology_t topology) {
 
 // ---- Kinds of cores
 
+#if HWLOC_API_VERSION < 0x00030000
+bool read_core_kind(hwloc_topology_t topology, unsigned kind, hwloc_bitmap_t cpus, CoreFacts& facts) {
+  unsigned count = 0;
+  hwloc_info_s* infos = nullptr;
+  if (hwloc_cpukinds_get_info(topology, kind, cpus, nullptr, &count, &infos, 0) != 0) return false;
+  for (unsigned i = 0; i < count; i++) facts.note(infos[i].name, infos[i].value);
+  return true;
+}
+#else
+bool read_core_kind(hwloc_topology_t topology, unsigned kind, hwloc_bitmap_t cpus, CoreFacts& facts) {
+  hwloc_infos_s* infos = nullptr;
+  if (hwloc_cpukinds_get_info(topology, kind, cpus, nullptr, &infos, 0) != 0) return false;
+  for (unsigned i = 0; i < infos->count; i++) facts.note(infos->array[i].name, infos->array[i].value);
+  return true;
+}
+#endif
+
 // hwloc ranks them too, but takes small differences for kinds, and says nothing of Linux's capacity
 // before version 2.10.
 std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
@@ -305,15 +343,11 @@ std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
   std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, void (*)(hwloc_bitmap_t)> cpus(hwloc_bitmap_alloc(),
                                                                                         hwloc_bitmap_free);
   for (int i = 0; count > 1 && i < count; i++) {
-    unsigned info_count = 0;
-    hwloc_info_s* infos = nullptr;
-    unsigned index = static_cast<unsigned>(i);
-    if (hwloc_cpukinds_get_info(topology, index, cpus.get(), nullptr, &info_count, &infos, 0) != 0) return {};
     CoreFacts& facts = kinds.emplace_back();
+    if (!read_core_kind(topology, static_cast<unsigned>(i), cpus.get(), facts)) return {};
     for (int cpu = hwloc_bitmap_first(cpus.get()); cpu >= 0; cpu = hwloc_bitmap_next(cpus.get(), cpu)) {
       if (cpu <= CpuSet::kMaxId) facts.cpus.insert(cpu);
     }
-    for (unsigned j = 0; j < info_count; j++) facts.note(infos[j].name, infos[j].value);
     std::string capacity = "cpu/cpu" + std::to_string(facts.cpus.first()) + "/cpu_capacity";
     facts.note("LinuxCapacity", read_sysfs(capacity).value_or(""));
   }
@@ -361,7 +395,7 @@ Result<TopologySpec> read_by_hwloc(const std::optional<std::string>& synthetic) 
   Result<HwlocTopology> loaded = load(synthetic);
   if (!loaded.ok()) return loaded.error();
   HwlocTopology topology = std::move(loaded).value();
-  Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get());
+  Result<std::vector<NodeInfo>> nodes = read_nodes(topology.get(), !synthetic);
   if (!nodes.ok()) return nodes.error();
   NodeOfCpu node_of_cpu = synthetic ? NodeOfCpu() : read_node_of_cpu(nodes.value());
   Result<std::vector<CpuInfo>> cpus = tree_of(topology.get()).cpus(node_of_cpu);
@@ -387,7 +421,7 @@ Result<TopologySpec> discover_machine(bool with_devices) {
   CpuSet online = spec.possible;
   spec.possible = online | read_cpu_list("cpu/possible");
   spec.isolated = read_cpu_list("cpu/isolated");
-  add_machine_distances(spec.nodes);
+  add_linux_memory(spec.nodes, spec.cpus);
   auto [devices, limit] = beside.get();
   if (!limit.ok()) return limit.error();
   if (auto error = check_open_files()) return *error;
@@ -417,6 +451,7 @@ Result<TopologySpec> discover_xml(const std::string& text) {
   if (!cpus.ok()) return cpus.error();
   CpuSet all = cpu_ids(cpus.value());
   CpuSet allowed = all & xml.allowed;
+  assign_tiers(xml.nodes, nodes_of(cpus.value()), xml.memory);
   std::vector<PciDevice> devices = place_devices(xml.devices, cpus.value());
   return TopologySpec{with_kinds(std::move(cpus).value(), xml.cores),
                       std::move(xml.nodes),
@@ -426,9 +461,7 @@ Result<TopologySpec> discover_xml(const std::string& text) {
                       allowed.empty() ? all : allowed};
 }
 
-}  // namespace
-
-Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
+Result<TopologySpec> discover_in(DiscoverySource source, const std::string& text) {
   switch (source) {
     case DiscoverySource::kXml:
       return discover_xml(text);
@@ -440,6 +473,15 @@ Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
       break;
   }
   return discover_machine(true);
+}
+
+}  // namespace
+
+Result<TopologySpec> discover(DiscoverySource source, const std::string& text) {
+  Result<TopologySpec> spec = discover_in(source, text);
+  if (!spec.ok()) return spec;
+  std::optional<std::string> what = memory_error(spec.value().nodes);
+  return what ? hwloc_error(*what) : std::move(spec);
 }
 
 std::vector<PciDevice> read_devices(const std::vector<NodeInfo>& nodes) {

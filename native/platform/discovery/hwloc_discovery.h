@@ -23,10 +23,10 @@ enum class DiscoverySource {
 //
 // kMachine describes every online CPU and NUMA node, even those that a cgroup keeps from the caller
 // (HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED). `allowed` is what the caller's cpuset lets it use,
-// whatever its affinity mask. Possible and isolated CPUs, the CPUs of nodes and the distances (as
-// numactl prints them) come from /sys/devices/system. Otherwise possible and allowed are the
-// described CPUs (allowed may be narrower in an XML), isolated is empty, and distances are those of
-// the XML. A synthetic description without memory has none.
+// whatever its affinity mask. Possible and isolated CPUs, the CPUs of nodes, the distances (as numactl
+// prints them), tiers of memory, and nodes of GPU memory, which hwloc leaves out, come from Linux. Otherwise
+// possible and allowed are the described CPUs (allowed may be narrower in an XML), isolated is empty, and
+// distances are those of the XML. A synthetic description without memory has none.
 //
 // Devices are the PCI devices in sysfs, with the NUMA node that the kernel reports. In an XML, they
 // have the nodes of the CPUs where hwloc attached them, and neither driver nor parent, which the

@@ -123,10 +123,11 @@ class DocumentReader {
     if (reader_.name() != "topology")
       return fail("<topology> expected, not <" + std::string(reader_.name()) + ">");
     std::string_view version = reader_.attribute("version").value_or("1");
-    if (!version.starts_with("2.")) {
-      return fail("version 2 of hwloc's format expected, not " + std::string(version.substr(0, 20)) +
-                  " (convert it with \"lstopo\" of hwloc 2, or \"--export-xml-flags v2\" of hwloc 3)");
+    if (!version.starts_with("2.") && !version.starts_with("3.")) {
+      return fail("version 2 or 3 of hwloc's format expected, not " + std::string(version.substr(0, 20)) +
+                  " (convert it with \"lstopo\" of hwloc 2 or 3)");
     }
+    dma_type_ = version.starts_with("2.") ? "4" : "64";
     if (!children(&DocumentReader::topology_child)) return false;
     if (!seen_root_) return fail("no <object type=\"Machine\">");
     if (seen_cpus_.empty()) return fail("the machine has no PU");
@@ -153,6 +154,8 @@ class DocumentReader {
     if (!seen_root_)
       return fail("<object type=\"Machine\"> expected, not <" + std::string(reader_.name()) + ">");
     if (reader_.name() == "cpukind") return core_kind();
+    if (reader_.name() == "info") return topology_info();
+    if (reader_.name() == "memattr") return memory_attribute();
     bool of_nodes = reader_.name() == "distances2" && reader_.attribute("type") == "NUMANode";
     return of_nodes ? distances() : skip_element();
   }
@@ -262,6 +265,9 @@ class DocumentReader {
     seen_nodes_.insert(id);
     xml_.tree.attach(place.object, id, is_ordinary_memory(reader_.attribute("subtype").value_or("")));
     xml_.nodes.push_back({id, number("local_memory").value_or(0), {}, {}});
+    MemoryFacts& facts = xml_.memory.emplace_back(MemoryFacts{.node = id});
+    facts.note_subtype(reader_.attribute("subtype").value_or(""));
+    if (auto index = number("gp_index")) node_of_index_[*index] = id;
     page_types_.clear();
     if (!children(&DocumentReader::numa_node_child, &place)) return false;
     // The smallest is the base page.
@@ -284,6 +290,23 @@ class DocumentReader {
     if (reader_.name() == "page_type" && size > 0) {
       page_types_.push_back({size, number("count").value_or(0)});
     }
+    if (reader_.name() == "info") {
+      xml_.memory.back().note(reader_.attribute("name").value_or(""),
+                              reader_.attribute("value").value_or(""));
+    }
+    return skip_element();
+  }
+
+  // Version 3 lists the sizes of pages once, the base page first, and does not count pages.
+  bool topology_info() {
+    if (reader_.attribute("name") != "PageSizes") return skip_element();
+    std::vector<HugepagePool> pools;
+    std::string sizes(reader_.attribute("value").value_or(""));
+    std::ranges::replace(sizes, ',', ' ');
+    std::vector<uint64_t> bytes;
+    if (!append_numbers(sizes, &bytes)) return fail("PageSizes has no sizes such as \"4096,2097152\"");
+    for (size_t i = 1; i < bytes.size(); i++) pools.push_back({bytes[i], 0});
+    for (NodeInfo& node : xml_.nodes) node.hugepages = pools;
     return skip_element();
   }
 
@@ -328,7 +351,7 @@ class DocumentReader {
   }
 
   bool os_device(PciDevice* device) {
-    bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != "4";  // 4: DMA
+    bool is_named = reader_.attribute("type") == "OSDev" && reader_.attribute("osdev_type") != dma_type_;
     std::string_view name = reader_.attribute("name").value_or("");
     // Does not expand entities: no interface or disk has a name that needs one.
     bool is_plain = !name.empty() && name.find('&') == name.npos;
@@ -351,6 +374,21 @@ class DocumentReader {
 
   bool core_info(CoreFacts* facts) {
     facts->note(reader_.attribute("name").value_or(""), reader_.attribute("value").value_or(""));
+    return skip_element();
+  }
+
+  // Later versions of hwloc have attributes of their own, and users add some.
+  bool memory_attribute() {
+    std::string name(reader_.attribute("name").value_or(""));
+    return children(&DocumentReader::memory_value, static_cast<const std::string*>(&name));
+  }
+
+  bool memory_value(const std::string* name) {
+    auto node = node_of_index_.find(number("target_obj_gp_index").value_or(UINT64_MAX));
+    if (reader_.attribute("target_obj_type") == "NUMANode" && node != node_of_index_.end()) {
+      auto facts = std::ranges::find(xml_.memory, node->second, &MemoryFacts::node);
+      facts->note(*name, reader_.attribute("value").value_or(""));
+    }
     return skip_element();
   }
 
@@ -416,9 +454,11 @@ class DocumentReader {
   HwlocXml xml_;
   std::vector<HugepagePool> page_types_;
   std::vector<Distances> distances_;
+  std::map<uint64_t, int> node_of_index_;
   CpuSet seen_cpus_;
   NodeSet seen_nodes_;
   std::set<std::string> seen_devices_;
+  std::string_view dma_type_;
   bool seen_root_ = false;
 };
 

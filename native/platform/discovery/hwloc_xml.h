@@ -1,5 +1,5 @@
-// Reads a machine from an hwloc XML document (version 2.x) without hwloc. hwloc's own import trusts
-// its export: it does not check that sets agree, recurses as deep as the document nests, and
+// Reads a machine from an hwloc XML document (version 2 or 3) without hwloc. hwloc's own import
+// trusts its export: it does not check that sets agree, recurses as deep as the document nests, and
 // reports failures on stderr. Pure functions; safe to use from any thread.
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include "core/core_kinds.h"
 #include "core/machine_tree.h"
+#include "core/memory_tiers.h"
 #include "core/result.h"
 #include "core/topology.h"
 
@@ -24,6 +25,9 @@ struct HwlocXml {
 
   // What it says of kinds of cores; empty if nothing.
   std::vector<CoreFacts> cores;
+
+  // What it says of each node's memory.
+  std::vector<MemoryFacts> memory;
 
   // The document's PCI devices without bridges, each id once. hwloc's format has no drivers and no
   // physical functions. Instead of NUMA nodes it has the CPUs of the place where a device is

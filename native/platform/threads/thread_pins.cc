@@ -380,6 +380,15 @@ Result<CpuSet> ThreadPins::asked_mask() {
   return !choice || pins_.contains(tid) || born_on(now.value()) ? now : Result<CpuSet>(choice->asked);
 }
 
+Result<CpuSet> ThreadPins::chosen_mask() {
+  std::lock_guard lock(mutex_);
+  const pid_t main = getpid();
+  Result<CpuSet> now = get_affinity(main);
+  if (!now.ok()) return now;
+  forget_ended(current_thread_id());
+  return choice_of(main, now.value());
+}
+
 Result<bool> ThreadPins::ask(const CpuSet& cpus) {
   Result<Done> set = set_affinity(0, cpus);
   if (set.ok()) return true;

@@ -110,6 +110,10 @@ class ThreadPins {
   // that.
   Result<CpuSet> asked_mask();
 
+  // What the main thread has chosen, whatever numalign made of it: the mask before it was pinned or
+  // clipped.
+  Result<CpuSet> chosen_mask();
+
   // Requests it for the calling thread. False if its cpuset has none of these CPUs.
   Result<bool> ask(const CpuSet& cpus);
 

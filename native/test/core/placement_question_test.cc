@@ -91,6 +91,19 @@ TEST(PlacementQuestion, NarrowsCpusToTheFewestNodesAndMemoryToAll) {
   EXPECT_EQ(narrow(offers, rules, near(2, true), false).memory.mask, NodeMask(2)) << "one node";
 }
 
+TEST(PlacementQuestion, NarrowsToTheNodesBesideTheMostDevices) {
+  const HintList any_node{{NodeMask(1), true}, {NodeMask(2), true}, {NodeMask(4), true}};
+  const std::vector<HintFamily> families{HintFamily(3, false, false, any_node)};
+  Offers offers;
+  offers.cpus = families;
+  const std::vector<uint32_t> rooms{1, 9, 9}, devices{1, 2, 2};
+  MergeRules rules{.is_joint = true,
+                   .joint = {.merge = {.nodes = 3, .distances = {}}, .within = {}, .rooms = rooms}};
+  EXPECT_EQ(narrow(offers, rules, near(7, true), false).cpus.mask, NodeMask(1)) << "the least room";
+  rules.devices = devices;
+  EXPECT_EQ(narrow(offers, rules, near(7, true), false).cpus.mask, NodeMask(2)) << "then the lowest";
+}
+
 TEST(PlacementQuestion, AnswersWithWhatIsTakenNearAHint) {
   // Two of all CPUs near the second node, without a merge.
   const std::vector<uint32_t> words{4, 1,   0, 0, 0,     // nodes, policy, no distances, not joint, no offers

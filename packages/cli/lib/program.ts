@@ -104,7 +104,7 @@ export function createProgram(only?: string): Command {
     'after',
     `
 Exit code: 0 on success; 1 for an error, a rejected pod or a problem that doctor found; 2 for a wrong command line; run exits as its program does.
-Errors go to stderr as "numalign: message [CODE]", with --output json as JSON. NO_COLOR and FORCE_COLOR work; NUMALIGN_DEBUG=1 adds stack traces.`,
+Errors go to stderr as "numalign: message [CODE]", with --output json as JSON; NUMALIGN_DEBUG=1 adds stack traces.`,
   );
 }
 

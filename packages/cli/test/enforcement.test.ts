@@ -272,9 +272,9 @@ describe('numalign run, without cgroups', () => {
     [['run', '--cpus', '1', '--cgroup-root', 'numalign', '--', 'true'], 'such as /numalign'],
     [['admit', '-f', 'pod.yaml', '--cgroup-root', '/a/../b'], 'such as /numalign'],
     [['configure', '--cgroup-root', ''], 'It is empty'],
-    [['attach', 'gateway', '0'], 'numalign: "0" is not a process id.\n'],
+    [['attach', 'gateway', '0'], 'numalign: "0" is not a process id, a whole number'],
     [['attach', 'gateway'], "missing required argument 'pid'"],
-    [['share', 'sshd'], '"sshd" is not a process id.'],
+    [['share', 'sshd'], '"sshd" is not a process id, a whole number'],
     [['share'], "missing required argument 'member'"],
   ])('calls %j a wrong command line', async (args, message) => {
     const { code, stderr } = await numalign(args);

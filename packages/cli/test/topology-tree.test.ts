@@ -77,6 +77,23 @@ function grant(name: string, list: string, alive = true): StateStatus['grants'][
 }
 
 describe('the tree of a machine', () => {
+  it('shows the memory of nodes without CPUs by tier, and of each tier in all', async () => {
+    const nodes = ['dram', 'gpu', 'gpu', 'other'] as const;
+    const json = {
+      columns: ['cpu', 'core', 'socket', 'numa'],
+      cpus: [[0, 0, 0, 0]],
+      nodes: nodes.map((tier, id) => ({ id, memory: 2 ** 30, tier })),
+    };
+    const tree = topologyTree(await discover({ json }), { width: 100 });
+    expect(tree).toContain('NUMA node 2  memory only (GPU)  1 GiB\n');
+    expect(tree).toContain('NUMA node 3  memory only  1 GiB\n');
+    expect(tree).toContain(
+      'Memory by tier\n  dram:   1 GiB on 1 NUMA node\n  gpu:    2 GiB on 2 NUMA nodes\n  other:  1 GiB on 1 NUMA node\n',
+    );
+    const plain = await discover({ json: { ...json, nodes: json.nodes.slice(0, 1) } });
+    expect(topologyTree(plain, { width: 100 })).not.toContain('tier');
+  });
+
   it('keeps within the width at 512 CPUs and shows each of them once', async () => {
     const topology = await discover({ synthetic: 'package:2 numa:4 l3:4 core:8 pu:2' });
     for (const width of [60, 100, 200]) {

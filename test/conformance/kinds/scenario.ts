@@ -110,6 +110,8 @@ function optionsOf({ id, config, machine }: ScenarioCase): ManagerOptions {
     topologyManagerPolicyOptions: config.topologyPolicyOptions,
     scope: config.topologyScope,
     memoryManagerPolicy: config.memoryPolicy,
+    // The kubelet books the memory of nodes without CPUs like any other.
+    memoryTiers: 'any',
     reservedMemory: machine.nodes.map(({ id, reserved }) => ({ numaNode: id, limits: reserved })),
     ...(reservedCpus === null
       ? { systemReserved: { cpu: `${reservedCpuMilli}m` } }

@@ -270,7 +270,7 @@ function suite(version, mount) {
       numaNode,
       limits: { memory: kernel.bytesOfNode(numaNode) - BYTES },
     }));
-    const manager = await open({ reservedMemory, policy: 'best-effort' });
+    const manager = await open({ reservedMemory, policy: 'best-effort', memoryTiers: 'any' });
     const pod = await admit(manager, container('main', '2', String(4 * BYTES)));
     const pid = idler();
     const { memory } = await pod.container('main').attach(pid);

@@ -41,6 +41,24 @@ export const bytesOfNode = (node, what = 'MemTotal') =>
 /** Nodes with CPUs and memory. */
 export const wholeNodes = () =>
   nodeIds().filter((node) => cpusOfNode(node).length > 0 && bytesOfNode(node) > 0);
+const bandwidthOf = (node) => {
+  try {
+    return Number(read(NODE, `node${node}`, 'access0/initiators/read_bandwidth'));
+  } catch {
+    return undefined;
+  }
+};
+/** The tier of a node without CPUs, as the firmware reports it (HMAT); undefined if it does not. */
+export function tierOf(node) {
+  const [own, dram] = [bandwidthOf(node), bandwidthOf(wholeNodes()[0])];
+  if (own === undefined || dram === undefined) return undefined;
+  return own > dram ? 'hbm' : 'cxl';
+}
+/** The nearest of some nodes, the lowest of equals. */
+export function nearestNode(node, among) {
+  const far = (other) => distancesOfNode(node)[nodeIds().indexOf(other)];
+  return among.reduce((nearest, other) => (far(other) < far(nearest) ? other : nearest));
+}
 /** `what`: `nr_hugepages` or `free_hugepages`, of 2 MiB. */
 export const hugepagesFile = (node, what = 'nr_hugepages') =>
   `${NODE}/node${node}/hugepages/hugepages-2048kB/${what}`;

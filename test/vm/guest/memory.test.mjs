@@ -1,6 +1,7 @@
 // Memory of grants on a machine with several nodes that have memory: policies, migration, buffers.
 // Root. Run by node --test.
 import assert from 'node:assert/strict';
+import { release } from 'node:os';
 import { test } from 'node:test';
 import { affinity, memoryPlacement } from '../../../dist/entries/diagnostics.js';
 import { CpuSet, pin } from '../../../dist/index.js';
@@ -81,20 +82,100 @@ test('a strict buffer lies on the requested node, whatever the policy is', async
 const memoryOnly = kernel
   .nodeIds()
   .filter((node) => kernel.cpusOfNode(node).length === 0 && kernel.bytesOfNode(node) > 0);
-test('a memory-only node is booked if no other has room, and holds buffers', {
+/** Options that leave this much of each node with CPUs. */
+const leaving = (bytes) => ({
+  reservedMemory: wholeNodes.map((numaNode) => ({
+    numaNode,
+    limits: { memory: kernel.bytesOfNode(numaNode) - bytes },
+  })),
+});
+
+test('a memory-only node is booked if no other has room and all count alike, and holds buffers', {
   skip: memoryOnly.length === 0 && 'no such node',
 }, async () => {
-  const reservedMemory = wholeNodes.map((numaNode) => ({
-    numaNode,
-    limits: { memory: kernel.bytesOfNode(numaNode) - BYTES },
-  }));
-  const manager = await open({ reservedMemory });
+  const manager = await open(leaving(BYTES));
+  await assert.rejects(manager.acquire({ cpu: 2, memory: 4 * BYTES, policy: 'best-effort' }), {
+    code: 'ERR_INSUFFICIENT_MEMORY',
+  });
   await assert.rejects(manager.acquire({ cpu: 2, memory: 4 * BYTES, policy: 'single-numa-node' }), {
     code: 'ERR_TOPOLOGY_AFFINITY',
   });
-  const grant = await manager.acquire({ cpu: 2, memory: 4 * BYTES, policy: 'best-effort' });
+  const grant = await manager.acquire({
+    ...{ cpu: 2, memory: 4 * BYTES },
+    ...{ policy: 'best-effort', memoryTiers: 'any' },
+  });
   const [node] = memoryOnly;
   assert.ok(grant.memoryNodes.has(node), `booked on ${grant.memoryNodes}`);
   assert.deepEqual(where(grant.buffer(BYTES, { node })), { [node]: BYTES });
   await grant.release();
+});
+
+const tiers = new Map(memoryOnly.map((node) => [kernel.tierOf(node), node]));
+const needs = (tier) => ({ skip: !tiers.has(tier) && `no node of ${tier}` });
+
+/** A grant of memory of some tiers, and its CPUs where its memory is, for as long as `body` lasts. */
+async function grantOf(options, size, tier, body) {
+  const manager = await open(options);
+  const memory = { size, tier };
+  const grant = await manager.acquire({ cpu: 2, memory, policy: 'single-numa-node' });
+  try {
+    await body(grant, manager);
+  } finally {
+    await grant.release();
+    pin(OWN_CPUS);
+  }
+}
+
+for (const tier of ['hbm', 'cxl'])
+  test(`memory of ${tier} lies on its node: policy, new memory and buffers`, needs(tier), async () => {
+    const node = tiers.get(tier);
+    await grantOf({}, 4 * BYTES, tier, (grant, { topology }) => {
+      assert.equal(topology.nodes.find(({ id }) => id === node).tier, tier);
+      assert.deepEqual(grant.memory, [{ nodes: [node], type: 'memory', bytes: 4 * BYTES }]);
+      assert.deepEqual(kernel.nodesOf(grant.cpus.toArray()), [kernel.nearestNode(node, wholeNodes)]);
+      const { memory } = grant.pin({ threads: 'current' });
+      assert.deepEqual([memory.mode, memory.nodes.toArray(), memory.applied], ['preferred', [node], true]);
+      assert.deepEqual(where(touched()), { [node]: BYTES });
+      assert.deepEqual(where(grant.buffer(BYTES)), { [node]: BYTES });
+    });
+  });
+
+test('memory that overflows to CXL lies on DRAM first, and is on both as booked', needs('cxl'), async () => {
+  const node = tiers.get('cxl');
+  const near = kernel.nearestNode(node, wholeNodes);
+  await grantOf(leaving(BYTES), 3 * BYTES, ['dram', 'cxl'], (grant) => {
+    assert.deepEqual(grant.memory, [
+      { nodes: [near], type: 'memory', bytes: BYTES },
+      { nodes: [node], type: 'memory', bytes: 2 * BYTES },
+    ]);
+    for (const { nodes, bytes } of grant.memory)
+      assert.deepEqual(where(grant.buffer(bytes, { node: nodes[0] })), { [nodes[0]]: bytes });
+    grant.pin({ threads: 'current' });
+    assert.deepEqual(where(touched()), { [near]: BYTES });
+  });
+});
+
+test('memory of HBM before DRAM lies on HBM first', needs('hbm'), async () => {
+  const node = tiers.get('hbm');
+  const near = kernel.nearestNode(node, wholeNodes);
+  const bytes = kernel.bytesOfNode(node);
+  await grantOf({}, bytes + BYTES, ['hbm', 'dram'], (grant) => {
+    assert.deepEqual(grant.memory, [
+      { nodes: [node], type: 'memory', bytes },
+      { nodes: [near], type: 'memory', bytes: BYTES },
+    ]);
+    grant.pin({ threads: 'current' });
+    assert.deepEqual(where(touched()), { [node]: BYTES });
+    assert.deepEqual(where(grant.buffer(BYTES)), { [node]: BYTES });
+  });
+});
+
+test('weighted interleaving is in force from Linux 6.9, and is said not to be before', async () => {
+  const [major, minor] = release().split('.').map(Number);
+  const isKnown = major > 6 || (major === 6 && minor >= 9);
+  await pinnedOn([first, last], { memory: 'weighted-interleave' }, ({ memory }) => {
+    const expected = isKnown ? ['weighted-interleave', true, null] : ['interleave', false, 'unweighted'];
+    assert.deepEqual([memory.mode, memory.applied, memory.reason], expected);
+    assert.deepEqual(Object.keys(where(touched())).map(Number), [first, last]);
+  });
 });

@@ -134,6 +134,60 @@ TEST(HwlocDiscovery, RanksTheKindsOfCoresOfACapture) {
   EXPECT_NE(message.find("a cpukind has no cpuset"), message.npos) << message;
 }
 
+// ---- version 3 of the format ----
+
+std::vector<Ids> columns(const TopologySpec& spec) {
+  std::vector<Ids> all;
+  for (int CpuInfo::*member : {&CpuInfo::cpu, &CpuInfo::core, &CpuInfo::package, &CpuInfo::die, &CpuInfo::l3,
+                               &CpuInfo::node, &CpuInfo::kind}) {
+    all.push_back(column(spec, member));
+  }
+  return all;
+}
+
+TEST(HwlocDiscovery, ReadsVersion3LikeVersion2ButForTheNumberOfHugepages) {
+  TopologySpec older = captured("pci.xml"), newer = captured("pci-hwloc-3.xml");
+  EXPECT_EQ(columns(newer), columns(older));
+  auto by_id = [](std::vector<PciDevice> devices) {
+    std::ranges::sort(devices, {}, &PciDevice::id);
+    return devices;
+  };
+  EXPECT_EQ(by_id(newer.devices), by_id(older.devices));
+  for (NodeInfo& node : older.nodes) {
+    for (HugepagePool& pool : node.hugepages) pool.count = 0;
+  }
+  EXPECT_EQ(newer.nodes, older.nodes);
+  std::string broken = replaced(fixture("pci-hwloc-3.xml"), "4096,2097152", "4096,2 MiB");
+  EXPECT_NE(refusal(Source::kXml, broken).find("PageSizes"), broken.npos);
+}
+
+TEST(HwlocDiscovery, TakesDmaEnginesForNoDeviceOfAnyVersion) {
+  std::string xml = fixture("pci.xml"), newer = fixture("pci-hwloc-3.xml");
+  auto names = [](const std::string& text) {
+    TopologySpec spec = described(Source::kXml, text);
+    return std::ranges::find(spec.devices, "0000:41:00.0", &PciDevice::id)->names;
+  };
+  EXPECT_EQ(names(xml), std::vector<std::string>{"eth0"});
+  EXPECT_EQ(names(replaced(xml, R"(osdev_type="2")", R"(osdev_type="4")")), std::vector<std::string>());
+  EXPECT_EQ(names(newer), std::vector<std::string>{"eth0"});
+  EXPECT_EQ(names(replaced(newer, R"(osdev_type="16")", R"(osdev_type="4")")),
+            std::vector<std::string>{"eth0"});
+  EXPECT_EQ(names(replaced(newer, R"(osdev_type="16")", R"(osdev_type="64")")), std::vector<std::string>());
+}
+
+// ---- what cannot be written as JSON and read again ----
+
+TEST(HwlocDiscovery, RefusesMemoryThatJsonCannotDescribe) {
+  EXPECT_NE(refusal(Source::kSynthetic, "numa:2(memory=8000000GB) core:2 pu:2").find("2^53"),
+            std::string::npos);
+  std::string xml = fixture("2core.xml");
+  for (const char* size : {"2097153", "3145728"}) {
+    std::string message =
+        refusal(Source::kXml, replaced(xml, R"(size="2097152")", "size=\"" + std::string(size) + "\""));
+    EXPECT_NE(message.find("powers of two"), message.npos) << size << ": " << message;
+  }
+}
+
 // ---- PCI devices of captured machines ----
 
 const PciDevice* find_device(const TopologySpec& spec, const std::string& id) {
@@ -401,7 +455,7 @@ TEST(HwlocDiscovery, RefusesDocumentsThatContradictThemselves) {
   EXPECT_NE(refusal(Source::kXml, replaced(xml, core, replaced(core, "0x00000202", "0x00000002"))), "");
   EXPECT_NE(refusal(Source::kXml, replaced(xml, R"(<topology version="2.0">)", "<topology>")), "");
   EXPECT_NE(
-      refusal(Source::kXml, replaced(xml, R"(<topology version="2.0">)", R"(<topology version="3.0">)")), "");
+      refusal(Source::kXml, replaced(xml, R"(<topology version="2.0">)", R"(<topology version="4.0">)")), "");
   std::string distances = fixture("memory-only.xml");
   EXPECT_NE(refusal(Source::kXml, replaced(distances, "1 0 2 3 <", "1 0 2 2 <")), "");
   EXPECT_NE(refusal(Source::kXml, replaced(distances, "12 10 22", "12 22")), "");

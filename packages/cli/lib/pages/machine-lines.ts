@@ -2,8 +2,21 @@
 import { devicesElsewhere } from '@numalign/page/words';
 import type { NumaNode, Topology } from 'numalign/topology';
 import type { Colors } from '../terminal/terminal.js';
-import { countText, labelRows, listText } from '../terminal/text.js';
+import { countText, formatBytes, labelRows, listText } from '../terminal/text.js';
 import { deviceLines } from './device-lines.js';
+
+/** The memory of each tier, if the machine has others than DRAM: `gpu  736 GiB on 4 NUMA nodes`. */
+export function tierLines({ nodes }: Topology, width: number, colors: Colors): string[] {
+  const tiers = new Map<string, NumaNode[]>();
+  for (const node of nodes)
+    if (node.memoryBytes > 0) tiers.set(node.tier, [...(tiers.get(node.tier) ?? []), node]);
+  if ([...tiers.keys()].every((tier) => tier === 'dram')) return [];
+  const rows = [...tiers].map(([tier, members]): [string, string] => {
+    const bytes = members.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+    return [`  ${tier}:`, `${formatBytes(bytes)} on ${countText(members.length, 'NUMA node')}`];
+  });
+  return [colors.bold('Memory by tier'), ...labelRows(rows, width)];
+}
 
 /** The indent of a device in the tree: three characters for each level. */
 export const DEVICE_INDENT = 9;

@@ -5,6 +5,7 @@ import {
   type MachineBox,
   machineBoxes,
   machineLine,
+  memoryKind,
   type NodeBox,
   type PackageBox,
 } from '@numalign/page/words';
@@ -16,7 +17,13 @@ import { type Colors, type Page, PLAIN } from '../terminal/terminal.js';
 import { countText, fill, formatBytes, printable } from '../terminal/text.js';
 import { type Branch, type Painter, renderChildren } from './branches.js';
 import { deviceLines } from './device-lines.js';
-import { DEVICE_INDENT, distanceLines, elsewhereLines, restrictionLines } from './machine-lines.js';
+import {
+  DEVICE_INDENT,
+  distanceLines,
+  elsewhereLines,
+  restrictionLines,
+  tierLines,
+} from './machine-lines.js';
 import { type StateNote, stateLines } from './state-lines.js';
 
 export interface TreeOptions extends Page {
@@ -37,6 +44,7 @@ export function topologyTree(
       ...renderChildren(branches, '', width, paint),
     ],
     elsewhereLines(topology, width, colors),
+    tierLines(topology, width, colors),
     distanceLines(topology.nodes, colors),
     restrictionLines(topology, width),
     ...(state
@@ -69,16 +77,20 @@ function branchOf(box: MachineBox, topology: Topology, width: number): Branch {
   }
 }
 
-function nodeLabel({ id, cpus, memoryBytes, hugepages }: NumaNode): string {
+function nodeLabel(node: NumaNode): string {
+  const { id, cpus, memoryBytes, hugepages } = node;
   const pools = hugepages
     .filter((pool) => pool.count > 0)
     .map((pool) => `${pool.count} × ${formatBytes(pool.bytes)}`);
   return [
     `NUMA node ${id}`,
-    cpus.isEmpty ? 'memory only' : cpusNamed(cpus),
+    ...(cpus.isEmpty ? [] : [cpusNamed(cpus)]),
+    memoryKind(node) ?? [],
     ...(memoryBytes > 0 ? [formatBytes(memoryBytes)] : []),
     ...(pools.length > 0 ? [`hugepages ${pools.join(', ')}`] : []),
-  ].join('  ');
+  ]
+    .flat()
+    .join('  ');
 }
 
 function painter(colors: Colors, status: StateStatus | undefined): Painter {

@@ -31,6 +31,7 @@ const SHARED: ContainerRequest = {
   chosenCpus: null,
   smt: undefined,
   coreKind: undefined,
+  memoryTiers: undefined,
   cdi: false,
 };
 

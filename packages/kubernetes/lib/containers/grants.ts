@@ -150,10 +150,14 @@ export class Grants {
    * Admits a container under the manager's policy. A grant that is already on record stays.
    * @throws like Manager.admit
    */
-  async admit({ pod, smt, coreKind }: ContainerRequest): Promise<Placement | null> {
+  async admit({ pod, smt, coreKind, memoryTiers }: ContainerRequest): Promise<Placement | null> {
     if (!pod) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
-    const wishes = { ...(smt && { smt }), ...(coreKind && { coreKind }) };
+    const wishes = {
+      ...(smt && { smt }),
+      ...(coreKind && { coreKind }),
+      ...(memoryTiers && { memoryTiers }),
+    };
     return this.#placement(
       await this.#manager.admit(pod, { owner: 'persistent', enforcement: 'members', ...wishes }),
     );

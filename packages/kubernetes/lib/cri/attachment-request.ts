@@ -11,7 +11,7 @@ export interface AttachmentRequestOptions {
   /**
    * Memory near the CPUs, such as `2Gi`. Default: the container's limit, or none without a limit.
    */
-  readonly memory?: AcquireOptions['memory'];
+  readonly memory?: Exclude<AcquireOptions['memory'], object>;
   /** The Topology Manager's policy. Default: the manager's. */
   readonly policy?: AdmitOptions['policy'] | undefined;
 }

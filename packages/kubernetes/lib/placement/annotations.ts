@@ -1,4 +1,5 @@
 // Annotations: what annotations ask of numalign, for all containers of a pod or for one. Pure.
+import type { NumalignError } from 'numalign';
 import { PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 
@@ -17,6 +18,7 @@ export interface Wishes {
   readonly devices: Readonly<Record<string, number>>;
   readonly smt: 'hold-sibling' | undefined;
   readonly coreKind: PlacementOptions['coreKind'];
+  readonly memoryTiers: PlacementOptions['memoryTiers'];
   /** Whether devices are passed on by their CDI names. */
   readonly cdi: boolean;
 }
@@ -70,8 +72,18 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
     devices: devicesOf(resources),
     smt,
     coreKind: coreKind as Wishes['coreKind'],
+    memoryTiers: tiersOf(find('memory-tiers')),
     cdi: cdi === 'true',
   };
+}
+
+function tiersOf(text: string | undefined): Wishes['memoryTiers'] {
+  if (text === undefined) return undefined;
+  try {
+    return PLACEMENT_OPTIONS.memoryTiers.check(text, 'memoryTiers');
+  } catch (error) {
+    return invalid('memory-tiers', text, (error as NumalignError).details.valid as string);
+  }
 }
 
 function devicesOf(text: string | undefined): Readonly<Record<string, number>> {

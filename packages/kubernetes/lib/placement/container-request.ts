@@ -20,6 +20,7 @@ export interface ContainerRequest {
   readonly chosenCpus: CpuSet | null;
   readonly smt: 'hold-sibling' | undefined;
   readonly coreKind: Wishes['coreKind'];
+  readonly memoryTiers: Wishes['memoryTiers'];
   readonly cdi: boolean;
 }
 
@@ -52,6 +53,7 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
     chosenCpus: exclusiveCpus > 0 || chosenCpus === '' ? null : CpuSet.parse(chosenCpus),
     smt: wishes.smt,
     coreKind: wishes.coreKind,
+    memoryTiers: wishes.memoryTiers,
     cdi: wishes.cdi,
   };
 }

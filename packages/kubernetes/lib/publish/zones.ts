@@ -89,12 +89,15 @@ function inWholeCores({ cores, cpusPerCore }: Topology, from: CpuSet, most: numb
 
 function memory(node: NumaNode, { placement, free }: ZoneFacts): ResourceInfo[] {
   const isBooked = placement.memoryManagerPolicy !== 'None';
+  // Pods get memory of other tiers only if they ask for it, which no scheduler knows.
+  const isOffered = [placement.memoryTiers].flat().some((tier) => tier === 'any' || tier === node.tier);
   return free
     .memory()
     .filter((table) => table.node === node.id && table.total > 0)
     .map(({ type, total, allocatable, free: remaining, group }) => {
       // Of nodes that share an allocation, none can provide memory alone.
-      const available = !isBooked ? allocatable : group.length > 1 ? 0 : remaining;
+      const left = group.length > 1 || !isOffered ? 0 : remaining;
+      const available = isBooked ? left : allocatable;
       return resource(type, total, allocatable, available);
     });
 }

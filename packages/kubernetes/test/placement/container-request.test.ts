@@ -113,6 +113,7 @@ describe('Annotations', () => {
     ['smt', 'yes'],
     ['cdi', 'maybe'],
     ['core-kind', 'fast'],
+    ['memory-tiers', 'hbm,fast'],
     ['resources', 'nic=1'],
     ['resources', 'example.com/nic'],
     ['resources', 'example.com/nic=1=2'],

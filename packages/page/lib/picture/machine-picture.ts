@@ -12,7 +12,7 @@ import {
   type NodeBox,
   type PackageBox,
 } from '../words/machine-boxes.js';
-import { machineLine } from '../words/machine-line.js';
+import { machineLine, memoryKind } from '../words/machine-line.js';
 import { countText } from '../words/text.js';
 import { type Block, frame, grid, line, row, stack, textWidth } from './blocks.js';
 import { exclusiveCpus, type Holdings } from './holdings.js';
@@ -144,7 +144,7 @@ class Picture {
       }
       case 'node': {
         const { id, cpus } = box.node;
-        const about = cpus.isEmpty ? 'memory only' : `CPUs ${cpus}`;
+        const about = [cpus.isEmpty ? [] : `CPUs ${cpus}`, memoryKind(box.node) ?? []].flat().join(', ');
         const inside = [...this.#memory(box.node), ...(cpus.isEmpty ? [] : [this.#children(box)])];
         return frameWithTitle('box node', `NUMA node ${id}`, about, [
           ...inside,

@@ -1,5 +1,5 @@
 // The parts of a machine in one line. Pure.
-import type { CpuGroup, Topology } from 'numalign/topology';
+import type { CpuGroup, NumaNode, Topology } from 'numalign/topology';
 import { hasOwnL3Groups } from './machine-boxes.js';
 import { countText } from './text.js';
 
@@ -22,4 +22,11 @@ function smt(cores: readonly CpuGroup[]): string {
   const sizes = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
   if (sizes.length > 1) return `SMT: ${sizes.join(' or ')} CPUs a core`;
   return sizes[0] === 1 ? 'no SMT' : `SMT: ${sizes[0]} CPUs a core`;
+}
+
+/** What the memory of a node is, for people; undefined for that of most nodes with CPUs. */
+export function memoryKind({ cpus, tier }: NumaNode): string | undefined {
+  const name = tier.toUpperCase();
+  if (!cpus.isEmpty) return tier === 'dram' ? undefined : name;
+  return tier === 'other' ? 'memory only' : `memory only (${name})`;
 }
