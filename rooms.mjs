@@ -58,7 +58,7 @@ export const HOUSES = {
       because: 'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count',
     }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
-    room('decision', 1650, 'the Topology Manager: hints, merge, policy, fit, explanation', {
+    room('decision', 1710, 'the Topology Manager: hints, merge, policy, fit, explanation', {
       ...on('8-nodes'),
       because:
         'pools and kinds of cores are tried in turn; the trials of whole pods came from decision/joint, which has as many lines less',
