@@ -188,6 +188,8 @@ function putBestFit(wire: Wire, call: BestFitCall): void {
   wire.list(call.near);
   wire.flag(call.onlyMost);
   wire.flag(call.leavesRest);
+  wire.flag(call.keepsNodes);
+  wire.word(call.nearNodes);
   wire.flag(call.spread);
   wire.flag(call.alignByL3);
   wire.flag(call.distributeAcrossNuma);

@@ -655,7 +655,8 @@ class Balancer {
 
 int divide_up(int a, int b) { return (a - 1) / b + 1; }
 
-CpuSet take_distributed(const Topology& topology, Accumulator free, int count, int group_size) {
+CpuSet take_distributed(const Topology& topology, Accumulator free, int count, int group_size,
+                        int least_nodes) {
   // A node in several packages is listed under each of them, but can give its CPUs only once.
   std::vector<int> nodes;
   for (int node : free.node_order()) {
@@ -669,6 +670,7 @@ CpuSet take_distributed(const Topology& topology, Accumulator free, int count, i
   int groups_needed = divide_up(count, group_size);
   int fewest = divide_up(groups_needed, groups_in_node);
   int most = std::min(groups_needed, static_cast<int>(nodes.size()));
+  if (least_nodes <= static_cast<int>(nodes.size())) fewest = std::max(fewest, least_nodes);
 
   Balancer balancer(amounts, count, group_size);
   for (int k = fewest; k <= most; k++) {
@@ -724,7 +726,7 @@ Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int c
   if (count == 0) return CpuSet();
   if (options.whole_cores) return take_whole(topology, available, count, options);
   bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
-  if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size);
+  if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size, options.least_nodes);
   free.take_packed(options.align_by_l3 && !options.distribute_across_numa);
   return free.taken();
 }

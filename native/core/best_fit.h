@@ -24,6 +24,9 @@ struct BestFitOptions {
   bool align_by_l3 = false;
   // Balance over the fewest NUMA nodes that fit (distribute-cpus-across-numa).
   bool distribute_across_numa = false;
+  // When distributing, over at least this many NUMA nodes, if so many have CPUs: those that a hint
+  // chose, as since v1.37.
+  int least_nodes = 0;
   // When distributing, deal CPUs in groups of this many: the threads of a core, to keep cores
   // whole.
   int cpu_group_size = 1;

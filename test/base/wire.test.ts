@@ -20,6 +20,8 @@ it('is one object for all copies of the module in an environment', async () => {
       near: words(''),
       onlyMost: false,
       leavesRest: false,
+      keepsNodes: false,
+      nearNodes: 0,
       spread: false,
       alignByL3: false,
       distributeAcrossNuma: false,

@@ -2,6 +2,7 @@
 // and static (v1.32 and v1.36). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
+import { isSince } from '../../base/kubelet-features.js';
 import { native } from '../../base/native.js';
 import type { BestFitCall, CoreClaims } from '../../base/native-hints.js';
 import { isStrict, type Placement } from '../../input/placement.js';
@@ -134,7 +135,7 @@ export function allocateCpus(draft: Draft, fit: CpuFit | undefined, taken: Taken
   checkSmtAlignment(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
   const near = taken.nodes ? cpusOfNodes(machine, taken.nodes, placement.alignBySocket) : fit.near;
-  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near });
+  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near, nodes: taken.nodes });
   const held = placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY;
   return kept ? { cpus: kept.cpus.union(cpus), held: kept.held.union(held) } : { cpus, held };
 }
@@ -219,6 +220,8 @@ export interface CpuFit {
   readonly later?: CoreClaims;
   /** CPUs to prefer without a hint; they need not be in `from`. */
   readonly near?: CpuSet | undefined;
+  /** The NUMA nodes of the hint that `near` follows. */
+  readonly nodes?: NodeSet | null | undefined;
   /** With the CPUs that are kept. */
   readonly total?: number;
   /** Takes whole cores, whatever their sizes. */
@@ -229,7 +232,7 @@ const mustBeWholeIn = ({ machine, placement, isWhole = mustAddUp(machine, placem
 
 /** The same as the core takes it. */
 export function fitCall(fit: CpuFit): BestFitCall {
-  const { machine, placement, from, count, near = CpuSet.EMPTY, later = NO_CLAIMS } = fit;
+  const { machine, placement, from, count, near = CpuSet.EMPTY, nodes, later = NO_CLAIMS } = fit;
   const isWhole = mustBeWholeIn(fit);
   return {
     topology: machine.handle,
@@ -238,6 +241,8 @@ export function fitCall(fit: CpuFit): BestFitCall {
     near: near.words,
     onlyMost: isWhole && isStrict(placement),
     leavesRest: isWhole,
+    keepsNodes: isSince(placement.kubeletVersion, 'v1.37') && placement.nodeChoice === 'kubelet',
+    nearNodes: nodes?.size ?? 0,
     spread: placement.distributeAcrossCores,
     alignByL3: placement.preferAlignByUncoreCache,
     distributeAcrossNuma: placement.distributeAcrossNuma,

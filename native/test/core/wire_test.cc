@@ -125,6 +125,8 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
                               .word(0)
                               .word(1)
                               .word(1)
+                              .word(3)
+                              .word(1)
                               .word(0)
                               .word(1)
                               .word(2)
@@ -142,6 +144,8 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
   EXPECT_EQ(options.cpu_group_size, 2);
   EXPECT_EQ(question.near.near, CpuSet({0}));
   EXPECT_TRUE(question.near.leaves_rest && !question.near.only_most);
+  EXPECT_TRUE(question.near.keeps_nodes);
+  EXPECT_EQ(question.near.nodes, 3);
   EXPECT_EQ(options.later, (std::vector<CoreClaim>{{2, false}, {3, true}}));
 }
 
