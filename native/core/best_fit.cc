@@ -726,7 +726,8 @@ Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int c
   if (count == 0) return CpuSet();
   if (options.whole_cores) return take_whole(topology, available, count, options);
   bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
-  if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size, options.least_nodes);
+  if (distribute)
+    return take_distributed(topology, std::move(free), count, options.cpu_group_size, options.least_nodes);
   free.take_packed(options.align_by_l3 && !options.distribute_across_numa);
   return free.taken();
 }

@@ -32,7 +32,8 @@ class NearFit {
 
  private:
   // `kept`: what the rest should add up to besides options.later.
-  Result<CpuSet> part(const CpuSet& from, const CpuSet& elsewhere, int count, int kept, int least_nodes) const {
+  Result<CpuSet> part(const CpuSet& from, const CpuSet& elsewhere, int count, int kept,
+                      int least_nodes) const {
     if (count == 0) return CpuSet();
     BestFitOptions options = options_;
     options.least_nodes = least_nodes;

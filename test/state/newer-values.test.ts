@@ -136,6 +136,7 @@ describe('the values of the formats', () => {
         "kubeletVersion": [
           "v1.32",
           "v1.36",
+          "v1.37",
         ],
         "level": [
           "recorded",

@@ -212,6 +212,15 @@ TEST(BestFit, DistributesInEqualSharesOverTheFewestNodes) {
   EXPECT_EQ(take(topology, "0-31", 13, distributed()), "0-6,8-13");
 }
 
+TEST(BestFit, DistributesOverAsManyNodesAsAHintHas) {
+  TopologyPtr topology = regular_machine({.packages = 4, .cores_per_l3 = 8});
+  BestFitOptions options = distributed();
+  options.least_nodes = 4;
+  EXPECT_EQ(take(topology, "0-31", 12, options), "0-2,8-10,16-18,24-26");
+  EXPECT_EQ(take(topology, "0-23", 12, options), "0-5,8-13") << "so many nodes have no CPUs";
+  EXPECT_EQ(take(topology, "0-31", 2, options), "0-1") << "less than a CPU for each";
+}
+
 TEST(BestFit, DistributesSoThatWhatIsLeftIsEven) {
   TopologyPtr topology = regular_machine({.packages = 3, .cores_per_l3 = 8});
   EXPECT_EQ(take(topology, "0-3,8-23", 10, distributed()), "8-12,16-20");
