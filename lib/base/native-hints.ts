@@ -23,6 +23,8 @@ export interface BestFitCall {
   readonly wholeCores: boolean;
   /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
   readonly anyRestInL3: boolean;
+  /** A distribution stays on a socket that holds it, like the kubelet v1.37 and newer. */
+  readonly keepsSocket: boolean;
   /** With `wholeCores`: what later containers of the pod want of the rest. */
   readonly later: CoreClaims;
 }

@@ -196,6 +196,7 @@ function putBestFit(wire: Wire, call: BestFitCall): void {
   wire.word(call.cpuGroupSize);
   wire.flag(call.wholeCores);
   wire.flag(call.anyRestInL3);
+  wire.flag(call.keepsSocket);
   wire.numbers(call.later);
 }
 

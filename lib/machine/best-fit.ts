@@ -80,6 +80,7 @@ export function bestFit(
     cpuGroupSize,
     wholeCores,
     anyRestInL3: kubeletVersion !== 'v1.32',
+    keepsSocket: false,
     later: [],
   });
   return isAnywhere ? new CpuSet(taken) : required.union(new CpuSet(taken));

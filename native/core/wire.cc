@@ -102,6 +102,7 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   options.cpu_group_size = wire.number();
   options.whole_cores = wire.flag();
   options.any_rest_in_l3 = wire.flag();
+  options.keep_package = wire.flag();
   options.later = wire.core_claims();
   wire.require(question.count >= 0 && question.near.nodes >= 0 && options.cpu_group_size >= 1,
                "the count must not be negative, the group size at least 1");

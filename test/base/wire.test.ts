@@ -27,6 +27,7 @@ it('is one object for all copies of the module in an environment', async () => {
       distributeAcrossNuma: false,
       wholeCores: false,
       anyRestInL3: false,
+      keepsSocket: false,
     },
   });
   expect(String(new CpuSet(taken))).toBe('12-13');

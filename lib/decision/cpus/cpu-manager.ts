@@ -1,5 +1,5 @@
 // The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
-// and static (v1.32 and v1.36). Pure.
+// and static (v1.32 to v1.37). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
 import { isSince } from '../../base/kubelet-features.js';
@@ -234,6 +234,7 @@ const mustBeWholeIn = ({ machine, placement, isWhole = mustAddUp(machine, placem
 export function fitCall(fit: CpuFit): BestFitCall {
   const { machine, placement, from, count, near = CpuSet.EMPTY, nodes, later = NO_CLAIMS } = fit;
   const isWhole = mustBeWholeIn(fit);
+  const keepsNodes = isSince(placement.kubeletVersion, 'v1.37') && placement.nodeChoice === 'kubelet';
   return {
     topology: machine.handle,
     available: from.words,
@@ -241,7 +242,7 @@ export function fitCall(fit: CpuFit): BestFitCall {
     near: near.words,
     onlyMost: isWhole && isStrict(placement),
     leavesRest: isWhole,
-    keepsNodes: isSince(placement.kubeletVersion, 'v1.37') && placement.nodeChoice === 'kubelet',
+    keepsNodes,
     nearNodes: nodes?.size ?? 0,
     spread: placement.distributeAcrossCores,
     alignByL3: placement.preferAlignByUncoreCache,
@@ -249,6 +250,7 @@ export function fitCall(fit: CpuFit): BestFitCall {
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
     anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
+    keepsSocket: keepsNodes && placement.alignBySocket,
     later,
   };
 }

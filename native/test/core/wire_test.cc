@@ -132,6 +132,7 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
                               .word(2)
                               .word(1)
                               .word(0)
+                              .word(1)
                               .list({4, 7});
   WireReader wire = written.reader();
   const BestFitQuestion question = read_best_fit(wire);
@@ -140,6 +141,7 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
   EXPECT_EQ(question.count, 2);
   const BestFitOptions& options = question.options;
   EXPECT_TRUE(options.spread && options.distribute_across_numa && options.whole_cores);
+  EXPECT_TRUE(options.keep_package);
   EXPECT_FALSE(options.align_by_l3 || options.any_rest_in_l3);
   EXPECT_EQ(options.cpu_group_size, 2);
   EXPECT_EQ(question.near.near, CpuSet({0}));

@@ -68,7 +68,7 @@ it('numalign state show has the changes of the record', async () => {
   const manager = await keeperOf(folder);
   await manager.recordKubelet(pods.slice(1));
   const { stdout } = await numalign(['state', 'show', '--state-dir', folder]);
-  expect(stdout).toContain('format version 3');
+  expect(stdout).toContain('format version 4');
   expect(stdout).toContain("the whole state: 0 grants, 2 pods of the kubelet's");
   expect(stdout).toContain("new record of the kubelet's pods");
 });
