@@ -2,7 +2,7 @@
 // here.
 
 /** The releases of the kubelet that numalign can follow. */
-export const KUBELET_VERSIONS = ['v1.32', 'v1.36'] as const;
+export const KUBELET_VERSIONS = ['v1.32', 'v1.36', 'v1.37'] as const;
 
 /** The releases of the kubelet whose decisions numalign can follow. See docs/differences.md. */
 export type KubeletVersion = (typeof KUBELET_VERSIONS)[number];
@@ -21,7 +21,7 @@ export const FEATURE_GATES = [
  */
 export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boolean>>;
 
-export const DEFAULT_VERSION: KubeletVersion = 'v1.36';
+export const DEFAULT_VERSION: KubeletVersion = 'v1.37';
 
 /** The version of a state that names none: older releases of numalign supported no other. */
 export const UNSAID_VERSION: KubeletVersion = 'v1.32';
@@ -38,4 +38,13 @@ export const DEFAULT_GATES: Readonly<Record<KubeletVersion, FeatureGates>> = {
     PodLevelResourceManagers: false,
     DRAExtendedResource: true,
   }),
+  'v1.37': Object.freeze({
+    PodLevelResources: true,
+    PodLevelResourceManagers: false,
+    DRAExtendedResource: true,
+  }),
 };
+
+/** True if `version` is `since` or a later one. */
+export const isSince = (version: KubeletVersion, since: KubeletVersion): boolean =>
+  KUBELET_VERSIONS.indexOf(version) >= KUBELET_VERSIONS.indexOf(since);

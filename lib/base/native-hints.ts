@@ -12,6 +12,10 @@ export interface BestFitCall {
   readonly onlyMost: boolean;
   /** With `wholeCores`: what is taken near leaves cores that add up to the rest. */
   readonly leavesRest: boolean;
+  /** A distribution goes over as many NUMA nodes as a hint has, like the kubelet v1.37 and newer. */
+  readonly keepsNodes: boolean;
+  /** The number of these nodes; 0: there is no hint, or the core finds it. */
+  readonly nearNodes: number;
   readonly spread: boolean;
   readonly alignByL3: boolean;
   readonly distributeAcrossNuma: boolean;
@@ -19,6 +23,8 @@ export interface BestFitCall {
   readonly wholeCores: boolean;
   /** With `alignByL3`: choose the rest like the kubelet v1.34 and newer. */
   readonly anyRestInL3: boolean;
+  /** A distribution stays on a socket that holds it, like the kubelet v1.37 and newer. */
+  readonly keepsSocket: boolean;
   /** With `wholeCores`: what later containers of the pod want of the rest. */
   readonly later: CoreClaims;
 }

@@ -188,12 +188,15 @@ function putBestFit(wire: Wire, call: BestFitCall): void {
   wire.list(call.near);
   wire.flag(call.onlyMost);
   wire.flag(call.leavesRest);
+  wire.flag(call.keepsNodes);
+  wire.word(call.nearNodes);
   wire.flag(call.spread);
   wire.flag(call.alignByL3);
   wire.flag(call.distributeAcrossNuma);
   wire.word(call.cpuGroupSize);
   wire.flag(call.wholeCores);
   wire.flag(call.anyRestInL3);
+  wire.flag(call.keepsSocket);
   wire.numbers(call.later);
 }
 

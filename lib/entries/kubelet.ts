@@ -21,7 +21,7 @@ export {
   formatCpuManagerState,
   parseCpuManagerState,
 } from '../kubelet/cpu-manager-state.js';
-export type { KubeletFormatOptions } from '../kubelet/kubelet-format.js';
+export type { KubeletFormatOptions, KubeletWriteOptions } from '../kubelet/kubelet-format.js';
 export type { KubeletImportOptions } from '../kubelet/kubelet-import.js';
 export type { KubeletFiles } from '../kubelet/kubelet-states.js';
 export {

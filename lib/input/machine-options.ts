@@ -207,7 +207,7 @@ export const MACHINE_OPTIONS = {
   /**
    * The kubelet version whose decisions numalign follows, see docs/differences.md. A state older
    * than this setting follows v1.32.
-   * @default `v1.36`
+   * @default `v1.37`
    */
   kubeletVersion: machineRow({
     check: oneOf(KUBELET_VERSIONS),

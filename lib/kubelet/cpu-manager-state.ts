@@ -6,12 +6,15 @@ import { cpuSet, type GoType, map, struct, text, textKey } from './go-value.js';
 import {
   checksum,
   type Header,
+  hasData,
   type KubeletFormatOptions,
+  type KubeletWriteOptions,
   mapValues,
   NEWER_MEMBERS,
   podEntriesField,
   policyName,
   print,
+  printWithData,
   readManagerFile,
   readVerified,
   unusable,
@@ -87,11 +90,9 @@ export const CPU_FILE = struct<CpuFile<ByContainer<string>>>(
   { ...FIELDS_V2, checksum },
   NEWER_MEMBERS,
 );
-export const CPU_FILE_V3 = struct<CpuFileWithPods>(
-  CHECKPOINT,
-  { ...FIELDS_V2, podEntries: podEntriesField(POD_ENTRY, 'state.PodCPUAssignments'), checksum },
-  NEWER_MEMBERS,
-);
+const WITH_PODS = { ...FIELDS_V2, podEntries: podEntriesField(POD_ENTRY, 'state.PodCPUAssignments') };
+export const CPU_FILE_V3 = struct<CpuFileWithPods>(CHECKPOINT, { ...WITH_PODS, checksum }, NEWER_MEMBERS);
+const CPU_DATA = struct<Omit<CpuFileWithPods, 'checksum'>>(CHECKPOINT, WITH_PODS);
 
 export function encodeCpu({
   policyName,
@@ -108,11 +109,14 @@ export function encodeCpu({
 
 /**
  * Returns the text of cpu_manager_state as the kubelet writes it: one line without a newline. With
- * `podEntries`, also empty ones, it is the version of the feature gate PodLevelResourceManagers.
+ * `podEntries`, also empty ones, it is the version of the feature gate PodLevelResourceManagers; for
+ * v1.37 it is the version with `data`.
  */
-export function formatCpuManagerState(state: CpuManagerState): string {
+export function formatCpuManagerState(state: CpuManagerState, options: KubeletWriteOptions = {}): string {
   const file = encodeCpu(state);
   const { podEntries } = state;
+  if (hasData(options))
+    return printWithData(print(CPU_FILE, file), CPU_DATA, { ...file, podEntries: podEntries ?? null });
   return podEntries ? print(CPU_FILE_V3, { ...file, podEntries }) : print(CPU_FILE, file);
 }
 
@@ -147,13 +151,14 @@ function fromVersion1(
 
 const EMPTY = { policyName: '', defaultCpuSet: '', entries: new Map<string, never>(), checksum: 0n };
 
-// Of the older formats, the kubelet tries the oldest first. A file without entries may have either
-// format.
+// Of the older formats, the kubelet tries the oldest first, until v1.37, which cannot read it. A file
+// without entries may have either format.
 function readOlderFile(
   json: GoJson,
   options: CpuManagerFormatOptions,
 ): Verified<CpuFile<ByContainer<string>>> {
   const file = { name: CPU_MANAGER_STATE, json, empty: EMPTY };
+  if (hasData(options)) return readVerified(CPU_FILE, file, options);
   let old: Verified<CpuFile<string>>;
   try {
     old = readVerified(CPU_FILE_V1, file, options);

@@ -175,5 +175,6 @@ export function exportKubelet(
       cpusNow(host.topology, state.pods).isolated,
       policies,
     ),
+    state.settings,
   );
 }

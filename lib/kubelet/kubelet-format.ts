@@ -2,6 +2,7 @@
 // memory_manager_state. Text <-> values, byte for byte and with checksums. Pure. Reads like the
 // kubelet, except that it neither trusts a file without a checksum nor skips unknown members.
 import { NumalignError } from '../base/errors.js';
+import { isSince, type KubeletVersion } from '../base/kubelet-features.js';
 import { type GoJson, GoObject, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, map, struct, text, textKey, uint64 } from './go-value.js';
 
@@ -22,7 +23,26 @@ export interface KubeletFormatOptions {
    * @default `false`: only older ones
    */
   podLevelResourceManagers?: boolean;
+  /**
+   * The kubelet that reads the file. v1.37 reads neither a file with checksum 0 or none nor the first
+   * version of cpu_manager_state.
+   * @default any
+   */
+  kubeletVersion?: KubeletVersion;
 }
+
+/** For which kubelet a file is written. */
+export interface KubeletWriteOptions {
+  /**
+   * The kubelet that is to read the file. For v1.37 its content is in `data` too.
+   * @default any
+   */
+  kubeletVersion?: KubeletVersion;
+}
+
+/** True for the kubelets that have a file's content in `data`. */
+export const hasData = ({ kubeletVersion }: KubeletWriteOptions | KubeletFormatOptions): boolean =>
+  kubeletVersion !== undefined && isSince(kubeletVersion, 'v1.37');
 
 /** A value, and whether its checksum is right. */
 export type Verified<T> = T & { readonly verified: boolean };
@@ -124,6 +144,13 @@ export function dataChecksum(data: string): bigint {
   return BigInt(fnv1a(Buffer.from(`(string)${data}`)));
 }
 
+/** The text of a file for v1.37: that for older kubelets, and the whole content in `data`. */
+export function printWithData<T>(older: string, type: GoType<T>, content: T): string {
+  const data = type.write(content);
+  const envelope = ENVELOPE.write({ data, dataChecksum: dataChecksum(data) });
+  return `${older.slice(0, -1)},${envelope.slice(1)}`;
+}
+
 /** The file of a manager, and the formats that its kubelets write. */
 export interface ManagerFile<Older extends Header, Newest extends Older & WithPods> {
   readonly name: string;
@@ -191,17 +218,18 @@ function readData<Older extends Header, Newest extends Older & WithPods>(
 export function readVerified<T extends Header>(
   type: GoType<T>,
   { name, json, empty }: { readonly name: string; readonly json: GoJson; readonly empty: T },
-  { allowUnverified = false }: KubeletFormatOptions,
+  options: KubeletFormatOptions,
 ): Verified<T> {
   const file = readInto(type, name, json, empty);
   if (file.checksum !== 0n) {
     checkChecksum(name, file.checksum, checksumOf(type, file));
     return { ...file, verified: true };
   }
-  if (allowUnverified) return { ...file, verified: false };
+  const isRead = !hasData(options);
+  if (options.allowUnverified && isRead) return { ...file, verified: false };
   return unusable(name, 'it has no checksum, so damage cannot be detected', {
     value: file.checksum,
-    valid: 'a checksum, or allowUnverified',
+    valid: isRead ? 'a checksum, or allowUnverified' : 'a checksum, as of v1.37',
   });
 }
 

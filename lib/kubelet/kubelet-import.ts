@@ -1,4 +1,6 @@
 // KubeletImport: imports what the kubelet has assigned, in one transaction: everything or nothing.
+
+import type { MachineSettings } from '../account/assignments.js';
 import { cpusNow } from '../account/cpus-now.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import type { Host } from '../admission/host.js';
@@ -25,7 +27,7 @@ export interface KubeletImportOptions
 export function parseKubeletFiles(
   files: KubeletFiles,
   options: KubeletImportOptions,
-  podLevelResourceManagers: boolean,
+  { kubeletVersion, featureGates }: Pick<MachineSettings, 'kubeletVersion' | 'featureGates'>,
 ): KubeletStates & { readonly verified: boolean } {
   const checkedFiles = checkOptions(files, ['cpuManagerState', 'memoryManagerState'], "the kubelet's files");
   const [cpuFile, memoryFile] = (['cpuManagerState', 'memoryManagerState'] as const).map((name) => {
@@ -52,7 +54,8 @@ export function parseKubeletFiles(
   }
   checkSignal(signal);
   const { allowUnverified: isAllowed = false, runningContainers: running = {} } = options;
-  const format = { allowUnverified: isAllowed, podLevelResourceManagers };
+  const podLevelResourceManagers = featureGates.PodLevelResourceManagers;
+  const format = { allowUnverified: isAllowed, podLevelResourceManagers, kubeletVersion };
   const cpu = parseCpuManagerState(cpuFile!, { ...format, runningContainers: running });
   const memory = parseMemoryManagerState(memoryFile!, format);
   return { cpu, memory, verified: cpu.verified && memory.verified };

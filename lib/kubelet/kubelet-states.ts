@@ -4,6 +4,7 @@ import type { OwnerRecord } from '../account/pod-assignment.js';
 import type { CpuSnapshot } from '../account/pools.js';
 import type { CpuManagerState } from './cpu-manager-state.js';
 import { formatCpuManagerState } from './cpu-manager-state.js';
+import type { KubeletWriteOptions } from './kubelet-format.js';
 import type { MemoryManagerState } from './memory-manager-state.js';
 import { formatMemoryManagerState } from './memory-manager-state.js';
 
@@ -32,12 +33,12 @@ export interface KubeletFiles {
 }
 
 /** The files' texts. */
-export function formatKubeletFiles({
-  cpu,
-  memory,
-}: KubeletStates): KubeletFiles & Record<keyof KubeletFiles, string> {
+export function formatKubeletFiles(
+  { cpu, memory }: KubeletStates,
+  options: KubeletWriteOptions,
+): KubeletFiles & Record<keyof KubeletFiles, string> {
   return {
-    cpuManagerState: formatCpuManagerState(cpu),
-    memoryManagerState: formatMemoryManagerState(memory),
+    cpuManagerState: formatCpuManagerState(cpu, options),
+    memoryManagerState: formatMemoryManagerState(memory, options),
   };
 }

@@ -5,12 +5,15 @@ import { int, intKey, list, map, pointer, struct, text, textKey, uint64 } from '
 import {
   checksum,
   type Header,
+  hasData,
   type KubeletFormatOptions,
+  type KubeletWriteOptions,
   mapValues,
   NEWER_MEMBERS,
   podEntriesField,
   policyName,
   print,
+  printWithData,
   readManagerFile,
   readVerified,
   unusable,
@@ -130,23 +133,31 @@ const POD_ENTRY = struct<PodEntry>('state.PodMemoryAssignment', {
 const CHECKPOINT = 'state.MemoryManagerCheckpoint';
 
 export const MEMORY_FILE = struct<MemoryFile>(CHECKPOINT, { ...MEMORY_FIELDS, checksum }, NEWER_MEMBERS);
+const WITH_PODS = {
+  ...MEMORY_FIELDS,
+  podEntries: podEntriesField(POD_ENTRY, 'state.PodMemoryAssignments'),
+};
 export const MEMORY_FILE_V2 = struct<MemoryFileWithPods>(
   CHECKPOINT,
-  {
-    ...MEMORY_FIELDS,
-    podEntries: podEntriesField(POD_ENTRY, 'state.PodMemoryAssignments'),
-    checksum,
-  },
+  { ...WITH_PODS, checksum },
   NEWER_MEMBERS,
 );
+const MEMORY_DATA = struct<Omit<MemoryFileWithPods, 'checksum'>>(CHECKPOINT, WITH_PODS);
 
 /**
  * Returns the text of memory_manager_state as the kubelet writes it: one line without a newline.
  * With `podEntries`, also empty ones, it is the version of the feature gate
- * PodLevelResourceManagers.
+ * PodLevelResourceManagers; for v1.37 it is the version with `data`.
  */
-export function formatMemoryManagerState(state: MemoryManagerState): string {
-  const { podEntries } = state;
+export function formatMemoryManagerState(
+  state: MemoryManagerState,
+  options: KubeletWriteOptions = {},
+): string {
+  const { podEntries = null } = state;
+  if (hasData(options)) {
+    const older = print(MEMORY_FILE, { ...state, checksum: 0n });
+    return printWithData(older, MEMORY_DATA, { ...state, podEntries });
+  }
   if (!podEntries) return print(MEMORY_FILE, { ...state, checksum: 0n });
   return print(MEMORY_FILE_V2, { ...state, podEntries, checksum: 0n });
 }

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 import { checkOptions } from '../base/check-options.js';
 import { NumalignError } from '../base/errors.js';
-import { DEFAULT_VERSION, KUBELET_VERSIONS } from '../base/kubelet-features.js';
+import { DEFAULT_VERSION, isSince, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 import { native } from '../base/native.js';
 import { shapes } from '../base/shapes.js';
 import type { TopologyHandle } from '../base/words.js';
@@ -72,12 +72,15 @@ export function bestFit(
     near: (isAnywhere ? CpuSet.EMPTY : near).words,
     onlyMost: false,
     leavesRest: false,
+    keepsNodes: isSince(kubeletVersion, 'v1.37'),
+    nearNodes: nodes?.size ?? 0,
     spread: strategy === 'spread',
     alignByL3: preferAlignByUncoreCache,
     distributeAcrossNuma,
     cpuGroupSize,
     wholeCores,
     anyRestInL3: kubeletVersion !== 'v1.32',
+    keepsSocket: false,
     later: [],
   });
   return isAnywhere ? new CpuSet(taken) : required.union(new CpuSet(taken));

@@ -230,7 +230,7 @@ export interface BestFitOptions {
   /**
    * The kubelet version whose choice to make. v1.36 aligns by L3 also requests that are not a
    * multiple of the threads of a core.
-   * @default `v1.36`
+   * @default `v1.37`
    */
   kubeletVersion?: KubeletVersion;
   /**

@@ -265,11 +265,7 @@ export class Manager extends ManagerView implements Pick<ManagedMachine, keyof O
    */
   async importKubelet(files: KubeletFiles, options: KubeletImportOptions = {}): Promise<KubeletImport> {
     const host = this.#host;
-    const { verified, ...states } = parseKubeletFiles(
-      files,
-      options,
-      this.settings().featureGates.PodLevelResourceManagers,
-    );
+    const { verified, ...states } = parseKubeletFiles(files, options, this.settings());
     const pods = await importPods(host, states, options.signal);
     return {
       pods: pods.map((pod) => new Pod(host, { pod, warnings: [], alreadyAdmitted: false })),

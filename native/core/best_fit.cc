@@ -507,9 +507,9 @@ class Accumulator {
   CoreSizes others_;               // cores for later claims only
 };
 
-// How many CPUs each node gives: `distribution` from each of `nodes`, and the rest in groups from
-// `remainder`.
+// How many CPUs each node gives: `each` from each of `nodes`, and the rest in groups from `remainder`.
 struct Distribution {
+  int each = 0;
   std::vector<int> nodes;
   std::vector<int> remainder;
 };
@@ -521,32 +521,38 @@ class Balancer {
   // free[i]: free CPUs of the i-th node in drain order. REQUIRES: count is a multiple of
   // group_size.
   Balancer(std::vector<int> free, int count, int group_size)
-      : free_(std::move(free)), count_(count), group_size_(group_size) {}
+      : free_(std::move(free)), count_(count), group_size_(group_size) {
+    std::vector<int> all(free_.size());
+    std::iota(all.begin(), all.end(), 0);
+    sides_ = {std::move(all)};
+  }
 
-  // The share of each of k nodes, in whole groups.
-  int share(int k) const { return count_ / k / group_size_ * group_size_; }
+  // From now on, takes all nodes from one of `sides`, lists of positions that each hold the request,
+  // and from a node with less than its share what it has in whole groups. Does nothing without sides.
+  void keep_to(std::vector<std::vector<int>> sides) {
+    if (sides.empty()) return;
+    sides_ = std::move(sides);
+    is_even_ = false;
+  }
 
   // Returns positions in `free`; empty if k nodes cannot serve the request.
   Distribution over(int k) {
     best_ = {};
     best_score_ = std::numeric_limits<double>::max();
     best_squares_ = std::numeric_limits<int64_t>::max();
-    if (free_.size() <= kMostCombinedNodes) {
+    for (const std::vector<int>& side : sides_) {
+      if (static_cast<int>(side.size()) < k) continue;
       std::vector<int> combination;
-      enumerate(all_nodes(), k, 0, combination, [&] { return consider_combination(combination); });
-    } else {
-      consider_combination(widest(all_nodes(), k, free_));
+      const bool can_be_better =
+          side.size() <= kMostCombinedNodes
+              ? enumerate(side, k, 0, combination, [&] { return consider_combination(combination); })
+              : consider_combination(widest(side, k, free_));
+      if (!can_be_better) break;
     }
     return best_;
   }
 
  private:
-  std::vector<int> all_nodes() const {
-    std::vector<int> all(free_.size());
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  }
-
   // Calls visit() for each subset of k of `from`, in order of position, until it returns false.
   template <class F>
   static bool enumerate(const std::vector<int>& from, int k, size_t begin, std::vector<int>& subset,
@@ -573,10 +579,13 @@ class Balancer {
   // Returns true if a better combination can still exist.
   bool consider_combination(const std::vector<int>& combination) {
     int k = static_cast<int>(combination.size());
-    int each = share(k);
+    int each = count_ / k / group_size_ * group_size_;
     int groups = 0;
     for (int node : combination) {
-      if (free_[node] < each) return true;
+      if (free_[node] < each) {
+        if (is_even_) return true;
+        each = free_[node] / group_size_ * group_size_;
+      }
       groups += free_[node] / group_size_;
     }
     if (groups * group_size_ < count_) return true;
@@ -584,7 +593,7 @@ class Balancer {
     for (int node : combination) left[node] -= each;
     int remainder = count_ - each * k;
     if (remainder == 0) {
-      consider(combination, {}, left);
+      consider({each, combination, {}}, left);
       return best_score_ != 0;
     }
     std::vector<int> givers;
@@ -593,36 +602,34 @@ class Balancer {
     }
     for (int n = std::min(remainder / group_size_, static_cast<int>(givers.size())); n > 0; n--) {
       if (free_.size() > kMostCombinedNodes) {
-        consider_remainder(combination, widest(givers, n, left), left, remainder);
+        consider_remainder({each, combination, widest(givers, n, left)}, left, remainder);
         continue;
       }
       std::vector<int> subset;
       enumerate(givers, n, 0, subset, [&] {
-        consider_remainder(combination, subset, left, remainder);
+        consider_remainder({each, combination, subset}, left, remainder);
         return true;
       });
     }
     return best_score_ != 0;
   }
 
-  void consider_remainder(const std::vector<int>& combination, const std::vector<int>& subset,
-                          std::vector<int> left, int remainder) {
+  void consider_remainder(const Distribution& candidate, std::vector<int> left, int remainder) {
     int groups = 0;
-    for (int node : subset) groups += left[node] / group_size_;
+    for (int node : candidate.remainder) groups += left[node] / group_size_;
     if (groups * group_size_ < remainder) return;
     while (remainder > 0) {
-      for (int node : subset) {
+      for (int node : candidate.remainder) {
         if (remainder == 0) break;
         if (left[node] < group_size_) continue;
         left[node] -= group_size_;
         remainder -= group_size_;
       }
     }
-    consider(combination, subset, left);
+    consider(candidate, left);
   }
 
-  void consider(const std::vector<int>& combination, const std::vector<int>& subset,
-                const std::vector<int>& left) {
+  void consider(const Distribution& candidate, const std::vector<int>& left) {
     // The sum is the same for all candidates, so the deviation grows with the squares. Most
     // candidates need no square root.
     int64_t squares = 0;
@@ -632,7 +639,7 @@ class Balancer {
     best_squares_ = squares;
     if (score >= best_score_) return;
     best_score_ = score;
-    best_ = {combination, subset};
+    best_ = candidate;
   }
 
   // Rounds to thousandths like the kubelet, because rounding decides which candidates are equal.
@@ -648,6 +655,8 @@ class Balancer {
   std::vector<int> free_;
   int count_;
   int group_size_;
+  std::vector<std::vector<int>> sides_;  // a combination is of one of them
+  bool is_even_ = true;                  // each node of a combination has its share
   Distribution best_;
   double best_score_ = 0;
   int64_t best_squares_ = 0;
@@ -655,7 +664,26 @@ class Balancer {
 
 int divide_up(int a, int b) { return (a - 1) / b + 1; }
 
-CpuSet take_distributed(const Topology& topology, Accumulator free, int count, int group_size) {
+// The packages whose nodes hold the request in whole groups, as positions in `nodes`.
+std::vector<std::vector<int>> sides_that_hold(const Topology& topology, const std::vector<int>& nodes,
+                                              const std::vector<int>& amounts, int count, int group_size) {
+  std::vector<std::vector<int>> sides;
+  for (const std::vector<int>& package : topology.nodes_of_package()) {
+    std::vector<int> side;
+    int room = 0;
+    for (int i = 0; i < static_cast<int>(nodes.size()); i++) {
+      if (std::ranges::find(package, nodes[i]) == package.end()) continue;
+      side.push_back(i);
+      room += amounts[i] / group_size * group_size;
+    }
+    if (room >= count) sides.push_back(std::move(side));
+  }
+  return sides;
+}
+
+CpuSet take_distributed(const Topology& topology, Accumulator free, int count,
+                        const BestFitOptions& options) {
+  const int group_size = options.cpu_group_size;
   // A node in several packages is listed under each of them, but can give its CPUs only once.
   std::vector<int> nodes;
   for (int node : free.node_order()) {
@@ -669,12 +697,14 @@ CpuSet take_distributed(const Topology& topology, Accumulator free, int count, i
   int groups_needed = divide_up(count, group_size);
   int fewest = divide_up(groups_needed, groups_in_node);
   int most = std::min(groups_needed, static_cast<int>(nodes.size()));
+  if (options.least_nodes <= static_cast<int>(nodes.size())) fewest = std::max(fewest, options.least_nodes);
 
   Balancer balancer(amounts, count, group_size);
+  if (options.keep_package) balancer.keep_to(sides_that_hold(topology, nodes, amounts, count, group_size));
   for (int k = fewest; k <= most; k++) {
     Distribution chosen = balancer.over(k);
     if (chosen.nodes.empty()) continue;
-    for (int i : chosen.nodes) free.take_in_node(nodes[i], balancer.share(k));
+    for (int i : chosen.nodes) free.take_in_node(nodes[i], chosen.each);
     while (!free.satisfied()) {
       for (int i : chosen.remainder) {
         if (free.satisfied()) break;
@@ -724,7 +754,7 @@ Result<CpuSet> best_fit(const Topology& topology, const CpuSet& available, int c
   if (count == 0) return CpuSet();
   if (options.whole_cores) return take_whole(topology, available, count, options);
   bool distribute = options.distribute_across_numa && count % options.cpu_group_size == 0;
-  if (distribute) return take_distributed(topology, std::move(free), count, options.cpu_group_size);
+  if (distribute) return take_distributed(topology, std::move(free), count, options);
   free.take_packed(options.align_by_l3 && !options.distribute_across_numa);
   return free.taken();
 }

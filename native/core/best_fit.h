@@ -35,6 +35,12 @@ struct BestFitOptions {
   // group too, as since v1.34. An odd CPU comes from a partly used core, if one is free; the
   // kubelet splits another.
   bool any_rest_in_l3 = false;
+  // When distributing, over at least this many NUMA nodes, if so many have CPUs: those that a hint
+  // chose, as since v1.37.
+  int least_nodes = 0;
+  // When distributing, stay in one package if one holds the request, however uneven its nodes: since
+  // v1.37 with align-by-socket.
+  bool keep_package = false;
   // With whole_cores: what the pod's later containers want. If possible, leaves whole cores that add up
   // to it, of `available` alone, or else of `elsewhere` too.
   std::vector<CoreClaim> later{};

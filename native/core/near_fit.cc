@@ -14,27 +14,30 @@ class NearFit {
         count_(count),
         leaves_rest_(near.leaves_rest),
         near_(available & near.near),
-        options_(options) {}
+        options_(options),
+        least_nodes_(near.keeps_nodes ? near.nodes : 0) {}
 
   int most() const { return std::min(near_.size(), count_); }
 
   // This many of the near CPUs, and the rest anywhere.
   Result<CpuSet> take(int nearby) const {
     const int rest = count_ - nearby;
-    Result<CpuSet> first = part(near_, available_, nearby, leaves_rest_ ? rest : 0);
+    Result<CpuSet> first = part(near_, available_, nearby, leaves_rest_ ? rest : 0, least_nodes_);
     if (!first.ok() || rest == 0) return first;
     const CpuSet left = available_ - first.value();
-    Result<CpuSet> others = part(left, left, rest, 0);
+    Result<CpuSet> others = part(left, left, rest, 0, 0);
     if (!others.ok()) return others;
     return first.value() | others.value();
   }
 
  private:
   // `kept`: what the rest should add up to besides options.later.
-  Result<CpuSet> part(const CpuSet& from, const CpuSet& elsewhere, int count, int kept) const {
+  Result<CpuSet> part(const CpuSet& from, const CpuSet& elsewhere, int count, int kept,
+                      int least_nodes) const {
     if (count == 0) return CpuSet();
-    if (!options_.whole_cores) return best_fit(topology_, from, count, options_);
     BestFitOptions options = options_;
+    options.least_nodes = least_nodes;
+    if (!options_.whole_cores) return best_fit(topology_, from, count, options);
     options.elsewhere = elsewhere;
     if (kept > 0) options.later.insert(options.later.begin(), {kept, false});
     return best_fit(topology_, from, count, options);
@@ -46,6 +49,7 @@ class NearFit {
   bool leaves_rest_;
   CpuSet near_;
   const BestFitOptions& options_;
+  int least_nodes_;
 };
 
 }  // namespace

@@ -9,6 +9,10 @@ namespace numalign {
 struct NearOptions {
   // CPUs to take first; they need not be available.
   CpuSet near{};
+  // The number of NUMA nodes that near CPUs were chosen for. With keeps_nodes a distribution goes over
+  // as many, if so many have near CPUs.
+  int nodes = 0;
+  bool keeps_nodes = false;
   // With whole cores: as many near ones as there are, or fail. Else fewer of them, if cores of
   // different sizes then add up.
   bool only_most = false;

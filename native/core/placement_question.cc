@@ -94,7 +94,10 @@ void answer_placement(WireReader& wire, const Topology* topology, WireWriter ans
   const NarrowedHint near = is_narrowed ? narrow(offers, rules, hint, by_socket) : NarrowedHint{hint, hint};
   answer.mask(near.cpus.mask);
   if (takes_cpus) {
-    if (!near.cpus.any) fit.near.near = cpus_of_nodes(*topology, near.cpus.mask, by_socket);
+    if (!near.cpus.any) {
+      fit.near.near = cpus_of_nodes(*topology, near.cpus.mask, by_socket);
+      fit.near.nodes = near.cpus.mask.size();
+    }
     const Result<CpuSet> cpus = near_fit(*topology, fit.available, fit.count, fit.near, fit.options);
     answer.word(cpus.ok() ? 1 : 0);
     if (cpus.ok()) answer.cpus(cpus.value());

@@ -93,6 +93,8 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   question.near.near = wire.cpus();
   question.near.only_most = wire.flag();
   question.near.leaves_rest = wire.flag();
+  question.near.keeps_nodes = wire.flag();
+  question.near.nodes = wire.number();
   BestFitOptions& options = question.options;
   options.spread = wire.flag();
   options.align_by_l3 = wire.flag();
@@ -100,8 +102,9 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   options.cpu_group_size = wire.number();
   options.whole_cores = wire.flag();
   options.any_rest_in_l3 = wire.flag();
+  options.keep_package = wire.flag();
   options.later = wire.core_claims();
-  wire.require(question.count >= 0 && options.cpu_group_size >= 1,
+  wire.require(question.count >= 0 && question.near.nodes >= 0 && options.cpu_group_size >= 1,
                "the count must not be negative, the group size at least 1");
   return question;
 }

@@ -454,7 +454,7 @@ describe('the machine’s options', () => {
       cgroupRoot: null,
       strictCPUReservation: true,
       reservedMemory: {},
-      kubeletVersion: 'v1.36',
+      kubeletVersion: 'v1.37',
       featureGates: {
         PodLevelResources: true,
         PodLevelResourceManagers: false,

@@ -20,11 +20,14 @@ it('is one object for all copies of the module in an environment', async () => {
       near: words(''),
       onlyMost: false,
       leavesRest: false,
+      keepsNodes: false,
+      nearNodes: 0,
       spread: false,
       alignByL3: false,
       distributeAcrossNuma: false,
       wholeCores: false,
       anyRestInL3: false,
+      keepsSocket: false,
     },
   });
   expect(String(new CpuSet(taken))).toBe('12-13');

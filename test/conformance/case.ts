@@ -38,6 +38,8 @@ export interface Machine {
 }
 
 export interface Context {
+  /** A machine as it is recorded. */
+  described(name: string): numalign.MachineJson;
   readonly numalign: Numalign;
   /**
    * A machine of the topologies file beside the cases. Rejects for an unknown name, with InputError

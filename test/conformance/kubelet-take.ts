@@ -1,6 +1,7 @@
 // How the kubelet takes CPUs, packed or spread, in plain sets. With its averages this is the
 // recorded answer; with the own sizes of elements it is the intended one where nothing is aligned by
 // L3 (A1).
+import type { KubeletVersion } from '../../lib/base/kubelet-features.js';
 import type { MachineJson } from '../../lib/entries/topology.js';
 import { groupsOf } from './machine.js';
 
@@ -9,7 +10,7 @@ interface Options {
   readonly preferAlignByUncoreCache?: boolean;
   /** What cores, sockets and L3 groups are compared with. */
   readonly sizes?: 'average' | 'own';
-  readonly version?: 'v1.32' | 'v1.36';
+  readonly version?: KubeletVersion;
   /** F1: a core that is used in part gives a single CPU before another is split for it. */
   readonly sparesCores?: boolean;
 }

@@ -50,3 +50,11 @@ export function hasHalfCores(machine: MachineJson, cpus: ReadonlySet<number>): b
     (core) => core.some((cpu) => cpus.has(cpu)) && !core.every((cpu) => cpus.has(cpu)),
   );
 }
+
+/** True if an L3 cache has CPUs of several sockets. */
+export function hasSharedL3(machine: MachineJson): boolean {
+  const sockets = [...groupsOf(machine, 'socket').values()];
+  return [...groupsOf(machine, 'uncoreCache').values()].some(
+    (cpus) => sockets.filter((socket) => socket.some((cpu) => cpus.includes(cpu))).length > 1,
+  );
+}

@@ -77,15 +77,21 @@ export function contextOf(path: string, numalign: Numalign): Context {
     return new Map(lines.map((line) => [line.value.name as string, line.value as unknown as MachineJson]));
   }
 
-  async function make(name: string): Promise<Machine> {
+  function described(name: string): MachineJson {
     recorded ??= load();
     const json = recorded.get(name);
     if (!json) throw new Error(`no machine of the topologies file has the name ${JSON.stringify(name)}`);
+    return json;
+  }
+
+  async function make(name: string): Promise<Machine> {
+    const json = described(name);
     return { recorded: json, topology: await numalign.discover({ json }) };
   }
 
   return {
     numalign,
+    described,
     machine(name) {
       const machine = machines.get(name) ?? make(name);
       machines.set(name, machine);

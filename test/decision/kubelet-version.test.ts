@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { KubeletVersion } from '../../lib/base/kubelet-features.js';
 import type { ResourceRequirements } from '../../lib/entries/kubelet.js';
 import { type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
 import type { ResourceAmounts } from '../../lib/input/pods/resource-amounts.js';
@@ -27,9 +28,9 @@ const wholePod = (uid: string, resources: ResourceRequirements = { limits: amoun
 });
 
 describe('the followed kubelet', () => {
-  it('is v1.36 in a new state, with its default gates', async () => {
+  it('is v1.37 in a new state, with its default gates', async () => {
     expect(kubeletOf(await on({}))).toEqual({
-      kubeletVersion: 'v1.36',
+      kubeletVersion: 'v1.37',
       PodLevelResources: true,
       PodLevelResourceManagers: false,
       DRAExtendedResource: true,
@@ -99,7 +100,7 @@ describe('the followed kubelet', () => {
     expect(error.details.differences).toContainEqual({
       option: 'kubeletVersion',
       asked: 'v1.32',
-      recorded: 'v1.36',
+      recorded: 'v1.37',
     });
     const other = await errorOf(() => open({ featureGates: { PodLevelResourceManagers: false } }));
     expect(other.message).toContain('PodLevelResourceManagers=true');
@@ -227,7 +228,7 @@ describe('devices of a DRA driver', () => {
 
 describe('hints for devices', () => {
   it('name no NUMA node without such devices, as of v1.36', async () => {
-    const offered = async (kubeletVersion: 'v1.32' | 'v1.36') => {
+    const offered = async (kubeletVersion: KubeletVersion) => {
       const manager = await simulate('[numa(memory=1GiB)] package:3 [numa(memory=1GiB)] core:2 pu:1', {
         kubeletVersion,
         cpuManagerPolicy: 'none',
@@ -241,6 +242,7 @@ describe('hints for devices', () => {
       return [...plan.hints[0]!.offered[0]!.hints].map(({ nodes }) => String(nodes));
     };
     expect(await offered('v1.36')).toEqual(['0', '1', '0-1']);
+    expect(await offered('v1.37')).toEqual(['0', '1', '0-1']);
     expect(await offered('v1.32')).toContain('0,2');
   });
 });

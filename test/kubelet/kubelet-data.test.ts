@@ -60,6 +60,38 @@ describe("the kubelet's files with data (1.37)", () => {
     expect(parseMemoryManagerState(newMemoryFile(memory), on)).toEqual({ ...memory, verified: true });
   });
 
+  it('are written for v1.37 with the older members for older kubelets', async () => {
+    const v1_37 = { kubeletVersion: 'v1.37' } as const;
+    const { podEntries: _, ...older } = cpu;
+    const text = formatCpuManagerState(cpu, v1_37);
+    expect(text).toBe(newCpuFile(cpu));
+    expect(parseCpuManagerState(text, { ...on, ...v1_37 })).toEqual({ ...cpu, verified: true });
+    expect(text.replace(/,"data":.*/, '}')).toBe(formatCpuManagerState(older, { kubeletVersion: 'v1.36' }));
+    expect(formatMemoryManagerState(memory, v1_37)).toBe(newMemoryFile(memory));
+    expect(formatCpuManagerState(older, v1_37)).toBe(newCpuFile(older));
+    const topology = await discover({ synthetic: 'core:2 pu:1' });
+    const manager = await openManager({ topology });
+    const { cpuManagerState, memoryManagerState } = manager.exportKubelet();
+    for (const file of [cpuManagerState, memoryManagerState]) expect(file).toContain('"dataChecksum":');
+    await manager.configure({ kubeletVersion: 'v1.36' });
+    expect(manager.exportKubelet().cpuManagerState).not.toContain('data');
+  });
+
+  it('have no first version, and are never read without a checksum', () => {
+    const empty = '{"policyName":"static","defaultCpuSet":"0-3"';
+    const first = `${empty},"entries":{"c1":"2-3"},"checksum":1}`;
+    const reading = { allowUnverified: true, runningContainers: { c1: ['p', 'own'] } } as const;
+    const read = (file: string, kubeletVersion: 'v1.36' | 'v1.37') =>
+      thrownBy(() => parseCpuManagerState(file, { ...reading, kubeletVersion }));
+    expect(read(`${empty},"checksum":0}`, 'v1.36')).toBeUndefined();
+    expect(read(`${empty},"checksum":0}`, 'v1.37')).toMatchObject({
+      code: 'ERR_KUBELET_STATE',
+      details: { valid: 'a checksum, as of v1.37' },
+    });
+    expect(read(first.replace('1}', '0}'), 'v1.36')).toBeUndefined();
+    expect(read(first, 'v1.37')?.message).toContain('entries.c1 is a text');
+  });
+
   it('without the gate are read if nothing is lost, and refused otherwise', () => {
     const { podEntries: _, ...cpuWithoutPods } = cpu;
     expect(parseCpuManagerState(newCpuFile(cpuWithoutPods))).toEqual({ ...cpuWithoutPods, verified: true });

@@ -56,7 +56,7 @@ describe('exportKubelet', () => {
 
   it('of policies without exclusive resources equals the kubelet’s files', async () => {
     const policies = { cpuManagerPolicy: 'none', memoryManagerPolicy: 'None' } as const;
-    const manager = await inMemory(await machine(), policies);
+    const manager = await inMemory(await machine(), { ...policies, kubeletVersion: 'v1.36' });
     expect(manager.exportKubelet()).toEqual({
       cpuManagerState: '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}',
       memoryManagerState: '{"policyName":"None","machineState":{},"checksum":4236770233}',
@@ -138,12 +138,15 @@ describe('importKubelet', () => {
     expect(manager.memory().find(({ node, type }) => node === 0 && type === 'memory')?.reserved).toBe(2 * GI);
   });
 
-  it('reports a file without a checksum, which it takes only on request', async () => {
-    const manager = await inMemory(await machine());
+  it('reports a file without a checksum, which it takes only on request, and not as of v1.37', async () => {
+    const manager = await inMemory(await machine(), { kubeletVersion: 'v1.36' });
     const cpuManagerState = cpuFile({ pod: { a: '4' } }).replace(/\d+\}$/, '0}');
     const files = { cpuManagerState, memoryManagerState: null };
     expect(await errorOf(() => manager.importKubelet(files))).toMatchObject({ code: 'ERR_KUBELET_STATE' });
     expect(await manager.importKubelet(files, { allowUnverified: true })).toMatchObject({ verified: false });
+    const newer = await inMemory(await machine(), { kubeletVersion: 'v1.37' });
+    const error = await errorOf(() => newer.importKubelet(files, { allowUnverified: true }));
+    expect(error).toMatchObject({ code: 'ERR_KUBELET_STATE' });
   });
 
   it.each<[string, string, RegExp]>([
@@ -344,30 +347,35 @@ describe('pods with pod-level resources', () => {
     containers: [guaranteed('own', { cpu: 2, memory: '512Mi' }), { name: 'a' }, { name: 'b' }],
   };
 
-  it('are exported and imported with their booking', async () => {
-    const from = await inMemory(await machine(), options);
-    await from.admit(pod, { owner: 'persistent' });
-    const files = from.exportKubelet();
-    expect(files.cpuManagerState).toContain('"podEntries":{"web":{"cpuSet":"0-3"}}');
-    expect(files.memoryManagerState).toContain(
-      `"podEntries":{"web":{"memoryBlocks":[{"numaAffinity":[0],"type":"memory","size":${2 * GI}}]}}`,
-    );
-    const to = await inMemory(await machine(), options);
-    const { pods, verified } = await to.importKubelet(files);
-    expect(verified).toBe(true);
-    expect(JSON.parse(JSON.stringify(pods[0]))).toMatchObject({
-      booking: { cpus: '0-3', memory: [{ bytes: 2 * GI }] },
-      containers: [
-        { name: 'a', isolation: 'pod', cpus: '2-3' },
-        { name: 'b', isolation: 'pod', cpus: '2-3' },
-        { name: 'own', isolation: 'container', cpus: '0-1' },
-      ],
-    });
-    expect(to.exportKubelet()).toEqual(files);
-    const older = await inMemory(await machine());
-    expect((await errorOf(() => older.importKubelet(files))).code).toBe('ERR_KUBELET_STATE');
-    expect(older.grants()).toEqual([]);
-  });
+  it.each(['v1.36', 'v1.37'] as const)(
+    'are exported and imported with their booking (%s)',
+    async (kubeletVersion) => {
+      const from = await inMemory(await machine(), { ...options, kubeletVersion });
+      await from.admit(pod, { owner: 'persistent' });
+      const files = from.exportKubelet();
+      // Since v1.37 they are in a text within the text.
+      const text = (file: string) => file.replaceAll('\\"', '"');
+      expect(text(files.cpuManagerState)).toContain('"podEntries":{"web":{"cpuSet":"0-3"}}');
+      expect(text(files.memoryManagerState)).toContain(
+        `"podEntries":{"web":{"memoryBlocks":[{"numaAffinity":[0],"type":"memory","size":${2 * GI}}]}}`,
+      );
+      const to = await inMemory(await machine(), { ...options, kubeletVersion });
+      const { pods, verified } = await to.importKubelet(files);
+      expect(verified).toBe(true);
+      expect(JSON.parse(JSON.stringify(pods[0]))).toMatchObject({
+        booking: { cpus: '0-3', memory: [{ bytes: 2 * GI }] },
+        containers: [
+          { name: 'a', isolation: 'pod', cpus: '2-3' },
+          { name: 'b', isolation: 'pod', cpus: '2-3' },
+          { name: 'own', isolation: 'container', cpus: '0-1' },
+        ],
+      });
+      expect(to.exportKubelet()).toEqual(files);
+      const older = await inMemory(await machine());
+      expect((await errorOf(() => older.importKubelet(files))).code).toBe('ERR_KUBELET_STATE');
+      expect(older.grants()).toEqual([]);
+    },
+  );
 
   it('are refused if the files contradict themselves', async () => {
     const manager = await inMemory(await machine(), options);

@@ -17,6 +17,7 @@ import {
   DEFAULT_VERSION,
   FEATURE_GATES,
   KUBELET_VERSIONS,
+  type KubeletVersion,
 } from '../../lib/base/kubelet-features.js';
 import { CpuSet, NodeSet } from '../../lib/index.js';
 import type { Checkpoint } from '../../lib/state/format/checkpoint.js';
@@ -303,18 +304,19 @@ describe('an owner’s file', () => {
   it('has a version that older packages refuse while its process keeps the kubelet’s record', () => {
     const { bootId, generation, assignments } = SAMPLE;
     const header = { uuid: 'ab', kind: 'process', pid: 1, command: 'a', cgroup: null } as const;
-    const { settings } = assignments;
-    const versionWith = (kubelet: Assignments['kubelet']) => {
+    const versionWith = (kubelet: Assignments['kubelet'], kubeletVersion: KubeletVersion = 'v1.36') => {
+      const settings = { ...assignments.settings, kubeletVersion };
       const file = encodeOwnerFile({ ...header, bootId, generation, settings, kubelet, pods: [] });
       return JSON.parse(file.split('\n')[0]!).version;
     };
     expect([versionWith(null), versionWith(kubeletRecord('3'))]).toEqual([2, 3]);
+    expect(versionWith(null, 'v1.37')).toBe(4);
   });
 
   it('is damaged, and not of a newer version, if it has this version', () => {
-    const damaged = Buffer.from('{"format":"numalign-owner","version":3,');
+    const damaged = Buffer.from('{"format":"numalign-owner","version":4,');
     expect(isNewer(OWNER_FORMAT, damaged)).toBe(false);
-    expect(isNewer(OWNER_FORMAT, Buffer.from('{"format":"numalign-owner","version":4,'))).toBe(true);
+    expect(isNewer(OWNER_FORMAT, Buffer.from('{"format":"numalign-owner","version":5,'))).toBe(true);
   });
 });
 
@@ -389,13 +391,14 @@ describe('the state file', () => {
   it('is JSON that other programs can read', () => {
     const lines = encodeCheckpoint(SAMPLE).trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-      { format: 'numalign-state', version: 2, generation: 7 },
+      { format: 'numalign-state', version: 4, generation: 7 },
       { line: 'state', generation: 7, settings: { reservedSystemCPUs: '0' } },
     ]);
   });
 
   const versionWith = (more: Partial<Assignments>) => {
-    const assignments = { ...SAMPLE.assignments, ...more };
+    const settings = { ...SAMPLE.assignments.settings, kubeletVersion: 'v1.36' as const };
+    const assignments = { ...SAMPLE.assignments, settings, ...more };
     return JSON.parse(encodeCheckpoint({ ...SAMPLE, assignments }).split('\n')[0]!).version;
   };
 
@@ -405,6 +408,10 @@ describe('the state file', () => {
 
   it('has a version that older packages refuse while kernel settings are changed', () => {
     expect(versionWith({ quiet: { settings: [], unknown: {} } })).toBe(3);
+  });
+
+  it('has a version that older packages refuse while it follows a kubelet that they do not know', () => {
+    expect(versionWith({ settings: { ...SAMPLE.assignments.settings, kubeletVersion: 'v1.37' } })).toBe(4);
   });
 
   it('is refused with any bit flipped', () => {
@@ -451,7 +458,7 @@ describe('the state file', () => {
   });
 
   it('is left alone if a newer version wrote it, whatever its checksum', () => {
-    const newer = '{"format":"numalign-state","version":4,"everything":"else"}\n';
+    const newer = '{"format":"numalign-state","version":5,"everything":"else"}\n';
     expect(codeOf(Buffer.from(newer))).toBe('ERR_STATE_VERSION');
   });
 

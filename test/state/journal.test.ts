@@ -200,6 +200,9 @@ const EMPTY: Assignments = {
   ...{ cpus: [], pods: [], memory: {}, lastCpus: [], kubelet: null, quiet: null, unknown: {} },
 };
 
+/** The file then has another version with a record of the kubelet than without. */
+const OLDER: Assignments = { ...EMPTY, settings: { ...EMPTY.settings, kubeletVersion: 'v1.36' } };
+
 /** A sequence of states in which equal pods are the same objects. */
 function history(list: readonly { names: readonly string[]; seed: number; named: boolean }[]): Checkpoint[] {
   const known = new Map<string, PodAssignment>();
@@ -232,7 +235,7 @@ it('a line has the kubelet’s changes, but not the begin or end of its record',
   fc.assert(
     fc.property(fc.array(kubeletRecords, { minLength: 1, maxLength: 5 }), (records) => {
       const states = records.map((kubelet, i): Checkpoint => {
-        const assignments = { ...EMPTY, kubelet };
+        const assignments = { ...OLDER, kubelet };
         return { generation: i + 1, bootId: 'boot', writtenAt: 'then', assignments };
       });
       let text = encodeCheckpoint(states[0]!);
@@ -241,7 +244,7 @@ it('a line has the kubelet’s changes, but not the begin or end of its record',
         expectSame(decodeCheckpoint(Buffer.from(text)), states[i]);
       }
       const last = states.at(-1)!;
-      const without = { ...last, generation: last.generation + 1, assignments: EMPTY };
+      const without = { ...last, generation: last.generation + 1, assignments: OLDER };
       expect(changeText(last, without)).toBeUndefined();
       expect(changeText({ ...without, generation: 0 }, states[0]!)).toBeUndefined();
     }),

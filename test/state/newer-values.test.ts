@@ -113,7 +113,7 @@ describe('a value that only a newer numalign knows', () => {
 // takes a higher STATE_FORMAT and OWNER_FORMAT, and lets only files with the value have the new version.
 describe('the values of the formats', () => {
   it('are those of their versions', () => {
-    expect([STATE_FORMAT.version, OWNER_FORMAT.version]).toEqual([3, 3]);
+    expect([STATE_FORMAT.version, OWNER_FORMAT.version]).toEqual([4, 4]);
     expect({
       kubeletVersion: KUBELET_VERSIONS,
       owner: OWNER_KINDS,
@@ -136,6 +136,7 @@ describe('the values of the formats', () => {
         "kubeletVersion": [
           "v1.32",
           "v1.36",
+          "v1.37",
         ],
         "level": [
           "recorded",

@@ -14,6 +14,7 @@ import { quiet } from '../support/quiet.js';
 import { podOf } from '../support/quiet-world.js';
 
 const NONE = emptyAssignments(DEFAULT_SETTINGS);
+const V1_36 = { ...DEFAULT_SETTINGS, kubeletVersion: 'v1.36' as const };
 const HEADER = { bootId: 'boot', writtenAt: '2026' };
 const pod = (uid: string) => podOf(uid, 'ab', CpuSet.of(Number(uid)), quiet('0').request);
 const [A, B] = ['a', 'b'].map((name) => ({ name, cpus: CpuSet.of(1) }));
@@ -69,7 +70,8 @@ describe('a change', () => {
   it.each<[string, Partial<Assignments>, Partial<Assignments>, number?]>([
     ['skips a generation', {}, {}, 3],
     ['changes members that this version does not know', {}, { unknown: { future: 1 } }],
-    ['gives the file another version', {}, { kubelet }],
+    ['gives the file another version', { settings: V1_36 }, { kubelet }],
+    ['follows a newer kubelet', { settings: V1_36 }, { settings: DEFAULT_SETTINGS }],
     ['removes the kubelet’s record', { kubelet, quiet: quietRecord }, { kubelet: null }],
     ['removes all changed settings', { kubelet, quiet: quietRecord }, { quiet: null }],
   ])('is no line if it %s', (_, before, after, generation) => {

@@ -104,7 +104,7 @@ function linesOf(bytes) {
  */
 export function decodeMembers(bytes, seen = () => {}) {
   const { lines, rest } = linesOf(bytes);
-  if (!/^\{"format":"numalign-state","version":[23],/.test(lines[0]))
+  if (!/^\{"format":"numalign-state","version":[234],/.test(lines[0]))
     throw new Error('it does not begin like a state file');
   const [head, state, ...changes] = lines.map(decodeLine);
   if (!head || !state) throw new Error('its first lines are damaged');
@@ -146,7 +146,7 @@ export function encodeMembers(members) {
 /** The members of an owner file, with its grants. Throws if it is damaged. */
 export function decodeOwner(bytes) {
   const { lines, rest } = linesOf(bytes);
-  if (!/^\{"format":"numalign-owner","version":[23],/.test(lines[0]))
+  if (!/^\{"format":"numalign-owner","version":[234],/.test(lines[0]))
     throw new Error('it does not begin like an owner’s file');
   const [head, ...steps] = lines.map(decodeLine);
   const end = steps.pop();

@@ -1,7 +1,8 @@
 // The CPU Manager: hints for CPUs, and the CPUs of a container. Follows the kubelet's policies none
-// and static (v1.32 and v1.36). Pure.
+// and static (v1.32 to v1.37). Pure.
 import { kubeletCpus } from '../../account/kubelet-record.js';
 import { NumalignError } from '../../base/errors.js';
+import { isSince } from '../../base/kubelet-features.js';
 import { native } from '../../base/native.js';
 import type { BestFitCall, CoreClaims } from '../../base/native-hints.js';
 import { isStrict, type Placement } from '../../input/placement.js';
@@ -134,7 +135,7 @@ export function allocateCpus(draft: Draft, fit: CpuFit | undefined, taken: Taken
   checkSmtAlignment(draft, count);
   if (from.size < count) throw insufficient(draft, count, from);
   const near = taken.nodes ? cpusOfNodes(machine, taken.nodes, placement.alignBySocket) : fit.near;
-  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near });
+  const cpus = taken.cpus ?? takeNearFirst({ ...fit, near, nodes: taken.nodes });
   const held = placement.holdSiblings ? siblings(topology, cpus) : CpuSet.EMPTY;
   return kept ? { cpus: kept.cpus.union(cpus), held: kept.held.union(held) } : { cpus, held };
 }
@@ -219,6 +220,8 @@ export interface CpuFit {
   readonly later?: CoreClaims;
   /** CPUs to prefer without a hint; they need not be in `from`. */
   readonly near?: CpuSet | undefined;
+  /** The NUMA nodes of the hint that `near` follows. */
+  readonly nodes?: NodeSet | null | undefined;
   /** With the CPUs that are kept. */
   readonly total?: number;
   /** Takes whole cores, whatever their sizes. */
@@ -229,8 +232,9 @@ const mustBeWholeIn = ({ machine, placement, isWhole = mustAddUp(machine, placem
 
 /** The same as the core takes it. */
 export function fitCall(fit: CpuFit): BestFitCall {
-  const { machine, placement, from, count, near = CpuSet.EMPTY, later = NO_CLAIMS } = fit;
+  const { machine, placement, from, count, near = CpuSet.EMPTY, nodes, later = NO_CLAIMS } = fit;
   const isWhole = mustBeWholeIn(fit);
+  const keepsNodes = isSince(placement.kubeletVersion, 'v1.37') && placement.nodeChoice === 'kubelet';
   return {
     topology: machine.handle,
     available: from.words,
@@ -238,12 +242,15 @@ export function fitCall(fit: CpuFit): BestFitCall {
     near: near.words,
     onlyMost: isWhole && isStrict(placement),
     leavesRest: isWhole,
+    keepsNodes,
+    nearNodes: nodes?.size ?? 0,
     spread: placement.distributeAcrossCores,
     alignByL3: placement.preferAlignByUncoreCache,
     distributeAcrossNuma: placement.distributeAcrossNuma,
     cpuGroupSize: placement.fullPhysicalCpusOnly ? machine.cpusPerCore : 1,
     wholeCores: isWhole,
     anyRestInL3: placement.kubeletVersion !== 'v1.32' || placement.nodeChoice === 'joint',
+    keepsSocket: keepsNodes && placement.alignBySocket,
     later,
   };
 }

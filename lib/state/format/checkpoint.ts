@@ -7,6 +7,7 @@ import type { NumalignError } from '../../base/errors.js';
 import {
   DEFAULT_GATES,
   type FeatureGates,
+  isSince,
   KUBELET_VERSIONS,
   type KubeletVersion,
   UNSAID_VERSION,
@@ -54,8 +55,19 @@ export interface Checkpoint {
   readonly refusal?: NumalignError;
 }
 
-/** True if the older version of the file can express the whole state. */
-export const isPlain = ({ kubelet, quiet }: Assignments): boolean => kubelet === null && quiet === null;
+/**
+ * The lowest version of a file that can express this. 4: a kubelet version that older builds do not
+ * know. 3: CPUs that the kubelet has given out, which older builds would grant, and changed kernel
+ * settings, which they would not restore.
+ */
+export function versionFor({
+  settings,
+  kubelet,
+  quiet,
+}: Pick<Assignments, 'settings' | 'kubelet'> & Partial<Pick<Assignments, 'quiet'>>): number {
+  if (isSince(settings.kubeletVersion, 'v1.37')) return 4;
+  return kubelet === null && (quiet ?? null) === null ? 2 : 3;
+}
 
 /** The text of a line with a whole checkpoint, in parts. */
 export function checkpointParts({ assignments, refusal: _, ...header }: Checkpoint): string[] {

@@ -3,7 +3,7 @@
 import { NumalignError } from '../../base/errors.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
-import { type Checkpoint, checkpointParts, checkpointSteps, isPlain } from './checkpoint.js';
+import { type Checkpoint, checkpointParts, checkpointSteps, versionFor } from './checkpoint.js';
 import { Replay } from './replay.js';
 import {
   checkVersion,
@@ -21,14 +21,11 @@ import {
 } from './sealed-json.js';
 import { GENERATIONS, generation, text, whole } from './shapes.js';
 
-/**
- * Version 3 records CPUs that the kubelet has given out, which older versions would grant, and
- * changed kernel settings, which older versions would not restore.
- */
+/** See {@link versionFor}. */
 export const STATE_FORMAT: FileFormat = {
   name: 'numalign-state',
-  version: 3,
-  plain: 2,
+  version: 4,
+  older: [2, 3],
   what: 'the state file',
 };
 
@@ -67,7 +64,7 @@ export function encodeJournal(
   change?: SealedText,
 ): { readonly bytes: Buffer; readonly place: JournalPlace } {
   const { generation, assignments } = checkpoint;
-  const version = headOf(STATE_FORMAT, isPlain(assignments));
+  const version = headOf(STATE_FORMAT, versionFor(assignments));
   const head = (bytes: number) => sealLine(JSON.stringify({ ...version, generation, follows, bytes }));
   const { bytes, end, seal } = sealParts(checkpointParts(checkpoint), head, change?.line ?? '');
   const place = { end: bytes.length, seal: change?.seal ?? seal, snapshot: end, hasTail: false };
@@ -77,7 +74,8 @@ export function encodeJournal(
 /** Decodes the head of a journal that has at least its first line; undefined if it is damaged. */
 export function headIn(bytes: Buffer): ReturnType<typeof decodeHead> | undefined {
   const version = versionOf(STATE_FORMAT, bytes);
-  if (version !== STATE_FORMAT.version && version !== STATE_FORMAT.plain) return undefined;
+  if (version === undefined || ![STATE_FORMAT.version, ...STATE_FORMAT.older].includes(version))
+    return undefined;
   const first = linesOf(bytes).next().value;
   try {
     return first?.members && decodeHead(first.members, first.end);

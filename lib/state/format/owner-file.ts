@@ -6,7 +6,7 @@ import { isHeldBy } from '../../account/assignments.js';
 import type { KubeletRecord } from '../../account/kubelet-record.js';
 import type { CgroupIdentity, OwnerRecord, PodAssignment } from '../../account/pod-assignment.js';
 import type { Fields } from '../../base/shapes.js';
-import { decodeSettings } from './checkpoint.js';
+import { decodeSettings, versionFor } from './checkpoint.js';
 import { decodeKubelet } from './kubelet-section.js';
 import { cgroupIdentity, decodePod, OWNER_KINDS } from './pod-record.js';
 import { encodeSettings, kubeletText, podText } from './pod-text.js';
@@ -26,8 +26,8 @@ import { generation, listOf, object, oneOf, orNull, text, uuid, whole } from './
 /** Version 3 records what the kubelet has given out, so that recovery finds it. */
 export const OWNER_FORMAT: FileFormat = {
   name: 'numalign-owner',
-  version: 3,
-  plain: 2,
+  version: 4,
+  older: [2, 3],
   what: 'the owner’s file',
 };
 
@@ -65,7 +65,11 @@ export const linesWithClaims = (file: OwnerFile, claims: readonly string[]): str
   linesOfOwner(file, [...claims, settingsLine(file.generation, file.settings)]);
 
 function linesOfOwner({ settings, kubelet, pods: _, ...header }: OwnerFile, lines: readonly string[]) {
-  const head = { ...headOf(OWNER_FORMAT, kubelet === null), ...header, settings: encodeSettings(settings) };
+  const head = {
+    ...headOf(OWNER_FORMAT, versionFor({ settings, kubelet })),
+    ...header,
+    settings: encodeSettings(settings),
+  };
   const text = textOfMembers(head, kubelet ? { kubelet: kubeletText(kubelet) } : {});
   return [sealLine(text), ...lines, endLine(1 + lines.length)];
 }

@@ -9,8 +9,8 @@ import { type Fields, isObject } from '../../base/shapes.js';
 export interface FileFormat {
   readonly name: string;
   readonly version: number;
-  /** The version of a file that uses no member of the newest version. */
-  readonly plain: number;
+  /** Older versions that are written too, for what they can express. */
+  readonly older: readonly number[];
   /** The name of the file in messages. */
   readonly what: string;
 }
@@ -105,11 +105,8 @@ export function textOfMembers(members: object, texts: Readonly<Record<string, st
 /** Members of a line or file that belong to the seal, not to the contents. */
 export const SEAL_MEMBERS = ['format', 'version', 'line', 'checksum'] as const;
 
-/** The first members of every file. `isPlain`: the file uses no member of the newest version. */
-export const headOf = ({ name, version, plain }: FileFormat, isPlain: boolean) => ({
-  format: name,
-  version: isPlain ? plain : version,
-});
+/** The first members of every file. */
+export const headOf = ({ name }: FileFormat, version: number) => ({ format: name, version });
 
 /** The lines of a file. `isSealed`: false for a newer version, which may seal in another way. */
 export function* linesOf(bytes: Buffer, isSealed = true): Generator<SealedLine> {
@@ -213,7 +210,7 @@ function isDamagedVersion(format: FileFormat, bytes: Buffer): boolean {
   const line = bytes.toString('utf8', 0, newline < 0 ? bytes.length : newline);
   const isSealedAs = (version: number) => sealOf(Buffer.from(withVersion(line, version))) !== undefined;
   return (
-    [format.version, format.plain].some(isSealedAs) ||
+    [format.version, ...format.older].some(isSealedAs) ||
     membersOfVersion1(withVersion(bytes.toString('utf8'), 1)) !== undefined
   );
 }

@@ -2,7 +2,7 @@
 import type { NamedCpus } from '../../account/assignments.js';
 import { rememberNames } from '../../account/pod-changes.js';
 import { podListChanges, podsAfter } from '../../account/pod-list-changes.js';
-import { type Checkpoint, cpusText, isPlain } from './checkpoint.js';
+import { type Checkpoint, cpusText, versionFor } from './checkpoint.js';
 import { encodeSettings, kubeletText, podsText, quietText } from './pod-text.js';
 import { textOfMembers } from './sealed-json.js';
 
@@ -17,7 +17,7 @@ export function changeText(
   const { assignments } = before;
   if (header.generation !== before.generation + 1 || next.unknown !== assignments.unknown) return undefined;
   // The file then has another version.
-  if (isPlain(next) !== isPlain(assignments)) return undefined;
+  if (versionFor(next) !== versionFor(assignments)) return undefined;
   // A change line cannot remove these members.
   if (next.kubelet === null && assignments.kubelet !== null) return undefined;
   if (next.quiet === null && assignments.quiet !== null) return undefined;

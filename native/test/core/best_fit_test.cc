@@ -212,6 +212,31 @@ TEST(BestFit, DistributesInEqualSharesOverTheFewestNodes) {
   EXPECT_EQ(take(topology, "0-31", 13, distributed()), "0-6,8-13");
 }
 
+TEST(BestFit, DistributesOverAsManyNodesAsAHintHas) {
+  TopologyPtr topology = regular_machine({.packages = 4, .cores_per_l3 = 8});
+  BestFitOptions options = distributed();
+  options.least_nodes = 4;
+  EXPECT_EQ(take(topology, "0-31", 12, options), "0-2,8-10,16-18,24-26");
+  EXPECT_EQ(take(topology, "0-23", 12, options), "0-5,8-13") << "so many nodes have no CPUs";
+  EXPECT_EQ(take(topology, "0-31", 2, options), "0-1") << "less than a CPU for each";
+}
+
+TEST(BestFit, DistributesOnThePackageThatHoldsTheRequest) {
+  // Of two packages with two nodes each: nodes 0 and 2, and 1 and 3.
+  std::vector<std::array<int, 5>> interleaved;
+  for (int cpu = 0; cpu < 16; cpu++) interleaved.push_back({cpu, cpu, cpu % 2, cpu % 4, cpu % 4});
+  TopologyPtr topology = machine(interleaved);
+  BestFitOptions options = distributed();
+  EXPECT_EQ(take(topology, "1-15", 6, options), "1-2,5-6,9-10");
+  options.keep_package = true;
+  EXPECT_EQ(take(topology, "1-15", 6, options), "1,3,5,7,9,11");
+  EXPECT_EQ(take(topology, "1-3,5,7,9", 5, options), "1,3,5,7,9") << "node 1 has three, node 3 two";
+  EXPECT_EQ(take(topology, "1-15", 10, options), take(topology, "1-15", 10, distributed()));
+  // Four nodes a package; the fourth node of each has less.
+  TopologyPtr large = regular_machine({.packages = 2, .nodes_per_package = 4, .cores_per_l3 = 32});
+  EXPECT_EQ(take(large, "0-125,128-253", 120, options), "0-29,32-61,64-93,96-125");
+}
+
 TEST(BestFit, DistributesSoThatWhatIsLeftIsEven) {
   TopologyPtr topology = regular_machine({.packages = 3, .cores_per_l3 = 8});
   EXPECT_EQ(take(topology, "0-3,8-23", 10, distributed()), "8-12,16-20");

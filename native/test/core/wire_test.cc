@@ -125,11 +125,14 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
                               .word(0)
                               .word(1)
                               .word(1)
+                              .word(3)
+                              .word(1)
                               .word(0)
                               .word(1)
                               .word(2)
                               .word(1)
                               .word(0)
+                              .word(1)
                               .list({4, 7});
   WireReader wire = written.reader();
   const BestFitQuestion question = read_best_fit(wire);
@@ -138,10 +141,13 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
   EXPECT_EQ(question.count, 2);
   const BestFitOptions& options = question.options;
   EXPECT_TRUE(options.spread && options.distribute_across_numa && options.whole_cores);
+  EXPECT_TRUE(options.keep_package);
   EXPECT_FALSE(options.align_by_l3 || options.any_rest_in_l3);
   EXPECT_EQ(options.cpu_group_size, 2);
   EXPECT_EQ(question.near.near, CpuSet({0}));
   EXPECT_TRUE(question.near.leaves_rest && !question.near.only_most);
+  EXPECT_TRUE(question.near.keeps_nodes);
+  EXPECT_EQ(question.near.nodes, 3);
   EXPECT_EQ(options.later, (std::vector<CoreClaim>{{2, false}, {3, true}}));
 }
 

@@ -11,7 +11,7 @@ describe('numalign configure --kubelet-version, --feature-gates', () => {
     const gates = ['--feature-gates', 'PodLevelResourceManagers=true,DRAExtendedResource=false'];
     const configured = await numalign(['configure', ...gates, ...folder]);
     expect(configured.stdout).toMatch(
-      /^kubelet: +v1\.36 +v1\.36 \(PodLevelResourceManagers=true,DRAExtendedResource=false\)$/m,
+      /^kubelet: +v1\.37 +v1\.37 \(PodLevelResourceManagers=true,DRAExtendedResource=false\)$/m,
     );
     const file = join(newFolder(), 'pod.json');
     const pod = { kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [{ name: 'a' }] } };
@@ -19,7 +19,7 @@ describe('numalign configure --kubelet-version, --feature-gates', () => {
     const asked = await numalign(['admit', '-f', file, '--kubelet-version', 'v1.32', ...folder]);
     expect([asked.code, asked.stderr]).toEqual([
       1,
-      expect.stringContaining('kubeletVersion is v1.36, not v1.32'),
+      expect.stringContaining('kubeletVersion is v1.37, not v1.32'),
     ]);
     const older = await numalign(['configure', '--kubelet-version', 'v1.32', '--output', 'json', ...folder]);
     expect(JSON.parse(older.stdout).after).toMatchObject({

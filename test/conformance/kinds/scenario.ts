@@ -22,7 +22,7 @@ import { countByPlace, inventoryOf, placeOf, type RecordedResource, withDevices 
 import { type Answer, DrivenNode } from '../driven-node.js';
 import type { RecordedHint } from '../hint.js';
 import { kubeletTake } from '../kubelet-take.js';
-import { countL3Groups, groupsOf, hasHalfCores, isIrregular, wholeCoresOf } from '../machine.js';
+import { countL3Groups, groupsOf, hasHalfCores, hasSharedL3, isIrregular, wholeCoresOf } from '../machine.js';
 import {
   type BytesByNode,
   bookedOf,
@@ -489,7 +489,9 @@ class Replay {
     const isC = (isClosest && !isNumberedThrough) || lacksHugepageSize(machine.nodes);
     if (result.panic !== undefined && isC) return 'C';
     if (recorded.sharedPool === '') return 'A6';
-    if (hasOverlappingGroups(recorded)) return 'A5';
+    if (hasOverlappingGroups(recorded) || NO_GROUP.test(result.message ?? '')) return 'A5';
+    const areBothRejected = !result.admitted && answer?.admitted === false && only === 'reason';
+    if (areBothRejected && this.#isOn('full-pcpus-only') && isIrregular(this.#machine)) return 'G1';
     if (op === 'restart' && this.#hasGivenBack && BROKEN_MEMORY.test(result.error ?? '')) return 'A5';
     if (difference.facts.some(isOfCpus)) {
       const letter = this.#letterOfCpus(podUid, result, answer);
@@ -810,6 +812,9 @@ const NO_DEVICES = /^Allocate failed due to requested number of devices unavaila
 /** A5: why upstream does not start again. */
 const BROKEN_MEMORY = /memory ?manager|machine state/i;
 
+/** A5: the first container of a pod was booked on a node that cannot be extended for the next. */
+const NO_GROUP = /failed to find NUMA nodes to extend/;
+
 /** P1: the CPUs that were booked before have no owner. */
 const BROKEN_CPUS = /doesn't match with CPUs in state/;
 
@@ -914,9 +919,21 @@ async function startRefused(
   }
 }
 
+/** The machine; undefined if it is refused for an L3 cache of several sockets (T1). */
+async function discovered(machine: MachineJson, { numalign }: Context) {
+  try {
+    return await numalign.discover({ json: machine });
+  } catch (error) {
+    const isRefused = error instanceof numalign.NumalignError && error.code === 'ERR_INVALID_TOPOLOGY';
+    if (isRefused && hasSharedL3(machine)) return undefined;
+    throw error;
+  }
+}
+
 async function start(vector: ScenarioCase, folder: string, context: Context): Promise<Result> {
-  const machine = machineOf(vector, (await context.machine(vector.machine.topology)).recorded);
-  const topology = await context.numalign.discover({ json: machine });
+  const machine = machineOf(vector, context.described(vector.machine.topology));
+  const topology = await discovered(machine, context);
+  if (!topology) return diverged('T1');
   const options = { ...optionsOf(vector), topology, stateDir: join(folder, 'state') };
   if (vector.startError !== undefined) return startRefused(vector, options, context);
 
