@@ -149,7 +149,12 @@ export const HOUSES = {
       because: 'the screen reads keys',
     }),
     room('running', 120, 'how a command runs on its CPUs'),
-    room('arguments', 1060, 'arguments and files of commands'),
+    room('arguments', 1150, 'arguments and files of commands', {
+      because: 'a document knows the line and column of each field',
+    }),
+    room('gate', 830, 'what a kubelet or a cluster would refuse', {
+      because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
+    }),
     room('pages', 775, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 375, 'what is printed of grants'),
     room('top', 290, 'what happens on the CPUs of grants, live', {

@@ -10,6 +10,10 @@ const USAGE = 2;
 
 /** The lines for an error. */
 export function errorText(error: unknown, debug = false): string {
+  const { findings } = error instanceof NumalignError ? error.details : {};
+  // All that is wrong in files, a line each.
+  if (Array.isArray(findings))
+    return findings.map(({ code, message }) => `numalign: ${printable(message)} [${code}]\n`).join('');
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
