@@ -160,3 +160,9 @@ export const OPTION_STAGES: Readonly<
     'max-allowable-numa-nodes': ['Beta', 'stable'],
   },
 };
+
+/** Options that are proposed: no release of the kubelet has them yet. Provisional. */
+export const COMING_OPTIONS: Readonly<Record<string, string>> = {
+  'restrict-to-cpu-numa-nodes': 'no kubelet has this option yet (kubernetes 138172)',
+  'numa-allocation-strategy': 'no kubelet has this option yet (KEP-6007)',
+};

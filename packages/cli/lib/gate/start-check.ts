@@ -6,6 +6,7 @@ import { gatesOf } from './feature-gates.js';
 import { because, type Fields, type Finding, fieldsOf, guess, isGiven, listOf, wrong } from './findings.js';
 import {
   CHOICES,
+  COMING_OPTIONS,
   ENFORCEMENTS,
   FIELD_TYPES,
   MAP_VALUE,
@@ -42,7 +43,7 @@ export function startFindings(document: Fields, context: StartContext): Finding[
 
 function typeFindings(name: string, value: unknown): Finding[] {
   const type = FIELD_TYPES.get(name);
-  // The kubelet itself only logs this. What is misspelt has no effect, which nobody wants.
+  // The kubelet itself only logs this. But what is misspelt has no effect.
   if (!type)
     return [because(name, `a KubeletConfiguration has no such field${guess(name, [...FIELD_TYPES.keys()])}`)];
   if (value === null) return [];
@@ -147,6 +148,7 @@ function optionFindings(fields: Fields, { version }: StartContext): Finding[] {
     const stages = OPTION_STAGES[name];
     return Object.entries(options).flatMap(([option, value]) => {
       const field = `${name}.${option}`;
+      if (Object.hasOwn(COMING_OPTIONS, option)) return [because(field, COMING_OPTIONS[option]!)];
       const stage = stages[option]?.[version === 'v1.32' ? 0 : 1];
       if (!stage)
         return [
