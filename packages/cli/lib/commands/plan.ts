@@ -14,7 +14,13 @@ import {
   placementOptions,
 } from '../arguments/placement-flags.js';
 import { type FilePod, type FileWorkload, podFileOption, readWorkloads } from '../arguments/pod-file.js';
-import { type PodFlags, podOfFlags, podOptions, replicasOption } from '../arguments/pod-flags.js';
+import {
+  exclusiveOption,
+  type PodFlags,
+  podOfFlags,
+  podOptions,
+  replicasOption,
+} from '../arguments/pod-flags.js';
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
 import { openGate } from '../gate/gate.js';
@@ -38,6 +44,7 @@ interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags,
   replicas?: number;
   replace?: boolean;
   lenient?: boolean;
+  exclusiveContainer?: string;
   stateDir?: string;
 }
 
@@ -70,6 +77,7 @@ export function addPlan(program: Command): void {
       '--lenient',
       'plan what a kubelet or a cluster would refuse too, as far as numalign understands it',
     )
+    .addOption(exclusiveOption())
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())
@@ -148,12 +156,13 @@ async function pictureOf({ workloads, status, memory }: PlanResult, topology: To
 // If the machine's state is closed to this user, plans as if nothing were granted.
 async function planAll(
   workloads: readonly FileWorkload[],
-  { stateDir, replace = false, mixed = false, ...flags }: PlanFlags,
+  { stateDir, replace = false, mixed = false, exclusiveContainer, ...flags }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
 ): Promise<PlanResult> {
   const own = placementOf(flags, ['request']);
-  const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...own };
+  const exclusive = exclusiveContainer !== undefined && { exclusiveContainer };
+  const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...exclusive, ...own };
   const planIn = (view: ManagerView) => planWith(view, workloads, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
   const { result, closed } = await unlessClosed(stateDir, (path) =>

@@ -141,3 +141,9 @@ it('claims of devices are named as not planned', async () => {
   const { code, lines } = await planned(text);
   expect([code, lines]).toEqual([0, ['8:3 spec.resourceClaims is not planned: numalign has no DRA driver']]);
 });
+
+it('--exclusive-container gives CPUs to a container of a Burstable pod, which a kubelet does not', async () => {
+  const text = podOf('requests: {cpu: 2, memory: 1Gi}');
+  expect((await planned(text)).stdout).toMatch(/^c +app +shared pool/m);
+  expect((await planned(text, '--exclusive-container', 'c')).stdout).toMatch(/^c +app +0-1 /m);
+});
