@@ -4,6 +4,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
 import { inAscii, loader, loadingCompiled } from './scripts/bundles.mjs';
+import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
   external: /^[^./]/, // What the package depends on stays where npm puts it.
@@ -214,6 +215,7 @@ const forTests = {
   input: Object.fromEntries(TESTED.map((path) => [path.slice(0, -'.ts'.length), path])),
   external: (id) => !/^([./]|@?numalign\b)/.test(id),
   tsconfig: 'tsconfig.json',
+  plugins: [comparingErrors],
   output: {
     dir: 'dist-test',
     sourcemap: true,

@@ -16,11 +16,15 @@ export default defineConfig({
   output: {
     dir: 'dist',
     chunkFileNames: '[name].d.ts',
-    // admission-error.ts adds members to a type of errors.ts, which it names by file and name.
+    // admission-error.ts adds members to a type of error-details.ts, which it names by file and name.
     minifyInternalExports: false,
     codeSplitting: {
       groups: [
-        { name: 'base/errors', test: /base\/errors\.d\.ts$/, includeDependenciesRecursively: false },
+        {
+          name: 'base/codes/error-details',
+          test: /base\/codes\/error-details\.d\.ts$/,
+          includeDependenciesRecursively: false,
+        },
         { name: 'types/shared', minShareCount: 2 },
       ],
     },

@@ -16,10 +16,14 @@ export const HOUSES = {
     room('base/collections', 80, 'maps and lists that the language lacks', {
       because: 'the caches by object, which eight rooms had each for itself, are one here',
     }),
-    room('base/text', 64, 'how values are written in messages'),
-    room('base/codes', 90, 'the codes of errors and rejections'),
-    room('base', 1180, 'errors, checks of options, and the surface of the addon', {
-      because: 'the question of a whole placement is written here, by parts of the questions that there were',
+    room('base/text', 64, 'how values are written in messages', {
+      because: 'times are written here, since toISOString() looks for the time zone of the machine',
+    }),
+    room('base/codes', 170, 'the codes of errors and rejections, and their details', {
+      because: 'it has a type for the details of each code, which were any facts',
+    }),
+    room('base', 1230, 'errors, checks of options, and the surface of the addon', {
+      because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
     room('base/notices', 90, 'how listeners are called, and when'),
     room(
@@ -29,8 +33,12 @@ export const HOUSES = {
       on('64-cpus', 'cpu-holes', 'isolated'),
     ),
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
-    room('input/values', 200, 'quantities, durations and flags, checked'),
-    room('input/pods', 800, 'pods and workloads, checked'),
+    room('input/values', 200, 'quantities, durations and flags, checked', {
+      because: 'a wrong quantity or size of pages is named with the right one',
+    }),
+    room('input/pods', 800, 'pods and workloads, checked', {
+      because: 'misspelt resources and containers of manifests are found, as the API server does',
+    }),
     room('input', 1145, 'options, checked'),
     room('input/requests', 465, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
@@ -59,7 +67,9 @@ export const HOUSES = {
     room('state/files', 880, 'files of the state folder, and watching them'),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1430, 'transactions on the state that processes share'),
+    room('state', 1540, 'transactions on the state that processes share', {
+      because: 'which of the state folders of root uses a cgroup root is decided here',
+    }),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
     room(
       'enforcement/layout',
@@ -97,7 +107,7 @@ export const HOUSES = {
     }),
     room('opening', 70, 'openManager and pin are doors: they load the rest'),
     room('.', 290, 'the entry numalign, and compiled code', {
-      because: 'an installation keeps compiled code, from which the rest is loaded',
+      because: 'an installation keeps compiled code, and what few programs come to is loaded later',
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
     room('doctor', 910, 'what keeps a machine from working well', on('isolated')),
@@ -145,12 +155,13 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 450, 'output, signals and errors of commands', {
+    room('terminal', 470, 'output, signals and errors of commands', {
       because: 'the screen reads keys',
     }),
     room('running', 120, 'how a command runs on its CPUs'),
     room('arguments', 1150, 'arguments and files of commands', {
-      because: 'a document knows the line and column of each field',
+      because:
+        'templates, files of devices and fractions of bytes are told apart from manifests; a document knows the line and column of each field',
     }),
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
@@ -161,7 +172,7 @@ export const HOUSES = {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
     room('completion', 290, 'completion of bash, zsh and fish'),
-    room('systemd', 175, 'units and set-up files', { because: 'the agent has a unit' }),
+    room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
     room('agent', 310, 'the agent, and what frees CPUs without it', {
       because: 'a shell waits for the end of a command that no process watches, and the agent serves a page',
     }),
@@ -169,6 +180,7 @@ export const HOUSES = {
       because: 'doctor judges the agent, which has a flag for the token of its page',
     }),
     room('commands/service', 950, 'the commands for services', {
+      ...on('systemd'),
       because: 'what numalign has made on a machine is found and removed here',
     }),
     room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
@@ -249,7 +261,7 @@ const STATE_OWNERS = tests(`
 
 const STATE = tests(`
   state: until state-lock state-writer difference memory-store read-only-store ledger wait-queue
-  state: owner-guard`);
+  state: owner-guard root-users`);
 
 const STATE_OF_PROCESSES = tests(`
   state: lock open-folders owner-watch machine-group folder-errors shared-folders open-file-limit
@@ -268,7 +280,7 @@ export const JUDGES = {
   'lib/state/format': STATE_FORMAT,
   'lib/state/files': STATE_FILES,
   'lib/state/folder': tests(
-    'state: closed-folders folder root-choice machine-group open-folders folder-errors',
+    'state: closed-folders chosen-folder folder root-choice machine-group open-folders folder-errors',
   ),
   'lib/state/owners': STATE_OWNERS,
   'lib/state': [

@@ -38,6 +38,7 @@ function javascript() {
     ...[
       'rolldown.config.mjs',
       'scripts/bundles.mjs',
+      'scripts/error-facts.mjs',
       'rolldown.types.config.mjs',
       'scripts/hidden-types.mjs',
       'tsconfig.json',

@@ -36,10 +36,10 @@ export function run(command, args, options = {}) {
 
 const failed = (words, error) => fail(`\`${words.join(' ')}\` failed${error ? `: ${error.message}` : ''}`);
 
-const REPORT_MS = 10_000;
+const REPORT_MS = 20_000;
 
 /**
- * Like {@link run}, for a command that takes long: says every ten seconds how long it has run and, by
+ * Like {@link run}, for a command that takes long: says every twenty seconds how long it has run and, by
  * `progress`, how many of `total` lines its output has that match `line`.
  */
 export async function runLong(command, args, { input, progress: { what, line, total }, ...options }) {

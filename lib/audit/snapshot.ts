@@ -90,8 +90,9 @@ export interface Views {
   readonly onlyCounters?: boolean;
 }
 
-export function snapshotCpus(cpus: CpuSet, withInterrupts: boolean): Map<number, CpuSnapshot> {
-  const rows = rowsIn(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, withInterrupts));
+/** `frequency`: some kernels interrupt each CPU to learn it. */
+export function snapshotCpus(cpus: CpuSet, interrupts: boolean, frequency = true): Map<number, CpuSnapshot> {
+  const rows = rowsIn(CPU_ACTIVITY_COLUMNS, native.cpuActivity(cpus.words, interrupts, frequency));
   return new Map(
     rows.map((row) => {
       const counters = makeCounters(CPU_COUNTERS, (name) => orNull(row[name]));

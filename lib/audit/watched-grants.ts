@@ -9,6 +9,9 @@ import { snapshotCpus, takeSnapshot } from './snapshot.js';
 import { subjectOf } from './subject.js';
 import { scanTasks } from './task-scan.js';
 
+/** Where their memory is, and how fast the CPUs are. */
+type AlsoSeen = Record<'memory' | 'frequency', boolean>;
+
 export class WatchedGrants {
   readonly #start: 'first look' | 'last look';
   #accounts: ReadonlyMap<string, Account> = new Map();
@@ -19,16 +22,17 @@ export class WatchedGrants {
 
   /**
    * What has happened since; nothing yet at the first look at a grant. Looks at the machine once
-   * for all of them. `memory`: also report where their memory is.
+   * for all of them.
    */
-  look(topology: Topology, pods: readonly PodAssignment[], memory = false): GrantAudit[] {
+  look(topology: Topology, pods: readonly PodAssignment[], more: Partial<AlsoSeen> = {}): GrantAudit[] {
+    const { memory = false, frequency = true } = more;
     const before = this.#accounts;
     if (pods.length === 0) {
       this.#accounts = new Map();
       return [];
     }
     const cpus = pods.reduce((all, pod) => all.union(presentCpus(pod)), CpuSet.EMPTY);
-    const views = { scan: scanTasks(cpus), cpus: snapshotCpus(cpus, true), memory };
+    const views = { scan: scanTasks(cpus), cpus: snapshotCpus(cpus, true, frequency), memory };
     const accounts = pods.map((pod) => {
       const account = before.get(pod.uid);
       const now = takeSnapshot(subjectOf(topology, pod, false, account?.last.threads ?? []), views);

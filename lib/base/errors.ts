@@ -1,7 +1,10 @@
 // The errors of numalign: one class, literal codes, the offending value and what would be valid in
 // `details`.
+
+import type { RejectionFact } from './codes/admission-reasons.js';
 import { errnoName, errorText } from './codes/errno.js';
 import type { ErrorCodes } from './codes/error-codes.js';
+import type { ErrorDetails } from './codes/error-details.js';
 import { plainJson } from './text/plain-json.js';
 
 // An import would load the streams of Node at the import of numalign.
@@ -10,18 +13,32 @@ const { readFileSync, readlinkSync } = process.getBuiltinModule('node:fs');
 /** What went wrong. docs/reference/errors.md says for each code what it means and what to do. */
 export type ErrorCode = keyof ErrorCodes;
 
-/**
- * Facts about the error, by name: the offending `value`, what is `valid`, and what the description
- * of the code names. docs/reference/errors.md has them.
- */
-export interface ErrorDetails extends Record<string, unknown> {
-  /** What caused the error; only the constructor takes it, and you find it as `error.cause`. */
-  cause?: unknown;
+export type { ErrorDetails };
+
+/** What {@link NumalignError} is for one code. */
+export interface CodedError<Code extends ErrorCode> extends Error {
+  /** What went wrong; literal and stable. */
+  readonly code: Code;
+  /** Facts by name, such as `value` and `valid`. */
+  readonly details: Readonly<Omit<ErrorDetails, RejectionFact> & ErrorCodes[Code]>;
+  /** The errno of the kernel as a positive number, with ERR_SYSCALL and ERR_CGROUP. */
+  readonly errno?: number;
+  /** Its name, such as `EPERM`. */
+  readonly errnoName?: string;
+  /** The refused system call, with ERR_SYSCALL and ERR_CGROUP. */
+  readonly syscall?: string;
+
+  /**
+   * Name, code, message and details for a log. A bigint becomes its digits, a circular reference
+   * `[Circular]`.
+   */
+  toJSON(): { name: string; code: ErrorCode; message: string; details: Record<string, unknown> };
 }
 
 /**
  * Every error that numalign throws on purpose. `code` and the named `details` are stable; the
- * message is for people and may change.
+ * message is for people and may change. It is a union by `code`: after
+ * `if (error.code === 'ERR_NOT_MOVED')`, TypeScript knows `error.details.reason`.
  *
  * After an error no grant is made, changed or lost, with two exceptions. If a hint provider fails
  * at a release (ERR_HINT_PROVIDER), the grant is released all the same. If `takeOver` is aborted
@@ -31,23 +48,37 @@ export interface ErrorDetails extends Record<string, unknown> {
  * A `TypeError` means that a call breaks the TypeScript types. An aborted call throws the reason of
  * its `signal` unchanged, by default an `AbortError`.
  */
-export class NumalignError extends Error {
-  /** What went wrong; literal and stable. */
+export type NumalignError<Code extends ErrorCode = ErrorCode> = Code extends ErrorCode
+  ? CodedError<Code>
+  : never;
+
+/** The details to make an error of, with what caused it. */
+type Given<Code extends ErrorCode> = NumalignError<Code>['details'] & { readonly cause?: unknown };
+
+interface NumalignErrorClass {
+  readonly prototype: NumalignError;
+  // Without it, TypeScript leaves the errors in what is no error. Functions have it.
+  [Symbol.hasInstance](value: unknown): value is NumalignError;
+  new <Code extends ErrorCode>(
+    code: Code,
+    message: string,
+    ...details: object extends ErrorCodes[Code] ? [details?: Given<Code>] : [details: Given<Code>]
+  ): NumalignError<Code>;
+}
+
+/** The class of all errors, for those that extend it: {@link NumalignError} is not one type but many. */
+export class AnyError extends Error implements CodedError<ErrorCode> {
   readonly code: ErrorCode;
-  /** Facts by name, such as `value` and `valid`. */
-  readonly details: Readonly<ErrorDetails>;
-  /** The errno of the kernel as a positive number, with ERR_SYSCALL and ERR_CGROUP. */
+  readonly details: CodedError<ErrorCode>['details'];
   declare readonly errno?: number;
-  /** Its name, such as `EPERM`. */
   declare readonly errnoName?: string;
-  /** The refused system call, with ERR_SYSCALL and ERR_CGROUP. */
   declare readonly syscall?: string;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    const { cause, ...facts } = details;
+  constructor(code: ErrorCode, message: string, details: object = {}) {
+    const { cause, ...facts } = details as { cause?: unknown; errno?: unknown; syscall?: unknown };
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
-    this.details = Object.freeze(facts);
+    this.details = Object.freeze(facts) as CodedError<ErrorCode>['details'];
     if (typeof facts.errno === 'number') {
       this.errno = facts.errno;
       this.errnoName = errnoName(facts.errno);
@@ -55,19 +86,25 @@ export class NumalignError extends Error {
     if (typeof facts.syscall === 'string') this.syscall = facts.syscall;
   }
 
-  /**
-   * Name, code, message and details for a log. A bigint becomes its digits, a circular reference
-   * `[Circular]`.
-   */
-  toJSON(): { name: string; code: ErrorCode; message: string; details: Record<string, unknown> } {
+  toJSON(): ReturnType<NumalignError['toJSON']> {
     const { name, code, message } = this;
     return { name, code, message, details: plainJson(this.details) as Record<string, unknown> };
   }
 }
-NumalignError.prototype.name = 'NumalignError';
+AnyError.prototype.name = 'NumalignError';
+Object.defineProperty(AnyError, 'name', { value: 'NumalignError' });
+
+export const NumalignError = AnyError as unknown as NumalignErrorClass;
+
+/** The same error with another message, and with more facts or another cause. */
+export const reworded = (error: NumalignError, message: string, more: object = {}): NumalignError =>
+  new AnyError(error.code, message, { ...error.details, ...more }) as NumalignError;
 
 /** The errno and system call of a Node error, as details of a {@link NumalignError}. */
-export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): ErrorDetails {
+export function kernelFacts({ errno, syscall }: NodeJS.ErrnoException): {
+  readonly errno?: number;
+  readonly syscall?: string;
+} {
   return { ...(errno !== undefined && { errno: -errno }), ...(syscall !== undefined && { syscall }) };
 }
 

@@ -211,7 +211,7 @@ export interface Native {
   /** The threads of these processes that may run on these CPUs; with `confined`, only there. */
   threadActivity(pids: Int32Array, cpus: Words, confined: boolean, onlyCounters: boolean): NativeThreads;
   /** A row for each CPU; NaN for a value that cannot be read. */
-  cpuActivity(cpus: Words, withInterrupts: boolean): Float64Array;
+  cpuActivity(cpus: Words, withInterrupts: boolean, withFrequency: boolean): Float64Array;
   /** Looks at every process that /proc shows. */
   scanTasks(cpus: Words): NativeTasks;
 

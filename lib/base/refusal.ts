@@ -1,17 +1,10 @@
 // Refusal: the error with which a part of a decision says why a request cannot be met.
-import { type ErrorCode, type ErrorDetails, NumalignError } from './errors.js';
 
-/**
- * Why a pod is not admitted, in the kubelet's words. `TopologyAffinityError`: the topology policy
- * refuses. `SMTAlignmentError`: `full-pcpus-only` needs whole cores. `EmptyPodSharedPoolError`:
- * exclusive containers leave the others of the pod nothing to share. `UnexpectedAdmissionError`:
- * every other reason, such as too few CPUs.
- */
-export type AdmissionReason =
-  | 'TopologyAffinityError'
-  | 'SMTAlignmentError'
-  | 'UnexpectedAdmissionError'
-  | 'EmptyPodSharedPoolError';
+import type { AdmissionReason, RejectionFact } from './codes/admission-reasons.js';
+import type { RejectionCodes } from './codes/rejection-codes.js';
+import { AnyError, type ErrorCode, NumalignError } from './errors.js';
+
+export type { AdmissionReason };
 
 const SHORTAGES = [
   'ERR_INSUFFICIENT_CPUS',
@@ -38,15 +31,28 @@ export function isShortage(code: ErrorCode): code is ShortageCode {
 }
 
 /** The parts of a decision throw it; the decision catches it and returns a rejection. */
-export class Refusal extends NumalignError {
+export class Refusal extends AnyError {
   declare readonly code: RejectionCode;
   readonly reason: AdmissionReason;
 
-  constructor(reason: AdmissionReason, code: RejectionCode, message: string, details: ErrorDetails = {}) {
+  constructor(reason: AdmissionReason, code: RejectionCode, message: string, details: object) {
     super(code, message, { reason, ...details });
     this.reason = reason;
   }
 }
+
+/** What a decision knows of a rejection: the facts of its code alone. */
+type RefusedFacts<Code extends RejectionCode> = Omit<RejectionCodes[Code], RejectionFact> & {
+  cause?: unknown;
+};
+
+/** Makes a {@link Refusal} with the facts of its code. */
+export const refusal = <Code extends RejectionCode>(
+  reason: AdmissionReason,
+  code: Code,
+  message: string,
+  details: RefusedFacts<Code>,
+): Refusal => new Refusal(reason, code, message, details);
 
 // Mistakes of a program, which fail on every machine.
 const MISTAKES: readonly ErrorCode[] = [

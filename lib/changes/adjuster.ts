@@ -179,7 +179,7 @@ class Adjuster {
     }
   }
 
-  // It grows within the mask that somebody gave this process.
+  // It grows within the mask that was chosen for this process.
   #inputFor(pod: PodAssignment, state: Assignments): ResizeFacts {
     const host = this.#host!;
     const input = resizeInput(host, state);

@@ -13,10 +13,17 @@ export const noticeMsOf = ({ movable = MOVABLE }: Pick<PodAssignment, 'movable'>
 const PASSING = ['no-room', 'called-off', 'ended'];
 
 /** True if an ERR_NOT_MOVED says nothing about the grant's consent: it may be asked again. */
-export const isPassing = ({ details }: NumalignError): boolean => PASSING.includes(String(details.reason));
+export const isPassing = (error: NumalignError): boolean => PASSING.includes(String(reasonOf(error)));
+
+type NotMoved = NumalignError<'ERR_NOT_MOVED'>;
+type NotMovedReason = NotMoved['details']['reason'];
+
+/** Why a grant did not move; undefined for another error. */
+export const reasonOf = (error: unknown): NotMovedReason | undefined =>
+  error instanceof NumalignError && error.code === 'ERR_NOT_MOVED' ? error.details.reason : undefined;
 
 /** ERR_NOT_MOVED: why a grant stays where it is. */
-export function notMoved(uid: string, reason: string, why: string, cause?: unknown): NumalignError {
+export function notMoved(uid: string, reason: NotMovedReason, why: string, cause?: unknown): NotMoved {
   return new NumalignError('ERR_NOT_MOVED', `grant ${uid} has not moved: ${why}`, {
     value: uid,
     reason,

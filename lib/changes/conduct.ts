@@ -7,10 +7,10 @@ import { publishError } from '../admission/diagnostics.js';
 import type { Host } from '../admission/host.js';
 import { recordedState } from '../admission/on-record.js';
 import { transact } from '../admission/transact.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { unlessRefused } from '../base/errors.js';
 import { callListeners } from '../base/notices/listeners.js';
 import { changesSize, refuseMove } from '../decision/changes/move-steps.js';
-import { askListeners, offRecord } from './answer.js';
+import { askListeners, offRecord, reasonOf } from './answer.js';
 import { announcedPod, carryOut, codeOf, conclude, type MovedGrant } from './carry-out.js';
 import { emitterIfAny, type GrantEmitter, type MoveEnd, type ResizeEvent } from './move-event.js';
 
@@ -54,7 +54,7 @@ export async function conduct(host: Host, pod: MovingPod): Promise<void> {
 }
 
 async function refuse(host: Host, pod: MovingPod, error: Error): Promise<void> {
-  if (error instanceof NumalignError && SILENT.includes(String(error.details.reason))) return;
+  if (SILENT.includes(String(reasonOf(error)))) return;
   try {
     const isConcluded = await transact(host, undefined, async (state, commit) => {
       const now = announcedPod(state, pod);

@@ -44,7 +44,6 @@ export function spawnWith(
   command: string,
   ...rest: [Arguments<GrantSpawnOptions>, GrantSpawnOptions | undefined]
 ): ChildProcess {
-  if (command === '') invalidOption('command', command, "a program, such as 'node' or './server'");
   const { args, counts, options } = parse(rest);
   const { stdio = 'pipe' } = options;
   return process.getBuiltinModule('node:child_process').spawn(command, args, {

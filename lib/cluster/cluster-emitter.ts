@@ -9,7 +9,7 @@ export interface ClusterEvents {
   exit: [worker: GrantedWorker, code: number, signal: string];
   fork: [worker: GrantedWorker];
   listening: [worker: GrantedWorker, address: Address];
-  message: [worker: GrantedWorker, message: any, handle: Socket | Server];
+  message: [worker: GrantedWorker, message: unknown, handle: Socket | Server];
   online: [worker: GrantedWorker];
   setup: [settings: ClusterSettings];
 }

@@ -1,7 +1,7 @@
 // Alignment: merges the hints of all providers, for a container or for the whole pod, to one hint.
 // Pure, except for custom hint providers.
 import { withLast } from '../base/collections/lists.js';
-import { Refusal } from '../base/refusal.js';
+import { refusal } from '../base/refusal.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import { ANY_NODES, HintFamily, type TopologyHint } from '../machine/hints.js';
 import { cpuHints } from './cpus/cpu-manager.js';
@@ -63,7 +63,7 @@ export function aligned(
   });
   if (answer.taken) return { hint: answer.merged.hint, wanted, taken: answer.taken };
   const message = `the resources cannot be aligned as ${topologyPolicy} asks`;
-  throw new Refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message);
+  throw refusal('TopologyAffinityError', 'ERR_TOPOLOGY_AFFINITY', message, {});
 }
 
 function hintsOf(answers: readonly Answer[]): readonly Hints[] {

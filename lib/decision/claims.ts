@@ -1,6 +1,6 @@
 // Claims: the exclusive amounts of the containers of a pod that is booked as a whole, and checks
 // that something is left for containers that share. Pure.
-import { type AdmissionReason, Refusal } from '../base/refusal.js';
+import { type AdmissionReason, refusal } from '../base/refusal.js';
 import { isStrict } from '../input/placement.js';
 import { requestOf } from '../input/pods/pod-request.js';
 import { cpuClaims, podExclusiveCount } from './cpus/cpu-choices.js';
@@ -65,7 +65,7 @@ function checkLeft({ pod }: PodDraft, { resource, total, claims }: Claimed, reas
       ? `nothing is left to container ${name}, which shares`
       : `too little is left to container ${name}`;
   const message = `exclusive containers use up the pod's ${resource}: ${left}`;
-  throw new Refusal(reason, 'ERR_POD_POOL_EMPTY', message, {
+  throw refusal(reason, 'ERR_POD_POOL_EMPTY', message, {
     value: total,
     valid: `a pod with more ${resource} than its exclusive containers have`,
     resource,

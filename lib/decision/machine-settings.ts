@@ -17,6 +17,7 @@ import { cpusNamed } from '../base/text/cpus-named.js';
 import type { Config } from '../input/config.js';
 import { type GivenSettings, INITIAL_SETTINGS, type RequiredSettings } from '../input/given-settings.js';
 import { placementUnder } from '../input/placement.js';
+import { commandIn } from '../input/values/machine-folder.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import { slowestFor } from './cpus/core-kinds.js';
@@ -246,7 +247,7 @@ function checkAgreement(recorded: MachineSettings, required: RequiredSettings, p
     .join('; ');
   throw new NumalignError(
     'ERR_CONFIG_CONFLICT',
-    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with \`numalign configure\``,
+    `the machine's settings in ${path} differ: ${text}. Leave the option out, or change it for all with ${commandIn(path, 'configure')}`,
     { differences },
   );
 }

@@ -2,7 +2,7 @@
 // hint providers.
 import type { CpuPool } from '../account/pod-holdings.js';
 import { thrownText } from '../base/check-options.js';
-import { NumalignError } from '../base/errors.js';
+import { NumalignError, reworded } from '../base/errors.js';
 import { type AdmissionReason, isShortage, type Refusal, type RejectionCode } from '../base/refusal.js';
 import type { Placement } from '../input/placement.js';
 import { TOPOLOGY_MANAGER_POLICIES } from '../input/policies.js';
@@ -132,8 +132,7 @@ function wouldAdmit(question: Question, pool: CpuPool, placement: Placement): bo
  */
 export function withRollback(error: unknown, rollback: unknown): unknown {
   if (rollback === undefined || !(error instanceof NumalignError)) return error;
-  const { details, cause, code } = error;
-  return new NumalignError(code, rollbackText(error.message, rollback), { ...details, cause, rollback });
+  return reworded(error, rollbackText(error.message, rollback), { cause: error.cause, rollback });
 }
 
 function rollbackText(message: string, rollback: unknown): string {

@@ -65,7 +65,7 @@ export function allowedCpus({ online, allowed, limit, unbalanced, maskOrigin }: 
       '`AllowedCPUs=` (systemd), `--cpuset-cpus` (containers)',
     );
   }
-  if (maskOrigin !== 'somebody') return ok(`${limit}`);
+  if (maskOrigin !== 'chosen') return ok(`${limit}`);
   return warning(
     `${allowed} of ${online}: the mask of this shell, to which grants keep that are made here`,
     `\`--ignore-mask\` for one program, or a wider mask: \`taskset -pc ${online} $$\``,

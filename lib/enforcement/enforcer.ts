@@ -11,6 +11,7 @@ import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
+import { cgroupAdvice } from '../input/values/machine-folder.js';
 import { CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 import type { Store } from '../state/store.js';
@@ -220,10 +221,14 @@ export function enforcerOf(
   const members = SharedMembers.of(store);
   if (!members) return NO_ENFORCER;
   const state = () => unlessRefused(() => store.read()?.assignments);
-  const find = (cgroupRoot: string): FoundCpusets => {
+  const find = (cgroupRoot: string | null): FoundCpusets => {
+    if (cgroupRoot === null) return whyNoCgroups(store.path);
     try {
       const refusal = store.agreedRoot?.refusal(cgroupRoot, given);
       if (refusal) return `${refusal.why}: ${refusal.advice}`;
+      // The machine's folder comes first.
+      const rival = store.scope === 'private' ? store.whyNotRoot?.(cgroupRoot) : undefined;
+      if (rival !== undefined) return rival;
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
     } catch (error) {
@@ -234,3 +239,6 @@ export function enforcerOf(
   const isDoubtful = () => store.agreedRoot?.counts === true;
   return new MachineEnforcer(new MachineConfiner(topology, members, find), state, isDoubtful);
 }
+
+const whyNoCgroups = (path: string): string =>
+  `the settings of this state have no cgroup root, so no cgroups are used; as root, ${cgroupAdvice(path)} changes that`;

@@ -61,17 +61,18 @@ export function bindMemory({ hierarchy, groups, facts }: GroupsNow): BindingOutc
 
 /** The cgroups below a root, or in words why none can be used. */
 export type FoundCpusets = Cpusets | string;
+type FindCpusets = (cgroupRoot: string | null) => FoundCpusets;
 
 /** Everything that writes REQUIRES the state's lock. */
 export class MachineConfiner {
   readonly topology: () => Topology;
   readonly members: SharedMembers;
-  readonly #find: (cgroupRoot: string) => FoundCpusets;
-  readonly #cpusets = new Map<string, FoundCpusets>();
+  readonly #find: FindCpusets;
+  readonly #cpusets = new Map<string | null, FoundCpusets>();
   // What members had chosen before the first change of the partition since they were last confined.
   #askedMasks: AskedMasks | undefined;
 
-  constructor(topology: () => Topology, members: SharedMembers, find: (cgroupRoot: string) => FoundCpusets) {
+  constructor(topology: () => Topology, members: SharedMembers, find: FindCpusets) {
     this.topology = topology;
     this.members = members;
     this.#find = find;
@@ -84,8 +85,6 @@ export class MachineConfiner {
 
   /** The cgroups, or in words why none are used. */
   findCpusets({ cgroupRoot }: MachineSettings): FoundCpusets {
-    if (cgroupRoot === null)
-      return 'the settings of this state have no cgroup root, so no cgroups are used (`numalign configure --cgroup-root /numalign` sets one)';
     const found = this.#cpusets.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#cpusets.set(cgroupRoot, found);
     return found;

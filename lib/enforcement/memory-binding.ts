@@ -5,6 +5,7 @@ import { type Assignments, findPod } from '../account/assignments.js';
 import type { MemoryRefusals, PodAssignment } from '../account/pod-assignment.js';
 import { replacePod } from '../account/pod-changes.js';
 import { type NumalignError, refusalOf } from '../base/errors.js';
+import { cgroupReason } from '../cgroups/files/cgroup-error.js';
 import { encodeName } from '../cgroups/files/cgroup-path.js';
 import { type MemoryNodes, readMemoryNodes } from '../cgroups/files/memory-nodes.js';
 import type { NodeSet } from '../machine/cpu-set.js';
@@ -106,9 +107,8 @@ export function whyUnbound(bind: () => void): string | undefined {
 }
 
 /** The errno's name, or the reason of an ERR_CGROUP. */
-export function refusalName({ errnoName, details, code }: NumalignError): string {
-  return errnoName ?? String(details.reason ?? code);
-}
+export const refusalName = (error: NumalignError): string =>
+  error.errnoName ?? cgroupReason(error) ?? error.code;
 
 /** What the kernel refused, by grant uid and container; null if it was done. */
 export type BindingOutcomes = ReadonlyMap<string, ReadonlyMap<string, string | null>>;

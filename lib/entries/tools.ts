@@ -15,7 +15,7 @@ export { ENFORCEMENT_LEVELS } from '../account/levels.js';
 export { QUIET_PARTS } from '../account/pod-assignment.js';
 export { checkOptions, display, invalidOption, nearestOf, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
-export { kernelFacts, unlessRefused } from '../base/errors.js';
+export { kernelFacts, reworded, unlessRefused } from '../base/errors.js';
 export { DEFAULT_GATES, DEFAULT_VERSION, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
 export { delayNotices } from '../base/notices/notice-delay.js';
@@ -46,6 +46,7 @@ export {
   type Workload,
   withUid,
 } from '../input/pods/workload.js';
+export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';

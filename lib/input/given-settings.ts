@@ -9,7 +9,7 @@ import { wholeValue } from './values/quantity.js';
 type Table = typeof MACHINE_OPTIONS;
 type Values = {
   readonly [Name in keyof Table]:
-    | (Table[Name] extends MachineRow<any, infer Value> ? Value : never)
+    | (Table[Name] extends MachineRow<unknown, infer Value> ? Value : never)
     | undefined;
 };
 

@@ -100,7 +100,7 @@ export interface MachineRow<Given, Value> extends AnyOption<Given, Value, 'manag
   readonly flag: SettingFlag | null;
 }
 
-type AnyRow = OptionRow<any, string, any, Setter>;
+type AnyRow = OptionRow<unknown, string, unknown, Setter>;
 export type OptionTable = Readonly<Record<string, AnyRow>>;
 /** Tables of options: a row for each, or a group of rows for an option that is an object. */
 export type OptionTables = Readonly<Record<string, AnyRow | OptionGroup<object>>>;
@@ -128,13 +128,13 @@ export const machineRow = <Given, Value>(
   complete: Omit<MachineRow<Given, Value>, 'by'>,
 ): MachineRow<Given, Value> => ({ by: 'manager', ...complete });
 
-type Given<Entry> = Entry extends { readonly check: Check<infer Value, any> }
+type Given<Entry> = Entry extends { readonly check: Check<infer Value, unknown> }
   ? Value
   : Entry extends OptionGroup<infer Value>
     ? Value
     : never;
 
-type Options = Readonly<Record<string, AnyOption<any, any, Setter> | OptionGroup<object>>>;
+type Options = Readonly<Record<string, AnyOption<unknown, unknown, Setter> | OptionGroup<object>>>;
 
 type NamesBy<Table extends Options, By extends Setter> = {
   [Name in keyof Table]: Table[Name]['by'] extends By ? Name : never;

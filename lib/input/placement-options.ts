@@ -257,7 +257,7 @@ export const PLACEMENT_OPTIONS = {
     recorded: false,
   }),
   /**
-   * Takes CPUs outside the mask of this process too. By default a mask that somebody chose, such as
+   * Takes CPUs outside the mask of this process too. By default a mask that was chosen, such as by
    * `taskset` or `CPUAffinity=`, is a wish that {@link Manager.acquire} keeps to. See
    * docs/services.md.
    */

@@ -1,7 +1,7 @@
 // KubeletFormat: the kubelet's state files (v1.32 to v1.37), cpu_manager_state and
 // memory_manager_state. Text <-> values, byte for byte and with checksums. Pure. Reads like the
 // kubelet, except that it neither trusts a file without a checksum nor skips unknown members.
-import { type ErrorDetails, NumalignError } from '../base/errors.js';
+import { NumalignError } from '../base/errors.js';
 import { type GoJson, GoObject, parseGoJson } from './go-json.js';
 import { type GoType, GoTypeError, map, struct, text, textKey, uint64 } from './go-value.js';
 
@@ -69,7 +69,7 @@ export const podEntriesField = <T>(entry: GoType<T>, name: string) => ({
   omitEmpty: true,
 });
 
-export function unusable(name: string, message: string, details: ErrorDetails = {}): never {
+export function unusable(name: string, message: string, details: object = {}): never {
   throw new NumalignError('ERR_KUBELET_STATE', `${name} cannot be used: ${message}`, {
     file: name,
     ...details,

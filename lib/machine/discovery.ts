@@ -63,7 +63,7 @@ export async function discover(options: DiscoverOptions = {}): Promise<Topology>
 }
 
 /**
- * This machine, as by {@link discover}. Without devices, these are read once somebody asks for them,
+ * This machine, as by {@link discover}. Without devices, these are read when first asked for,
  * on the event loop.
  */
 export async function discoverMachine(withDevices: boolean): Promise<Topology> {

@@ -156,7 +156,7 @@ export class HintFamily implements Iterable<TopologyHint> {
     return (this.words[0]! & ANY_PREFERRED) !== 0 && (this.words[0]! & FORM) === LIST && this.words[2] === 0;
   }
 
-  *[Symbol.iterator](): Generator<TopologyHint> {
+  *[Symbol.iterator](): Generator<TopologyHint, void, undefined> {
     yield* this.#withoutNodes();
     let after: readonly number[] = NO_MASK;
     for (let limit = FEWEST_AT_ONCE; ; limit = Math.min(4 * limit, MOST_AT_ONCE)) {

@@ -144,7 +144,7 @@ export abstract class IdSet<Self extends IdSet<Self>> implements Iterable<number
   }
 
   /** The ids, ascending. */
-  *[Symbol.iterator](): Generator<number> {
+  *[Symbol.iterator](): Generator<number, void, undefined> {
     for (let i = 0; i < this.words.length; i++) {
       for (let word = this.words[i]!; word !== 0; word &= word - 1) {
         yield i * WORD_BITS + 31 - Math.clz32(word & -word);

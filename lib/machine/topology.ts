@@ -65,7 +65,7 @@ export class Topology {
    * With `full-pcpus-only` requests are multiples of it.
    */
   readonly cpusPerCore: number;
-  // Undefined until somebody asks: most programs never do, and there may be hundreds.
+  // Undefined until first asked for: most programs never do, and there may be hundreds.
   #devices: readonly PciDevice[] | undefined;
 
   /** Use {@link discover}. */

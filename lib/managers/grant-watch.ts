@@ -14,8 +14,8 @@ export interface WatchedGrant {
   /** Its name; that of a pod with a namespace before it, such as `default/web-0`. */
   readonly label: string;
   /**
-   * What has happened on its CPUs since the first look at it; undefined without CPUs of its own, and
-   * on a simulated machine.
+   * What has happened on its CPUs since the first look at it, without their frequency; undefined
+   * without CPUs of its own, and on a simulated machine.
    */
   readonly audit?: GrantAudit | undefined;
 }
@@ -38,7 +38,7 @@ export class GrantWatch {
     const { topology } = this.#view;
     const pods = livingPods(hostOfView(this.#view));
     const audited = topology.isSimulated ? [] : pods.filter((pod) => !presentCpus(pod).isEmpty);
-    const audits = this.#watched.look(topology, audited, memory);
+    const audits = this.#watched.look(topology, audited, { memory, frequency: false });
     const auditOf = new Map(audits.map((audit) => [audit.grant, audit]));
     return pods.map((pod) => ({ uid: pod.uid, label: labelOf(pod), audit: auditOf.get(pod.uid) }));
   }

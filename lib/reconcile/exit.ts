@@ -1,10 +1,10 @@
 // Exit: what a process still does for others when it calls process.exit(), or an error ends it. It has
 // no time to release its grants, as it does when it has nothing more to do: the next transaction of
 // any process takes them back.
-import { isMainThread } from 'node:worker_threads';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { removePods } from '../account/pod-changes.js';
 import type { Host } from '../admission/host.js';
+import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { hasChild } from '../threads/children.js';
 
@@ -15,7 +15,7 @@ const openHosts = () => new Set<Host>();
  * function is called. The end of a Worker leaves a process that does that.
  */
 export function openAtExit(host: Host): () => void {
-  if (!isMainThread) return () => {};
+  if (native.threadId() !== process.pid) return () => {};
   const hosts = ENVIRONMENT.of(openHosts);
   // Node calls no listener after one of the user's that throws.
   if (hosts.size === 0) process.prependListener('exit', openAll);

@@ -11,11 +11,12 @@ import { FolderWatch, type Listener, type Listening } from './files/folder-watch
 import { archive } from './files/put-aside.js';
 import { type GoodState, STATE_FILE } from './files/state-files.js';
 import { AgreedRoot } from './folder/agreed-root.js';
-import { canonical, readBootId, scopeOf } from './folder/folder.js';
+import { canonical, readBootId, scopeAt } from './folder/folder.js';
 import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { type HarmListener, OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
+import { RootUsers } from './root-users.js';
 import { StateFolder } from './state-folder.js';
 import { StateLock } from './state-lock.js';
 import { StateReader } from './state-reader.js';
@@ -47,6 +48,7 @@ export class Ledger implements Store {
   readonly #owners: Owners;
   readonly #waiters: WaitQueue;
   readonly #agreedRoot: AgreedRoot;
+  readonly #rootUsers: RootUsers;
   readonly #watch: FolderWatch;
   readonly #guard: OwnerGuard;
   readonly #lock: StateLock;
@@ -62,6 +64,7 @@ export class Ledger implements Store {
     this.#owners = new Owners(owners, path, bootId);
     this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
     this.#agreedRoot = new AgreedRoot(path, scope, folder);
+    this.#rootUsers = new RootUsers(path, scope);
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);
@@ -84,7 +87,7 @@ export class Ledger implements Store {
       existing.#ensureOpen();
       return existing;
     }
-    const ledger = new Ledger(path, scopeOf(path));
+    const ledger = new Ledger(path, scopeAt(path));
     all.add(path, ledger);
     all.hold(ledger);
     ledger.#closeLater();
@@ -125,6 +128,7 @@ export class Ledger implements Store {
   #closeUnused(): void {
     if (this.#users.size > 0 || this.#owners.own.holdsGrant || !this.#folder.isOpen) return;
     this.#guard.stop();
+    this.#rootUsers.release();
     this.#owners.own.close();
     this.#folder.close();
     this.#reader.forget();
@@ -155,6 +159,10 @@ export class Ledger implements Store {
   get agreedRoot(): AgreedRoot {
     this.#look();
     return this.#agreedRoot;
+  }
+
+  whyNotRoot(cgroupRoot: string): string | undefined {
+    return this.#rootUsers.refusal(cgroupRoot);
   }
 
   get waiters(): WaitQueue {

@@ -3,6 +3,7 @@
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { NumalignError } from '../base/errors.js';
 import { Backoff, retry } from '../base/notices/backoff.js';
+import { commandIn } from '../input/values/machine-folder.js';
 import type { Listener } from './files/folder-watch.js';
 import { OWNER_NAME } from './files/owner-claims.js';
 import { SETTLE_S } from './owners/living-owners.js';
@@ -204,6 +205,6 @@ function harmError(path: string, lost: readonly PodAssignment[]): NumalignError 
       ? 'they are on record again; what cgroups and persistent owners held may be lost'
       : `the state that was put back lacks ${uids.join(', ')}, whose CPUs others may have now: release them`;
   const message = `another program removed, changed or put back files of the state in ${path} while this process held grants: ${outcome}`;
-  const valid = 'a folder that is neither removed nor restored while `numalign status` shows grants';
+  const valid = `a folder that is neither removed nor restored while ${commandIn(path, 'status')} shows grants`;
   return new NumalignError('ERR_STATE_CORRUPT', message, { value: uids, valid });
 }

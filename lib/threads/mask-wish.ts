@@ -1,4 +1,4 @@
-// MaskWish: CPUs that somebody chose for this process by its mask, such as taskset, CPUAffinity= or
+// MaskWish: CPUs that were chosen for this process by its mask, such as taskset, CPUAffinity= or
 // a parent. A grant keeps to them. Follows sched_getaffinity(2).
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -21,8 +21,8 @@ export interface MaskFacts {
   readonly grants: () => readonly CpuSet[];
 }
 
-/** `wide`: nobody has chosen. `numalign`: it has the mask from numalign. Else somebody chose it. */
-export type MaskOrigin = 'wide' | 'numalign' | 'somebody';
+/** `wide`: nothing was chosen. `numalign`: it has the mask from numalign. Else a person or another program chose it. */
+export type MaskOrigin = 'wide' | 'numalign' | 'chosen';
 
 /**
  * Where a mask comes from, by the record. A mask with the whole shared pool is that of a member, or
@@ -32,14 +32,14 @@ export type MaskOrigin = 'wide' | 'numalign' | 'somebody';
 export function originOf({ mask, limit, pool, grants }: MaskFacts): MaskOrigin {
   if (pool.intersection(limit).isSubsetOf(mask)) return 'wide';
   const own = mask.intersection(limit);
-  return grants().some((cpus) => own.isSubsetOf(cpus)) ? 'numalign' : 'somebody';
+  return grants().some((cpus) => own.isSubsetOf(cpus)) ? 'numalign' : 'chosen';
 }
 
 // The grants that this process or its children may have their masks from.
 const ownGrants = (pods: readonly PodAssignment[]) =>
   pods.filter(({ owner }) => owner.kind === 'process' && isStartedBy(owner, process.pid));
 
-// `cpus`: what somebody chose last. `given`: a mask that came from numalign, also after the grants
+// `cpus`: what was chosen last. `given`: a mask that came from numalign, also after the grants
 // that it was for.
 interface Wish {
   cpus: CpuSet | undefined;
@@ -49,7 +49,7 @@ interface Wish {
 const lastWish = (): Wish => ({ cpus: undefined, given: undefined });
 
 /**
- * The CPUs that somebody chose for this process; undefined: nobody did, or the machine is
+ * The CPUs that were chosen for this process by its mask; undefined: none were, or the machine is
  * simulated. While numalign keeps the process on a grant, the choice before counts. A program on a
  * grant of its parent's (NUMALIGN_GRANT) has the mask from numalign. Isolated CPUs are in no mask
  * at first, so requests for them may have them all. The first call is made when a manager is
@@ -63,9 +63,9 @@ export function maskWish(topology: Topology, state: Assignments, present: CpuSna
   const pool = sharedPool(state, present).difference(present.isolated);
   const grants = () => ownGrants(state.pods).map(cpusOf);
   const origin = originOf({ mask, limit: topology.allowed, pool, grants });
-  if (origin !== 'somebody') wish.given = mask;
+  if (origin !== 'chosen') wish.given = mask;
   if (origin === 'wide') wish.cpus = undefined;
-  else if (origin === 'somebody' && !wish.given?.equals(mask)) wish.cpus = mask;
+  else if (origin === 'chosen' && !wish.given?.equals(mask)) wish.cpus = mask;
   return wish.cpus?.union(isolatedPool(state.settings, present));
 }
 

@@ -88,8 +88,8 @@ Napi::Value threads(const Napi::CallbackInfo& info) {
 // (words of the CPUs, with interrupts): rows
 Napi::Value cpus(const Napi::CallbackInfo& info) {
   Rows rows;
-  for (const CpuActivity& cpu :
-       cpu_activity(to_id_set<CpuTag>(info[0]), to_bool(info[1], "with interrupts"))) {
+  for (const CpuActivity& cpu : cpu_activity(to_id_set<CpuTag>(info[0]), to_bool(info[1], "with interrupts"),
+                                             to_bool(info[2], "with frequency"))) {
     rows.add(cpu.cpu);
     rows.add(cpu.interrupts);
     rows.add(cpu.numbered_interrupts);

@@ -72,7 +72,7 @@ struct TopologySpec {
   CpuSet possible;                 // ids that could ever be CPUs of this machine
   CpuSet isolated;                 // isolcpus= or an isolated partition at load time
   CpuSet allowed;                  // what the loading process may run on; all CPUs if that has no meaning
-  bool has_devices = true;         // false: `devices` is empty because nobody has read them yet
+  bool has_devices = true;         // false: `devices` is empty because they have not been read
 };
 
 // The elements of one kind, for example cores: ids ascending, each with its CPUs as a sparse

@@ -1,4 +1,5 @@
 // docs/reference/errors.md: every error code, warning and flag, with what it means and what to do.
+import { errorFacts } from '../error-facts.mjs';
 import { anchorOf, fill, link, markdownOf, names, partsOfDoc, table } from './prose.mjs';
 
 const PAGE = 'errors.md';
@@ -8,6 +9,7 @@ export function errorsPage(source, { places }) {
   const rejections = source.membersOf(source.declaration('base/codes/rejection-codes.ts', 'RejectionCodes'));
   const isRejection = ({ name }) => rejections.some((each) => each.name === name);
   const md = (text) => markdownOf(text, PAGE, places);
+  const facts = errorFacts();
   const { doc } = source.declaration('base/errors.ts', 'NumalignError');
   const shortages = stringsIn(source.declaration('base/refusal.ts', 'SHORTAGES').node.getText());
   return [
@@ -26,7 +28,9 @@ export function errorsPage(source, { places }) {
         `- Of every other error: ${linksTo(codes.filter((each) => !isRejection(each)))}`,
       ].join('\n'),
     ),
-    ...codes.sort(byName).flatMap(({ name, doc: text }) => codeSection(name, text, md)),
+    ...codes
+      .sort(byName)
+      .flatMap(({ name, doc: text }) => codeSection(name, text, { md, facts: facts[name] })),
     '## Warnings',
     fill(
       md(
@@ -54,9 +58,20 @@ const byName = (a, b) => (a.name < b.name ? -1 : 1);
 
 const stringsIn = (text) => [...text.matchAll(/'([^']+)'/g)].map(([, each]) => each);
 
-function codeSection(name, doc, md) {
+// What all rejections have is said once.
+const OF_REJECTIONS = ['reason', 'reserved', 'holders', 'explanation', 'repacking'];
+
+function codeSection(name, doc, { md, facts }) {
   const { text, remedy } = partsOfDoc(doc);
-  return [`### ${name}`, fill(md(text)), ...(remedy ? [fill(md(`What to do: ${remedy}`))] : [])];
+  const isOfRejection = (fact) => 'holders' in facts && OF_REJECTIONS.includes(fact);
+  const own = Object.entries(facts).filter(([fact]) => !isOfRejection(fact));
+  const types = own.map(([fact, { type, isOptional }]) => `\`${fact}${isOptional ? '?' : ''}: ${type}\``);
+  return [
+    `### ${name}`,
+    fill(md(text)),
+    ...(types.length > 0 ? [fill(`Details: ${types.join(', ')}.`)] : []),
+    ...(remedy ? [fill(md(`What to do: ${remedy}`))] : []),
+  ];
 }
 
 function warningTable(source, places) {

@@ -75,25 +75,34 @@ export class Source {
       exported.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(exported) : exported;
     const nodes = (symbol.declarations ?? []).filter(isOfLib);
     const node = nodes[0] ?? exported.declarations[0];
+    const shape = this.#shapeOf(symbol, node);
     return {
       name: exported.name,
       symbol,
       node,
-      kind: kindOf(node, symbol),
+      shape,
+      kind: shape ? 'class' : kindOf(node, symbol),
       file: relative(root, node.getSourceFile().fileName),
       doc: nodes.map(docOf).find(Boolean) ?? '',
     };
   }
 
+  /** The interface of a class whose instances are a union: `Code extends ErrorCode ? OneOf<Code> : never`. */
+  #shapeOf(symbol, node) {
+    const isUnion = ts.isTypeAliasDeclaration(node) && ts.isConditionalTypeNode(node.type);
+    if (!isUnion || !symbol.valueDeclaration) return undefined;
+    return this.#checker.getSymbolAtLocation(node.type.trueType.typeName);
+  }
+
   /** What a class, an interface or the type of a constant has; `isStatic`: of the class itself. */
-  membersOf({ symbol, node }, isStatic = false) {
+  membersOf({ symbol, node, shape }, isStatic = false) {
     const type =
       isStatic || ts.isVariableDeclaration(node)
         ? this.#checker.getTypeOfSymbol(symbol)
-        : this.#checker.getDeclaredTypeOfSymbol(symbol);
+        : this.#checker.getDeclaredTypeOfSymbol(shape ?? symbol);
     return type
       .getProperties()
-      .filter(({ declarations = [] }) => declarations.some(isMember))
+      .filter(({ name, declarations = [] }) => name !== 'prototype' && declarations.some(isMember))
       .map((member) => this.#member(member));
   }
 
@@ -211,7 +220,8 @@ export class Source {
   }
 
   /** The exports in `places` whose members a class or an interface has too. */
-  basesAmong({ symbol, node, kind }, places) {
+  basesAmong({ symbol, node, kind, shape }, places) {
+    if (shape) return this.#basesOfShape(shape, places);
     if (kind === 'interface')
       return this.basesOf({ node })
         .filter(({ name, isOfNode }) => places.has(name) && !isOfNode)
@@ -221,6 +231,18 @@ export class Source {
     if (!declared || !ts.isClassDeclaration(declared) || !isOfLib(declared)) return [];
     const described = this.#describe(base.symbol);
     return places.has(described.name) ? [described] : this.basesAmong(described, places);
+  }
+
+  /** Those of {@link basesAmong} that have the interface which a shape extends. */
+  #basesOfShape(shape, places) {
+    const { heritageClauses = [] } = shape.declarations[0];
+    const bases = heritageClauses.flatMap(({ types }) => types.map(({ expression }) => expression));
+    const symbols = bases.map((base) => this.#checker.getSymbolAtLocation(base));
+    const isOf = (symbol) =>
+      symbol?.flags & ts.SymbolFlags.Alias ? this.#checker.getAliasedSymbol(symbol) : symbol;
+    return this.#namedTypes().filter(
+      (each) => places.has(each.name) && each.shape && symbols.map(isOf).includes(each.shape),
+    );
   }
 
   /** Whether a class implements the members of another one of lib/. */
@@ -261,7 +283,15 @@ export class Source {
 }
 
 // What reads better written out, is opaque, or has a section on another page.
-const UNNAMED = ['Fields', 'Words', 'TopologyHandle', 'ChildVariables', 'PoolPlace'];
+const UNNAMED = [
+  'ErrorCodes',
+  'Fields',
+  'RejectionFact',
+  'Words',
+  'TopologyHandle',
+  'ChildVariables',
+  'PoolPlace',
+];
 
 // `extends OptionsOf<typeof TABLE>`
 const isNoTable = ({ expression }) => expression.getText() !== 'OptionsOf';
@@ -287,7 +317,7 @@ function isMember(node) {
   if (!isOfLib(node) || !node.name || ts.isPrivateIdentifier(node.name)) return false;
   const flags = ts.getCombinedModifierFlags(node);
   if (flags & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) return false;
-  return !(ts.isComputedPropertyName(node.name) && /inspect|iterator/.test(node.name.getText()));
+  return !(ts.isComputedPropertyName(node.name) && /inspect|iterator|hasInstance/.test(node.name.getText()));
 }
 
 function kindOf(node, symbol) {

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeviceSpec } from '../../lib/entries/topology.js';
-import { type Manager, NumalignError, openManager, type Pod } from '../../lib/index.js';
+import { AdmissionError, type Manager, openManager, type Pod } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { MI, machineOf } from '../support/memory-machine.js';
 import { guaranteed } from '../support/simulated.js';
@@ -82,7 +82,7 @@ async function admit(manager: Manager, { containers, policy, scope }: Admission)
   try {
     admitted = await manager.admit(pod, options);
   } catch (error) {
-    if (!(error instanceof NumalignError && error.details.explanation)) throw error;
+    if (!(error instanceof AdmissionError)) throw error;
     expect(plan).toMatchObject({ admitted: false, code: error.code, reason: error.details.reason });
     return;
   }

@@ -6,11 +6,11 @@ import { describe, expect, it } from 'vitest';
 import type { Explanation } from '../../lib/entries/diagnostics.js';
 import { discover, HintFamily, type HintProvider } from '../../lib/entries/topology.js';
 import {
+  AdmissionError,
   CpuSet,
   type Manager,
   type ManagerOptions,
   NodeSet,
-  NumalignError,
   openManager,
 } from '../../lib/index.js';
 import { cpuTimeOf } from '../support/cpu-time.js';
@@ -167,10 +167,10 @@ describe('plan', () => {
       const plan = manager.plan(pod(cpu));
       expect(plan.generation).toBe(generation);
       expect([manager.generation(), manager.grants()]).toEqual([generation, grants]);
-      const admitted = await manager.admit(pod(cpu)).catch((error: NumalignError) => error);
-      if (admitted instanceof NumalignError) {
+      const admitted = await manager.admit(pod(cpu)).catch((error: AdmissionError) => error);
+      if (admitted instanceof AdmissionError) {
         expect(plan).toMatchObject({ admitted: false, code: admitted.code, reason: admitted.details.reason });
-        expect(plan.explanation?.text).toBe((admitted.details.explanation as Explanation).text);
+        expect(plan.explanation?.text).toBe(admitted.details.explanation.text);
         continue;
       }
       expect(plan).toMatchObject({ admitted: true, reason: null, explanation: null, exact: true });

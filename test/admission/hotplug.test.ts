@@ -263,7 +263,7 @@ describe('a grant whose CPUs go offline', () => {
     const machine = await Machine.open({ reservedSystemCPUs: '0' });
     const options = { cpuManagerPolicyOptions: { 'full-pcpus-only': true } };
     const { uid } = await machine.manager.acquire({ cpu: 4, ...options });
-    const error = new NumalignError('ERR_CHILD_ALIVE', 'a child runs there');
+    const error = new NumalignError('ERR_CHILD_ALIVE', 'a child runs there', { value: uid, pid: 1 });
     const stuck = () => {
       throw error;
     };

@@ -103,10 +103,10 @@ describe('as JSON', () => {
     ['what cannot be in a list is null there', [() => 1, 2], [null, 2]],
     [
       'an error is name, code and message',
-      new NumalignError('ERR_CGROUP', 'no'),
+      new NumalignError('ERR_MANAGER_CLOSED', 'no'),
       {
         name: 'NumalignError',
-        code: 'ERR_CGROUP',
+        code: 'ERR_MANAGER_CLOSED',
         message: 'no',
         details: {},
       },

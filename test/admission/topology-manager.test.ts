@@ -3,7 +3,7 @@
 // providers.
 import { describe, expect, it } from 'vitest';
 import type { TopologyManagerPolicy } from '../../lib/entries/kubelet.js';
-import { type Manager, NodeSet, type NumalignError } from '../../lib/index.js';
+import { type AdmissionError, type Manager, NodeSet } from '../../lib/index.js';
 import { DeviceProvider } from '../support/device-provider.js';
 import { guaranteed, simulate } from '../support/simulated.js';
 
@@ -28,7 +28,7 @@ const only = (node: number) => ({ nodes: NodeSet.of(node), preferred: true });
 async function rejection(manager: Manager, pod: Parameters<Manager['admit']>[0]) {
   const error = await manager.admit(pod).then(
     () => undefined,
-    (error: NumalignError) => error,
+    (error: AdmissionError) => error,
   );
   return error?.details.reason;
 }
@@ -72,7 +72,7 @@ describe('two NUMA nodes with CPUs, a GPU and a NIC each', () => {
   it('cannot hold two such containers on one node, as the scope pod requires', async () => {
     const { manager, providers } = await machine('single-numa-node', { [GPU]: [1, 1], [NIC]: [1, 1] });
     const pod = { uid: 'two', containers: [guaranteed('first', all), guaranteed('second', all)] };
-    const error = (await manager.admit(pod, { scope: 'pod' }).catch((e) => e)) as NumalignError;
+    const error = (await manager.admit(pod, { scope: 'pod' }).catch((e) => e)) as AdmissionError;
     expect(error.code).toBe('ERR_TOPOLOGY_AFFINITY');
     expect(providers.flatMap((provider) => [...provider.holders])).toEqual([]);
     // One node has two CPUs, so both nodes are not preferred for them.
@@ -137,7 +137,7 @@ describe('a request for two GPUs when one of the two on each node is unavailable
         uid: 'a',
         containers: [guaranteed('first', { cpu: 1, [GPU]: 1 }), guaranteed('main', { cpu: 1, [GPU]: 1 })],
       };
-      const error = (await manager.admit(pod).catch((e) => e)) as NumalignError;
+      const error = (await manager.admit(pod).catch((e) => e)) as AdmissionError;
       expect([error.code, error.details.reason]).toEqual(
         policy === 'none' || policy === 'best-effort'
           ? ['ERR_HINT_PROVIDER', 'UnexpectedAdmissionError']

@@ -126,6 +126,19 @@ describe('compiled code', () => {
     );
   });
 
+  it('is also of files that are loaded late, with or without it', () => {
+    const program = `
+      const { openManager } = require('numalign');
+      const manager = await openManager({ stateDir: process.env.STATE_DIR, reservedSystemCPUs: '0' });
+      result = await manager.acquire({ cpu: 9999 }).catch(({ code }) => code);
+      await manager.close();`;
+    const installed = new Installed();
+    const expected = { used: [...LAYERS, 'seldom'].sort(), rejected: [], result: 'ERR_INSUFFICIENT_CPUS' };
+    expect(installed.run(program)).toEqual(expected);
+    rmSync(installed.data('seldom'));
+    expect(installed.run(program)).toEqual(expected);
+  });
+
   it('has the functions that a pin calls, not only the outermost', () => {
     const installed = new Installed();
     const size = (layer: string) => statSync(installed.data(layer)).size;

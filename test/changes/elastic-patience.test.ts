@@ -158,15 +158,18 @@ describe('a grant of a range', () => {
     ['has no room', 'no-room', false],
     ['has ended', 'ended', false],
     ['is called off', 'called-off', false],
-  ])('that does not shrink because it %s (%s) counts as refusing: %s', async (_, reason, isRefusal) => {
-    const manager = await open(makeStateDir());
-    const { uid } = await manager.acquire(range('elastic'));
-    const host = hostOf(manager);
-    const answer = vi.spyOn(host.ledger, 'transact').mockRejectedValueOnce(notMoved(uid, reason, reason));
-    onTestFinished(() => answer.mockRestore());
-    const refused = await shrinkGrants(host, [podOf(host, uid)], { for: 'asker' });
-    expect(refused).toEqual(isRefusal ? [uid] : []);
-  });
+  ] as const)(
+    'that does not shrink because it %s (%s) counts as refusing: %s',
+    async (_, reason, isRefusal) => {
+      const manager = await open(makeStateDir());
+      const { uid } = await manager.acquire(range('elastic'));
+      const host = hostOf(manager);
+      const answer = vi.spyOn(host.ledger, 'transact').mockRejectedValueOnce(notMoved(uid, reason, reason));
+      onTestFinished(() => answer.mockRestore());
+      const refused = await shrinkGrants(host, [podOf(host, uid)], { for: 'asker' });
+      expect(refused).toEqual(isRefusal ? [uid] : []);
+    },
+  );
 });
 
 describe('grants of ranges that may make room later', () => {

@@ -53,7 +53,7 @@ describe('a worker that dies', () => {
     const { worker } = await fork({ cpu: 4096, optional: true });
     manager.close();
     process.kill(worker.process.pid!, 'SIGTERM');
-    const message = `worker ${worker.id} is not forked again: the manager has been closed`;
+    const message = `worker ${worker.id} is not forked again: the manager has been closed: open another`;
     await expect.poll(() => seen).toEqual([message]);
     // It has lost its place.
     expect(await cluster.restart()).toEqual([]);

@@ -77,7 +77,7 @@ export class DrivenNode {
       const { containers } = await this.#manager.admit(podSpec(pod), { owner: 'persistent' });
       return { admitted: true, reason: '', containers: holdingsOf(containers) };
     } catch (error) {
-      const reason = error instanceof this.#numalign.NumalignError ? error.details.reason : undefined;
+      const reason = error instanceof this.#numalign.AdmissionError ? error.details.reason : undefined;
       if (!REASONS.includes(reason as string)) throw error;
       return { admitted: false, reason: reason as string };
     }

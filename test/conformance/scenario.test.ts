@@ -550,7 +550,7 @@ describe('a scenario', () => {
     expect(await outcomeOf(refused)).toBe('passed');
     expect(await outcomeOf({ ...refused, startError: undefined })).toBe('failed');
     const failing = withOptions(() => {
-      throw new numalign.NumalignError('ERR_STATE_FOLDER', 'no');
+      throw new numalign.NumalignError('ERR_STATE_FOLDER', 'no', { value: '', valid: '' });
     });
     expect(await outcomeOf(refused, failing)).toBe('failed');
   });

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { CpuSnapshot } from '../../lib/account/pools.js';
 import { freeCpus, isolatedPool, sharedPool } from '../../lib/account/pools.js';
 import { discover } from '../../lib/entries/topology.js';
-import { CpuSet, type Manager, type ManagerOptions, NumalignError, openManager } from '../../lib/index.js';
+import { AdmissionError, CpuSet, type Manager, type ManagerOptions, openManager } from '../../lib/index.js';
 import { kernelCpus, unbalancedCpus } from '../../lib/machine/isolated-cpus.js';
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { budget } from '../support/budget.mjs';
@@ -331,8 +331,8 @@ describe('with any isolated, reserved and granted CPUs', () => {
               ...(hold && { smt: 'hold-sibling' as const }),
               owner: 'persistent' as const,
             };
-            const grant = await manager.acquire(asked).catch((error: NumalignError) => error);
-            if (grant instanceof NumalignError) {
+            const grant = await manager.acquire(asked).catch((error: AdmissionError) => error);
+            if (grant instanceof AdmissionError) {
               expect(grant.details.explanation).toBeDefined();
               continue;
             }

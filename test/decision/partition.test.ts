@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CpuManagerPolicyOptions } from '../../lib/entries/kubelet.js';
 import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
-import { CpuSet, type Manager, NumalignError, openManager, type Pod } from '../../lib/index.js';
+import { AdmissionError, CpuSet, type Manager, openManager, type Pod } from '../../lib/index.js';
 import { decodeCheckpoint } from '../../lib/state/format/journal.js';
 import { budget } from '../support/budget.mjs';
 import { irregularMachines } from '../support/random-machine.js';
@@ -122,7 +122,7 @@ async function admit(manager: Manager, step: Admission): Promise<Pod | undefined
     });
     return admitted;
   } catch (error) {
-    if (!(error instanceof NumalignError && error.details.explanation)) throw error;
+    if (!(error instanceof AdmissionError)) throw error;
     expect(plan).toMatchObject({ admitted: false, code: error.code, reason: error.details.reason });
     return undefined;
   }

@@ -177,9 +177,9 @@ describe('the doctor', () => {
       /cpuset of this process has no CPUs 4-7/,
     ],
     [
-      'a mask that somebody chose',
+      'a mask that was chosen',
       'allowed-cpus',
-      { allowed: cpus('0-3'), maskOrigin: 'somebody' },
+      { allowed: cpus('0-3'), maskOrigin: 'chosen' },
       'warning',
       /^0-3 of 0-7: the mask of this shell.*--ignore-mask/s,
     ],

@@ -1,7 +1,15 @@
 // needs: folders
 // The types of a library that uses numalign: with `declaration: true`, TypeScript can write whatever
 // the library makes of an export.
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import ts from '@tsd/typescript';
@@ -63,6 +71,34 @@ const problemsOf = (found: readonly ts.Diagnostic[]) =>
     const at = `${file!.fileName}:${line}: ${file!.text.split('\n')[line - 1]}`;
     return `${at}: ${ts.flattenDiagnosticMessageText(messageText, ' ')}`;
   });
+
+/** What a type of the package leaves unchecked: each `any`, and a member without a type. */
+function uncheckedIn(path: string): string[] {
+  const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.Latest, true);
+  const found: string[] = [];
+  const isPrivate = (node: ts.PropertyDeclaration) =>
+    ts.isPrivateIdentifier(node.name) || (ts.getCombinedModifierFlags(node) & ts.ModifierFlags.Private) !== 0;
+  const visit = (node: ts.Node) => {
+    const isUntyped =
+      (ts.isPropertySignature(node) && !node.type) ||
+      (ts.isPropertyDeclaration(node) && !node.type && !node.initializer && !isPrivate(node));
+    if (node.kind === ts.SyntaxKind.AnyKeyword || isUntyped) found.push(node.parent.getText());
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+it('have no `any`', () => {
+  const folders = ['dist', 'packages/metrics/dist'].map((name) => join(ROOT, name));
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.d.ts'))
+      .map((name) => join(folder, name)),
+  );
+  expect(files.length).toBeGreaterThan(ENTRIES.length);
+  expect(files.flatMap(uncheckedIn)).toEqual([]);
+});
 
 it('can be written by TypeScript, whatever a library makes of them', () => {
   const folder = makeProject();

@@ -81,17 +81,21 @@ describe('JavaScript of the documents', () => {
 });
 
 describe('TypeScript of the documents', () => {
-  it('compiles where the package is installed', () => {
+  it('compiles with strict settings where the package is installed', () => {
     const project = projectFolder();
     mkdirSync(join(project, 'node_modules/@numalign'));
-    symlinkSync(`${ROOT}packages/kubernetes`, join(project, 'node_modules/@numalign/kubernetes'));
-    for (const name of ['@types', 'piscina'])
+    for (const name of ['kubernetes', 'metrics'])
+      symlinkSync(`${ROOT}packages/${name}`, join(project, 'node_modules/@numalign', name));
+    for (const name of ['@types', 'piscina', 'prom-client', '@opentelemetry'])
       symlinkSync(`${ROOT}node_modules/${name}`, join(project, 'node_modules', name));
     writeFileSync(join(project, 'package.json'), '{ "type": "module" }');
     const compilerOptions = {
       module: 'nodenext',
       target: 'es2022',
       strict: true,
+      exactOptionalPropertyTypes: true,
+      // Those of piscina do not compile so.
+      skipLibCheck: true,
       noEmit: true,
       types: ['node'],
     };
@@ -101,7 +105,8 @@ describe('TypeScript of the documents', () => {
       join(project, 'before.d.ts'),
       "declare const grant: import('numalign').Grant;\ndeclare const tid: number;\n",
     );
-    for (const { page, line, text } of blocksIn('ts')) {
+    // JavaScript too: users of TypeScript copy it.
+    for (const { page, line, text } of blocksIn('ts', 'js')) {
       writeFileSync(join(project, `${basename(page, '.md')}-${line}.ts`), `${text}export {};\n`);
     }
     const { status, stdout } = spawnSync(process.execPath, [`${ROOT}node_modules/typescript/bin/tsc`], {

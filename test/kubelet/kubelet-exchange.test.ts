@@ -9,7 +9,7 @@ import {
   parseMemoryManagerState,
 } from '../../lib/entries/kubelet.js';
 import { discover, type Topology } from '../../lib/entries/topology.js';
-import { CpuSet, type Manager, NumalignError, openManager } from '../../lib/index.js';
+import { AdmissionError, CpuSet, type Manager, openManager } from '../../lib/index.js';
 import { budget } from '../support/budget.mjs';
 import { errorOf } from '../support/error-of.js';
 import { GI, MI, machineOf } from '../support/memory-machine.js';
@@ -291,7 +291,7 @@ async function fill(manager: Manager, list: Admissions): Promise<void> {
       if (isStarted) await placed.markStarted(placed.containers.at(-1)!.name);
       if (isReleased) admitted.push(() => placed.release());
     } catch (error) {
-      if (!(error instanceof NumalignError && error.details.reason)) throw error;
+      if (!(error instanceof AdmissionError)) throw error;
     }
   }
   for (const release of admitted) await release();

@@ -15,6 +15,7 @@ import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { discover, type MachineJson, Topology } from '../../lib/entries/topology.js';
 import { CpuSet } from '../../lib/index.js';
+import { discoverMachine } from '../../lib/machine/discovery.js';
 import { budget } from '../support/budget.mjs';
 
 const sysfs = (path: string) => readFileSync(`/sys/devices/system/${path}`, 'utf8').trim();
@@ -240,6 +241,13 @@ describe('discover', () => {
         ]);
       }
     }
+  });
+
+  it('finds the same devices later, of a machine that was discovered without them', async () => {
+    const [machine, bare] = await Promise.all([discover(), discoverMachine(false)]);
+    expect(bare.withoutSmt().devices).toEqual(machine.devices);
+    expect(bare.toJSON()).toEqual(machine.toJSON());
+    expect(bare.devices).toBe(bare.devices);
   });
 
   it('reads the PCI devices of an hwloc XML with their nodes and kinds', async () => {

@@ -196,7 +196,12 @@ describe('a grant with', () => {
     ['other CPUs', OPTION, 'CPUs of the grant, at least one', (grant) => grant.placeThreads({ main: '63' })],
     ['no buffer', OPTION, 'bytes must be from 1', (grant) => grant.buffer(0)],
     ['a buffer of 1Ti', OPTION, 'the longest Buffer', (grant) => grant.buffer('1Ti')],
-    ['no program', OPTION, "such as 'node'", (grant) => grant.spawn('')],
+    [
+      'no program',
+      'ERR_INVALID_ARG_VALUE',
+      "The argument 'file' cannot be empty",
+      (grant) => grant.spawn(''),
+    ],
     ['no process', 'ERR_UNKNOWN_MEMBER', 'the pid of a process that runs', (grant) => grant.attach(1e8)],
     [
       'itself',

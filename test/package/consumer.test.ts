@@ -1,6 +1,7 @@
 // What a project gets from the package, or from several packages.
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import ts from '@tsd/typescript';
 import { describe, expect, it } from 'vitest';
 import { install, isRoot, makeProject, runModule, tarball, tarballOf } from './project.js';
 import { npm, ROOT, run, type Tarball } from './tarball.js';
@@ -21,6 +22,25 @@ describe.runIf(isRoot)('the package in a project', () => {
       run(process.execPath, [tsc, '-p', 'tsconfig.json', '--module', module], { cwd });
       expect(run(process.execPath, ['main.js'], { cwd }).stdout).toBe('2 function function true\n');
     }
+  });
+
+  it('has types for TypeScript that ignores exports, and resolves as Node 10 did', () => {
+    const { cwd } = install({ args: typed() });
+    cpSync(join(ROOT, 'test/package/commonjs'), cwd, { recursive: true });
+    // TypeScript 7 has no such resolution.
+    const program = ts.createProgram([join(cwd, 'main.ts')], {
+      module: ts.ModuleKind.CommonJS,
+      moduleResolution: ts.ModuleResolutionKind.Node10,
+      target: ts.ScriptTarget.ES2022,
+      lib: ['lib.es2023.d.ts', 'lib.esnext.disposable.d.ts'],
+      typeRoots: [join(cwd, 'node_modules/@types')],
+      types: ['node'],
+      esModuleInterop: true,
+      strict: true,
+      noEmit: true,
+    });
+    const found = ts.getPreEmitDiagnostics(program);
+    expect(found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))).toEqual([]);
   });
 
   it.runIf(process.arch === 'x64')('runs on the lowest promised Nodes, as either kind of module', () => {
@@ -87,12 +107,11 @@ describe.runIf(isRoot)('the package in a project', () => {
       cwd: ROOT,
     });
     const { problems } = JSON.parse(stdout) as { problems: Record<string, { resolutionKind?: string }[]> };
-    // Only those of a resolution that ignores exports, and of a require() of numalign/preload,
-    // which has no types for it.
+    // Only that of a require() of numalign/preload, which has no types for it.
     const kinds = Object.values(problems).flatMap((found) =>
       found.map(({ resolutionKind }) => resolutionKind),
     );
-    expect([...new Set(kinds)].sort()).toEqual(['node10', 'node16-cjs']);
+    expect([...new Set(kinds)].sort()).toEqual(['node16-cjs']);
   });
 
   it('has types for arguments and results', () => {

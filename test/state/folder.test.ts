@@ -88,11 +88,11 @@ describe('an error in a state folder', () => {
   };
 
   it.each([
-    [ELOOP, 'it is a symbolic link, and links are not followed'],
-    [ENOENT, 'the folder above it does not exist'],
-    [EACCES, 'permission denied'],
-    [EPERM, 'permission denied'],
-    [EROFS, 'its file system is read-only'],
+    [ELOOP, 'it is a symbolic link, and links are not followed: name the folder'],
+    [ENOENT, 'the folder above it does not exist: make it first'],
+    [EACCES, 'permission denied: use a folder of your own'],
+    [EPERM, 'permission denied: use a folder of your own'],
+    [EROFS, 'its file system is read-only: use a folder elsewhere'],
     [EISDIR, 'it is not an ordinary file'],
     [ENXIO, 'it is not an ordinary file'],
     [EIO, 'ERR_SYSCALL'],
@@ -105,7 +105,7 @@ describe('an error in a state folder', () => {
     const message = `cannot open lock in ${PATH}: no`;
     expect(explained(ELOOP, message)).toBe(`${message} (links are not followed)`);
     expect(explained(ENXIO, message)).toBe(`${message} (it is not an ordinary file)`);
-    expect(explained(EROFS, message)).toBe('its file system is read-only');
+    expect(explained(EROFS, message)).toBe('its file system is read-only: use a folder elsewhere');
   });
 
   it('is explained by what locks need', () => {
@@ -121,7 +121,7 @@ describe('an error in a state folder', () => {
     const damage = (message: string) => explain(PATH, new NumalignError('ERR_STATE_CORRUPT', message));
     expect(damage('it is damaged').message).toBe(`it is damaged (in ${PATH})`);
     expect(damage(`${PATH} is damaged`).message).toBe(`${PATH} is damaged`);
-    const other = new NumalignError('ERR_LOCK_TIMEOUT', 'late');
+    const other = new NumalignError('ERR_MANAGER_CLOSED', 'late');
     expect(explain(PATH, other)).toBe(other);
     const bug = new TypeError('bug');
     expect(explain(PATH, bug)).toBe(bug);

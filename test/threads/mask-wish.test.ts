@@ -1,5 +1,5 @@
 // needs: machine
-// The mask of a process: a wish if somebody chose it, and none if it comes from numalign.
+// The mask of a process: a wish if it was chosen, and none if it comes from numalign.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -26,13 +26,13 @@ const facts = ({ mask, limit = '0-7', pool = '0-7', grants = [] }: Given): MaskF
 
 describe('a mask', () => {
   it.each([
-    ['of all CPUs is nobody’s choice', { mask: '0-7' }, 'wide'],
-    ['of the whole cpuset is nobody’s choice', { mask: '0-3', limit: '0-3' }, 'wide'],
+    ['of all CPUs is no choice', { mask: '0-7' }, 'wide'],
+    ['of the whole cpuset is no choice', { mask: '0-3', limit: '0-3' }, 'wide'],
     ['of a member, or of its shell, is that of the shared pool', { mask: '2-7', pool: '2-7' }, 'wide'],
     ['of a process on a grant, or of its child, is numalign’s', { mask: '2-3', grants: ['2-3'] }, 'numalign'],
     ['of a child on a part of a grant is numalign’s', { mask: '2', grants: ['2-3'] }, 'numalign'],
-    ['of some CPUs of the shared pool is somebody’s choice', { mask: '4-5', pool: '2-7' }, 'somebody'],
-    ['of CPUs of two grants is somebody’s choice', { mask: '2-5', grants: ['2-3', '4-5'] }, 'somebody'],
+    ['of some CPUs of the shared pool is a choice', { mask: '4-5', pool: '2-7' }, 'chosen'],
+    ['of CPUs of two grants is a choice', { mask: '2-5', grants: ['2-3', '4-5'] }, 'chosen'],
     ['beyond the cpuset counts inside it', { mask: '4-9', limit: '0-5', grants: ['4-5'] }, 'numalign'],
   ] as const)('%s', (_, given, expected) => {
     expect(originOf(facts(given))).toBe(expected);

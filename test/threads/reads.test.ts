@@ -38,14 +38,23 @@ function opened(workers: number) {
     online: text.match(/"\/sys\/devices\/system\/cpu\/online"/g)?.length ?? 0,
     descriptors: text.match(/"\/proc\/(self|\d+)\/fd"/g)?.length ?? 0,
     locks: text.match(/"\/proc\/locks"/g)?.length ?? 0,
+    starts: text.match(/"\d+\/stat"/g)?.length ?? 0,
+    delays: text.match(/"\d+\/schedstat"/g)?.length ?? 0,
+    names: text.match(/\/comm"/g)?.length ?? 0,
+    devices: text.match(/"\/sys\/(bus\/pci|class\/(net|drm)|block)\b/g)?.length ?? 0,
+    zones: text.match(/"\/etc\/localtime"/g)?.length ?? 0,
   });
-  return { pin: count(phases[1]!), release: count(phases[2]!) };
+  return { open: count(phases[0]!), pin: count(phases[1]!), release: count(phases[2]!) };
 }
 
 it.skipIf(spawnSync('strace', ['-f', 'true']).status !== 0)(
   'a pin and its release read what the kernel says of a process a few times, however many threads it has',
   () => {
-    const { pin, release } = opened(4);
+    const { open, pin, release } = opened(4);
+    expect(open).toMatchObject({ devices: 0, names: 0, zones: 0 });
+    // The audit that begins has what the pin has read.
+    expect(pin.starts).toBeGreaterThan(8);
+    expect(pin).toMatchObject({ starts: pin.delays, names: 0, devices: 0, zones: 0 });
     // Such a process has at least 4 Workers, 4 helpers of V8 and a main thread, and more beside.
     expect(pin.tasks).toBeLessThan(8);
     expect(release.tasks).toBeLessThan(8);

@@ -42,6 +42,29 @@ $box mount --move . /
     [ "${fields%% *}" != D ] || $box cat "$thread/stack"
   done >job/processes 2>dev/null
 ) &
+# With systemd as the first process the job is a service.
+if $box grep -q numalign.systemd proc/cmdline; then
+  $box mkdir -p etc/systemd/system
+  # They take a minute, for what is done above or not needed; the first looks through the host's
+  # temporary files.
+  for unit in systemd-tmpfiles-setup systemd-tmpfiles-setup-dev systemd-modules-load systemd-sysctl systemd-remount-fs \
+    systemd-udevd systemd-udev-trigger systemd-random-seed systemd-binfmt kmod-static-nodes systemd-sysusers; do
+    $box ln -s /dev/null "etc/systemd/system/$unit.service"
+  done
+  $box cat >etc/systemd/system/job.target <<'END'
+[Unit]
+Requires=job.service basic.target
+AllowIsolate=yes
+END
+  $box cat >etc/systemd/system/job.service <<'END'
+[Unit]
+DefaultDependencies=no
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -c '/bin/bash /job/command >/job/output 2>&1 </dev/null; echo $? >/job/status; sync; reboot --force --force'
+END
+  exec $box chroot . /lib/systemd/systemd --unit=job.target
+fi
 $box chroot . /bin/bash /job/command >job/output 2>&1 <dev/null
 echo $? >job/status
 $box sync

@@ -47,6 +47,7 @@ const PACKAGES = Object.entries({
   'mkfs.ext4': 'e2fsprogs',
   numactl: 'numactl',
   'lstopo-no-graphics': 'hwloc-nox',
+  'systemd-analyze': 'systemd',
 }).map(([program, name]) => ({ name, present: () => works('sh', ['-c', `command -v ${program}`]) }));
 
 function skip(why) {
@@ -193,7 +194,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, variables, say }
     ...[shape, kernel, emulator, command],
     {
       ...{ cwd: root, console: console_, temporary, disk, variables },
-      ...{ bootMs: BOOT_MS, stillMs: STILL_MS, timeoutMs: minutes * 60_000 },
+      ...{ bootMs: shape.bootMs ?? BOOT_MS, stillMs: STILL_MS, timeoutMs: minutes * 60_000 },
       onOutput: (text) => reader.add(text),
     },
   );

@@ -92,11 +92,11 @@ export const TAP_ADDRESS = '10.98.0.1/24';
 /**
  * `nodeCpus`: the CPUs of each NUMA node as Linux numbers them: nodes with CPUs come first.
  * `tests`: files of test/vm/guest that run in it, all in one boot. `append`: kernel arguments.
- * `offline`: CPUs that are taken offline before. `kernel`: `stable` (default), `backports` or
- * `newest`. `hasContainers`: its tests run containers, and the host has the programs. `hasTap`: its
- * first network card is tap0 of a network namespace of its own, which answers pings to {@link
- * TAP_ADDRESS}. `hasIrqbalance`: its tests run Debian's irqbalance. `hasDisk`: it boots twice, the
- * second time for `afterReboot`, and keeps /disk.
+ * `bootMs`: the time until it runs tests. `offline`: CPUs that are taken offline before. `kernel`:
+ * `stable` (default), `backports` or `newest`. `hasContainers`: its tests run containers, and the host
+ * has the programs. `hasTap`: its first network card is tap0 of a network namespace of its own, which
+ * answers pings to {@link TAP_ADDRESS}. `hasIrqbalance`: its tests run Debian's irqbalance. `hasDisk`:
+ * it boots twice, the second time for `afterReboot`, and keeps /disk.
  */
 export const SHAPES = [
   {
@@ -129,6 +129,19 @@ export const SHAPES = [
     ],
     afterReboot: ['reboot'],
     hasDisk: true,
+  },
+  {
+    name: 'systemd',
+    about: '2 small NUMA nodes, with systemd as the first process',
+    nodeCpus: ['0-1', '2-3'],
+    arguments: [
+      ...['-smp', '4,sockets=2,dies=1,cores=1,threads=2', '-m', '2560'],
+      ...memoryNodes([0, 1].map((id) => [id, 1280])),
+      ...nodeCpus([0, 'socket-id=0'], [1, 'socket-id=1']),
+    ],
+    append: 'numalign.systemd',
+    bootMs: 300_000,
+    tests: ['services'],
   },
   {
     name: '4-nodes-pci',

@@ -5,7 +5,7 @@ import type { PodAssignment } from '../../account/pod-assignment.js';
 import { removePods } from '../../account/pod-changes.js';
 import { cpusOf } from '../../account/pod-holdings.js';
 import { checkOptions, invalidOption } from '../../base/check-options.js';
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, reworded } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import { withoutPlaceholder } from '../../decision/changes/move-steps.js';
 import { decide } from '../../decision/decision.js';
@@ -72,7 +72,7 @@ function about<T>(index: number, action: () => T): T {
     return action();
   } catch (error) {
     if (!(error instanceof NumalignError)) throw error;
-    throw new NumalignError(error.code, error.message, { ...error.details, index, cause: error });
+    throw reworded(error, error.message, { index, cause: error });
   }
 }
 

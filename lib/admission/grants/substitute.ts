@@ -188,7 +188,7 @@ function substituted(host: Host, state: Assignments, pod: PodAssignment, default
       now = withAllocation(now, container, allocation);
     } catch (failure) {
       if (!(failure instanceof Refusal)) throw failure;
-      error ??= failure;
+      error ??= failure as NumalignError;
     }
   }
   return { pod: now, lost, error };

@@ -1,7 +1,52 @@
 // ErrorCodes: what can go wrong. Types only: nothing is loaded at runtime.
+import type { CgroupReason } from './cgroup-reasons.js';
 import type { RejectionCodes } from './rejection-codes.js';
 
-/** The codes of a {@link NumalignError}, each with what it means and what to do. */
+// What the kernel refused; without an errno, a call had another effect than it reported.
+interface Refused {
+  errno?: number;
+  syscall?: string;
+  // The former value could not be restored after a step that failed.
+  restored?: false;
+}
+
+// CPUs and NUMA nodes in facts are a set or its list.
+interface CgroupFacts {
+  reason: CgroupReason;
+  valid: string;
+  path?: string;
+  text?: string;
+  missing?: object | string;
+  effective?: object | string;
+}
+
+interface KubeletFacts {
+  value: string;
+  valid: readonly string[];
+  found: readonly string[];
+  strictlyReserved: string;
+  ownExclusive: string;
+}
+
+interface OwnerFacts {
+  value: string | number | null;
+  pid?: number | null;
+  command?: string | null;
+  survivors?: readonly { readonly pid: number; readonly command: string }[];
+}
+
+interface WorkerFacts {
+  value: number;
+  pid?: number | undefined;
+  exitCode?: number | null;
+  signal?: string | null;
+  startDeadlineMs?: number;
+}
+
+/**
+ * The codes of a {@link NumalignError}, each with what it means and what to do, and the facts that
+ * its `details` have besides {@link ErrorDetails}.
+ */
 export interface ErrorCodes extends RejectionCodes {
   /**
    * The native addon cannot be loaded: it is not built for this machine, this system is not Linux,
@@ -13,18 +58,18 @@ export interface ErrorCodes extends RejectionCodes {
    *   install scripts to run numalign's (npm 11.19 and newer:
    *   `npm install-scripts approve numalign`).
    */
-  ERR_ADDON_MISSING: unknown;
+  ERR_ADDON_MISSING: object;
   /**
    * A pod to adopt contradicts itself, the machine, its settings, another grant, or what is on
    * record for this pod. `details.value` lists every contradiction. Nothing is recorded.
    * @remedy Release what is in the way, or leave it out.
    */
-  ERR_ADOPTION: unknown;
+  ERR_ADOPTION: { value: readonly string[]; valid: string };
   /**
    * A thread is pinned for another grant (`details.tid`, `details.grant`).
    * @remedy Release that grant first, or pin with `{ replace: true }`.
    */
-  ERR_ALREADY_PINNED: unknown;
+  ERR_ALREADY_PINNED: { tid: number; grant: string };
   /**
    * A cgroup cannot be used as asked (`details.reason`): there is no hierarchy with the cpuset
    * controller, the path or name is impossible, a systemd unit is not delegated, a partition reads
@@ -33,19 +78,19 @@ export interface ErrorCodes extends RejectionCodes {
    * cannot have are not errors: `memoryEnforcement` reports them, see docs/memory.md.
    * @remedy Follow the message; `details.valid` has what would work.
    */
-  ERR_CGROUP: unknown;
+  ERR_CGROUP: Refused & CgroupFacts;
   /**
    * A child started by `grant.spawn` (`details.pid`) still runs on the CPUs that you release, take
    * away or hand over.
    * @remedy End the child, or call `grant.handOver()`.
    */
-  ERR_CHILD_ALIVE: unknown;
+  ERR_CHILD_ALIVE: { value: string; pid: number | undefined };
   /**
    * A systemd program that `numalign setup` calls (`details.value`) failed; the message has its
    * output. `setup` may have made files.
    * @remedy Correct what the message names, and run `numalign setup` again.
    */
-  ERR_COMMAND_FAILED: unknown;
+  ERR_COMMAND_FAILED: { value: string | readonly string[]; valid: string; exitCode?: number | null };
   /**
    * The machine's recorded settings differ from the given ones (`details.differences`), the given
    * ones would leave nothing to share, or they change `cgroupRoot` while CPUs are exclusive. The
@@ -53,7 +98,7 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Leave the option out, or change it for all with `manager.configure()` or `numalign
    *   configure`.
    */
-  ERR_CONFIG_CONFLICT: unknown;
+  ERR_CONFIG_CONFLICT: { differences?: readonly { option: string; asked: string; recorded: string }[] };
   /**
    * The required enforcement level cannot be reached here: `details.value` is the one that can, and
    * `details.why` says what prevents more. Also: cgroup v2 cannot move a single thread into a
@@ -62,56 +107,56 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Require less, or do what `details.why` names; call `pin({ threads: 'process' })` first;
    *   use `memory: 'bind'`.
    */
-  ERR_ENFORCEMENT: unknown;
+  ERR_ENFORCEMENT: { value: string; valid?: string | readonly string[]; why?: readonly string[] };
   /**
    * Another resize of the grant is announced or running.
    * @remedy Wait until it is done.
    */
-  ERR_GRANT_BUSY: unknown;
+  ERR_GRANT_BUSY: { value: string };
   /**
    * The grant was released, through this object or by its uid.
    * @remedy Acquire another grant.
    */
-  ERR_GRANT_RELEASED: unknown;
+  ERR_GRANT_RELEASED: { value: string };
   /**
    * A value makes no sense: an id out of range, an empty set of CPUs to run on, more than one
    * source for a machine.
    * @remedy See `details.valid`.
    */
-  ERR_INVALID_ARGUMENT: unknown;
+  ERR_INVALID_ARGUMENT: { line?: number; column?: number };
   /**
    * A text is not a list of ids such as `0-3,8`. The message quotes the wrong part.
    * @remedy Write ascending ids and ranges, separated by commas, without spaces.
    */
-  ERR_INVALID_LIST: unknown;
+  ERR_INVALID_LIST: object;
   /**
    * An option is unknown (`details.nearest` is the closest valid name, if there is one), or its
    * value is not valid.
    * @remedy See `details.valid`.
    */
-  ERR_INVALID_OPTION: unknown;
+  ERR_INVALID_OPTION: { option?: string; nearest?: string };
   /**
    * A pod contradicts itself or the rules of Kubernetes, or has resources as a whole under the
    * kubelet v1.32. `details.field` says where, such as `spec.containers[0].name`.
    * @remedy See `details.valid`.
    */
-  ERR_INVALID_POD: unknown;
+  ERR_INVALID_POD: { field: string; valid: string };
   /**
    * An amount (`details.field`) is not a Kubernetes quantity, or is too large.
    * @remedy Use amounts such as `2`, `"500m"` or `"1.5Gi"`, up to 2^53-1.
    */
-  ERR_INVALID_QUANTITY: unknown;
+  ERR_INVALID_QUANTITY: { field: string; valid: string; nearest?: string };
   /**
    * A machine description cannot be read, or contradicts itself.
    * @remedy Correct the file, field or CPU that the message names.
    */
-  ERR_INVALID_TOPOLOGY: unknown;
+  ERR_INVALID_TOPOLOGY: object;
   /**
    * `pin()` would put the whole process on several isolated CPUs (`details.value`). The kernel does
    * not balance load between these: all threads would pile up on one.
    * @remedy Call `grant.placeThreads()`, which puts each thread on one CPU.
    */
-  ERR_ISOLATED_NEEDS_PLACEMENT: unknown;
+  ERR_ISOLATED_NEEDS_PLACEMENT: { value: string; valid: string };
   /**
    * A kubelet manages this machine (`details.found`), it may give away the CPUs that numalign would
    * manage, and no living process records what it gives out. The manager is not opened.
@@ -119,20 +164,20 @@ export interface ErrorCodes extends RejectionCodes {
    *   `details.strictlyReserved` or `details.ownExclusive`, see docs/kubelet.md; or insist with
    *   `besideKubelet`.
    */
-  ERR_KUBELET_CONFLICT: unknown;
+  ERR_KUBELET_CONFLICT: KubeletFacts;
   /**
    * The kubelet's files contradict the machine, each other, or the grants on record.
    * `details.value` lists every contradiction. Nothing is imported.
    * @remedy Release what is in the way, or change the machine's settings.
    */
-  ERR_KUBELET_IMPORT: unknown;
+  ERR_KUBELET_IMPORT: { value: readonly string[]; valid: string };
   /**
    * A state file of the kubelet (`details.file`) is damaged, belongs to another policy, is not a
    * state file, has no checksum, or has `podEntries` that would be lost.
    * @remedy Use another copy. For a file without a checksum use `allowUnverified`; for one with
    *   `podEntries` the feature gate PodLevelResourceManagers.
    */
-  ERR_KUBELET_STATE: unknown;
+  ERR_KUBELET_STATE: { file?: string };
   /**
    * The state stayed locked for longer than `lockTimeoutMs`. `details.holder` and `details.pid`
    * name the process that has the lock. `details.stopped` is true if that process is visibly
@@ -140,12 +185,12 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Continue or end the stopped process (`kill -CONT PID`). numalign never takes its lock
    *   away.
    */
-  ERR_LOCK_TIMEOUT: unknown;
+  ERR_LOCK_TIMEOUT: { holder: string; pid: number | null; stopped: boolean; lockTimeoutMs: number };
   /**
    * The manager is closed.
    * @remedy Open another manager.
    */
-  ERR_MANAGER_CLOSED: unknown;
+  ERR_MANAGER_CLOSED: object;
   /**
    * A shared member (`details.value`) cannot leave the CPUs of the grant: this user may not move
    * it, or its cpuset has no other CPU. Nothing is granted, and members that left are back. Also: a
@@ -154,34 +199,34 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Allow it to be moved, remove it from the shared members (`numalign share --remove`), or
    *   use `unmovableMembers: 'report'`.
    */
-  ERR_MEMBER_UNMOVABLE: unknown;
+  ERR_MEMBER_UNMOVABLE: { grant?: string | null; container?: string | null };
   /**
    * A buffer needs `details.needed` bytes, more than the `details.free` bytes that its node
    * (`details.node`) or the machine has in pages or hugepages (`details.pageSize`).
    * @remedy Ask for less, leave out `node`, or have the kernel make more hugepages:
    *   `/proc/sys/vm/nr_hugepages`.
    */
-  ERR_MEMORY_SHORTAGE: unknown;
+  ERR_MEMORY_SHORTAGE: { needed: number; free: number | null; node: number | null; pageSize: number | null };
   /**
    * A grant (`details.uid`) does not consent to make room: `movable` is off, it excludes the NUMA
    * nodes in `details.value`, or it has moved as often in this hour as it allows. Nothing is
    * changed.
    * @remedy Ask another grant, or wait.
    */
-  ERR_NOT_MOVABLE: unknown;
+  ERR_NOT_MOVABLE: { uid: string; valid: string };
   /**
    * A movable grant (`details.value`) did not move. `details.reason` is `no-room`, `refused`
-   * (`details.code` says why), `no-answer` (its owner did not answer within its notice), `ended` or
+   * (the `code` of the `cause` says why), `no-answer` (its owner did not answer within its notice), `ended` or
    * `called-off`. Nothing more is kept for the request than before.
    * @remedy Ask another grant.
    */
-  ERR_NOT_MOVED: unknown;
+  ERR_NOT_MOVED: { value: string; reason: 'no-room' | 'refused' | 'no-answer' | 'ended' | 'called-off' };
   /**
    * A package or a systemd program that only a part of numalign needs (`details.value`) is not
    * installed, or cannot be loaded. The `cause` says why.
    * @remedy For metrics, install `prom-client` or `@opentelemetry/api` where `@numalign/metrics` is.
    */
-  ERR_OPTIONAL_DEPENDENCY: unknown;
+  ERR_OPTIONAL_DEPENDENCY: { value: string | undefined };
   /**
    * The grant belongs to another living process: this process cannot release, resize or pin to it.
    * Or its former owner has not left the CPUs yet. Or another living process keeps the record of
@@ -189,13 +234,13 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy End that process: its CPUs are free then. If it has ended, `details.survivors` (`pid`,
    *   `command`) are its processes that still run: end these.
    */
-  ERR_OWNER_ALIVE: unknown;
+  ERR_OWNER_ALIVE: OwnerFacts;
   /**
    * `handOver()` in a process that holds other grants too, or that keeps the record of the kubelet:
    * one lock stands for all of these.
    * @remedy Hand over from a process with a single grant.
    */
-  ERR_OWNER_SHARED: unknown;
+  ERR_OWNER_SHARED: { value: string; valid: readonly string[] };
   /**
    * A pod with this uid is admitted with other containers, requests or pod resources. Or the pod
    * has no uid, or a uid equal to its name, and another pod of its name and namespace is admitted
@@ -203,14 +248,14 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Release that pod first, replace it (`replace` of `admitAll`, `--replace`), or give the
    *   new pod another uid.
    */
-  ERR_POD_CONFLICT: unknown;
+  ERR_POD_CONFLICT: { value: string; valid?: string };
   /**
    * Required parts of `quiet` (`details.value`) are not fully reached. `details.valid` are the
    * parts that are, `details.why` says what prevents the others. Nothing is granted, and settings
    * are as before.
    * @remedy Do what `details.why` says, or do not `require` these parts. See docs/quiet.md.
    */
-  ERR_QUIET: unknown;
+  ERR_QUIET: { value: readonly string[]; valid: readonly string[]; why: readonly string[] };
   /**
    * The scheduling class is refused: other threads of this process could run only on CPUs of
    * real-time threads (`details.tid`, `details.cpus`), the thread is not on the grant's CPUs, or
@@ -219,12 +264,12 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Place the other threads elsewhere with `grant.placeThreads()`; pin the thread first;
    *   raise `ulimit -r` or `ulimit -e`.
    */
-  ERR_SCHEDULING: unknown;
+  ERR_SCHEDULING: { tid?: number; cpus?: string; limit?: number };
   /**
    * A decision about a simulated machine cannot be applied to this machine, nor kept in its state.
    * @remedy Give the manager its own `stateDir`, and do not pin.
    */
-  ERR_SIMULATED_MACHINE: unknown;
+  ERR_SIMULATED_MACHINE: { value?: string; valid?: string };
   /**
    * The state is damaged and cannot be recovered: the holdings of a living owner are unknown
    * (`details.value` names its file in `owners/`), or two owners claim the same. Or the state's
@@ -233,53 +278,53 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy End that owner, and remove its file if no process has it. After a removed file, open a
    *   new manager.
    */
-  ERR_STATE_CORRUPT: unknown;
+  ERR_STATE_CORRUPT: object;
   /**
    * The state folder cannot be used: no access, a symbolic link, another user's folder, writable by
    * every user, removed, read-only, or on a file system without open-file-description locks. Or
    * others can write `/run/numalign-root`, where root's choice of a cgroup root belongs.
    * @remedy Follow the message, which says how root corrects it, or use another `stateDir`.
    */
-  ERR_STATE_FOLDER: unknown;
+  ERR_STATE_FOLDER: { value: string; valid: string };
   /**
    * A newer numalign wrote the state, or a living owner's file that a recovery needs. Nothing is
    * written; the known part of the state can be read, unless it has a value that this version does
    * not know (`details.value`).
    * @remedy Use the numalign that wrote it, or a newer one: see docs/upgrades.md.
    */
-  ERR_STATE_VERSION: unknown;
+  ERR_STATE_VERSION: { value: number | string; valid?: string | readonly string[] };
   /**
    * The kernel refused a system call: `errno`, `errnoName` and `syscall` say what. `EINVAL` of
    * `sched_setaffinity`: no CPU of the set is online and in the cpuset of the process. `ENOSPC`:
    * the disk of the state folder is full.
    * @remedy Depends on `errnoName`.
    */
-  ERR_SYSCALL: unknown;
+  ERR_SYSCALL: Refused;
   /**
    * The pod has no container of this name.
    * @remedy Use a name out of `details.valid`.
    */
-  ERR_UNKNOWN_CONTAINER: unknown;
+  ERR_UNKNOWN_CONTAINER: { value: string; valid: readonly string[] };
   /**
    * No grant has this uid. `details.valid` has the uids on record.
    * @remedy See `numalign status`.
    */
-  ERR_UNKNOWN_GRANT: unknown;
+  ERR_UNKNOWN_GRANT: { value: string; valid: readonly string[] };
   /**
    * No process or cgroup `details.value` exists, is visible in `/proc`, or is a shared member.
    * @remedy `numalign status` lists the shared members.
    */
-  ERR_UNKNOWN_MEMBER: unknown;
+  ERR_UNKNOWN_MEMBER: { valid: string };
   /**
    * The grant has no part of this name. Parts are requested when the grant is acquired.
    * @remedy Use a name out of `details.valid`, or `acquire({ parts })`.
    */
-  ERR_UNKNOWN_PART: unknown;
+  ERR_UNKNOWN_PART: { value: string; valid: readonly string[] };
   /**
    * No grant is handed over by this token: it was used or withdrawn, or the owner has ended.
    * @remedy Ask the owner for another token.
    */
-  ERR_UNKNOWN_TRANSFER: unknown;
+  ERR_UNKNOWN_TRANSFER: { value: string };
   /**
    * A new worker of `cluster.restart()` (`details.value` is its id, `details.pid` its process)
    * ended before it served (`details.exitCode`, `details.signal`), or did not serve within
@@ -287,5 +332,5 @@ export interface ErrorCodes extends RejectionCodes {
    * in the `exit` of a worker that no new worker follows.
    * @remedy Read what the worker printed, or raise `startDeadlineMs`. See docs/cluster.md.
    */
-  ERR_WORKER_START: unknown;
+  ERR_WORKER_START: WorkerFacts;
 }

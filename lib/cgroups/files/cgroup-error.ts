@@ -1,38 +1,8 @@
 // ERR_CGROUP: explains the kernel's error numbers for operations on cgroups.
+
+import type { CgroupReason } from '../../base/codes/cgroup-reasons.js';
 import { errnoName } from '../../base/codes/errno.js';
 import { NumalignError } from '../../base/errors.js';
-
-/** Why a cgroup operation failed, for programs: `details.reason`. */
-export type CgroupReason =
-  /** Not a possible path or name of a cgroup. */
-  | 'bad-path'
-  | 'bad-name'
-  /** No visible hierarchy has the cpuset controller. */
-  | 'none'
-  | 'missing'
-  | 'readonly'
-  | 'no-access'
-  /** Inside a systemd unit without delegation, or the unit itself. */
-  | 'systemd-unit'
-  /** Only the owner of the cgroup above may do this. */
-  | 'not-delegated'
-  /** This version of cgroups does not support it. */
-  | 'version'
-  | 'no-process'
-  | 'no-cpus'
-  | 'outside-parent'
-  | 'in-use'
-  | 'invalid-ids'
-  | 'internal-processes'
-  | 'threaded'
-  | 'limit'
-  | 'deadline'
-  | 'realtime'
-  | 'partition-invalid'
-  | 'nested-partition'
-  | 'foreign-partition'
-  | 'not-made'
-  | 'kernel';
 
 /** The operation. Together with the errno, it tells the cause. */
 export type CgroupAction =
@@ -183,11 +153,15 @@ const MEANINGS: Record<CgroupAction, Record<string, Meaning>> = {
 
 const UNKNOWN: Meaning = ['kernel', 'the kernel refused', 'see the errno'];
 
+/** Why an operation on a cgroup failed; undefined for another error. */
+export const cgroupReason = (error: unknown): CgroupReason | undefined =>
+  error instanceof NumalignError && error.code === 'ERR_CGROUP' ? error.details.reason : undefined;
+
 /** An ERR_CGROUP without a system call behind it. The message gets what is `valid`. */
 export function cgroupRefusal(
   reason: CgroupReason,
   message: string,
-  details: { path?: string; value: unknown; valid: string; [name: string]: unknown },
+  details: Omit<NumalignError<'ERR_CGROUP'>['details'], 'reason'>,
 ): NumalignError {
   return new NumalignError('ERR_CGROUP', `${message}; valid is ${details.valid}`, { reason, ...details });
 }
@@ -212,8 +186,15 @@ export function cgroupError(error: unknown, { action, doing, path, value }: Cgro
   const [reason, why, valid] = meanings[name] ?? UNKNOWN;
   const label = reason === 'no-access' ? 'it takes' : 'valid is';
   const message = `cannot ${doing}: ${why} (${name}, ${syscall} ${path}); ${label} ${valid}`;
-  const details = { reason, errno: -errno, syscall, path, value, valid, cause: error };
-  return new NumalignError('ERR_CGROUP', message, details);
+  return new NumalignError('ERR_CGROUP', message, {
+    reason,
+    errno: -errno,
+    ...(syscall !== undefined && { syscall }),
+    path,
+    value,
+    valid,
+    cause: error,
+  });
 }
 
 /** Runs `action`, and throws its failure as {@link cgroupError}. */
@@ -234,7 +215,6 @@ export function unlessEnded(step: () => void): void {
   try {
     step();
   } catch (error) {
-    const hasEnded = error instanceof NumalignError && error.details.reason === 'no-process';
-    if (!hasEnded) throw error;
+    if (cgroupReason(error) !== 'no-process') throw error;
   }
 }

@@ -1,5 +1,5 @@
 // Changes: records an operation's changes to a hierarchy, so that a failure undoes them.
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, reworded } from '../../base/errors.js';
 import { attempt, type CgroupStep } from './cgroup-error.js';
 import type { CgroupFiles } from './cgroup-files.js';
 
@@ -43,6 +43,6 @@ export class Changes {
     }
     if (failure === undefined || !(error instanceof NumalignError)) return error;
     const message = `${error.message}; and the former value could not be restored: ${(failure as Error).message}`;
-    return new NumalignError(error.code, message, { ...error.details, restored: false, cause: failure });
+    return reworded(error, message, { restored: false, cause: failure });
   }
 }

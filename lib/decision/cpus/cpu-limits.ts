@@ -1,8 +1,7 @@
 // The checks that refuse exclusive CPUs: whole cores, the shared pool, too few CPUs. Pure.
 import { mixedOfPods } from '../../account/cpus-of-pods.js';
 import { freeCpus, grantableCpus, sharedPool } from '../../account/pools.js';
-import type { ErrorDetails } from '../../base/errors.js';
-import { Refusal } from '../../base/refusal.js';
+import { Refusal, refusal } from '../../base/refusal.js';
 import { cpusNamed } from '../../base/text/cpus-named.js';
 import type { Placement } from '../../input/placement.js';
 import { MILLI } from '../../input/values/quantity.js';
@@ -48,8 +47,8 @@ export class UnevenCores extends Refusal {
   }
 }
 
-function smtAlignment(message: string, details: ErrorDetails): Refusal {
-  return new Refusal('SMTAlignmentError', 'ERR_SMT_ALIGNMENT', message, details);
+function smtAlignment(message: string, details: { value: number; valid: string }): Refusal {
+  return refusal('SMTAlignmentError', 'ERR_SMT_ALIGNMENT', message, details);
 }
 
 export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal {
@@ -64,7 +63,7 @@ export function insufficient(draft: Draft, count: number, from: CpuSet): Refusal
   const text = isOrdinary
     ? keptShared(draft, total, most + keptCount, limit)
     : `${requestText(draft, total)}: ${[...limit, ...(isNever ? [] : [freeText(from, keptCount)])].join(', and ')}`;
-  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', text, {
+  return refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', text, {
     value: total,
     valid: upTo(most + keptCount),
     free: Object.fromEntries(topology.nodes.map(({ id, cpus }) => [id, cpus.intersection(from).toString()])),
@@ -166,7 +165,7 @@ export function checkSharedPool(draft: Draft): void {
   const message = pool.isEmpty
     ? 'no CPU would be left for everything else: one must stay shared'
     : keptShared(before, count, most);
-  throw new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', message, {
+  throw refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_CPUS', message, {
     value: count,
     valid: upTo(most),
     sharedPool: pool.toString(),
@@ -195,7 +194,7 @@ export function checkRoom({ state, present, pod, placement, taken, kept }: Draft
     ...(milli > 0 ? [`${milli}m of the shared pool are requested`] : []),
   ];
   const most = free.size - booked / MILLI;
-  throw new Refusal(
+  throw refusal(
     'UnexpectedAdmissionError',
     'ERR_SHARED_POOL_FULL',
     `${wanted.join(', and ')}: ${left.isEmpty ? 'no CPU' : cpusNamed(left)} would be left for them`,

@@ -4,7 +4,7 @@
 import type { DeviceAssignment } from '../../account/pod-assignment.js';
 import { withLast } from '../../base/collections/lists.js';
 import { oncePer } from '../../base/collections/once-per.js';
-import { Refusal } from '../../base/refusal.js';
+import { type Refusal, refusal } from '../../base/refusal.js';
 import { byteOrder, type Device } from '../../input/devices.js';
 import type { ContainerRequest } from '../../input/pods/resource-amounts.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
@@ -135,7 +135,7 @@ function insufficient({ name, devices }: DeviceResource, count: number, free: nu
   const sick = devices.filter(({ healthy }) => !healthy).length;
   const why = sick > 0 ? ` (${sick} of ${devices.length} are unhealthy)` : '';
   const message = `${count} devices of ${name} requested: ${free} free${why}`;
-  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_DEVICES', message, {
+  return refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_DEVICES', message, {
     value: count,
     valid: free > 0 ? `1 to ${free}` : 'none now',
     resource: name,

@@ -1,7 +1,7 @@
 // DeviceResources: the devices that a manager knows, by resource name. Checks the answers of
 // preferred-allocation callbacks.
 import { display, invalidOption, thrownText } from '../../base/check-options.js';
-import { Refusal } from '../../base/refusal.js';
+import { type Refusal, refusal } from '../../base/refusal.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import type { Device } from '../../input/devices.js';
 import { abandon } from '../hints/hint-provider.js';
@@ -49,7 +49,7 @@ export function checkPreferredAllocation(value: unknown): PreferredAllocation | 
 }
 
 function failed({ name }: DeviceResource, why: string, cause?: unknown): Refusal {
-  return new Refusal(
+  return refusal(
     'UnexpectedAdmissionError',
     'ERR_PREFERRED_ALLOCATION',
     `the preferred allocation for ${name} failed: ${why}`,

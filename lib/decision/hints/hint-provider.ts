@@ -2,7 +2,7 @@
 // providers.
 import { checkOptions, invalidOption, isName, NAME, thrownText } from '../../base/check-options.js';
 import { NumalignError } from '../../base/errors.js';
-import { Refusal } from '../../base/refusal.js';
+import { refusal } from '../../base/refusal.js';
 import type { QosClass } from '../../input/pods/pod-resources.js';
 import type { HintFamily, TopologyHint } from '../../machine/hints.js';
 import { type ProviderHints, packHints } from './merge-hints.js';
@@ -122,7 +122,7 @@ function failed({ name }: HintProvider, method: string, why: string, cause?: unk
   const message = `the hint provider ${name} failed in ${method}(): ${why}`;
   const details = { value: name, method, cause };
   return method === 'allocate'
-    ? new Refusal('UnexpectedAdmissionError', 'ERR_HINT_PROVIDER', message, details)
+    ? (refusal('UnexpectedAdmissionError', 'ERR_HINT_PROVIDER', message, details) as NumalignError)
     : new NumalignError('ERR_HINT_PROVIDER', message, details);
 }
 

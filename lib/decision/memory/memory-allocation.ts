@@ -1,7 +1,7 @@
 // Chooses the NUMA nodes that book a container's memory. Follows the kubelet's Memory Manager
 // (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
-import { Refusal } from '../../base/refusal.js';
+import { type Refusal, refusal } from '../../base/refusal.js';
 import type { AnswerReader } from '../../base/words.js';
 import { formatBytes } from '../../input/values/quantity.js';
 import { NodeSet } from '../../machine/cpu-set.js';
@@ -127,5 +127,5 @@ function insufficient(draft: Draft, requests: MemoryRequests, why: string): Refu
     ? '; numalign counts no more hugepages as free than the kernel has'
     : '';
   const message = `${request} requested: ${why}${counted}`;
-  return new Refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
+  return refusal('UnexpectedAdmissionError', 'ERR_INSUFFICIENT_MEMORY', message, details);
 }

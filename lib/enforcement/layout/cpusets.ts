@@ -6,6 +6,7 @@ import { cpusOfSome } from '../../account/cpus-of-pods.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { NumalignError, textOf, unlessRefused } from '../../base/errors.js';
 import type { CpusetHierarchy } from '../../cgroups/cpuset-hierarchy.js';
+import { cgroupReason } from '../../cgroups/files/cgroup-error.js';
 import { childNames } from '../../cgroups/files/cgroup-files.js';
 import { isAtOrBelow } from '../../cgroups/files/mounts.js';
 import type { CpusetGroup } from '../../cgroups/groups/cpuset-group.js';
@@ -51,7 +52,7 @@ export class Cpusets {
     try {
       return this.hierarchy.folderOf(pid);
     } catch (error) {
-      if (error instanceof NumalignError && error.details.reason === 'no-process') return undefined;
+      if (cgroupReason(error) === 'no-process') return undefined;
       throw error;
     }
   }
@@ -141,8 +142,7 @@ export class Cpusets {
       return this.shared.contains(path) && this.isWithin(this.shared.path, pool);
     } catch (error) {
       // It has ended, or /proc does not show it.
-      if (error instanceof NumalignError)
-        return error.details.reason === 'no-process' && isUnused(member.pid);
+      if (error instanceof NumalignError) return cgroupReason(error) === 'no-process' && isUnused(member.pid);
       throw error;
     }
   }

@@ -45,8 +45,7 @@ const BYTES = /^\s*([\d.]{1,40})\s*([kmgtpe]?)(i?)(?:b|bytes?)?\s*$/i;
 
 // The quantities that "2 cores" or 4GB may stand for: of 1024 or of 1000, if it does not say which.
 function likelyMeant(value: unknown, where: string): string[] {
-  const [, number, unit = '', binary] =
-    (where.endsWith('cpu') ? CPUS : BYTES).exec(String(value)) ?? [];
+  const [, number, unit = '', binary] = (where.endsWith('cpu') ? CPUS : BYTES).exec(String(value)) ?? [];
   if (number === undefined) return [];
   const prefix = unit.toUpperCase();
   const suffixes = where.endsWith('cpu') || unit === '' ? [unit] : [`${prefix}i`, prefix.replace('K', 'k')];

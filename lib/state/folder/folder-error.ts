@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname } from 'node:path';
-import { kernelError, NumalignError } from '../../base/errors.js';
+import { kernelError, NumalignError, reworded } from '../../base/errors.js';
 import { mountOf } from '../../cgroups/files/mounts.js';
 import { MACHINE_STATE_DIR } from '../../input/config.js';
 import { GROUP, whyClosed } from './machine-group.js';
@@ -52,10 +52,7 @@ const NO_LOCKS: readonly number[] = [EINVAL, ENOLCK, EOPNOTSUPP, ENOSYS];
 export function explain<E>(path: string, error: E): E | NumalignError {
   if (!(error instanceof NumalignError)) return kernelError(error);
   if (/^ERR_STATE_(CORRUPT|VERSION)$/.test(error.code) && !error.message.includes(path))
-    return new NumalignError(error.code, `${error.message} (in ${path})`, {
-      ...error.details,
-      cause: error.cause,
-    });
+    return reworded(error, `${error.message} (in ${path})`, { cause: error.cause });
   if (error.code !== 'ERR_SYSCALL') return error;
   const denied = () =>
     path === MACHINE_STATE_DIR ? whyClosed(path) : 'permission denied: use a folder of your own';

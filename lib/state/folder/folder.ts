@@ -56,8 +56,11 @@ export function hasState(stateDir: string): boolean {
  * Opens and makes nothing.
  */
 export function scopeOf(stateDir: string): 'machine' | 'private' {
-  if (!existsSync(`${dirname(stateDir)}/.`)) return 'private';
-  const path = canonical(stateDir);
+  return existsSync(`${dirname(stateDir)}/.`) ? scopeAt(canonical(stateDir)) : 'private';
+}
+
+/** The same for a path that {@link canonical} returned. */
+export function scopeAt(path: string): 'machine' | 'private' {
   const identity = identityOf(path);
   const isMachine =
     path === MACHINE_STATE_DIR || (identity !== undefined && identity === identityOf(MACHINE_STATE_DIR));

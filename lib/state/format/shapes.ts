@@ -1,7 +1,7 @@
 // The shapes of values in the state files. Most values are right, so an item's place in its list is
 // computed only for an error.
 import type { UnknownFields } from '../../account/pod-assignment.js';
-import { NumalignError } from '../../base/errors.js';
+import { NumalignError, reworded } from '../../base/errors.js';
 import { type Fields, type Shape, shapes } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
@@ -25,7 +25,7 @@ export function oneOf<T extends string>(value: unknown, where: string, valid: re
 // Puts the place of a part in front of the message of its error.
 function ofPart(part: string, error: unknown): unknown {
   if (!(error instanceof NumalignError)) return error;
-  return new NumalignError(error.code, `${part}: ${error.message}`, { ...error.details });
+  return reworded(error, `${part}: ${error.message}`);
 }
 
 /**

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <future>
@@ -175,13 +174,15 @@ Result<HwlocTopology> load(const std::optional<std::string>& synthetic) {
 // The first line of a file below /sys/devices/system, without its end; nullopt if it cannot be
 // read.
 std::optional<std::string> read_sysfs(const std::string& name) {
-  std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(("/sys/devices/system/" + name).c_str(), "re"),
-                                             std::fclose);
-  if (!file) return std::nullopt;
-  std::string line;
-  for (int c = std::fgetc(file.get()); c != EOF && c != '\n'; c = std::fgetc(file.get()))
-    line += static_cast<char>(c);
-  return line;
+  UniqueFd file(open(("/sys/devices/system/" + name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return std::nullopt;
+  // sysfs writes a file in one piece, of a page at most; lists that are longer come in several.
+  std::string text;
+  for (char piece[4096];;) {
+    const ssize_t size = read(file.get(), piece, sizeof piece);
+    if (size > 0) text.append(piece, static_cast<size_t>(size));
+    if (size <= 0 || text.ends_with('\n')) return text.substr(0, text.find('\n'));
+  }
 }
 
 CpuSet read_cpu_list(const std::string& name) {

@@ -28,7 +28,7 @@ std::optional<uint64_t> read_frequency(ProcFolder& folder, int cpu) {
 
 }  // namespace
 
-std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts) {
+std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts, bool with_frequency) {
   ProcFolder proc("/proc");
   std::map<int, InterruptCount> interrupts;
   std::map<int, InterruptCount> softirqs;
@@ -52,7 +52,7 @@ std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts) 
     if (const auto* time = find(ticks, cpu)) {
       one.times = {ticks_to_ns(time->busy), ticks_to_ns(time->idle), ticks_to_ns(time->steal)};
     }
-    one.frequency_khz = read_frequency(sysfs, cpu);
+    if (with_frequency) one.frequency_khz = read_frequency(sysfs, cpu);
     activity.push_back(one);
   });
   return activity;

@@ -28,7 +28,8 @@ struct CpuActivity {
 };
 
 // The activity of each of these CPUs. `with_interrupts`: on a large machine that table costs the
-// most, because the kernel writes out every interrupt line for every CPU.
-std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts);
+// most, because the kernel writes out every interrupt line for every CPU. `with_frequency`: some
+// kernels (x86 before 5.18) interrupt each CPU to learn it.
+std::vector<CpuActivity> cpu_activity(const CpuSet& cpus, bool with_interrupts, bool with_frequency = true);
 
 }  // namespace numalign

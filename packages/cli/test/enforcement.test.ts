@@ -248,7 +248,7 @@ describe('numalign run, without cgroups', () => {
     expect(usual.stderr).toMatch(/^numalign: CPU 1 on NUMA node 0 \(members\), grant \S+\n$/);
     const named = await numalign([...own, '--enforcement', 'cpuset', '--', 'true']);
     expect(named.stderr).toMatch(
-      /\(members\), grant .*\nnumalign: warning: enforced by the level members: the settings of this state have no cgroup root, so no cgroups are used\n$/,
+      /\(members\), grant .*\nnumalign: warning: enforced by the level members: the settings of this state have no cgroup root, so no cgroups are used; as root, `numalign configure --cgroup-root \/numalign --state-dir \S+` changes that\n$/,
     );
     const required = await numalign([...own, '--require', 'cpuset', '--', 'echo', 'ran']);
     expect(required).toMatchObject({ code: 1, stdout: '' });
@@ -256,6 +256,10 @@ describe('numalign run, without cgroups', () => {
       /^numalign: cpuset is required, but only members .* \[ERR_ENFORCEMENT\]\n$/,
     );
     expect(await status(folder)).toMatchObject({ grants: [], sharedMembers: [] });
+    await printedPid(start([...own, '--', 'sh', '-c', 'echo $$; exec sleep 1000']));
+    expect((await numalign(['status', '--state-dir', folder])).stdout.replaceAll(/\s+/g, ' ')).toContain(
+      `members: only masks keep others off; as root, \`numalign configure --cgroup-root /numalign --state-dir ${folder}\` allows more`,
+    );
   });
 
   it.each([

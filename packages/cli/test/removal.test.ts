@@ -1,10 +1,13 @@
 // needs: machine
 // In a mount namespace with /etc and /run of the test's own, and a cgroup root of its own.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { openManager } from '../../../lib/index.js';
+import { sealLine } from '../../../lib/state/format/sealed-json.js';
 import { isUsable } from '../../../test/cgroups/own-root.js';
+import { partsOf } from '../lib/commands/service/state-removal.js';
 import { MAIN, newFolder } from './numalign.js';
 import { hasSystemd } from './systemd.js';
 
@@ -31,6 +34,36 @@ step removed numalign setup --remove
 step again numalign uninstall
 step left ls /run
 `;
+
+describe('what a state has on the machine', () => {
+  it('includes kernel settings that are still on record, by the latest line that names them', async () => {
+    const stateDir = newFolder();
+    (await openManager({ stateDir, cgroupRoot: null, sharedMember: false })).close();
+    const [, state] = readFileSync(join(stateDir, 'state.json'), 'utf8').split('\n');
+    const { bootId, writtenAt, generation } = JSON.parse(state!);
+    const setting = (path: string, original: string) => ({
+      ...{
+        part: 'frequency',
+        path,
+        identity: null,
+        original,
+        written: ['1'],
+        refusal: null,
+        isLeftover: true,
+      },
+    });
+    const lines = [
+      { quiet: { settings: [setting('/sys/first', '2'), setting('/sys/second', '3')] } },
+      { quiet: { settings: [setting('/sys/second', '3')] } },
+      { released: [] },
+    ].map((change, i) => ({ line: 'change', generation: generation + 1 + i, bootId, writtenAt, ...change }));
+    for (const line of lines) appendFileSync(join(stateDir, 'state.json'), sealLine(JSON.stringify(line)));
+    expect(await partsOf(stateDir)).toEqual({
+      ...{ folder: stateDir, grants: [], cgroups: [] },
+      settings: [{ path: '/sys/second', original: '3' }],
+    });
+  });
+});
 
 describe.runIf(isUsable && hasSystemd)('numalign uninstall', () => {
   it('refuses while grants live, and removes all that numalign has made', () => {

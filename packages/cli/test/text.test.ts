@@ -30,8 +30,8 @@ describe('text on the command line', () => {
   it('prints an error as JSON whatever its details', () => {
     const value: { self?: unknown } = {};
     value.self = value;
-    const json = JSON.parse(errorJson(new NumalignError('ERR_INVALID_POD', 'no pod', { value })));
-    expect(json).toEqual({ error: { code: 'ERR_INVALID_POD', message: 'no pod', details: {} } });
+    const json = JSON.parse(errorJson(new NumalignError('ERR_INVALID_TOPOLOGY', 'no pod', { value })));
+    expect(json).toEqual({ error: { code: 'ERR_INVALID_TOPOLOGY', message: 'no pod', details: {} } });
   });
 
   it('fills long rows under their label', () => {

@@ -174,7 +174,7 @@ describe('the tree of a machine', () => {
 
   it('shows no CPU as free if nothing can be granted, and says why', async () => {
     const topology = await discover({ synthetic: 'package:1 core:8 pu:1' });
-    const refusal = new NumalignError('ERR_STATE_VERSION', 'it is of version 99');
+    const refusal = new NumalignError('ERR_STATE_VERSION', 'it is of version 99', { value: 99 });
     const state = {
       status: status({
         refusal,

@@ -25,12 +25,12 @@ const STAGES: { readonly [C in ErrorCode]?: number } = {
 const LAST_STAGE = 4;
 
 export function stageOf({ code, error }: Pick<AdmitMessage, 'code' | 'error'>): number {
-  if (code === 'ERR_POD_POOL_EMPTY') return poolStage((error as AdmissionError).details);
+  if (code === 'ERR_POD_POOL_EMPTY') return poolStage(error as AdmissionError<'ERR_POD_POOL_EMPTY'>);
   return STAGES[code as ErrorCode] ?? LAST_STAGE;
 }
 
 // Policies that go by hints find it out before anything is allocated.
-function poolStage({ reason, resource }: AdmissionError['details']): number {
+function poolStage({ details: { reason, resource } }: AdmissionError<'ERR_POD_POOL_EMPTY'>): number {
   if (reason === 'TopologyAffinityError') return AFFINITY_STAGE;
   return resource === 'cpu' ? CPU_STAGE : MEMORY_STAGE;
 }

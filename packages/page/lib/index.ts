@@ -10,7 +10,7 @@ export { type PageOptions, readPageToken } from './options.js';
 /**
  * Makes a page of the machine and its grants: `createServer(page.handler).listen(8080, '127.0.0.1')`.
  * It shows the state of the manager, and the rejections of the manager itself. While no page is
- * open, it looks at nothing.
+ * open, it looks at nothing; while one is, it listens to `change`.
  * @throws ERR_INVALID_OPTION
  */
 export function machinePage(manager: ManagerView, options: PageOptions = {}): MachinePage {

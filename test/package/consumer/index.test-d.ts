@@ -119,9 +119,12 @@ try {
   if (error instanceof NumalignError) {
     expectType<ErrorCode>(error.code);
     expectNotAssignable<typeof error.code>('ERR_NO_SUCH_CODE');
-    expectType<AdmissionReason | undefined>(error.details.explanation?.reason);
-    expectType<string | undefined>(error.details.explanation?.text);
     expectType<unknown>(error.details.valid);
+    if (error.code === 'ERR_LOCK_TIMEOUT') expectType<number | null>(error.details.pid);
+    if (error.code === 'ERR_INSUFFICIENT_CPUS') {
+      expectType<AdmissionReason | undefined>(error.details.explanation?.reason);
+      expectType<string | undefined>(error.details.holders?.[0]?.uid);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "platform/threads/affinity.h"
+#include "platform/threads/clock_ticks.h"
 #include "platform/threads/cpu_activity.h"
 #include "platform/threads/task_activity.h"
 #include "support/waiting_process.h"
@@ -27,6 +28,17 @@ TEST(TaskActivity, TellsOfThisProcessWhatItsThreadsHaveDone) {
   EXPECT_GT(main->schedstat->run_ns, 0u);
   EXPECT_TRUE(main->switches.voluntary);
   EXPECT_TRUE(main->switches.involuntary);
+}
+
+TEST(TaskActivity, DoesNotReadAgainWhatIsKnownOfAThreadThatWasJustPinned) {
+  const pid_t pid = getpid();
+  const auto threads = thread_activity({&pid, 1}, mask(), ThreadsOn::kTheseOnly, {{pid, {7, mask()}}});
+  auto main = std::ranges::find(threads, pid, &ThreadActivity::tid);
+  ASSERT_NE(main, threads.end());
+  EXPECT_EQ(main->start_ns, ticks_to_ns(7));
+  EXPECT_EQ(main->processor, -1);
+  EXPECT_EQ(main->cpus, mask());
+  EXPECT_TRUE(main->schedstat);
 }
 
 TEST(TaskActivity, LeavesOutThreadsThatMayRunElsewhereTooUnlessTheyAreWanted) {
@@ -83,6 +95,7 @@ TEST(CpuActivity, TellsOfEachCpuWhatIsToBeRead) {
     EXPECT_GT(cpu.times->busy_ns + cpu.times->idle_ns, 0u);
   }
   EXPECT_FALSE(cpu_activity(cpus, false)[0].interrupts);
+  EXPECT_FALSE(cpu_activity(cpus, true, false)[0].frequency_khz);
 }
 
 TEST(CpuActivity, TellsNothingOfACpuThatIsNot) {

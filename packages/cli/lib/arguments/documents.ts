@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { NumalignError } from 'numalign';
-import { errorName } from 'numalign/tools';
+import { errorName, reworded } from 'numalign/tools';
 import type { Position, YamlDocument } from './yaml-text.js';
 
 export interface FileDocument {
@@ -47,10 +47,7 @@ export function inPlace<T>(place: string, action: () => T): T {
     return action();
   } catch (cause) {
     if (!(cause instanceof NumalignError)) throw cause;
-    throw new NumalignError(cause.code, `${place}: ${withAdvice(cause.message)}`, {
-      ...cause.details,
-      cause,
-    });
+    throw reworded(cause, `${place}: ${withAdvice(cause.message)}`, { cause });
   }
 }
 

@@ -1,9 +1,8 @@
 // numalign admit: admits pods, which stay until they are released.
 import type { Command } from 'commander';
 import { type Manager, NumalignError, openManager, type Pod } from 'numalign';
-import type { Explanation } from 'numalign/diagnostics';
 import type { AdmitAllOptions } from 'numalign/kubelet';
-import type { PodRequest } from 'numalign/tools';
+import { type PodRequest, reworded } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
@@ -36,6 +35,7 @@ import {
 } from '../pages/pod-text.js';
 import { quietLines } from '../pages/quiet-text.js';
 import { print, printToStderr, tell } from '../terminal/output.js';
+import { explanationOf } from '../terminal/report-error.js';
 import { abortAtEnd, dieOf, exitCodeOf } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { fitPage, formatJson, printable } from '../terminal/text.js';
@@ -155,14 +155,14 @@ async function admitAll(
 function failure(error: NumalignError, pods: readonly FilePod[]): NumalignError {
   const pod = pods[error.details.index as number];
   if (!pod) return error;
-  const explanation = error.details.explanation as Explanation | undefined;
+  const explanation = explanationOf(error);
   const others = pods.length > 1 ? [`nothing of ${pods.length} pods is admitted`] : [];
   // The message names the API's option.
   const remedy = error.message.endsWith('have it replaced') ? ' (--replace)' : '';
   const why = explanation?.text ?? `${error.message}${remedy}`;
   const lines = [`${podTitle(pod.request)} is not admitted: ${why}`, ...others];
   const message = lines.join(explanation ? '\n' : '; ');
-  return new NumalignError(error.code, message, { ...error.details, cause: error });
+  return reworded(error, message, { cause: error });
 }
 
 /** The answer for one pod. */

@@ -2,7 +2,7 @@
 // only reads.
 import type { Command } from 'commander';
 import type { Finding } from 'numalign/diagnostics';
-import { shellWord } from 'numalign/tools';
+import { commandIn } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type SettingFlags, settingOption, settingsOf } from '../arguments/machine-settings.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
@@ -67,12 +67,9 @@ function agentFinding(stateDir = MACHINE_STATE_DIR): Finding {
     return { ...head, status: 'ok', found: `${agent} gives CPUs back as their owners end`, advice: null };
   const isMachines = stateDir === MACHINE_STATE_DIR;
   const advice =
-    isMachines && hasSystemd() ? '`numalign setup`, as root, installs an agent' : byHand(stateDir);
+    isMachines && hasSystemd()
+      ? '`numalign setup`, as root, installs an agent'
+      : `have ${commandIn(stateDir, 'agent --no-listen')} run`;
   const found = 'the CPUs of killed owners come back when numalign is used';
   return { ...head, status: 'warning', found, advice };
-}
-
-function byHand(stateDir: string): string {
-  const folder = stateDir === MACHINE_STATE_DIR ? '' : ` --state-dir ${shellWord(stateDir)}`;
-  return `have \`numalign agent --no-listen${folder}\` run`;
 }

@@ -11,7 +11,7 @@ import {
   NumalignError,
   openManager,
 } from 'numalign';
-import { cpusNamed, delayNotices, isExtendedResource } from 'numalign/tools';
+import { cpusNamed, delayNotices, isExtendedResource, reworded } from 'numalign/tools';
 import { outputOption } from '../arguments/arguments.js';
 import { type DeviceFlags, deviceOptions, devicesOf } from '../arguments/devices.js';
 import { type EnforcementFlags, enforcementOptions, enforcementRequest } from '../arguments/enforcement.js';
@@ -228,11 +228,12 @@ async function acquire(flags: RunFlags & CpuFlags, tell: Tell): Promise<Acquisit
 
 // The API's message names functions, not flags.
 function inWordsOfRun(error: unknown): unknown {
-  if (!(error instanceof NumalignError) || error.details.option !== 'resources') return error;
+  if (!(error instanceof NumalignError) || error.code !== 'ERR_INVALID_OPTION') return error;
+  if (error.details.option !== 'resources') return error;
   const name = String(error.details.value);
   if (!isExtendedResource(name)) return error;
   const message = `${name} is not registered here: say which devices it is, such as --device ${name}=class:0200`;
-  return new NumalignError(error.code, message, { ...error.details, cause: error });
+  return reworded(error, message, { cause: error });
 }
 
 async function openingOptions(flags: RunFlags): Promise<ManagerOptions> {

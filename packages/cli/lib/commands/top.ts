@@ -22,8 +22,7 @@ export function addTop(program: Command): void {
     .addHelpText(
       'after',
       `
-Reads only, and works without the group of the folder. It runs on the CPUs of the shared pool, so that grants do not notice it. While it is stopped
-by Ctrl-Z it reads nothing.
+Reads only. It runs on the CPUs of the shared pool, so that grants do not notice it. While it is stopped by Ctrl-Z it reads nothing.
 
 Amounts are those of a second. RUN: how long threads of the grant ran, as a share of one CPU; DELAY: how long they waited for a CPU; INVOLUNTARY: how
 often they had to leave it; FOREIGN: tasks of other processes that ran there, named below; INTERRUPTS: on its CPUs; ELSEWHERE: memory on other NUMA

@@ -2,6 +2,7 @@
 import { type ErrorCode, NumalignError } from 'numalign';
 import { display, nearestOf } from 'numalign/tools';
 import { type FileDocument, withAdvice } from '../arguments/documents.js';
+import { FindingsError, type PlacedFinding } from '../terminal/report-error.js';
 
 /** What is wrong with a field. */
 export interface Finding {
@@ -25,8 +26,9 @@ export function findingOf(action: () => void, field: string): Finding | undefine
     return undefined;
   } catch (error) {
     if (!(error instanceof NumalignError)) throw error;
-    const { code, message, details } = error;
-    return { code, field: typeof details.field === 'string' ? details.field : field, message };
+    const { code, message } = error;
+    const { field: own } = error.details as { readonly field?: unknown };
+    return { code, field: typeof own === 'string' ? own : field, message };
   }
 }
 
@@ -64,10 +66,10 @@ export const isGiven = (value: unknown): boolean => value !== undefined && value
 
 /** Collects findings. */
 export class Findings {
-  readonly #errors: NumalignError[] = [];
+  readonly #all: PlacedFinding[] = [];
 
   get size(): number {
-    return this.#errors.length;
+    return this.#all.length;
   }
 
   /** `path`: what the fields are in, in the document. */
@@ -75,26 +77,19 @@ export class Findings {
     const at = path === '' ? '' : `${path}.`;
     for (const { code, field, message } of findings) {
       const { line, column } = positionOf(`${at}${field}`);
-      const where = `${name}, line ${line}, column ${column}`;
-      this.#errors.push(
-        new NumalignError(code, `${where}: ${path === '' ? '' : `${path}: `}${withAdvice(message)}`, {
-          field: `${at}${field}`,
-          line,
-          column,
-        }),
-      );
+      const where = `${name}, line ${line}, column ${column}: ${path === '' ? '' : `${path}: `}`;
+      this.#all.push({
+        code,
+        message: `${where}${withAdvice(message)}`,
+        field: `${at}${field}`,
+        line,
+        column,
+      });
     }
   }
 
-  /**
-   * Throws if there are any: the only one, or one with `findings` in its details.
-   * @throws the code of the first
-   */
+  /** @throws FindingsError if there are any */
   throwAny(): void {
-    const [first, ...others] = this.#errors;
-    if (!first) return;
-    if (others.length === 0) throw first;
-    const findings = this.#errors.map(({ code, message, details }) => ({ code, message, ...details }));
-    throw new NumalignError(first.code, findings.map(({ message }) => message).join('\n'), { findings });
+    if (this.#all.length > 0) throw new FindingsError(this.#all);
   }
 }

@@ -86,7 +86,7 @@ async function execute({ command, args, options, grant, stateDir, present }: Run
     return grant.exec(command, args, { ...options, descriptors: reaper ? [reaper.fd] : [] });
   } catch (error) {
     reaper?.end();
-    if (!(error instanceof NumalignError) || error.details.syscall !== 'execve') throw error;
+    if (!(error instanceof NumalignError) || error.syscall !== 'execve') throw error;
     const { errnoName = error.message } = error;
     return failureOf(command, { code: errnoName, message: errnoName });
   }

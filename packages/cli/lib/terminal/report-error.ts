@@ -2,18 +2,37 @@
 // missing.
 import { CommanderError } from 'commander';
 import { NumalignError } from 'numalign';
+import type { Explanation } from 'numalign/diagnostics';
 import { printToStderr } from './output.js';
 import { jsonLine, printable } from './text.js';
 
 const FAILURE = 1;
 const USAGE = 2;
 
+/** What is wrong in a file, and where. */
+export interface PlacedFinding {
+  readonly code: string;
+  readonly message: string;
+  /** Such as `spec.containers[0].name`. */
+  readonly field: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** All that is wrong in files: a line each. */
+export class FindingsError extends Error {
+  readonly findings: readonly PlacedFinding[];
+
+  constructor(findings: readonly PlacedFinding[]) {
+    super(findings.map(({ message }) => message).join('\n'));
+    this.findings = findings;
+  }
+}
+
 /** The lines for an error. */
 export function errorText(error: unknown, debug = false): string {
-  const { findings } = error instanceof NumalignError ? error.details : {};
-  // All that is wrong in files, a line each.
-  if (Array.isArray(findings))
-    return findings.map(({ code, message }) => `numalign: ${printable(message)} [${code}]\n`).join('');
+  if (error instanceof FindingsError)
+    return error.findings.map(({ code, message }) => `numalign: ${printable(message)} [${code}]\n`).join('');
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
@@ -44,10 +63,16 @@ export function errorText(error: unknown, debug = false): string {
   return `${lines.join('\n')}\n`;
 }
 
+/** What explains a rejection, which another error may quote. */
+export function explanationOf(error: unknown): Explanation | undefined {
+  if (!(error instanceof NumalignError) || !('explanation' in error.details)) return undefined;
+  return error.details.explanation;
+}
+
 // Splits a rejection's one-line message into the lines of its explanation. Any other message
 // becomes one line: its line feeds may come from a name.
 function messageLines(error: unknown, message: string): string[] {
-  const { explanation } = error instanceof NumalignError ? error.details : {};
+  const explanation = explanationOf(error);
   if (!explanation) return [printable(message.replace(/\s*\n\s*/g, ' '))];
   const rest = explanation.text.split('\n').slice(1);
   const tail = rest.map((line) => `; ${line.trim()}`).join('');
@@ -57,9 +82,15 @@ function messageLines(error: unknown, message: string): string[] {
     : message.split('\n').map(printable);
 }
 
+function codeAndDetails(error: unknown): { code: string | null; details: object } {
+  if (error instanceof FindingsError)
+    return { code: error.findings[0]!.code, details: { findings: error.findings } };
+  return error instanceof NumalignError ? error : { code: null, details: {} };
+}
+
 /** The error as a line of JSON. The code is null for an error that is not numalign's. */
 export function errorJson(error: unknown, debug = false): string {
-  const { code, details } = error instanceof NumalignError ? error : { code: null, details: {} };
+  const { code, details } = codeAndDetails(error);
   const message = error instanceof Error ? error.message : String(error);
   const stack = debug && error instanceof Error ? { stack: error.stack } : {};
   const plain = (_: string, value: unknown) => {

@@ -353,7 +353,12 @@ describe('A plugin that comes to containers that run', () => {
 
   it.each(['', '5-6'])('tries again if the state is locked, with containers on CPUs %j', async (cpus) => {
     const { handlers, manager, lines } = await simulatedNode();
-    const locked = new NumalignError('ERR_LOCK_TIMEOUT', 'process 1 holds the lock');
+    const locked = new NumalignError('ERR_LOCK_TIMEOUT', 'process 1 holds the lock', {
+      holder: 'node',
+      pid: 1,
+      stopped: false,
+      lockTimeoutMs: 1,
+    });
     const waits = (['admit', 'adopt'] as const).map((name) =>
       vi.spyOn(manager, name).mockRejectedValueOnce(locked),
     );

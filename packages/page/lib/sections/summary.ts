@@ -1,7 +1,7 @@
 // How things stand with the state: its pools, what is wrong with it, and the requests that wait. Pure.
 import type { StateStatus } from 'numalign/diagnostics';
-import { printable } from 'numalign/tools';
 import { USES } from '../picture/look.js';
+import { processText } from '../words/owner-text.js';
 import { cpusOrNone, freeCpusText, freeText, sharedText } from '../words/pools-text.js';
 import { memoryText } from '../words/resource-text.js';
 import { countText } from '../words/text.js';
@@ -60,8 +60,6 @@ export function noticeSection(status: StateStatus): string {
 
 export function waitingSection({ waiting }: StateStatus): string {
   if (waiting.length === 0) return element('p', {}, 'None.');
-  const items = waiting.map(({ pid, command }) =>
-    textElement('li', printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`)),
-  );
+  const items = waiting.map((waiter) => textElement('li', processText(waiter)));
   return element('ol', {}, items.join(''));
 }

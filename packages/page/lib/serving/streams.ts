@@ -1,7 +1,7 @@
 // Streams of server-sent events: the sections of the page that have changed.
 import type { ServerResponse } from 'node:http';
 
-/** What readers are sent: a number for each section that grows when it changes, and its HTML. */
+/** What readers are sent, but for the sections that they have. */
 export interface Update<Section extends string> {
   readonly time: string;
   readonly colors: number;

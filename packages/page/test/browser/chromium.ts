@@ -123,6 +123,7 @@ export class Tab {
 
   async prepare({ theme = 'light', width = 1500, height = 1000, script = true }: TabOptions): Promise<void> {
     for (const domain of ['Page', 'Runtime', 'Log']) await this.call(`${domain}.enable`);
+    await this.call('Performance.enable', { timeDomain: 'threadTicks' });
     const features = [{ name: 'prefers-color-scheme', value: theme }];
     await this.call('Emulation.setEmulatedMedia', { features });
     await this.call('Emulation.setDeviceMetricsOverride', {
@@ -144,6 +145,27 @@ export class Tab {
     });
     await this.call('Page.navigate', { url });
     await loaded;
+  }
+
+  /** Answers the browser's questions for a password; returns how many there were. */
+  async answerPassword(password: string): Promise<() => number> {
+    let count = 0;
+    this.#browser.onEvent(this.#session, (method, { requestId }) => {
+      if (method === 'Fetch.requestPaused') void this.call('Fetch.continueRequest', { requestId });
+      if (method !== 'Fetch.authRequired') return;
+      count++;
+      const response = { response: 'ProvideCredentials', username: 'any', password };
+      void this.call('Fetch.continueWithAuth', { requestId, authChallengeResponse: response });
+    });
+    await this.call('Fetch.enable', { handleAuthRequests: true });
+    return () => count;
+  }
+
+  /** Milliseconds that the thread of the page has worked, by its own clock. */
+  async threadMs(): Promise<number> {
+    const { metrics } = await this.call('Performance.getMetrics');
+    const { value } = metrics.find(({ name }: { name: string }) => name === 'TaskDuration');
+    return value * 1000;
   }
 
   /** The value of an expression in the page; awaited if it is a promise. */

@@ -182,6 +182,17 @@ describe('the page', () => {
     expect(await textOf(tab, '#grants')).toContain('newcomer');
   });
 
+  it('asks for its token once, as a browser asks for passwords', async () => {
+    const token = 'correct-horse-battery';
+    const served = await serve({ token }, MACHINE);
+    const tab = await chromium.open('about:blank');
+    tabs.push(tab);
+    const asked = await tab.answerPassword(token);
+    await tab.goTo(`http://127.0.0.1:${served.port}/`);
+    await isLive(tab);
+    expect(asked()).toBe(1);
+  });
+
   it('pauses while it is hidden', async () => {
     const { manager, port } = await withGrants();
     const tab = await open({ port });
@@ -196,20 +207,32 @@ describe('the page', () => {
   });
 });
 
-// Frames and tasks of the page while a grant comes and goes.
-const MEASURE = `new Promise((resolve) => {
-  const [frames, tasks] = [[], []];
-  const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)));
-  observer.observe({ entryTypes: ['longtask'] });
-  const begin = performance.now();
-  let last = begin;
-  requestAnimationFrame(function frame(now) {
-    frames.push(now - last);
-    last = now;
-    if (now - begin < 6000) requestAnimationFrame(frame);
-    else resolve({ frames: frames.sort((a, b) => a - b), tasks });
-  });
-})`;
+interface Frames {
+  /** Milliseconds between frames, the shortest first. */
+  readonly frames: readonly number[];
+  /** Milliseconds of tasks over 50 ms. */
+  readonly tasks: readonly number[];
+  readonly updates: number;
+}
+
+const framesOf = (tab: Tab, ms: number) =>
+  tab.evaluate<Frames>(`new Promise((resolve) => {
+    const [frames, tasks] = [[], []];
+    let updates = 0;
+    new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)))
+      .observe({ entryTypes: ['longtask'] });
+    new MutationObserver(() => updates++).observe(document.querySelector('.following time'), { attributes: true });
+    const begin = performance.now();
+    let last = begin;
+    requestAnimationFrame(function frame(now) {
+      frames.push(now - last);
+      last = now;
+      if (now - begin < ${ms}) requestAnimationFrame(frame);
+      else resolve({ frames: frames.sort((a, b) => a - b), tasks, updates });
+    });
+  })`);
+
+const share = ({ frames }: Frames, part: number) => Math.round(frames[Math.floor(part * frames.length)]!);
 
 it('stays fluid with 64 NUMA nodes, 1,024 CPUs and 250 grants', async () => {
   const served = await serve({ intervalMs: 1000 }, 'package:4 numa:16 core:8 pu:2');
@@ -217,6 +240,11 @@ it('stays fluid with 64 NUMA nodes, 1,024 CPUs and 250 grants', async () => {
   for (let i = 0; i < 250; i++) await manager.acquire({ cpu: 1 + (i % 4), name: `service-${i}` });
   const tab = await open(served, { width: 1400, height: 900 });
   await isLive(tab);
+  const blank = await open(await serve());
+  const quiet = await framesOf(blank, 1500);
+  await tab.call('Page.bringToFront');
+  await isLive(tab);
+  const before = await tab.threadMs();
   let isOver = false;
   const changes = (async () => {
     while (!isOver) {
@@ -225,15 +253,22 @@ it('stays fluid with 64 NUMA nodes, 1,024 CPUs and 250 grants', async () => {
       await grant.release();
     }
   })();
-  const { frames, tasks } = await tab.evaluate<Record<'frames' | 'tasks', number[]>>(MEASURE);
+  const busy = await framesOf(tab, 6000);
+  const threadMs = (await tab.threadMs()) - before;
   isOver = true;
   await changes;
-  const share = (part: number) => Math.round(frames[Math.floor(part * frames.length)]!);
-  const longest = Math.round(Math.max(0, ...tasks));
+  const longest = Math.round(Math.max(0, ...busy.tasks));
+  const perUpdate = Math.round(threadMs / busy.updates);
   console.log(
-    `${frames.length} frames in 6 s: half within ${share(0.5)} ms, 99 % within ${share(0.99)} ms; ${tasks.length} tasks over 50 ms, the longest ${longest} ms`,
+    `${busy.frames.length} frames in 6 s: half within ${share(busy, 0.5)} ms, 99 % within ${share(busy, 0.99)} ms`,
+    `(${share(quiet, 0.99)} ms on a small page); ${busy.tasks.length} tasks over 50 ms, the longest ${longest} ms;`,
+    `${busy.updates} updates, ${perUpdate} ms of the page's thread for each`,
   );
-  expect(share(0.5)).toBeLessThan(25);
-  expect(share(0.95)).toBeLessThan(100);
+  expect(busy.updates).toBeGreaterThan(3);
+  expect(perUpdate).toBeLessThan(150);
+  // Where other programs take the frames of a small page too, they say nothing about this one.
+  if (share(quiet, 0.99) > 40) return;
+  expect(share(busy, 0.5)).toBeLessThan(25);
+  expect(share(busy, 0.95)).toBeLessThan(100);
   expect(longest).toBeLessThan(300);
 });

@@ -99,7 +99,7 @@ export function livingError({ folder, grants }: StateParts): NumalignError | und
   const names = living.map(holderOf).join('; ');
   const message = `${folder} has grants that live: ${names}. End or release them; --force releases those that no process owns, and leaves what the others need`;
   return new NumalignError('ERR_OWNER_ALIVE', message, {
-    value: living.map(({ uid }) => uid),
+    value: living[0]!.uid,
     valid: 'a state without grants that live, or --force',
   });
 }

@@ -1,12 +1,9 @@
 // Shared members and waiting processes in words. Pure.
+import { processText } from '@numalign/page/words';
 import type { GrantStatus, StateStatus } from 'numalign/diagnostics';
 import { printable } from '../../terminal/text.js';
 
 type MemberStatus = StateStatus['sharedMembers'][number];
-
-export function processText({ pid, command }: { pid: number | null; command: string }): string {
-  return printable(`process ${pid ?? 'unknown'}${command === '' ? '' : ` (${command})`}`);
-}
 
 export const memberText = (member: MemberStatus) =>
   member.kind === 'cgroup' ? printable(`cgroup ${member.path}`) : processText(member);

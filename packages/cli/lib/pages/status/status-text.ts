@@ -1,6 +1,7 @@
 // The page of `numalign status`. Pure.
-import { freeCpusText, freeText, sharedText } from '@numalign/page/words';
+import { freeCpusText, freeText, processText, sharedText } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
+import { cgroupAdvice } from 'numalign/tools';
 import type { Page } from '../../terminal/terminal.js';
 import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
@@ -9,7 +10,7 @@ import { freeMemoryText, settingsRows } from '../settings-text.js';
 import { cgroupLines, flagLines, quietGrantLines } from './grant-lines.js';
 import { grantTable } from './grant-table.js';
 import { archiveText, fileLines, lapsedText } from './kept-files-text.js';
-import { attachedText, memberText, processText } from './member-text.js';
+import { attachedText, memberText } from './member-text.js';
 
 function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
@@ -52,6 +53,8 @@ export function statusText(
   } else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, page));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
+  if (settings.cgroupRoot === null && grants.some(({ enforcement }) => enforcement === 'members'))
+    lines.push('', `members: only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`);
   lines.push(
     ...section(...kubeletSection(kubelet)),
     ...section('flagged: kept until released', flagLines(grants)),
