@@ -168,12 +168,16 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 450, 'output, signals and errors of commands', {
+    room('terminal', 470, 'output, signals and errors of commands', {
       because: 'the screen reads keys',
     }),
     room('running', 120, 'how a command runs on its CPUs'),
-    room('arguments', 1075, 'arguments and files of commands', {
-      because: 'templates, files of devices and fractions of bytes are told apart from manifests',
+    room('arguments', 1150, 'arguments and files of commands', {
+      because:
+        'templates, files of devices and fractions of bytes are told apart from manifests; a document knows the line and column of each field',
+    }),
+    room('gate', 830, 'what a kubelet or a cluster would refuse', {
+      because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
     room('pages', 775, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 375, 'what is printed of grants'),

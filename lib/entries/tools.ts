@@ -13,10 +13,10 @@ import type { ManagerView } from '../managers/manager-view.js';
 
 export { ENFORCEMENT_LEVELS } from '../account/levels.js';
 export { QUIET_PARTS } from '../account/pod-assignment.js';
-export { checkOptions, invalidOption, thrownText } from '../base/check-options.js';
+export { checkOptions, display, invalidOption, nearestOf, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';
 export { kernelFacts, reworded, unlessRefused } from '../base/errors.js';
-export { DEFAULT_GATES, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
+export { DEFAULT_GATES, DEFAULT_VERSION, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
 export { delayNotices } from '../base/notices/notice-delay.js';
 export { cpusNamed, nodesNamed } from '../base/text/cpus-named.js';
@@ -47,6 +47,7 @@ export {
   withUid,
 } from '../input/pods/workload.js';
 export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
+export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
 export { stateDirVariable } from '../state/folder/chosen-folder.js';

@@ -14,7 +14,7 @@ import { withRollback } from '../../decision/rejection.js';
 import type { Placement } from '../../input/placement.js';
 import type { PodSpec } from '../../input/pods/pod-spec.js';
 import { type AdmissionRequest, parseAdmit } from '../../input/requests/request.js';
-import { type AdmitOptions, REQUEST_OPTIONS } from '../../input/requests/request-options.js';
+import { ADMIT_OPTIONS, type AdmitOptions } from '../../input/requests/request-options.js';
 import { option } from '../../input/values/option-values.js';
 import { AdmissionError } from '../admission-error.js';
 import { type Admission, aimOf, questionOf, quietShortfallOf } from '../admit.js';
@@ -42,7 +42,7 @@ export interface Batch {
   readonly replace: boolean;
 }
 
-const OPTIONS = [...REQUEST_OPTIONS.filter((name) => name !== 'wait'), 'replace'];
+const OPTIONS = [...ADMIT_OPTIONS.filter((name) => name !== 'wait'), 'replace'];
 
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_POD_CONFLICT */
 export function parseBatch(pods: readonly PodSpec[], options: AdmitAllOptions, placement: Placement): Batch {

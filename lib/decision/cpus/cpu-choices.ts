@@ -12,13 +12,21 @@ import type { Draft } from '../draft/draft.js';
 import type { Claim } from '../draft/partition.js';
 import { isBookedWhole, isExclusive, podAmount } from '../draft/partition.js';
 
-/** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, else 0. */
+/** The number of a container's exclusive CPUs: whole CPUs in a Guaranteed pod, or on request; else 0. */
 export function exclusiveCount(pod: PodRequest, container: ContainerRequest, placement: Placement): number {
-  return isExclusive(pod, container) ? wholeCount(pod, requestOf(container, 'cpu'), placement) : 0;
+  const milli = requestOf(container, 'cpu');
+  const isChosen = pod.exclusiveContainer === container.name;
+  return isExclusive(pod, container) ? wholeCount(pod, milli, placement, isChosen) : 0;
 }
 
-function wholeCount({ qosClass, isMixed }: PodRequest, milli: number, { cpuPolicy }: Placement): number {
-  if (cpuPolicy === 'none' || qosClass !== 'Guaranteed') return 0;
+// `isChosen`: for a container to which the caller gives exclusive CPUs in a pod of any class.
+function wholeCount(
+  { qosClass, isMixed }: PodRequest,
+  milli: number,
+  { cpuPolicy }: Placement,
+  isChosen = false,
+): number {
+  if (cpuPolicy === 'none' || (qosClass !== 'Guaranteed' && !isChosen)) return 0;
   return isMixed || milli % MILLI === 0 ? Math.floor(milli / MILLI) : 0;
 }
 
@@ -37,7 +45,8 @@ export function whyShared(pod: PodRequest, container: ContainerRequest, placemen
   if (placement.cpuPolicy === 'none') return 'the CPU policy is none';
   if (pod.resources && !pod.resources.isManaged)
     return 'the pod has resources as a whole, and the feature gate PodLevelResourceManagers is off';
-  if (pod.notGuaranteed !== null) return `${pod.qosClass}: ${pod.notGuaranteed}`;
+  if (pod.notGuaranteed !== null && pod.exclusiveContainer !== container.name)
+    return `${pod.qosClass}: ${pod.notGuaranteed}`;
   if (isFractional) return `the pod as a whole: ${podAmount(pod, 'cpu')}m is not a whole number of CPUs`;
   if (!isExclusive(pod, container))
     return `container ${container.name}: its requests of cpu and memory are not its limits, and it shares`;

@@ -45,6 +45,8 @@ export interface PodRequest {
    * True if a fractional amount gets its whole CPUs exclusively and the rest from the shared pool.
    */
   readonly isMixed?: boolean | undefined;
+  /** The container that gets exclusive CPUs although the pod is not Guaranteed. */
+  readonly exclusiveContainer?: string | undefined;
   /** True if the pod's annotation consents to a move that makes room for others. */
   readonly isMovable?: boolean | undefined;
   /** In the order in which they are admitted: init containers and sidecars, then the others. */

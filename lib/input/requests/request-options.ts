@@ -145,7 +145,14 @@ export interface TieredMemory {
 }
 
 /** The options of {@link Manager.admit} and {@link Manager.plan}. The amounts are in the pod. */
-export type AdmitOptions = RequestOptions;
+export interface AdmitOptions extends RequestOptions {
+  /**
+   * A container of a Burstable pod that gets exclusive CPUs, as many as it requests, if that is a
+   * whole number. The pod's other containers and its memory are shared. The kubelet has no such option.
+   * @default none
+   */
+  exclusiveContainer?: string;
+}
 
 /** The names of {@link RequestOptions}. */
 export const REQUEST_OPTIONS: readonly string[] = [
@@ -163,6 +170,9 @@ export const REQUEST_OPTIONS: readonly string[] = [
     wait: true,
   } satisfies Record<Exclude<keyof RequestOptions, keyof RequestPlacementOptions>, true>),
 ];
+
+/** The names of {@link AdmitOptions}. */
+export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveContainer'];
 
 /** The names of {@link AcquireOptions}. */
 export const ACQUIRE_OPTIONS: readonly string[] = [

@@ -24,9 +24,9 @@ import { parseQuiet, parseRequiredQuiet } from './quiet.js';
 import {
   ACQUIRE_OPTIONS,
   type AcquireOptions,
+  ADMIT_OPTIONS,
   type AdmitOptions,
   NO_OPTIONS,
-  REQUEST_OPTIONS,
 } from './request-options.js';
 
 /** CPUs of a grant that only some threads of its process use. */
@@ -208,9 +208,19 @@ function mixedPod(pod: PodRequest): PodRequest {
   return Object.freeze({ ...pod, isMixed: true });
 }
 
+// Guaranteed pods need no such option.
+function withExclusive(pod: PodRequest, name: unknown): PodRequest {
+  if (name === undefined) return pod;
+  const names = pod.containers.map((container) => container.name);
+  const exclusiveContainer = option.oneOf(name, 'exclusiveContainer', names);
+  if (pod.qosClass !== 'Burstable' || pod.resources)
+    invalidOption('exclusiveContainer', name, `left out: the pod is ${pod.qosClass}`);
+  return Object.freeze({ ...pod, exclusiveContainer });
+}
+
 /** @throws ERR_INVALID_OPTION, ERR_INVALID_POD, ERR_INVALID_QUANTITY */
 export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Placement): AdmissionRequest {
-  const fields = checkOptions(options, REQUEST_OPTIONS, 'admit');
+  const fields = checkOptions(options, ADMIT_OPTIONS, 'admit');
   // The unparsed content of a file.
   if (typeof pod === 'string' || pod instanceof Uint8Array) {
     throw new NumalignError('ERR_INVALID_POD', 'the pod must be an object, not text: parse it first', {
@@ -219,7 +229,7 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
       valid: 'an object',
     });
   }
-  const request = parsePod(pod);
+  const request = withExclusive(parsePod(pod), fields.exclusiveContainer);
   // Member by member: a spread takes many times as long.
   const common = fields === NO_OPTIONS ? commonOf(placement) : parseCommon(fields, placement);
   const { owner, wait, quiet, requiredQuiet, movesWhenTaken, movable, enforcement } = common;

@@ -201,7 +201,7 @@ describe('numalign plan of a workload', () => {
     ['the wrong version', deployment('').replace('apps/v1', 'v1'), /apiVersion must be "apps\/v1", not 'v1'/],
     ['an empty list', documents(pod('a', 1), 'kind: List\nitems: []\n'), /document at line 9: items must be a list of at least one/],
   ])('refuses %s, and says where it is', async (_, text, message) => {
-    const { code, stdout, stderr } = await plan(text, ...MACHINE);
+    const { code, stdout, stderr } = await plan(text, ...MACHINE, '--lenient');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).toMatch(/\[ERR_INVALID_POD\]\n$/);

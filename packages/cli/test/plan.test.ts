@@ -240,7 +240,7 @@ spec: {containers: [{name: main, resources: {limits: {cpu: 2, memory: 64Mi, exam
       `kind: KubeletConfiguration
 apiVersion: kubelet.config.k8s.io/v1beta1
 cpuManagerPolicy: static
-cpuManagerPolicyOptions: {full-pcpus-only: "true", strict-cpu-reservation: true}
+cpuManagerPolicyOptions: {full-pcpus-only: "true", strict-cpu-reservation: "true"}
 topologyManagerPolicy: single-numa-node
 topologyManagerScope: pod
 kubeReserved: {cpu: 1500m}
@@ -449,7 +449,7 @@ describe('files and command lines that plan refuses', () => {
   it.each([
     ['no pod', '---\n# nothing\n---\n', /pods\.yaml: there is no pod in it \[ERR_INVALID_ARGUMENT\]/],
     ['another kind', 'kind: Service\nspec: {}\n', /pods\.yaml: there is no pod in it, only Service \[ERR_INVALID_ARGUMENT\]/],
-    ['a misspelt kind after a pod', documents(pod('a', 1), pod('b', 1).replace('Pod', 'Pods')), /pods\.yaml, document at line 10: kind must be one of Pod, .*, not 'Pods' \[ERR_INVALID_POD\]/],
+    ['a misspelt kind after a pod', documents(pod('a', 1), pod('b', 1).replace('Pod', 'Pods')), /pods\.yaml, line 11, column 1: kind must be one of Pod, .*, not 'Pods' \[ERR_INVALID_POD\]/],
     ['broken YAML', 'kind: Pod\nspec: [1,\nx: 2\n', /pods\.yaml, line 3, column 1: Flow sequence .* \[ERR_INVALID_ARGUMENT\]/],
     ['a wrong amount', pod('a', '2x'), /spec\.containers\[0\]\.resources\.limits\.cpu must be a quantity .* not '2x' \[ERR_INVALID_QUANTITY\]/],
   ])('%s', async (_, text, message) => {

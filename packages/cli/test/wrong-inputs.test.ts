@@ -98,7 +98,10 @@ describe('a manifest with', () => {
       'it has devices (nvidia.com/gpu), no pods: give it with --devices',
     ],
   ])('%s', async (_, text, code, remedy) => {
-    const { stderr } = await runHere(['plan', '-f', fileOf(text), ...MACHINE]);
+    const file = fileOf(text);
+    // All that is wrong is named, this too.
+    expect((await runHere(['plan', '-f', file, ...MACHINE])).stderr).toContain(remedy);
+    const { stderr } = await runHere(['plan', '-f', file, ...MACHINE, '--lenient']);
     expect(stderr).toContain(remedy);
     expect(stderr).toMatch(new RegExp(`^numalign: /\\S+/pod.yaml.* \\[ERR_INVALID_${code}\\]\\n$`));
   });

@@ -3,12 +3,16 @@ import { createReadStream } from 'node:fs';
 import type { Command } from 'commander';
 import { NumalignError } from 'numalign';
 import { errorName, reworded } from 'numalign/tools';
-import type { YamlDocument } from './yaml-text.js';
+import type { Position, YamlDocument } from './yaml-text.js';
 
 export interface FileDocument {
+  /** The file in messages. */
+  readonly name: string;
   readonly value: unknown;
   /** The file, and the line if it has several documents. */
   readonly place: string;
+  /** The place of a field such as `spec.containers[0].name`. */
+  readonly positionOf: (field: string) => Position;
 }
 
 /** The file name that stands for standard input. */
@@ -33,14 +37,17 @@ export function fileName(path: string): string {
 // What Helm and others replace.
 const TEMPLATE = /\{\{-?\s*[.$\w"(/][^{}]*\}\}/;
 
+/** Adds what to do to the message about a value that is a template. */
+export const withAdvice = (message: string) =>
+  TEMPLATE.test(message) ? `${message}; render the template first, with \`helm template\`` : message;
+
 /** Adds the place to the errors of `action`. */
 export function inPlace<T>(place: string, action: () => T): T {
   try {
     return action();
   } catch (cause) {
     if (!(cause instanceof NumalignError)) throw cause;
-    const advice = TEMPLATE.test(cause.message) ? '; render the template first, with `helm template`' : '';
-    throw reworded(cause, `${place}: ${cause.message}${advice}`, { cause });
+    throw reworded(cause, `${place}: ${withAdvice(cause.message)}`, { cause });
   }
 }
 
@@ -101,8 +108,10 @@ export async function readDocuments(path: string): Promise<FileDocument[]> {
   const { YamlText } = await import('./yaml-text.js');
   const text = await readText(path, name);
   const documents = parse(name, text, () => new YamlText(name, text).documents());
-  return documents.map(({ value, line }) => ({
-    value,
-    place: documents.length === 1 ? name : `${name}, document at line ${line}`,
+  return documents.map((document) => ({
+    name,
+    value: document.value,
+    place: documents.length === 1 ? name : `${name}, document at line ${document.line}`,
+    positionOf: (field) => document.positionOf(field),
   }));
 }

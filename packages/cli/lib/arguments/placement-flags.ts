@@ -14,7 +14,7 @@ import {
   type Setter,
 } from 'numalign/tools';
 import { cpuOption } from './arguments.js';
-import { fileName, inPlace, readDocuments } from './documents.js';
+import { type FileDocument, fileName, inPlace, readDocuments } from './documents.js';
 import { agreedOption, type SettingFlags, settingOption, settingsOf } from './machine-settings.js';
 
 /** The flags of every command that opens a manager. */
@@ -76,6 +76,7 @@ export function placementOptions(): Option[] {
 
 async function readConfiguration(
   file: string,
+  isRight: (document: FileDocument) => boolean,
 ): Promise<{ cpuManagerPolicyOptions?: CpuManagerPolicyOptions | null }> {
   const [document, second] = await readDocuments(file);
   if (!document || second) {
@@ -86,14 +87,17 @@ async function readConfiguration(
     );
   }
   const { value, place } = document;
-  inPlace(place, () => checkManagerOptions({ kubeletConfiguration: value as object }));
+  if (isRight(document)) inPlace(place, () => checkManagerOptions({ kubeletConfiguration: value as object }));
   return value as object;
 }
 
-/** The options of a manager with these flags. */
-export async function managerOptions(flags: PlacementFlags): Promise<ManagerOptions> {
+/** The options of a manager with these flags. What is not `isRight` is not checked further. */
+export async function managerOptions(
+  flags: PlacementFlags,
+  isRight: (document: FileDocument) => boolean = () => true,
+): Promise<ManagerOptions> {
   const { config, cpuOption } = flags;
-  const document = config === undefined ? undefined : await readConfiguration(config);
+  const document = config === undefined ? undefined : await readConfiguration(config, isRight);
   return {
     ...(document && { kubeletConfiguration: document }),
     ...placementOf(flags, ['manager', 'both']),

@@ -12,7 +12,7 @@ import {
 } from 'numalign/tools';
 import { tell } from '../terminal/output.js';
 import { printable } from '../terminal/text.js';
-import { checkStandardInput, fileName, inPlace, readDocuments } from './documents.js';
+import { checkStandardInput, type FileDocument, fileName, inPlace, readDocuments } from './documents.js';
 
 export interface FilePod {
   readonly spec: PodSpec;
@@ -26,6 +26,16 @@ export interface FileWorkload extends Pick<Workload, 'kind' | 'name' | 'replicas
   /** Empty if the manifest has no replicas. */
   readonly pods: readonly FilePod[];
 }
+
+/** Looks at documents before they are parsed. */
+export interface DocumentCheck {
+  /** True if the document may be parsed. */
+  readonly isRight: (document: FileDocument) => boolean;
+  /** Throws if one may not. */
+  readonly end: () => void;
+}
+
+const NO_CHECK: DocumentCheck = { isRight: () => true, end: () => {} };
 
 // The most names in one line.
 const MOST_NAMES = 10;
@@ -53,14 +63,19 @@ export function filesOf(
 /**
  * Reads and checks the pods and workloads of all files. It skips objects without pods, such as a
  * Service, and prints a line about them for each file. `replicas` replaces the number in the
- * manifests.
+ * manifests. `check` may refuse documents.
  * @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION,
  *   ERR_POD_CONFLICT if two pods have one name
  */
-export async function readWorkloads(files: readonly string[], replicas?: number): Promise<FileWorkload[]> {
+export async function readWorkloads(
+  files: readonly string[],
+  replicas?: number,
+  check = NO_CHECK,
+): Promise<FileWorkload[]> {
   const contents: FileContents[] = [];
   // One after the other, so that only one file is in memory.
-  for (const file of files) contents.push(await readFile(file, replicas));
+  for (const file of files) contents.push(await readFile(file, replicas, check));
+  check.end();
   const names = contents.map(({ name }) => name).join(', ');
   const workloads = contents.flatMap((each) => each.workloads);
   const withOthers = contents.filter(({ others }) => others.length > 0);
@@ -89,11 +104,16 @@ interface FileContents {
   readonly others: readonly OtherManifest[];
 }
 
-async function readFile(file: string, count: number | undefined): Promise<FileContents> {
-  const documents = (await readDocuments(file)).map(({ value, place }) => ({
-    ...inPlace(place, () => contentsOf(checkedPods(value))),
-    place,
-  }));
+async function readFile(
+  file: string,
+  count: number | undefined,
+  { isRight }: DocumentCheck,
+): Promise<FileContents> {
+  const all = await readDocuments(file);
+  for (const { value, place } of all) inPlace(place, () => checkNoDevices(value));
+  const documents = all
+    .filter(isRight)
+    .map(({ value, place }) => ({ ...inPlace(place, () => contentsOf(value)), place }));
   return {
     name: fileName(file),
     workloads: documents.flatMap(({ workloads, place }) =>
@@ -104,9 +124,9 @@ async function readFile(file: string, count: number | undefined): Promise<FileCo
 }
 
 // Devices and pods are both in files.
-function checkedPods(value: unknown): unknown {
+function checkNoDevices(value: unknown): void {
   const resource = Object.keys(value ?? {}).find((key) => key.includes('/'));
-  if (resource === undefined) return value;
+  if (resource === undefined) return;
   throw new NumalignError(
     'ERR_INVALID_ARGUMENT',
     `it has devices (${resource}), no pods: give it with --devices`,

@@ -23,6 +23,12 @@ export function podOptions(cpus = new Option('--cpus <n>', 'how many CPUs').argP
   ];
 }
 
+export const exclusiveOption = () =>
+  new Option(
+    '--exclusive-container <name>',
+    'a container of a Burstable pod that gets exclusive CPUs, which no kubelet does',
+  );
+
 export const mixedOption = () =>
   new Option('--mixed', 'for a fraction such as 2.5: the whole CPUs are exclusive, the rest is shared');
 

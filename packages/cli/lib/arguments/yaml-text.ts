@@ -8,10 +8,13 @@ import {
   isMap,
   isNode,
   isScalar,
+  isSeq,
   Lexer,
   LineCounter,
   type Node,
+  type Pair,
   Parser,
+  type Scalar,
   visit,
   type YAMLMap,
 } from 'yaml';
@@ -20,10 +23,67 @@ import {
 // compile a regular expression, which ends the process without an error that could be caught.
 const MAX_DEPTH = 200;
 
-export interface YamlDocument {
+/** A place in a text, counted from 1. */
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A document with the places of its fields. */
+export class YamlDocument {
   readonly value: unknown;
   /** The line of its first value. */
   readonly line: number;
+  readonly #document: Document.Parsed;
+  readonly #lines: LineCounter;
+
+  /** Use {@link YamlText.documents}. */
+  constructor(value: unknown, document: Document.Parsed, lines: LineCounter) {
+    this.value = value;
+    this.line = lines.linePos(document.contents?.range[0] ?? 0).line;
+    this.#document = document;
+    this.#lines = lines;
+  }
+
+  /** The place of a field such as `spec.containers[0].name`, or of what it would be in. */
+  positionOf(field: string): Position {
+    const { line, col } = this.#lines.linePos(this.#offsetOf(field));
+    return { line, column: col };
+  }
+
+  // A name may have dots too: `limits.example.com/gpu`.
+  #offsetOf(field: string): number {
+    let node: unknown = this.#document.contents;
+    let offset = this.#document.contents?.range[0] ?? 0;
+    for (let rest = field; rest !== ''; ) {
+      if (isAlias(node)) node = node.resolve(this.#document);
+      const [index, i] = /^\[(\d+)\]\.?/.exec(rest) ?? [];
+      if (index !== undefined) {
+        node = isSeq(node) ? node.items[Number(i)] : undefined;
+        if (!isNode(node)) break;
+        offset = node.range?.[0] ?? offset;
+        rest = rest.slice(index.length);
+        continue;
+      }
+      const pair = isMap(node) ? pairAt(node, rest) : undefined;
+      if (!pair) break;
+      offset = pair.key.range?.[0] ?? offset;
+      node = pair.value;
+      rest = rest.slice(String(pair.key.value).length).replace(/^\./, '');
+    }
+    return offset;
+  }
+}
+
+// The longest key that the field begins with.
+function pairAt({ items }: YAMLMap, field: string): Pair<Scalar, unknown> | undefined {
+  const isFirst = (key: unknown) => {
+    const name = isScalar(key) ? String(key.value) : undefined;
+    return name !== undefined && field.startsWith(name) && /^([.[]|$)/.test(field.slice(name.length));
+  };
+  const length = ({ key }: Pair) => String((key as Scalar).value).length;
+  const [longest] = items.filter(({ key }) => isFirst(key)).sort((a, b) => length(b) - length(a));
+  return longest as Pair<Scalar, unknown> | undefined;
 }
 
 /** The text of a YAML file. Errors name the line and column. */
@@ -48,10 +108,7 @@ export class YamlText {
     });
     const documents = [...composer.compose(this.#tokens(), true, this.#text.length)];
     return documents
-      .map((document) => ({
-        value: this.#value(document),
-        line: this.#lines.linePos(document.contents?.range[0] ?? 0).line,
-      }))
+      .map((document) => new YamlDocument(this.#value(document), document, this.#lines))
       .filter(({ value }) => value !== null);
   }
 

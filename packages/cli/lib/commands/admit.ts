@@ -20,7 +20,7 @@ import {
   podFileOption,
   readWorkloads,
 } from '../arguments/pod-file.js';
-import { mixedOption } from '../arguments/pod-flags.js';
+import { exclusiveOption, mixedOption } from '../arguments/pod-flags.js';
 import { besideKubeletOption, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { workloadTitle } from '../pages/plan-text.js';
 import {
@@ -44,6 +44,7 @@ interface AdmitFlags extends PlacementFlags, EnforcementFlags, DeviceFlags, Mova
   file?: string[];
   replace?: boolean;
   mixed?: boolean;
+  exclusiveContainer?: string;
   besideKubelet?: boolean;
 }
 
@@ -58,6 +59,7 @@ export function addAdmit(program: Command): void {
   command
     .option('--replace', 'replace admitted pods that now request something else')
     .addOption(mixedOption())
+    .addOption(exclusiveOption())
     .addOption(movableOption())
     .addOption(stateDirOption())
     .addOption(besideKubeletOption())
@@ -101,6 +103,7 @@ async function admit(files: readonly string[], flags: AdmitFlags): Promise<void>
       mixed,
       // Without the flag, manifests decide.
       ...(flags.movable && { movable: flags.movable }),
+      ...(flags.exclusiveContainer !== undefined && { exclusiveContainer: flags.exclusiveContainer }),
       ...enforcementRequest(flags),
     };
     const newPods = await admitAll(manager, pods, request);

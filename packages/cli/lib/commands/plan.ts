@@ -14,9 +14,16 @@ import {
   placementOptions,
 } from '../arguments/placement-flags.js';
 import { type FilePod, type FileWorkload, podFileOption, readWorkloads } from '../arguments/pod-file.js';
-import { type PodFlags, podOfFlags, podOptions, replicasOption } from '../arguments/pod-flags.js';
+import {
+  exclusiveOption,
+  type PodFlags,
+  podOfFlags,
+  podOptions,
+  replicasOption,
+} from '../arguments/pod-flags.js';
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
+import { openGate } from '../gate/gate.js';
 import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import {
   type PlannedPod,
@@ -36,6 +43,8 @@ interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags,
   file?: string[];
   replicas?: number;
   replace?: boolean;
+  lenient?: boolean;
+  exclusiveContainer?: string;
   stateDir?: string;
 }
 
@@ -64,12 +73,20 @@ export function addPlan(program: Command): void {
     command.addOption(option);
   command
     .option('--replace', 'if an admitted pod now requests something else, plan that in its place')
+    .option(
+      '--lenient',
+      'plan what a kubelet or a cluster would refuse too, as far as numalign understands it',
+    )
+    .addOption(exclusiveOption())
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())
     .addHelpText(
       'after',
       `
+A KubeletConfiguration with which that kubelet would not start, and manifests that the API server would refuse or that ask for devices of no
+machine, are refused: one pass names all that is wrong, with line and column.
+
 Reads only: plan makes, locks and changes no state folder. On this machine the recorded settings and grants count. A machine that you describe
 is empty. Each pod is planned beside the pods before it. A rejected pod takes nothing.
 
@@ -94,17 +111,17 @@ Examples:
       checkSvg(command, flags);
       const pod = podOfFlags(command, flags);
       checkStandardInput(command, flags);
-      return showPlan(pod ? [pod] : readWorkloads(flags.file!, flags.replicas), flags);
+      return showPlan(pod, flags);
     });
 }
 
-async function showPlan(
-  files: readonly FileWorkload[] | Promise<FileWorkload[]>,
-  flags: PlanFlags,
-): Promise<void> {
-  const workloads = await files;
-  const options = { ...(await managerOptions(flags)), devices: await devicesOf(flags) };
+async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promise<void> {
+  const devices = await devicesOf(flags);
   const topology = await machineOf(flags);
+  const gate = flags.lenient ? undefined : openGate(flags, { topology, devices, note: tell });
+  const options = { ...(await managerOptions(flags, gate?.configuration)), devices };
+  const workloads = pod ? [pod] : await readWorkloads(flags.file!, flags.replicas, gate?.manifests);
+  gate?.manifests.end();
   const result = await planAll(workloads, flags, topology, options);
   const answer = planJson(result.workloads);
   const page = stdoutPage();
@@ -139,12 +156,13 @@ async function pictureOf({ workloads, status, memory }: PlanResult, topology: To
 // If the machine's state is closed to this user, plans as if nothing were granted.
 async function planAll(
   workloads: readonly FileWorkload[],
-  { stateDir, replace = false, mixed = false, ...flags }: PlanFlags,
+  { stateDir, replace = false, mixed = false, exclusiveContainer, ...flags }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
 ): Promise<PlanResult> {
   const own = placementOf(flags, ['request']);
-  const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...own };
+  const exclusive = exclusiveContainer !== undefined && { exclusiveContainer };
+  const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...exclusive, ...own };
   const planIn = (view: ManagerView) => planWith(view, workloads, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
   const { result, closed } = await unlessClosed(stateDir, (path) =>

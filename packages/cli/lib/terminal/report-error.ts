@@ -9,8 +9,30 @@ import { jsonLine, printable } from './text.js';
 const FAILURE = 1;
 const USAGE = 2;
 
+/** What is wrong in a file, and where. */
+export interface PlacedFinding {
+  readonly code: string;
+  readonly message: string;
+  /** Such as `spec.containers[0].name`. */
+  readonly field: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+/** All that is wrong in files: a line each. */
+export class FindingsError extends Error {
+  readonly findings: readonly PlacedFinding[];
+
+  constructor(findings: readonly PlacedFinding[]) {
+    super(findings.map(({ message }) => message).join('\n'));
+    this.findings = findings;
+  }
+}
+
 /** The lines for an error. */
 export function errorText(error: unknown, debug = false): string {
+  if (error instanceof FindingsError)
+    return error.findings.map(({ code, message }) => `numalign: ${printable(message)} [${code}]\n`).join('');
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof NumalignError ? ` [${error.code}]` : '';
   const lines = [`numalign: ${messageLines(error, message).join('\n')}${code}`];
@@ -60,9 +82,15 @@ function messageLines(error: unknown, message: string): string[] {
     : message.split('\n').map(printable);
 }
 
+function codeAndDetails(error: unknown): { code: string | null; details: object } {
+  if (error instanceof FindingsError)
+    return { code: error.findings[0]!.code, details: { findings: error.findings } };
+  return error instanceof NumalignError ? error : { code: null, details: {} };
+}
+
 /** The error as a line of JSON. The code is null for an error that is not numalign's. */
 export function errorJson(error: unknown, debug = false): string {
-  const { code, details } = error instanceof NumalignError ? error : { code: null, details: {} };
+  const { code, details } = codeAndDetails(error);
   const message = error instanceof Error ? error.message : String(error);
   const stack = debug && error instanceof Error ? { stack: error.stack } : {};
   const plain = (_: string, value: unknown) => {

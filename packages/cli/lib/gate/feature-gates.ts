@@ -1,0 +1,99 @@
+// The feature gates of Kubernetes, by release: a kubelet does not start with a gate that it does not
+// know, nor with another value of one that is locked.
+import type { KubeletVersion } from 'numalign/kubelet';
+import { words } from './kubelet-fields.js';
+
+// From the documentation of 1.37 and the list of the source's gates; with a '!' those locked to true.
+const GATES_OF_136 = words(`
+  AggregatedDiscoveryRemoveBetaType! AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests
+  AllowOverwriteTerminationGracePeriodSeconds! AllowParsingUserUIDFromCertAuth
+  AllowUnsafeMalformedObjectDeletion AnonymousAuthConfigurableEndpoints! AnyVolumeDataSource!
+  APIResponseCompression APIServerIdentity APIServerTracing! APIServingWithRoutine AtomicFIFO
+  AuthorizeNodeWithSelectors! AuthorizePodWebsocketUpgradeCreatePermission AuthorizeWithSelectors!
+  BtreeWatchCache! CBORServingAndStorage ChangeContainerStatusOnKubeletRestart
+  ClearingNominatedNodeNameAfterBinding ClientsAllowCBOR ClientsPreferCBOR
+  CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook ClusterTrustBundle
+  ClusterTrustBundleProjection ComponentFlagz ComponentStatusz ConcurrentWatchObjectDecode
+  ConsistentListFromCache! ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules
+  ContainerStopSignals ContextualLogging ControllerManagerReleaseLeaderElectionLockOnExit
+  CoordinatedLeaderElection CPUManagerPolicyAlphaOptions CPUManagerPolicyBetaOptions
+  CPUManagerPolicyOptions! CRDObservedGenerationTracking CRDValidationRatcheting! CRIListStreaming
+  CronJobsScheduledAnnotation CrossNamespaceVolumeDataSource CSIServiceAccountTokenSecrets!
+  CSIVolumeHealth CustomCPUCFSQuotaPeriod CustomResourceFieldSelectors! DeclarativeValidation
+  DeclarativeValidationBeta DeclarativeValidationTakeover DeploymentReplicaSetTerminatingReplicas
+  DetectCacheInconsistency DisableAllocatorDualWrite! DisableCPUQuotaWithExclusiveCPUs
+  DisableNodeKubeProxyVersion DRAAdminAccess DRAConsumableCapacity DRADeviceBindingConditions
+  DRADeviceTaintRules DRADeviceTaints DRAExtendedResource DRAListTypeAttributes
+  DRANodeAllocatableResources DRAPartitionableDevices DRAPrioritizedList DRAResourceClaimDeviceStatus
+  DRAResourceClaimGranularStatusAuthorization DRAResourcePoolStatus DRASchedulerFilterTimeout
+  DRAWorkloadResourceClaims DynamicResourceAllocation! ElasticIndexedJob EnvFiles EventedPLEG
+  ExecProbeTimeout! ExtendWebSocketsToKubelet ExternalServiceAccountTokenSigner GangScheduling
+  GenericWorkload GitRepoVolumeDriver GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority
+  HonorPVReclaimPolicy! HostnameOverride HPAConfigurableTolerance HPAScaleToZero ImageMaximumGCAge!
+  ImageVolume ImageVolumeWithDigest InformerResourceVersion InOrderInformers
+  InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScaling!
+  InPlacePodVerticalScalingAllocatedStatus InPlacePodVerticalScalingExclusiveCPUs
+  InPlacePodVerticalScalingExclusiveMemory JobBackoffLimitPerIndex! JobManagedBy!
+  JobPodReplacementPolicy! JobSuccessPolicy! KMSv1 KubeletCgroupDriverFromCRI!
+  KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages KubeletFineGrainedAuthz!
+  KubeletInUserNamespace KubeletPodResourcesDynamicResources KubeletPodResourcesGet
+  KubeletPodResourcesListUseActivePods KubeletPSI KubeletRegistrationGetOnExistsOnly
+  KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders KubeletTracing!
+  ListFromCacheSnapshot LocalStorageCapacityIsolationFSQuotaMonitoring LogarithmicScaleDown!
+  LoggingAlphaOptions LoggingBetaOptions ManifestBasedAdmissionControlConfig
+  MatchLabelKeysInPodAffinity! MatchLabelKeysInPodTopologySpread
+  MatchLabelKeysInPodTopologySpreadSelectorMerge MaxUnavailableStatefulSet MemoryManager MemoryQoS
+  MultiCIDRServiceAllocator! MutableCSINodeAllocatableCount MutablePodResourcesForSuspendedJobs
+  MutablePVNodeAffinity MutableSchedulingDirectivesForSuspendedJobs MutatingAdmissionPolicy
+  NativeHistograms NFTablesProxyMode! NodeDeclaredFeatures NodeInclusionPolicyInPodTopologySpread!
+  NodeLogQuery NodeSwap! NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching
+  OrderedNamespaceDeletion! PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI
+  PodCertificateRequest PodDeletionCost PodIndexLabel PodLevelResourceManagers PodLevelResources
+  PodLifecycleSleepAction! PodLifecycleSleepActionAllowZero! PodLogsQuerySplitStreams
+  PodObservedGenerationTracking! PodReadyToStartContainersCondition PodsAPI PodSchedulingReadiness!
+  PodTopologyLabelsAdmission PortForwardWebsockets PreferSameTrafficDistribution!
+  PreventStaticPodAPIReferences ProcMountType QOSReserved RecoverVolumeExpansionFailure!
+  RecursiveReadOnlyMounts! ReduceDefaultCrashLoopBackOffDecay RelaxedDNSSearchValidation!
+  RelaxedEnvironmentVariableValidation! RelaxedServiceNameValidation ReloadKubeletServerCertificateFile
+  RemoteRequestHeaderUID ResilientWatchCacheInitialization! ResourceHealthStatus
+  ResourceHealthStatusMessage RestartAllContainersOnContainerExits RetryGenerateName!
+  RotateKubeletServerCertificate RuntimeClassInImageCriApi SchedulerAsyncAPICalls
+  SchedulerAsyncPreemption SchedulerPopFromBackoffQ SchedulerQueueingHints! SELinuxChangePolicy
+  SELinuxMount SELinuxMountReadWriteOncePod SeparateCacheWatchRPC SeparateTaintEvictionController!
+  ServiceAccountNodeAudienceRestriction ServiceAccountTokenJTI! ServiceAccountTokenNodeBinding!
+  ServiceAccountTokenNodeBindingValidation! ServiceAccountTokenPodNodeInfo! ServiceTrafficDistribution
+  ShardedListAndWatch SidecarContainers! SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet
+  StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
+  StaleControllerConsistencyStatefulSet StatefulSetAutoDeletePVC StatefulSetSemanticRevisionComparison
+  StatefulSetStartOrdinal StorageCapacityScoring StorageNamespaceIndex StorageVersionAPI
+  StorageVersionHash StorageVersionMigrator StreamingCollectionEncodingToJSON!
+  StreamingCollectionEncodingToProtobuf! StrictCostEnforcementForVAP StrictCostEnforcementForWebhooks
+  StrictIPCIDRValidation StructuredAuthenticationConfiguration!
+  StructuredAuthenticationConfigurationEgressSelector StructuredAuthenticationConfigurationJWKSMetrics
+  StructuredAuthorizationConfiguration SupplementalGroupsPolicy! SystemdWatchdog!
+  TaintTolerationComparisonOperators TokenRequestServiceAccountUIDValidation TopologyAwareHints
+  TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions TopologyManagerPolicyBetaOptions
+  TopologyManagerPolicyOptions! TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
+  UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO UserNamespacesHostNetworkSupport
+  UserNamespacesSupport VolumeAttributesClass! VolumeLimitScaling WatchCacheInitializationPostStartHook
+  WatchFromStorageWithoutResourceVersion WatchList WatchListClient WindowsCPUAndMemoryAffinity
+  WindowsGracefulNodeShutdown WindowsHostNetwork WinDSR! WinOverlay! WorkloadWithJob`);
+const NEW_IN_137 = words(`
+  APIServerWebhookAuthenticationToken AtomicWriteVolumeUserFields CompositePodGroup DefaultPodSysctls
+  DRADerivedAttributes DRADeviceCompatibilityGroups DRAOptionalNodeOperations
+  DRAPartitionableDevicesType EmptyDirVolumeMode EtcdRangeStream ExcludeAdmissionWebhookVirtualResources
+  GRPCContainerProbeTLS H2CContainerProbe HugepageAwareEviction
+  InPlacePodVerticalScalingMemoryBackedVolumes InPlacePodVerticalScalingSchedulerPreemption
+  KubeProxyIPVS KubeProxyNFTablesLocalhostNodePorts NodeLifecycleConditions PodGroupPreemptionPolicy
+  StatefulSetRecreateStrategy VolumeBindMountOptions`);
+
+// They stand for all gates of a stage.
+const STAGES = ['AllAlpha', 'AllBeta'];
+
+/** The gates that this kubelet knows, by name: true if it is locked; undefined if unknown here. */
+export function gatesOf(version: KubeletVersion): ReadonlyMap<string, boolean> | undefined {
+  // The documentation no longer lists the gates that have left since.
+  if (version === 'v1.32') return undefined;
+  const names = [...STAGES, ...GATES_OF_136, ...(version === 'v1.36' ? [] : NEW_IN_137)];
+  return new Map(names.map((name) => [name.replace('!', ''), name.endsWith('!')]));
+}
