@@ -42,7 +42,7 @@ export const HOUSES = {
     room('input', 1245, 'options, checked', {
       because: 'spread and even memory, and tiers of memory are options',
     }),
-    room('input/requests', 465, 'requests, checked'),
+    room('input/requests', 490, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
     room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),

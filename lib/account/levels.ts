@@ -43,6 +43,7 @@ export function strongestLevel(means: Partial<Means>): EnforcementLevel {
 
 /** Only the record protects the CPUs. */
 export const BY_RECORD = strongestLevel({});
+/** Only their masks keep shared members off the CPUs. */
 export const BY_MASKS = strongestLevel({ movesMembers: true });
 export const BY_CGROUPS = strongestLevel({ movesMembers: true, usesCgroups: true });
 

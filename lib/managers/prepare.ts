@@ -70,8 +70,8 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
         { before, wanted: state, commit },
         isUnsettled ? { quietReview: ALL_QUIET } : {},
       );
-    // Before anything changes the mask of this process.
-    maskWish(topology, state, now);
+    // Before anything changes the mask of this process, which may be that of dead owners' grants.
+    maskWish(topology, assignments, now);
     joinPool(host, config, state);
     return [
       ...archived,

@@ -13,7 +13,7 @@ export const BUGS = [
   {
     name: 'the memory policy is not set',
     file: 'lib/threads/memory.ts',
-    before: ['    native.setMemoryPolicy(MODE_NUMBERS[mode], 0, nodes.words);'],
+    before: ['    reason = setPolicy(mode, nodes);'],
     after: '',
     test: 'memory',
     find: 'bound memory lies on the node, whichever it is, and the policy ends with the grant',

@@ -98,7 +98,7 @@ describe('numalign admit', () => {
       },
       { uid: web, name: 'web', cpus: '', alive: true, containers: [{ cpus: null }, { cpus: null }] },
     ]);
-    const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-8, -1);
+    const page = (await numalign(['status', '--state-dir', folder])).stdout.split('\n').slice(-10, -3);
     expect(page.map((line) => line.replace(/ {2,}/g, '  ').replace(/ {2}\S+ \S+Z$/, ''))).toEqual([
       `${gateway?.slice(0, 8)}  gateway  1  0  32 MiB on 0  persistent  alive  members`,
       '  ├─ setup (init)  1',

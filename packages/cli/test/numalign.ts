@@ -1,9 +1,10 @@
 // The built command line as a child process, with private state folders that are removed.
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { affinity } from 'numalign';
 import { onTestFinished } from 'vitest';
 import { runProgram } from '../lib/program.js';
 
@@ -29,8 +30,16 @@ function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return { ...rest, ...env };
 }
 
+// Killed grants of earlier tests may have left this process fewer CPUs, which a child takes for a
+// choice.
+function widen(): void {
+  if (affinity().size < cpus().length)
+    execFileSync('taskset', ['-p', 'ffffffff', String(process.pid)], { stdio: 'ignore' });
+}
+
 /** A new folder, removed after the test. */
 export function newFolder(): string {
+  widen();
   const folder = mkdtempSync(join(tmpdir(), 'numalign-cli-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;

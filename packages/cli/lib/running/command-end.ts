@@ -1,11 +1,11 @@
 // Runs a command in place of numalign or beside it, and exits with the command's own code.
 import type { ChildProcess } from 'node:child_process';
 import { type Grant, NumalignError } from 'numalign';
-import { startReaper } from '../agent/reaper.js';
 import { refusalOfCommand } from '../terminal/executable.js';
 import { hasPrinted, printToStderr } from '../terminal/output.js';
 import { errorText } from '../terminal/report-error.js';
 import { exitCodeOf, relaySignals } from '../terminal/signals.js';
+import { startReaper } from './reaper.js';
 
 const NOT_EXECUTABLE = 126;
 const NOT_FOUND = 127;

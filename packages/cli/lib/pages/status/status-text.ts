@@ -1,7 +1,7 @@
 // The page of `numalign status`. Pure.
 import { freeCpusText, freeText, processText, sharedText } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
-import { cgroupAdvice } from 'numalign/tools';
+import { BY_MASKS, cgroupAdvice } from 'numalign/tools';
 import type { Page } from '../../terminal/terminal.js';
 import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
@@ -53,7 +53,7 @@ export function statusText(
   } else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, page));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
-  if (settings.cgroupRoot === null && grants.some(({ enforcement }) => enforcement === 'members'))
+  if (settings.cgroupRoot === null && grants.some(({ enforcement }) => enforcement === BY_MASKS))
     lines.push('', `members: only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`);
   lines.push(
     ...section(...kubeletSection(kubelet)),
