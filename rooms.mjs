@@ -171,7 +171,6 @@ export const HOUSES = {
     room('terminal', 470, 'output, signals and errors of commands', {
       because: 'the screen reads keys',
     }),
-    room('running', 120, 'how a command runs on its CPUs'),
     room('arguments', 1150, 'arguments and files of commands', {
       because:
         'templates, files of devices and fractions of bytes are told apart from manifests; a document knows the line and column of each field',
@@ -187,7 +186,10 @@ export const HOUSES = {
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
     room('agent', 310, 'the agent, and what frees CPUs without it', {
-      because: 'a shell waits for the end of a command that no process watches, and the agent serves a page',
+      because: 'the agent serves a page',
+    }),
+    room('running', 160, 'how a command runs on its CPUs, and what frees them after it', {
+      because: 'a shell waits for the end of a command that no process watches',
     }),
     room('commands', 1625, 'the commands', {
       because: 'doctor judges the agent, which has a flag for the token of its page',

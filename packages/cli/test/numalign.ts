@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { affinity } from 'numalign';
+import { affinity } from 'numalign/diagnostics';
 import { onTestFinished } from 'vitest';
 import { runProgram } from '../lib/program.js';
 
