@@ -21,6 +21,7 @@ export const FEATURE_GATES = [
  */
 export type FeatureGates = Readonly<Record<(typeof FEATURE_GATES)[number], boolean>>;
 
+/** The release that new states follow. */
 export const DEFAULT_VERSION: KubeletVersion = 'v1.37';
 
 /** The version of a state that names none: older releases of numalign supported no other. */

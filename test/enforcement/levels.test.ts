@@ -32,7 +32,7 @@ describe.skipIf(!isUsable)('CPUs out of reach', () => {
       const { error } = await agent.ask('acquire', { cpu: 1 });
       expect(error).toMatchObject({
         code: 'ERR_INSUFFICIENT_CPUS',
-        message: expect.stringContaining(`outside the cpuset of this process: ${last}`),
+        message: expect.stringContaining(`outside the cpuset or mask of this process: ${last}`),
       });
     },
   );

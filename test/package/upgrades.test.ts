@@ -51,7 +51,11 @@ function installed(from: string, change: (text: string) => string = (text) => te
 
 /** The same, as a later release that writes a newer version where it records what the kubelet gave out. */
 const withNewerFormats = () =>
-  installed(ROOT, (text) => text.replaceAll(/version: 3,\s+plain: 2,/g, 'version: 4, plain: 2,'));
+  installed(ROOT, (text) =>
+    text
+      .replaceAll(/version: 4,\s+older: \[2, 3\],/g, 'version: 5, older: [2, 3, 4],')
+      .replaceAll(/("v1\.37"\) \?) 4 : (\w+) === null/g, '$1 ($2 === null ? 4 : 5) : $2 === null'),
+  );
 
 const namesOf = async (agent: Agent) =>
   (await agent.tell('grants')).map(({ name }: { name: string }) => name);
@@ -101,7 +105,7 @@ it('a build that meets a newer format says so and touches nothing; its own grant
   await newer.tell('recordKubelet', []);
   const file = join(stateDir, 'state.json');
   const before = readFileSync(file, 'utf8');
-  expect(before).toMatch(/^\{"format":"numalign-state","version":4,/);
+  expect(before).toMatch(/^\{"format":"numalign-state","version":5,/);
 
   expect(await namesOf(older)).toEqual(['first', 'second']);
   for (const [verb, argument] of [

@@ -108,7 +108,7 @@ describe('a long state that is read in parts', () => {
   it.each(['missing', 'damaged', 'newer'])('is left to the first reader if it is %s', async (what) => {
     const bytes = Buffer.from(long);
     if (what === 'damaged') bytes[1000]! ^= 1;
-    const text = bytes.toString().replace('"version":2', '"version":4');
+    const text = bytes.toString().replace(/"version":\d/, '"version":99');
     const { file, folder } = folderWith(what === 'newer' ? Buffer.from(text) : bytes);
     if (what === 'missing') rmSync(file);
     const [follower, other] = [new JournalFollower(folder), new JournalFollower(folder)];

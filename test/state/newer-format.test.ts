@@ -18,7 +18,7 @@ async function newer(change: (text: string) => string = (text) => text) {
   const grant = await manager.acquire({ cpu: 2, name: 'own' });
   const persistent = await manager.acquire({ cpu: 1, owner: 'persistent', name: 'lasting' });
   const file = join(stateDir, 'state.json');
-  const text = readFileSync(file, 'utf8').replace('"version":2,', '"version":4,"shape":{"new":true},');
+  const text = readFileSync(file, 'utf8').replace(/"version":\d,/, '"version":99,"shape":{"new":true},');
   writeFileSync(file, change(text.replace(/,"checksum":.*$/gm, ',"seal":"of another kind"}')));
   return { topology, stateDir, manager, grant, persistent };
 }
@@ -100,10 +100,10 @@ describe('a state of a newer format', () => {
     const stateDir = makeStateDir();
     await (await openManager({ stateDir })).acquire({ cpu: 1, owner: 'persistent', name: 'lasting' });
     const file = join(stateDir, 'state.json');
-    writeFileSync(file, readFileSync(file, 'utf8').replace('"version":2,', '"version":4,"shape":{},'));
+    writeFileSync(file, readFileSync(file, 'utf8').replace(/"version":\d,/, '"version":99,"shape":{},'));
     const { code, stdout } = await numalign(['status', '--state-dir', stateDir]);
     expect(code).toBe(0);
     expect(stdout).toContain('lasting');
-    expect(stdout).toMatch(/Nothing is granted: .* format version 4/);
+    expect(stdout).toMatch(/Nothing is granted: .* format version 99/);
   });
 });

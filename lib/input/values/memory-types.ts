@@ -7,6 +7,7 @@ export const MEMORY = 'memory';
 const HUGEPAGES = 'hugepages-';
 const UNITS = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
+/** True for `memory` and for hugepages of any size. */
 export function isMemoryType(resource: string): boolean {
   return resource === MEMORY || resource.startsWith(HUGEPAGES);
 }

@@ -190,7 +190,10 @@ export function isOfBoot(bootId: string, currentBootId: string, owners: NativeFo
 /** True if a newer numalign wrote this file in owners/. Only that version can judge it. */
 export function isNewerOwner(owners: NativeFolder, uuid: string): boolean {
   try {
-    decodeOwnerFile(readOwner(owners, uuid));
+    const bytes = readOwner(owners, uuid);
+    // Of a process that ended at once.
+    if (bytes.length === 0) return false;
+    decodeOwnerFile(bytes);
     return false;
   } catch (error) {
     if (!isDamage(error)) throw error;

@@ -489,7 +489,9 @@ class Replay {
     const isC = (isClosest && !isNumberedThrough) || lacksHugepageSize(machine.nodes);
     if (result.panic !== undefined && isC) return 'C';
     if (recorded.sharedPool === '') return 'A6';
-    if (hasOverlappingGroups(recorded) || NO_GROUP.test(result.message ?? '')) return 'A5';
+    // Under these, the group is extended for the pod, and not for its first container.
+    const isOfPod = config.topologyPolicy === 'best-effort' && config.topologyScope === 'pod';
+    if (hasOverlappingGroups(recorded) || (isOfPod && NO_GROUP.test(result.message ?? ''))) return 'A5';
     const areBothRejected = !result.admitted && answer?.admitted === false && only === 'reason';
     if (areBothRejected && this.#isOn('full-pcpus-only') && isIrregular(this.#machine)) return 'G1';
     if (op === 'restart' && this.#hasGivenBack && BROKEN_MEMORY.test(result.error ?? '')) return 'A5';

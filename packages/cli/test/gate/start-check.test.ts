@@ -31,11 +31,10 @@ describe('a kubelet would not start with', () => {
     ['another type to reserve', 'reservedMemory: [{numaNode: 0, limits: {cpu: 1}}]\n', /limits\.cpu: only memory and hugepages-<size> can be reserved/],
     ['memory of a node twice', 'reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}, {numaNode: 0, limits: {memory: 1Gi}}]\n', /^3:79 reservedMemory\[1\]\.limits\.memory: NUMA node 0 has another amount of memory/],
     ['a static policy without reserved CPUs', 'cpuManagerPolicy: static\n', /^3:1 cpuManagerPolicy: static needs reserved CPUs/],
-    ['an unknown gate', 'featureGates: {PodLevelResourcess: true}\n', /^3:16 featureGates\.PodLevelResourcess: the kubelet v1\.36 has no such gate; did you mean "PodLevelResources"\?/],
-    ['a gate of a later release', 'featureGates: {H2CContainerProbe: true}\n', /the kubelet v1\.36 has no such gate/],
-    ['a locked gate', 'featureGates: {NodeSwap: false}\n', /featureGates\.NodeSwap must be true: it is locked in v1\.36, not false/],
+    ['an unknown gate', 'featureGates: {PodLevelResourcess: true}\n', /^3:16 featureGates\.PodLevelResourcess: the kubelet v1\.37 has no such gate; did you mean "PodLevelResources"\?/],
+    ['a locked gate', 'featureGates: {NodeSwap: false}\n', /featureGates\.NodeSwap must be true: it is locked in v1\.37, not false/],
     ['a gate that is no flag', 'featureGates: {NodeSwap: "true"}\n', /featureGates\.NodeSwap must be true or false, not 'true'/],
-    ['an unknown CPU option', `${STATIC}cpuManagerPolicyOptions: {full-pcpu-only: "true"}\n`, /^5:27 cpuManagerPolicyOptions\.full-pcpu-only: the kubelet v1\.36 has no such option; did you mean "full-pcpus-only"\?/],
+    ['an unknown CPU option', `${STATIC}cpuManagerPolicyOptions: {full-pcpu-only: "true"}\n`, /^5:27 cpuManagerPolicyOptions\.full-pcpu-only: the kubelet v1\.37 has no such option; did you mean "full-pcpus-only"\?/],
     ['an option without quotation marks', `${STATIC}cpuManagerPolicyOptions: {full-pcpus-only: true}\n`, /full-pcpus-only must be a text, in quotation marks/],
     ['an alpha option without its gate', `${STATIC}cpuManagerPolicyOptions: {align-by-socket: "true"}\n`, /needs the feature gate CPUManagerPolicyAlphaOptions for it/],
     ['a beta option with its gate off', `${STATIC}featureGates: {CPUManagerPolicyBetaOptions: false}\ncpuManagerPolicyOptions: {distribute-cpus-across-numa: "true"}\n`, /needs the feature gate CPUManagerPolicyBetaOptions for it/],
@@ -59,6 +58,14 @@ describe('a kubelet would not start with', () => {
     const lines = await findings(text);
     expect(lines).toEqual([expect.stringMatching(line)]);
   }); // biome-ignore format: a table
+
+  it('a gate of a later release', async () => {
+    const text = 'featureGates: {H2CContainerProbe: true}\n';
+    expect(await findings(text)).toEqual([]);
+    expect(await findings(text, TWO_NODES, '--kubelet-version', 'v1.36')).toEqual([
+      expect.stringMatching(/the kubelet v1\.36 has no such gate/),
+    ]);
+  });
 
   it('a field that there is not: it would have no effect', async () => {
     expect(await findings('cpuManagerPolcy: static\n')).toEqual([
