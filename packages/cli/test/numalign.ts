@@ -33,15 +33,18 @@ function environment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 // Killed grants of earlier tests may have left this process fewer CPUs, which a child takes for a
 // choice.
 function widen(): void {
-  if (affinity().size < cpus().length)
-    execFileSync('taskset', ['-p', 'ffffffff', String(process.pid)], { stdio: 'ignore' });
+  if (isNarrow()) execFileSync('taskset', ['-p', ALL_CPUS, String(process.pid)], { stdio: 'ignore' });
 }
+
+const ALL_CPUS = 'ffffffff';
+const isNarrow = () => affinity().size < cpus().length;
 
 /** A new folder, removed after the test. */
 export function newFolder(): string {
   widen();
   const folder = mkdtempSync(join(tmpdir(), 'numalign-cli-'));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  // What frees the CPUs of a command may still write there.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
   return folder;
 }
 
@@ -63,8 +66,9 @@ export function start(
   args: readonly string[],
   { env = {}, program = [process.execPath, MAIN] }: StartOptions = {},
 ): Running {
-  const [command, ...first] = program;
-  const child = spawn(command, [...first, ...args], {
+  // See widen(): the mask of this process is not changed, which may be beside living grants.
+  const [command, ...first] = isNarrow() ? ['taskset', ALL_CPUS, ...program] : program;
+  const child = spawn(command!, [...first, ...args], {
     env: environment(env),
     stdio: ['pipe', 'pipe', 'pipe'],
     detached: true,
