@@ -226,9 +226,6 @@ export function enforcerOf(
     try {
       const refusal = store.agreedRoot?.refusal(cgroupRoot, given);
       if (refusal) return `${refusal.why}: ${refusal.advice}`;
-      // The machine's folder comes first.
-      const rival = store.scope === 'private' ? store.whyNotRoot?.(cgroupRoot) : undefined;
-      if (rival !== undefined) return rival;
       const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(join(store.path, 'cgroups')));
       return hierarchy.canWrite() ? new Cpusets(hierarchy) : `this user may not write ${hierarchy.rootPath}`;
     } catch (error) {

@@ -81,11 +81,9 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
   });
 }
 
-function withCgroupRoot(state: Assignments, { settings }: Config, store: Store): Assignments {
+function withCgroupRoot(state: Assignments, { settings }: Config, { scope }: Store): Assignments {
   if (settings.cgroupRoot !== undefined) return state;
-  const usual = defaultCgroupRoot(store.scope);
-  const cgroupRoot = usual !== null && store.whyNotRoot?.(usual) !== undefined ? null : usual;
-  return { ...state, settings: { ...state.settings, cgroupRoot } };
+  return { ...state, settings: { ...state.settings, cgroupRoot: defaultCgroupRoot(scope) } };
 }
 
 const joined = () => new Set<Host>();

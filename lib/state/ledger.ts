@@ -16,7 +16,6 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { type HarmListener, OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
-import { RootUsers } from './root-users.js';
 import { StateFolder } from './state-folder.js';
 import { StateLock } from './state-lock.js';
 import { StateReader } from './state-reader.js';
@@ -48,7 +47,6 @@ export class Ledger implements Store {
   readonly #owners: Owners;
   readonly #waiters: WaitQueue;
   readonly #agreedRoot: AgreedRoot;
-  readonly #rootUsers: RootUsers;
   readonly #watch: FolderWatch;
   readonly #guard: OwnerGuard;
   readonly #lock: StateLock;
@@ -64,7 +62,6 @@ export class Ledger implements Store {
     this.#owners = new Owners(owners, path, bootId);
     this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
     this.#agreedRoot = new AgreedRoot(path, scope, folder);
-    this.#rootUsers = new RootUsers(path, scope);
     this.#watch = new FolderWatch(path, STATE_FILE);
     this.#lock = new StateLock(path, folder);
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);
@@ -128,7 +125,6 @@ export class Ledger implements Store {
   #closeUnused(): void {
     if (this.#users.size > 0 || this.#owners.own.holdsGrant || !this.#folder.isOpen) return;
     this.#guard.stop();
-    this.#rootUsers.release();
     this.#owners.own.close();
     this.#folder.close();
     this.#reader.forget();
@@ -159,10 +155,6 @@ export class Ledger implements Store {
   get agreedRoot(): AgreedRoot {
     this.#look();
     return this.#agreedRoot;
-  }
-
-  whyNotRoot(cgroupRoot: string): string | undefined {
-    return this.#rootUsers.refusal(cgroupRoot);
   }
 
   get waiters(): WaitQueue {

@@ -90,8 +90,6 @@ export interface Store extends StateSource {
   readonly registry: Registry<Store>;
   /** What root has chosen about the state; undefined if it is in no folder. */
   readonly agreedRoot?: AgreedRoot | undefined;
-  /** See {@link RootUsers.refusal}. @throws ERR_STATE_FOLDER if others than root could say who uses it */
-  whyNotRoot?(cgroupRoot: string): string | undefined;
   /**
    * Keeps the state open until the returned function is called. Every watch, transaction and grant
    * of this environment does so too. A later caller opens the state again.

@@ -86,7 +86,7 @@ export class AgreedRoot {
  * Calls `action` with the folder of choices. Undefined if the kernel refuses that.
  * @throws ERR_STATE_FOLDER if the folder is not root's alone
  */
-export function inRecords<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
+function inRecords<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
   try {
     return using(native.Folder.open(CHOICES, create, MODE, -1), (folder) => {
       if (!isRootsAlone(CHOICES, folder)) throw notRoots('others than root can write there');

@@ -1,5 +1,5 @@
 // What a state has on the machine: grants, kernel settings, cgroups and files, to show and remove.
-import { chmodSync, existsSync, lstatSync, readdirSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { NumalignError, openManager } from 'numalign';
 import type { GrantStatus, StateStatus } from 'numalign/diagnostics';
@@ -162,10 +162,6 @@ const CHOICES = '/run/numalign-root';
 
 function removeChoice(folder: string): void {
   rmSync(join(CHOICES, encodeURIComponent(folder)), { force: true });
-  // Without a folder that uses a cgroup root, the list of them is only its lock.
-  const users = join(CHOICES, 'users');
-  if (existsSync(users) && readdirSync(users).every((name) => name === 'lock'))
-    rmSync(users, { recursive: true });
   // Other folders may have choices there.
   if (hasState(CHOICES) === false) rmdirSync(CHOICES);
 }
