@@ -277,7 +277,7 @@ const STATE_OWNERS = tests(`
 
 const STATE = tests(`
   state: until state-lock state-writer difference memory-store read-only-store ledger wait-queue
-  state: owner-guard root-users`);
+  state: owner-guard`);
 
 const STATE_OF_PROCESSES = tests(`
   state: lock open-folders owner-watch machine-group folder-errors shared-folders open-file-limit
