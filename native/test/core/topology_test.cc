@@ -227,6 +227,11 @@ TEST(Topology, SplitsEveryMachineAsDescribed) {
     const Topology& topology = *created.value();
     std::ranges::sort(spec.cpus, {}, &CpuInfo::cpu);
     ASSERT_EQ(topology.spec().cpus, spec.cpus);
+    for (NodeInfo& node : spec.nodes) {
+      if (std::ranges::find(spec.cpus, node.node, &CpuInfo::node) != spec.cpus.end()) {
+        node.tier = MemoryTier::kDram;
+      }
+    }
     ASSERT_EQ(topology.spec().nodes, spec.nodes);
     ASSERT_EQ(topology.cpus(), spec.possible);
     ASSERT_NO_FATAL_FAILURE(expect_level(topology, topology.cores(), &CpuInfo::core));
