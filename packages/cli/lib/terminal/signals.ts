@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
 import { parseProcStat } from 'numalign/tools';
 
 /** Signals to pass on to the command. */
@@ -55,6 +56,14 @@ export function abortAtEnd(): { signal: AbortSignal; abort: () => void; stop: ()
       for (const name of ENDING) process.off(name, abort);
     },
   };
+}
+
+/** Waits between two looks. Resolves to false if the signal aborts the wait. */
+export async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
+  return setTimeout(seconds * 1000, true, { signal }).catch((error: unknown) => {
+    if (signal.aborted) return false;
+    throw error;
+  });
 }
 
 /** The exit code with which shells report a death by signal. */

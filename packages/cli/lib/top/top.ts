@@ -1,9 +1,8 @@
 // numalign top: shows what happens on the grants' CPUs until it is told to end.
-import { setTimeout } from 'node:timers/promises';
 import { openManager } from 'numalign';
 import { print } from '../terminal/output.js';
 import { Screen } from '../terminal/screen.js';
-import { abortAtEnd } from '../terminal/signals.js';
+import { abortAtEnd, pause } from '../terminal/signals.js';
 import { stdoutPage } from '../terminal/terminal.js';
 import { jsonLine } from '../terminal/text.js';
 import { type Order, orderAfter, type Sort } from './figures.js';
@@ -58,12 +57,4 @@ export async function showTop({ stateDir, seconds, sort, output, once }: TopOpti
     close();
     stop();
   }
-}
-
-// False if the signal aborts it.
-async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
-  return setTimeout(seconds * 1000, true, { signal }).catch((error: unknown) => {
-    if (signal.aborted) return false;
-    throw error;
-  });
 }

@@ -1,10 +1,9 @@
 // numalign status --watch: shows what happens on the grants' CPUs until a signal ends it. It only
 // reads.
-import { setTimeout } from 'node:timers/promises';
 import { openManager } from 'numalign';
 import { print } from '../../terminal/output.js';
 import { Screen } from '../../terminal/screen.js';
-import { abortAtEnd } from '../../terminal/signals.js';
+import { abortAtEnd, pause } from '../../terminal/signals.js';
 import { stdoutPage } from '../../terminal/terminal.js';
 import { jsonLine } from '../../terminal/text.js';
 import { type WatchLook, watchText } from './watch-text.js';
@@ -44,14 +43,6 @@ export async function watchStatus({ stateDir, seconds, output }: WatchOptions): 
     close();
     stop();
   }
-}
-
-// False if the signal aborts it.
-async function pause(seconds: number, signal: AbortSignal): Promise<boolean> {
-  return setTimeout(seconds * 1000, true, { signal }).catch((error: unknown) => {
-    if (signal.aborted) return false;
-    throw error;
-  });
 }
 
 function pageOf(look: WatchLook): string {
