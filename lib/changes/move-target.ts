@@ -20,6 +20,7 @@ import { NumalignError } from '../base/errors.js';
 import {
   announceMove,
   blocksLeft,
+  clearRoom,
   type MoveOrder,
   type MoveTime,
   placeOf,
@@ -64,11 +65,13 @@ export function withAnnouncement(
   const free = freeCpus(withoutPlaceholder(state, request), now, poolOf(pod));
   const missing = addedCpus.difference(free);
   if (!missing.isEmpty) throw noRoom(`CPU ${missing}`);
-  const tables = memoryTables(state, topology);
+  const cleared = clearRoom(state, request, addedMemory);
+  const tables = memoryTables(cleared, topology);
   const shortages = shortagesOf(addedMemory, tables);
-  const shared = shareRoom(state, request, addedCpus, lackOfShared(state, now, addedCpus));
+  const shared = shareRoom(cleared, request, addedCpus, lackOfShared(state, now, addedCpus));
   const withRoom = yieldRoom(shared, request, shortages);
-  const [short] = withRoom === state ? shortages : shortagesOf(addedMemory, memoryTables(withRoom, topology));
+  const [short] =
+    withRoom === cleared ? shortages : shortagesOf(addedMemory, memoryTables(withRoom, topology));
   if (short) throw noRoom(`enough ${short.type} on NUMA nodes ${short.nodes}`);
   const allocatableOn = (node: number, type: string) =>
     tables.find((table) => table.node === node && table.type === type)?.allocatable ?? 0;

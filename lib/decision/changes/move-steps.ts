@@ -25,6 +25,7 @@ import { CpuSet } from '../../machine/cpu-set.js';
 import {
   isEmpty,
   isPlaceholder,
+  memoryInTheWay,
   memoryToYield,
   placeholder,
   roomCpus,
@@ -133,12 +134,28 @@ export function yieldRoom(
   request: string,
   shortages: readonly MemoryBlock[],
 ): Assignments {
-  return shortages.reduce((before, block) => {
-    const keeper = keeperOf(before, { for: request });
-    const parts = keeper ? memoryToYield(keeper, block) : [];
-    if (parts.length === 0) return before;
-    return replacePod(before, parts.reduce(withLessRoom, keeper!), released(before.memory, parts));
-  }, state);
+  return shortages.reduce(
+    (before, block) => withLess(before, request, (keeper) => memoryToYield(keeper, block)),
+    state,
+  );
+}
+
+/**
+ * Frees kept memory of a request on nodes where a grant that moves for it gets memory together with
+ * other nodes.
+ */
+export const clearRoom = (state: Assignments, request: string, target: readonly MemoryBlock[]): Assignments =>
+  withLess(state, request, (keeper) => memoryInTheWay(keeper, target));
+
+function withLess(
+  state: Assignments,
+  request: string,
+  partsOf: (keeper: PodAssignment) => readonly MemoryBlock[],
+): Assignments {
+  const keeper = keeperOf(state, { for: request });
+  const parts = keeper ? partsOf(keeper) : [];
+  if (parts.length === 0) return state;
+  return replacePod(state, parts.reduce(withLessRoom, keeper!), released(state.memory, parts));
 }
 
 /**

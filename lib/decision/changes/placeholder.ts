@@ -31,6 +31,17 @@ export function memoryToYield(
   });
 }
 
+/**
+ * The room's blocks on nodes that these blocks would be allocated on with other nodes: a node's
+ * memory is allocated in one group at a time.
+ */
+export const memoryInTheWay = (pod: PodAssignment, blocks: readonly MemoryBlock[]) =>
+  memoryIn(pod, ROOM).filter(({ nodes }) =>
+    blocks.some(
+      (block) => String(block.nodes) !== String(nodes) && block.nodes.some((node) => nodes.includes(node)),
+    ),
+  );
+
 /** Removes a part of one block from a placeholder's room. */
 export function withLessRoom(pod: PodAssignment, part: MemoryBlock): PodAssignment {
   const memory = [...memoryIn(pod, ROOM)];

@@ -1,6 +1,6 @@
 // The built command line as a child process, with private state folders that are removed.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -43,9 +43,23 @@ const isNarrow = () => affinity().size < cpus().length;
 export function newFolder(): string {
   widen();
   const folder = mkdtempSync(join(tmpdir(), 'numalign-cli-'));
-  // What frees the CPUs of a command may still write there.
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
+  onTestFinished(() => {
+    endReapers(folder);
+    rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  });
   return folder;
+}
+
+// Ends what would free the CPUs of commands: it would make the folder anew.
+function endReapers(folder: string): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      if (args.includes('--dead') && args.includes(folder)) process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+  }
 }
 
 export interface StartOptions {

@@ -5,6 +5,7 @@ import type { MemoryBlock } from '../../../lib/account/booked-memory.js';
 import { memoryOf, poolOf } from '../../../lib/account/pod-holdings.js';
 import {
   isEmpty,
+  memoryInTheWay,
   memoryToYield,
   placeholder,
   withLessRoom,
@@ -59,6 +60,19 @@ describe('room that is kept for a request', () => {
     const room = roomOf([{ nodes: [2], type: 'memory', bytes: 3 }]);
     expect(memoryToYield(room, { nodes: [2, 3], type: 'memory', bytes: 5 })).toMatchObject([{ bytes: 3 }]);
     expect(memoryToYield(room, { nodes: [3], type: 'memory', bytes: 5 })).toEqual([]);
+  });
+
+  it('is in the way where its nodes are allocated together with others', () => {
+    const [alone, both] = [
+      { nodes: [0], type: 'memory', bytes: 3 },
+      { nodes: [2, 3], type: 'memory', bytes: 4 },
+    ];
+    const room = roomOf([alone, both]);
+    const inTheWay = (nodes: number[]) =>
+      memoryInTheWay(room, [{ nodes, type: 'hugepages-2Mi', bytes: 1 }]).map((block) => block.nodes);
+    expect(inTheWay([0, 1])).toEqual([alone.nodes]);
+    expect(inTheWay([3])).toEqual([both.nodes]);
+    expect([inTheWay([0]), inTheWay([2, 3]), inTheWay([1])]).toEqual([[], [], []]);
   });
 
   it('is of the pool that its CPUs are of, and has exclusive ones only where it has some', () => {

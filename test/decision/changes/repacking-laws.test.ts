@@ -304,6 +304,44 @@ const ALL_BUT_THE_ROOM = {
   ],
 };
 
+// The first grant leaves memory on one of the two nodes that the second gets memory on together.
+const ROOM_IN_THE_WAY: Described = {
+  machine: {
+    threads: 2,
+    nodes: [
+      { cores: 1, memory: 2, hugepages: 2, socket: 0 },
+      { cores: 1, memory: 1, hugepages: 0, socket: 0 },
+      { cores: 1, memory: 4, hugepages: 0, socket: 0 },
+    ],
+    devices: [],
+    reserved: [],
+    isolated: [],
+  },
+  grants: [
+    { asked: oneCpu(2, 'none'), isMovable: true, exclude: [], isReleased: false, node: 0 },
+    {
+      asked: oneCpu(0.0625, 'single-numa-node'),
+      isMovable: true,
+      exclude: [],
+      isReleased: false,
+      node: null,
+    },
+  ],
+  request: oneCpu(3, 'single-numa-node'),
+};
+
+function oneCpu(memory: Asked['containers'][number]['memory'], policy: Asked['policy']): Asked {
+  return {
+    containers: [{ cpu: 1, memory, gpu: 0, hugepages: 0 }],
+    policy,
+    scope: 'container',
+    cores: 'any',
+    withMemory: true,
+    isolation: 'never',
+    preferClosest: false,
+  };
+}
+
 /** Grants on single nodes, and a request for one CPU more than any node has left. */
 async function crowdedQuestion({ nodes, grants }: typeof crowded extends fc.Arbitrary<infer T> ? T : never) {
   const made = new RepackingWorld(await machineOf(nodes.map((cpus) => ({ cpus, memory: 64 * GI }))));
@@ -352,7 +390,7 @@ describe('a repacking on a random machine', () => {
           expect({ moves: moves.length, bytes, cpus, uids }).toEqual(least);
           seen[moves.length === 1 ? 'one' : 'two']++;
         }),
-        { numRuns: budget({ all: 10_000, usual: 120 }) },
+        { numRuns: budget({ all: 10_000, usual: 120 }), examples: [[ROOM_IN_THE_WAY]] },
       );
       // Else the law does not apply.
       expect(seen.one).toBeGreaterThan(0);
