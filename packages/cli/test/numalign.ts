@@ -50,7 +50,7 @@ export function newFolder(): string {
   return folder;
 }
 
-// Ends what would free the CPUs of commands: it would make the folder anew.
+// Ends what would free the CPUs of commands: it would make the folder once more.
 function endReapers(folder: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
