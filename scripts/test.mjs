@@ -25,10 +25,10 @@ process.env.TMPDIR = temporary;
 const args = process.argv.slice(2);
 const projects = (names, { part, nice } = {}) => {
   const options = names.flatMap((name) => ['--project', name]);
-  if (part) options.push(`--shard=${part}/2`);
+  if (part) options.push(`--shard=${part}/3`);
   return vitest(`${names[0]}${part ?? ''}`, options, { nice });
 };
-// Six things at a time: what touches the machine one file after the other, which takes longest, and
+// Seven things at a time: what touches the machine one file after the other, which takes longest, and
 // beside it what does not, and what waits for processes most of the time. What only computes takes
 // the rest of the CPUs.
 if (args.length > 0) await vitest('vitest', args);
@@ -38,6 +38,7 @@ else
     projects(['folders', 'process']),
     projects(['agents'], { part: 1, nice: 5 }),
     projects(['agents'], { part: 2, nice: 5 }),
+    projects(['agents'], { part: 3, nice: 5 }),
     projects(['kubernetes'], { nice: 10 }),
     projects(['nothing', 'modules'], { nice: 10 }),
   ]);

@@ -354,7 +354,7 @@ describe('with any isolated, reserved and granted CPUs', () => {
           manager.close();
         },
       ),
-      { numRuns: budget({ all: 1_000, usual: 100 }) },
+      { numRuns: budget({ all: 1_000, usual: 50 }) },
     );
   });
 

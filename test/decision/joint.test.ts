@@ -491,7 +491,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget({ all: 20_000, usual: 300 }) },
+      { numRuns: budget({ all: 20_000, usual: 150 }) },
     );
     expect(better).toBeGreaterThan(0);
   }, 600_000);

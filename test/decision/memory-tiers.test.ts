@@ -200,7 +200,7 @@ describe('whatever is asked for', () => {
         for (const grant of grants) await grant.release();
         expect(manager.memory().every(({ reserved }) => reserved === 0)).toBe(true);
       }),
-      { numRuns: budget({ all: 1000, usual: 40 }) },
+      { numRuns: budget({ all: 1000, usual: 20 }) },
     );
   });
 });

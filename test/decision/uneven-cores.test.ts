@@ -351,7 +351,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget({ all: 30_000, usual: 400 }) },
+      { numRuns: budget({ all: 30_000, usual: 250 }) },
     );
     expect(Object.entries(seen).filter(([, n]) => n === 0)).toEqual([]);
   }, 1_800_000);
@@ -405,7 +405,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget({ all: 10_000, usual: 150 }) },
+      { numRuns: budget({ all: 10_000, usual: 100 }) },
     );
     expect(grown).toBeGreaterThan(0);
   }, 1_800_000);

@@ -212,7 +212,7 @@ describe('the hints of memory', () => {
       fc.property(memoryMachines, (machine) => {
         expect(plain(memoryHints(machine))).toEqual(walkedMemoryHints(machine));
       }),
-      { numRuns: budget({ all: 30, usual: 10 }) },
+      { numRuns: budget({ all: 30, usual: 6 }) },
     );
   });
 
@@ -251,7 +251,7 @@ describe('the hints of memory', () => {
         const expected = plain(memoryHints(machine)).filter(({ nodes }) => nodes?.includes(must[0]!));
         expect(plain(memoryHints(machine, must))).toEqual(expected);
       }),
-      { numRuns: budget({ all: 50, usual: 16 }) },
+      { numRuns: budget({ all: 50, usual: 10 }) },
     );
   });
 
@@ -297,7 +297,7 @@ describe('the hints of devices', () => {
         const expected = walkedDeviceHints(machine).slice(0, limit);
         expect(plain(deviceHints(machine), limit)).toEqual(expected);
       }),
-      { numRuns: budget({ all: 30, usual: 10 }) },
+      { numRuns: budget({ all: 30, usual: 6 }) },
     );
   });
 
@@ -340,7 +340,7 @@ describe('a question to the core in a merge', () => {
         expect(merged).toEqual(mergeOffered(counted, host).merged);
         expect(mergeOffered([...questions.slice(0, -1), alone.at(-1)!], host).merged).toEqual(merged);
       }),
-      { numRuns: budget({ all: 200, usual: 50 }) },
+      { numRuns: budget({ all: 200, usual: 30 }) },
     );
   });
 
@@ -411,7 +411,7 @@ describe('a family without preferred masks', () => {
           expect(native.isHintFamily(after.words, family.numaNodes.length)).toBe(true);
         },
       ),
-      { numRuns: budget({ all: 60, usual: 20 }) },
+      { numRuns: budget({ all: 60, usual: 12 }) },
     );
   });
 });

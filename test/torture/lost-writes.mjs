@@ -24,7 +24,7 @@ const PROMISING = new Set(['.', 'archive', 'quarantine']);
 // The images of its steps are like those of other steps.
 const BULK = 'bulk';
 // By default one of this many lengths of the last write.
-const LENGTHS = isLong ? 1 : 37;
+const LENGTHS = isLong ? 1 : 61;
 const OPENED_PER_PROCESS = 250;
 const MAX_SHOWN = 10;
 const script = (name) => fileURLToPath(new URL(name, import.meta.url));

@@ -54,6 +54,7 @@ describe('the machines that are booted after a change', () => {
         }
         expect(new Set(turns.flat())).toEqual(new Set(namesOf(SHAPES)));
       }),
+      { numRuns: 15 },
     );
   });
 

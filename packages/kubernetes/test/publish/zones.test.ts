@@ -221,7 +221,7 @@ describe('what is published of a machine', () => {
           check(opened, chosen.wholeCores);
         },
       ),
-      { numRuns: budget({ all: 300, usual: 20 }) },
+      { numRuns: budget({ all: 300, usual: 12 }) },
     );
   });
 
@@ -239,7 +239,7 @@ describe('what is published of a machine', () => {
         await record(opened, given);
         check(opened, chosen.wholeCores);
       }),
-      { numRuns: budget({ all: 300, usual: 20 }) },
+      { numRuns: budget({ all: 300, usual: 12 }) },
     );
   });
 });
