@@ -366,14 +366,18 @@ describe('numalign run', () => {
   it('books a fraction of the shared pool with --mixed, and runs the command on the whole CPUs', async () => {
     const folder = newFolder();
     await numalign(['configure', '--managed', '0-1', '--state-dir', folder]);
-    const script = 'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_MIXED"';
+    const script =
+      'grep Cpus_allowed_list /proc/self/status; echo "$NUMALIGN_CPUS $NUMALIGN_MIXED"; read -r _';
     const run = ['run', '--cpus', '1.25', '--mixed', '--state-dir', folder, '--', 'sh', '-c', script];
-    const { stdout, stderr } = await numalign(run);
-    const [, cpu] = /^numalign: CPU (\d) \+ 0\.25 shared on NUMA node/.exec(stderr) ?? [];
-    expect(stdout).toBe(`Cpus_allowed_list:\t${cpu}\n${cpu} 0.25\n`);
+    const { process: command, output, ended } = start(run);
+    await until(() => output.stdout.endsWith(' 0.25\n'), 'the output of the command');
+    const [, cpu] = /^numalign: CPU (\d) \+ 0\.25 shared on NUMA node/.exec(output.stderr) ?? [];
+    expect(output.stdout).toBe(`Cpus_allowed_list:\t${cpu}\n${cpu} 0.25\n`);
     const status = await numalign(['status', '--state-dir', folder]);
     expect(status.stdout).toContain(`${cpu} + 0.25 shared`);
     expect(await grants(folder)).toMatchObject([{ cpus: cpu, mixed: 0.25 }]);
+    command.stdin!.end();
+    await ended;
   });
 
   it('stays beside a movable command, and answers for it', async () => {
