@@ -11,7 +11,7 @@ import { isoTime } from '../base/text/iso-time.js';
 import { withoutPlaceholder } from '../decision/changes/move-steps.js';
 import { type Decision, decide, decideIn, largestQuestion } from '../decision/decision.js';
 import { NEVER, type Question, undo } from '../decision/question.js';
-import { type Rejection, withRollback } from '../decision/rejection.js';
+import { type Rejection, withFact, withRollback } from '../decision/rejection.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import { quietShortfall } from '../quiet/outcome.js';
@@ -230,13 +230,8 @@ function decideNamed(question: Question): Decision | Rejection {
 // Names the mask, in which the rejection says what is free.
 export function withMask(rejection: Rejection, mask: CpuSet | undefined): Rejection {
   if (mask === undefined) return rejection;
-  const { message, explanation } = rejection;
   const why = `this process was given the mask ${mask}, to which numalign keeps without ignoreMask (--ignore-mask)`;
-  return {
-    ...rejection,
-    message: `${message}; ${why}`,
-    explanation: { ...explanation, text: `${explanation.text}\n  ${why}` },
-  };
+  return withFact(rejection, why);
 }
 
 /**

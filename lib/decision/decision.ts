@@ -19,7 +19,7 @@ import { tiersToTry } from './memory/memory-tiers.js';
 import { place } from './place.js';
 import { begin, memoryOf, type Offer, type Progress } from './progress.js';
 import { type Question, underSettings, undo } from './question.js';
-import { collectAmounts, type Rejection, rejectionOf, withRollback } from './rejection.js';
+import { collectAmounts, type Rejection, rejectionOf, withFact, withRollback } from './rejection.js';
 
 /** The answer to an admitted request. */
 export interface Decision {
@@ -84,14 +84,13 @@ export function decide(
 function withKinds({ topology, state, present, request }: Question, rejection: Rejection): Rejection {
   const { coreKind } = request.placement;
   if (coreKind === 'best' || coreKind === 'any') return rejection;
-  const { reason, message, explanation } = rejection;
+  const { reason, explanation } = rejection;
   const kinds = kindsText(topology, freeCpus(state, present));
   if (coreKind === 'efficiency' && topology.coreKinds.length === 1) {
     const why = `${coreKind} cores requested: ${kinds}`;
     return { ...rejection, message: why, explanation: { ...explanation, text: `${reason}: ${why}` } };
   }
-  const text = `${explanation.text}\n  ${kinds}`;
-  return { ...rejection, message: `${message}; ${kinds}`, explanation: { ...explanation, text } };
+  return withFact(rejection, kinds);
 }
 
 /**

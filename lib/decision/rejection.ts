@@ -94,6 +94,16 @@ export function rejectionOf(
   };
 }
 
+/** A rejection with one more fact at its end. */
+export function withFact(rejection: Rejection, fact: string): Rejection {
+  const { message, explanation } = rejection;
+  return {
+    ...rejection,
+    message: `${message}; ${fact}`,
+    explanation: { ...explanation, text: `${explanation.text}\n  ${fact}` },
+  };
+}
+
 // One line: the lines of the explanation without the first.
 function messageOf(message: string, { text }: Explanation): string {
   const rest = text

@@ -35,7 +35,7 @@ struct Environment {
 
   pid_t tid;
   // Words and amounts on their way between JavaScript and the core: two JavaScript arrays, which
-  // lib/base/wire.ts fills before a call and reads after it. Looking into a new array there, or
+  // lib/base/words.ts fills before a call and reads after it. Looking into a new array there, or
   // making one here, costs more than most calls.
   std::span<uint32_t> words;
   std::span<double> amounts;

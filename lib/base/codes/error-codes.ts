@@ -1,24 +1,6 @@
 // ErrorCodes: what can go wrong. Types only: nothing is loaded at runtime.
-import type { CgroupReason } from './cgroup-reasons.js';
+import type { PlacementCodes } from './placement-codes.js';
 import type { RejectionCodes } from './rejection-codes.js';
-
-// What the kernel refused; without an errno, a call had another effect than it reported.
-interface Refused {
-  errno?: number;
-  syscall?: string;
-  // The former value could not be restored after a step that failed.
-  restored?: false;
-}
-
-// CPUs and NUMA nodes in facts are a set or its list.
-interface CgroupFacts {
-  reason: CgroupReason;
-  valid: string;
-  path?: string;
-  text?: string;
-  missing?: object | string;
-  effective?: object | string;
-}
 
 interface KubeletFacts {
   value: string;
@@ -47,7 +29,7 @@ interface WorkerFacts {
  * The codes of a {@link NumalignError}, each with what it means and what to do, and the facts that
  * its `details` have besides {@link ErrorDetails}.
  */
-export interface ErrorCodes extends RejectionCodes {
+export interface ErrorCodes extends RejectionCodes, PlacementCodes {
   /**
    * The native addon cannot be loaded: it is not built for this machine, this system is not Linux,
    * Node forbids addons (`--permission` without `--allow-addons`), or a bundler left it out. The
@@ -65,20 +47,6 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Release what is in the way, or leave it out.
    */
   ERR_ADOPTION: { value: readonly string[]; valid: string };
-  /**
-   * A thread is pinned for another grant (`details.tid`, `details.grant`).
-   * @remedy Release that grant first, or pin with `{ replace: true }`.
-   */
-  ERR_ALREADY_PINNED: { tid: number; grant: string };
-  /**
-   * A cgroup cannot be used as asked (`details.reason`): there is no hierarchy with the cpuset
-   * controller, the path or name is impossible, a systemd unit is not delegated, a partition reads
-   * back as invalid (`details.text`), or the kernel refused (`errno`, `errnoName`, `syscall`,
-   * `details.path`). The changes of the operation are undone. Memory nodes that a container's group
-   * cannot have are not errors: `memoryEnforcement` reports them, see docs/memory.md.
-   * @remedy Follow the message; `details.valid` has what would work.
-   */
-  ERR_CGROUP: Refused & CgroupFacts;
   /**
    * A child started by `grant.spawn` (`details.pid`) still runs on the CPUs that you release, take
    * away or hand over.
@@ -99,15 +67,6 @@ export interface ErrorCodes extends RejectionCodes {
    *   configure`.
    */
   ERR_CONFIG_CONFLICT: { differences?: readonly { option: string; asked: string; recorded: string }[] };
-  /**
-   * The required enforcement level cannot be reached here: `details.value` is the one that can, and
-   * `details.why` says what prevents more. Also: cgroup v2 cannot move a single thread into a
-   * grant's cgroup, only a whole process; and `pin({ memory: 'strict' })` needs a grant with a
-   * cgroup.
-   * @remedy Require less, or do what `details.why` names; call `pin({ threads: 'process' })` first;
-   *   use `memory: 'bind'`.
-   */
-  ERR_ENFORCEMENT: { value: string; valid?: string | readonly string[]; why?: readonly string[] };
   /**
    * Another resize of the grant is announced or running.
    * @remedy Wait until it is done.
@@ -152,12 +111,6 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_INVALID_TOPOLOGY: object;
   /**
-   * `pin()` would put the whole process on several isolated CPUs (`details.value`). The kernel does
-   * not balance load between these: all threads would pile up on one.
-   * @remedy Call `grant.placeThreads()`, which puts each thread on one CPU.
-   */
-  ERR_ISOLATED_NEEDS_PLACEMENT: { value: string; valid: string };
-  /**
    * A kubelet manages this machine (`details.found`), it may give away the CPUs that numalign would
    * manage, and no living process records what it gives out. The manager is not opened.
    * @remedy Run `numalign-node`, which records it; or set `managedCPUs` within
@@ -192,22 +145,6 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_MANAGER_CLOSED: object;
   /**
-   * A shared member (`details.value`) cannot leave the CPUs of the grant: this user may not move
-   * it, or its cpuset has no other CPU. Nothing is granted, and members that left are back. Also: a
-   * process cannot become a shared member, because it is attached to exclusive CPUs or this user
-   * may not move it; nothing is changed.
-   * @remedy Allow it to be moved, remove it from the shared members (`numalign share --remove`), or
-   *   use `unmovableMembers: 'report'`.
-   */
-  ERR_MEMBER_UNMOVABLE: { grant?: string | null; container?: string | null };
-  /**
-   * A buffer needs `details.needed` bytes, more than the `details.free` bytes that its node
-   * (`details.node`) or the machine has in pages or hugepages (`details.pageSize`).
-   * @remedy Ask for less, leave out `node`, or have the kernel make more hugepages:
-   *   `/proc/sys/vm/nr_hugepages`.
-   */
-  ERR_MEMORY_SHORTAGE: { needed: number; free: number | null; node: number | null; pageSize: number | null };
-  /**
    * A grant (`details.uid`) does not consent to make room: `movable` is off, it excludes the NUMA
    * nodes in `details.value`, or it has moved as often in this hour as it allows. Nothing is
    * changed.
@@ -216,8 +153,8 @@ export interface ErrorCodes extends RejectionCodes {
   ERR_NOT_MOVABLE: { uid: string; valid: string };
   /**
    * A movable grant (`details.value`) did not move. `details.reason` is `no-room`, `refused`
-   * (the `code` of the `cause` says why), `no-answer` (its owner did not answer within its notice), `ended` or
-   * `called-off`. Nothing more is kept for the request than before.
+   * (the `code` of the `cause` says why), `no-answer` (its owner did not answer within its notice),
+   * `ended` or `called-off`. Nothing more is kept for the request than before.
    * @remedy Ask another grant.
    */
   ERR_NOT_MOVED: { value: string; reason: 'no-room' | 'refused' | 'no-answer' | 'ended' | 'called-off' };
@@ -250,22 +187,6 @@ export interface ErrorCodes extends RejectionCodes {
    */
   ERR_POD_CONFLICT: { value: string; valid?: string };
   /**
-   * Required parts of `quiet` (`details.value`) are not fully reached. `details.valid` are the
-   * parts that are, `details.why` says what prevents the others. Nothing is granted, and settings
-   * are as before.
-   * @remedy Do what `details.why` says, or do not `require` these parts. See docs/quiet.md.
-   */
-  ERR_QUIET: { value: readonly string[]; valid: readonly string[]; why: readonly string[] };
-  /**
-   * The scheduling class is refused: other threads of this process could run only on CPUs of
-   * real-time threads (`details.tid`, `details.cpus`), the thread is not on the grant's CPUs, or
-   * the process has neither CAP_SYS_NICE nor a sufficient limit (`details.limit`). Also: a Worker
-   * would have only such CPUs, and is not started.
-   * @remedy Place the other threads elsewhere with `grant.placeThreads()`; pin the thread first;
-   *   raise `ulimit -r` or `ulimit -e`.
-   */
-  ERR_SCHEDULING: { tid?: number; cpus?: string; limit?: number };
-  /**
    * A decision about a simulated machine cannot be applied to this machine, nor kept in its state.
    * @remedy Give the manager its own `stateDir`, and do not pin.
    */
@@ -293,13 +214,6 @@ export interface ErrorCodes extends RejectionCodes {
    * @remedy Use the numalign that wrote it, or a newer one: see docs/upgrades.md.
    */
   ERR_STATE_VERSION: { value: number | string; valid?: string | readonly string[] };
-  /**
-   * The kernel refused a system call: `errno`, `errnoName` and `syscall` say what. `EINVAL` of
-   * `sched_setaffinity`: no CPU of the set is online and in the cpuset of the process. `ENOSPC`:
-   * the disk of the state folder is full.
-   * @remedy Depends on `errnoName`.
-   */
-  ERR_SYSCALL: Refused;
   /**
    * The pod has no container of this name.
    * @remedy Use a name out of `details.valid`.
