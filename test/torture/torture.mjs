@@ -104,7 +104,9 @@ const roundSeconds = machines[0].hasMovesAbove ? ROUND_SECONDS_OF_MOVES : ROUND_
 const end = Date.now() + given.seconds * 1000;
 // On a busy machine a short run may end before the first grant: it gets more rounds.
 const MOST_ROUNDS = 10;
-const isAtWork = ({ operations, counts }) => operations.get('acquire') > 0 || counts.rounds >= MOST_ROUNDS;
+const isAtWork = ({ machine, operations, counts }) =>
+  counts.rounds >= MOST_ROUNDS ||
+  (operations.get('acquire') > 0 && counts.holdings > 0 && !(machine.isQuiet && counts.snapshots === 0));
 const isEnough = () => Date.now() >= end && groups.every(isAtWork);
 while (!isEnough() && groups.every(({ violations }) => violations.length === 0)) {
   const isLate = Date.now() >= end;

@@ -255,7 +255,8 @@ describe('what the page costs', () => {
       return status();
     };
     const idle = () => [manager.listenerCount('change'), looks];
-    expect([...idle(), timers()]).toEqual([0, 0, before]);
+    expect(idle()).toEqual([0, 0]);
+    expect(timers()).toBeLessThanOrEqual(before);
     const events = await Events.open(served);
     await events.next();
     expect(manager.listenerCount('change')).toBe(1);
@@ -264,6 +265,8 @@ describe('what the page costs', () => {
     looks = 0;
     const grant = await manager.acquire({ cpu: 1 });
     await grant.release();
-    expect([...idle(), timers()]).toEqual([0, 0, before]);
+    expect(idle()).toEqual([0, 0]);
+    // Another test's may have ended.
+    expect(timers()).toBeLessThanOrEqual(before);
   });
 });
