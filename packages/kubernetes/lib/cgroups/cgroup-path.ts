@@ -22,6 +22,16 @@ function slicePath(slice: string): string {
 }
 
 /**
+ * Whether a container's cgroup is in one that a kubelet has made for this pod, such as
+ * `/kubepods/podUID` or `kubepods-podUID.slice`. No other pod is in there.
+ */
+export function isInPod(cgroupsPath: string, podUid: string): boolean {
+  const name = posix.basename(posix.dirname(cgroupPath(cgroupsPath))).replace(/\.slice$/, '');
+  // Systemd's names have a meaning for `-`.
+  return podUid !== '' && [podUid, podUid.replaceAll('-', '_')].some((uid) => name.endsWith(`pod${uid}`));
+}
+
+/**
  * Whether a cgroup's path is, or is below, that of the container with this id. One of its parts is
  * the id, or a scope with the id such as `cri-containerd-ID.scope`. The scope of CRI-O's monitor is
  * not the container's.

@@ -49,6 +49,11 @@ export class CpusetFiles {
     return isEmptyFolder(this.folder(cgroupsPath));
   }
 
+  /** Whether no process is in the cgroup or below it, as far as can be known. */
+  isLeft(cgroupsPath: string): boolean {
+    return cgroupsPath === '' || !existsSync(this.folder(cgroupsPath)) || this.isEmpty(cgroupsPath);
+  }
+
   /** The CPUs of a cgroup; undefined if it does not exist or cannot be read. */
   read(cgroupsPath: string): CpuSet | undefined {
     const folder = this.folder(cgroupsPath);

@@ -26,6 +26,7 @@ export interface CensusOptions {
 
 const SHARED: ContainerRequest = {
   pod: null,
+  isOfPod: false,
   exclusiveCpus: 0,
   memory: undefined,
   chosenCpus: null,
@@ -95,7 +96,7 @@ function candidateOf(
   try {
     const { cpus = '', mems = '' } = container.linux?.resources?.cpu ?? {};
     const request = requestOf(pod, container, options);
-    const onRecord = options.grants.find(container);
+    const onRecord = options.grants.find(pod, container);
     const set = { cpus: cpus === '' ? null : CpuSet.parse(cpus), mems: NodeSet.parse(mems) };
     return { ...shared, ...set, request, onRecord };
   } catch (error) {

@@ -76,12 +76,13 @@ export class ContainerHandlers implements NriHandlers {
   /** Admits everything that runs where it is, as far as possible. */
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
-      await this.#grants.endAllBut(containers.filter(isPresent));
+      await this.#grants.endAllBut(pods, containers.filter(isPresent));
       const entries = await this.#takeCensus(pods, containers.filter(isPresent));
       this.#inventory.clear();
       for (const pod of pods) this.#inventory.putPod(pod);
       this.#sandboxes.place(pods);
       const knownContainers = entries.map((entry) => this.#put(entry));
+      for (const pod of pods) this.#granted.keepOf(pod);
       // Nothing waits for this, and each may be a commit.
       void this.#granted.setOwners(
         knownContainers.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
@@ -99,7 +100,7 @@ export class ContainerHandlers implements NriHandlers {
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
       const request = containerRequest(this.#prefix, pod, container);
-      const placement = await this.#grants.place(pod, container, request);
+      const placement = await this.#granted.place(pod, container, request);
       const { pool } = this.#grants;
       const cpus = placement?.cpus ?? sharedCpus(pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
@@ -116,7 +117,7 @@ export class ContainerHandlers implements NriHandlers {
 
   /**
    * The container has its cgroup, but has not run yet. From now on the grant lives as long as the
-   * kernel reports processes in the cgroup. Nothing waits for that.
+   * kernel reports processes in the cgroup, or in the pod's. Nothing waits for that.
    */
   async startContainer(pod: PodSandbox, container: Container): Promise<void> {
     const entry = await this.#entryOf(pod, container);
@@ -161,10 +162,14 @@ export class ContainerHandlers implements NriHandlers {
     this.#sandboxes.place([pod]);
   }
 
-  /** What the device plugin has booked for the pod ends with the pod, after all its containers. */
+  /** A kubelet removes a sandbox long after it has ended. Devices are the pod's until then. */
+  async stopPodSandbox({ id }: PodSandbox): Promise<void> {
+    await this.#granted.endPod(id);
+    this.#shared.verify(this.#grants.pool);
+  }
+
   async removePodSandbox({ id: podId }: PodSandbox): Promise<void> {
-    for (const { id } of this.#inventory.ofPod(podId)) await this.#granted.end(id);
-    for (const allocation of this.#inventory.allocations(podId)) await this.#grants.end(allocation);
+    await this.#granted.endPod(podId, { withAllocations: true });
     this.#inventory.removePod(podId);
     this.#shared.verify(this.#grants.pool);
   }

@@ -9,11 +9,10 @@ import type { ContainerRequest } from '../placement/container-request.js';
 export interface Placement {
   /** The id of the grant or the allocation. */
   readonly uid: string;
-  /**
-   * True if the device plugin has booked it: it then belongs to the pod, whose containers may start
-   * again.
-   */
+  /** True if the device plugin has booked it. */
   readonly isAllocation: boolean;
+  /** True if it belongs to the pod, whose containers may start again, and ends with its sandbox. */
+  readonly isOfPod: boolean;
   /** Its exclusive CPUs; null if it runs in the shared pool. */
   readonly cpus: CpuSet | null;
   /** The NUMA nodes of its booked memory; empty: nothing is booked. */
@@ -22,10 +21,15 @@ export interface Placement {
   readonly devices: readonly string[];
 }
 
-export function placementOf(uid: string, { cpus, memory, devices }: PodContainer): Placement {
+export function placementOf(
+  uid: string,
+  isOfPod: boolean,
+  { cpus, memory, devices }: PodContainer,
+): Placement {
   return {
     uid,
     isAllocation: false,
+    isOfPod,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
     devices: Object.entries(devices).flatMap(([resource, ids]) => ids.map(({ id }) => `${resource}=${id}`)),

@@ -1,14 +1,18 @@
-// GrantedContainers: containers with a record. Each grant belongs to its container's cgroup, and
-// ends with the container.
+// GrantedContainers: containers with a record. A grant belongs to the cgroup of its container's pod,
+// and ends with the pod's sandbox; without a kubelet, to the container's own, and ends with it.
 import { dirname } from 'node:path';
+import { AdmissionError, NumalignError } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
-import type { ContainerUpdate } from '../nri/messages.js';
-import type { ContainerRequest } from '../placement/container-request.js';
+import type { Container, ContainerUpdate, PodSandbox } from '../nri/messages.js';
+import { type ContainerRequest, grantUid } from '../placement/container-request.js';
 import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
-import type { Inventory, KnownContainer } from './inventory.js';
+import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
+
+const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
+const isShortage = (error: unknown) => error instanceof AdmissionError && error.isShortage;
 
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
@@ -58,7 +62,57 @@ export class GrantedContainers {
   }
 
   /**
-   * Hands each grant to its container's cgroup. Never rejects because of a grant: that is logged.
+   * The place of a new container. One that starts again gets what it had. Else what the pod's ended
+   * containers have left is free for it: all of it if none of the pod's containers with grants runs,
+   * as after the init containers; else only if there is no room without it.
+   * @throws like {@link Grants.place}
+   */
+  async place(pod: PodSandbox, container: Container, request: ContainerRequest): Promise<Placement | null> {
+    const left = this.#inventory
+      .leftIn(pod.id)
+      .filter(({ cgroupsPath }) => this.#cpusets.isLeft(cgroupsPath));
+    const uid = grantUid(pod, container);
+    const own = left.find(({ placement }) => placement.uid === uid);
+    const others = left.filter((each) => each !== own);
+    const isFirst = !own && this.#inventory.ofPod(pod.id).every(({ placement }) => !placement);
+    if (request.pod && isFirst) await this.#free(pod, others);
+    const place = () => this.#grants.place(pod, container, request);
+    try {
+      return await place();
+    } catch (error) {
+      const isChanged = own && isConflict(error);
+      if (isChanged) await this.#free(pod, [own]);
+      else if (isShortage(error) && others.length > 0 && !isFirst) await this.#free(pod, others);
+      else throw error;
+      return place();
+    }
+  }
+
+  async #free({ id }: PodSandbox, left: readonly PodGrant[]): Promise<void> {
+    const placements = left.map(({ placement }) => placement);
+    await this.#grants.free(placements);
+    for (const placement of placements) this.#inventory.forget(id, placement);
+  }
+
+  /** Keeps the grants of containers that ended while this plugin did not run. */
+  keepOf({ id, uid }: PodSandbox): void {
+    const held = new Set(this.#inventory.grantsOf(id).map(({ placement }) => placement.uid));
+    for (const placement of this.#grants.ofPod(uid))
+      if (!held.has(placement.uid)) this.#inventory.keep(id, { placement, cgroupsPath: '' });
+  }
+
+  /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */
+  async endPod(podId: string, { withAllocations = false } = {}): Promise<void> {
+    for (const { id } of this.#inventory.ofPod(podId)) await this.end(id);
+    for (const { placement } of this.#inventory.grantsOf(podId)) {
+      if (placement.isAllocation && !withAllocations) continue;
+      await this.#grants.end(placement);
+      this.#inventory.forget(podId, placement);
+    }
+  }
+
+  /**
+   * Hands each grant to its container's cgroup, or its pod's. Never rejects because of a grant: that is logged.
    */
   async setOwners(containers: readonly KnownContainer[]): Promise<void> {
     for (const container of containers)
@@ -68,7 +122,7 @@ export class GrantedContainers {
   async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
-      await this.#grants.setOwner(placement, placement.isAllocation ? dirname(folder) : folder);
+      await this.#grants.setOwner(placement, placement.isOfPod ? dirname(folder) : folder);
     } catch (error) {
       // The container's last process has ended, and a plugin that starts at this moment may never
       // be notified.
@@ -77,10 +131,10 @@ export class GrantedContainers {
     }
   }
 
-  /** The container has ended: releases its grant. An allocation belongs to the pod. */
+  /** The container has ended: releases its grant, unless that belongs to the pod. */
   async end(id: string): Promise<void> {
     const placement = this.#inventory.find(id)?.placement;
-    if (placement && !placement.isAllocation) await this.#grants.end(placement);
+    if (placement && !placement.isOfPod) await this.#grants.end(placement);
     this.#inventory.remove(id);
   }
 }

@@ -19,7 +19,7 @@ import {
   grantsOf,
   type RestoreAllocation,
 } from '../placement/allocation.js';
-import type { ContainerRequest } from '../placement/container-request.js';
+import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
 import { type Placement, placementOf } from './container-placement.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
@@ -89,15 +89,27 @@ export class Grants {
    * there is none.
    * @throws NodeError ERR_ALLOCATION
    */
-  find({ id, env }: Pick<Container, 'id' | 'env'>): Placement | null {
-    const allocation = allocationIn(env);
+  find(pod: PodSandbox, container: Container): Placement | null {
+    const allocation = allocationIn(container.env);
     if (allocation) return this.#findAllocation(allocation);
+    // `attach` grants to a container's id, and so did earlier versions.
+    const uid = grantUid(pod, container);
+    return this.#recorded(uid, uid !== container.id) ?? this.#recorded(container.id, false);
+  }
+
+  #recorded(uid: string, isOfPod: boolean): Placement | null {
     try {
-      return this.#placement(this.#manager.pod(id));
+      return placedPod(this.#manager.pod(uid), isOfPod);
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;
     }
+  }
+
+  /** The grants of a pod's containers, also of those that have ended and may start again. */
+  ofPod(podUid: string): Placement[] {
+    const uids = this.#manager.grants().flatMap(({ uid }) => (isGrantOfPod(uid, podUid) ? [uid] : []));
+    return uids.flatMap((uid) => this.#recorded(uid, true) ?? []);
   }
 
   /**
@@ -129,7 +141,7 @@ export class Grants {
       cpus.isSubsetOf(grantsOf(uid, grants).reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY));
     // Looking at all grants takes long if there are hundreds.
     if (!areHeld(this.#grantNamed(uid)) && !areHeld(this.#manager.grants())) return null;
-    return { uid, isAllocation: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
+    return { uid, isAllocation: true, isOfPod: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
   }
 
   #grantNamed(uid: string): GrantInfo[] {
@@ -150,7 +162,7 @@ export class Grants {
    * Admits a container under the manager's policy. A grant that is already on record stays.
    * @throws like Manager.admit
    */
-  async admit({ pod, smt, coreKind, memoryTiers }: ContainerRequest): Promise<Placement | null> {
+  async admit({ pod, isOfPod, smt, coreKind, memoryTiers }: ContainerRequest): Promise<Placement | null> {
     if (!pod) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
     const wishes = {
@@ -158,9 +170,11 @@ export class Grants {
       ...(coreKind && { coreKind }),
       ...(memoryTiers && { memoryTiers }),
     };
-    return this.#placement(
-      await this.#manager.admit(pod, { owner: 'persistent', enforcement: 'members', ...wishes }),
-    );
+    const options = { owner: 'persistent', enforcement: 'members', ...wishes } as const;
+    const admitted = await this.#manager.admit(pod, options);
+    // A sandbox of the same pod has ended, and its containers have come again before its release.
+    this.#pending.delete(admitted.uid);
+    return placedPod(admitted, isOfPod);
   }
 
   /**
@@ -169,12 +183,12 @@ export class Grants {
    * there.
    * @throws like Manager.adopt
    */
-  async adopt({ pod }: ContainerRequest, cpus: CpuSet, mems: NodeSet): Promise<Placement | null> {
+  async adopt({ pod, isOfPod }: ContainerRequest, cpus: CpuSet, mems: NodeSet): Promise<Placement | null> {
     if (!pod) return null;
     const { uid, name, containers } = pod as { uid: string; name: string; containers: [AskingContainer] };
     const adopt = async (memory: readonly MemoryBlock[]) => {
       const adopted = { uid, name, containers: [{ ...containers[0], cpus, memory }] };
-      return this.#placement(await this.#manager.adopt(adopted, { owner: 'persistent' }));
+      return placedPod(await this.#manager.adopt(adopted, { owner: 'persistent' }), isOfPod);
     };
     const isBooked = this.#manager.placement.memoryManagerPolicy !== 'None';
     const memory = isBooked ? blocksOf(containers[0].limits, mems) : [];
@@ -195,21 +209,39 @@ export class Grants {
   }
 
   /** Changes the amounts of CPUs and memory. @throws like Grant.resize */
-  async resize({ uid }: Placement, { exclusiveCpus, memory }: ContainerRequest): Promise<Placement> {
+  async resize({ uid, isOfPod }: Placement, { exclusiveCpus, memory }: ContainerRequest): Promise<Placement> {
     const isBooked = memory !== undefined && this.#manager.placement.memoryManagerPolicy !== 'None';
     await this.#manager.grant(uid).resize({ cpu: exclusiveCpus, ...(isBooked && { memory }), noticeMs: 0 });
-    return this.#placement(this.#manager.pod(uid));
+    return placedPod(this.#manager.pod(uid), isOfPod);
   }
 
   /**
-   * Releases what this plugin, or an earlier one, has granted to containers that no longer exist.
+   * Releases what this plugin, or an earlier one, has granted to containers that no longer exist,
+   * nor their pods.
    */
-  async endAllBut(containers: readonly Pick<Container, 'id'>[]): Promise<void> {
+  async endAllBut(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<void> {
     const ids = new Set(containers.map(({ id }) => id));
+    const isKept = (uid: string) => ids.has(uid) || pods.some((pod) => isGrantOfPod(uid, pod.uid));
     const others = this.#manager
       .grants()
-      .filter(({ name, uid }) => name.startsWith(this.#prefix) && !ids.has(uid));
+      .filter(({ name, uid }) => name.startsWith(this.#prefix) && !isKept(uid));
     await this.#release(others.map(({ uid }) => uid));
+  }
+
+  /**
+   * Releases grants of a pod that goes on, whose containers have ended and do not need them any
+   * more.
+   */
+  async free(placements: readonly Placement[]): Promise<void> {
+    for (const { uid } of placements) {
+      try {
+        // The pod's cgroup has processes, which keeps the grant.
+        await this.#manager.pod(uid).setOwner('persistent');
+        await this.#manager.release(uid);
+      } catch (error) {
+        if (!isUnknown(error)) throw error;
+      }
+    }
   }
 
   /** Releases a grant, now or as soon as the state allows it and its cgroup has no process. */
@@ -246,9 +278,7 @@ export class Grants {
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#releasePending(), this.#backoff.next()).unref();
   }
-
-  #placement(pod: Pod): Placement {
-    const [container] = pod.containers;
-    return placementOf(pod.uid, container!);
-  }
 }
+
+const placedPod = ({ uid, containers: [container] }: Pod, isOfPod: boolean): Placement =>
+  placementOf(uid, isOfPod, container!);

@@ -18,14 +18,21 @@ export interface KnownContainer {
   readonly cpus: CpuSet | null;
 }
 
+/** A grant that belongs to a pod. */
+export interface PodGrant {
+  readonly placement: Placement;
+  /** Of the last container that had it; empty if unknown. */
+  readonly cgroupsPath: string;
+}
+
 /** Whether a container has exclusive CPUs. */
 export const isExclusive = ({ placement }: KnownContainer): boolean => placement?.cpus != null;
 
 export class Inventory {
   readonly #pods = new Map<string, PodSandbox>();
   readonly #containers = new Map<string, KnownContainer>();
-  // Keyed by the pod's id.
-  readonly #allocations = new Map<string, Map<string, Placement>>();
+  // What belongs to pods, by the id of the sandbox and the grant's uid.
+  readonly #ofPods = new Map<string, Map<string, PodGrant>>();
 
   get containers(): readonly KnownContainer[] {
     return [...this.#containers.values()];
@@ -36,11 +43,20 @@ export class Inventory {
   }
 
   put(container: KnownContainer): void {
-    const { id, podId, placement } = container;
+    const { id, podId, placement, cgroupsPath } = container;
     this.#containers.set(id, container);
-    if (!placement?.isAllocation) return;
-    const allocations = this.#allocations.get(podId) ?? new Map();
-    this.#allocations.set(podId, allocations.set(placement.uid, placement));
+    if (placement?.isOfPod) this.keep(podId, { placement, cgroupsPath });
+  }
+
+  /** Keeps what belongs to a pod until the pod is removed, whichever of its containers end. */
+  keep(podId: string, grant: PodGrant): void {
+    const grants = this.#ofPods.get(podId) ?? new Map();
+    this.#ofPods.set(podId, grants.set(grant.placement.uid, grant));
+  }
+
+  /** The grant is released. */
+  forget(podId: string, { uid }: Placement): void {
+    this.#ofPods.get(podId)?.delete(uid);
   }
 
   remove(id: string): void {
@@ -57,7 +73,7 @@ export class Inventory {
 
   removePod(id: string): void {
     this.#pods.delete(id);
-    this.#allocations.delete(id);
+    this.#ofPods.delete(id);
   }
 
   ofPod(podId: string): readonly KnownContainer[] {
@@ -65,18 +81,26 @@ export class Inventory {
   }
 
   /**
-   * What the device plugin has booked for containers of this sandbox, ended or not, and of no other
-   * sandbox: the pod may have a new one.
+   * What belongs to this sandbox's pod, its containers ended or not, and is of no other sandbox: the
+   * pod may have a new one.
    */
-  allocations(podId: string): readonly Placement[] {
-    const others = [...this.#allocations].filter(([id]) => id !== podId);
-    const uids = new Set(others.flatMap(([, placements]) => [...placements.keys()]));
-    return [...(this.#allocations.get(podId)?.values() ?? [])].filter(({ uid }) => !uids.has(uid));
+  grantsOf(podId: string): readonly PodGrant[] {
+    const others = [...this.#ofPods].filter(([id]) => id !== podId);
+    const uids = new Set(others.flatMap(([, grants]) => [...grants.keys()]));
+    return [...(this.#ofPods.get(podId)?.values() ?? [])].filter(({ placement }) => !uids.has(placement.uid));
+  }
+
+  /** Of these, the containers' own whose containers have ended. */
+  leftIn(podId: string): readonly PodGrant[] {
+    const uids = new Set(this.ofPod(podId).map(({ placement }) => placement?.uid));
+    return this.grantsOf(podId).filter(
+      ({ placement: { uid, isAllocation } }) => !isAllocation && !uids.has(uid),
+    );
   }
 
   clear(): void {
     this.#pods.clear();
     this.#containers.clear();
-    this.#allocations.clear();
+    this.#ofPods.clear();
   }
 }

@@ -1,5 +1,6 @@
 // ContainerRequest: a container, as its runtime reports it -> what it asks of numalign. Pure.
 import { CpuSet, type PodSpec } from 'numalign';
+import { isInPod } from '../cgroups/cgroup-path.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';
 import { qosClassOf } from './qos-class.js';
@@ -8,10 +9,12 @@ import { type Amounts, amountsOf } from './resources.js';
 /** What a container asks for. */
 export interface ContainerRequest {
   /**
-   * A pod of this one container, under the container's id. Null if nothing is to be granted: it
+   * A pod of this one container, under {@link grantUid}. Null if nothing is to be granted: it
    * runs in the shared pool.
    */
   readonly pod: PodSpec | null;
+  /** Whether its grant belongs to its pod, where it may start again. */
+  readonly isOfPod: boolean;
   /** The number of exclusive CPUs; 0: it runs in the shared pool. */
   readonly exclusiveCpus: number;
   /** The ordinary memory to book, as a quantity; undefined: none. */
@@ -27,6 +30,20 @@ export interface ContainerRequest {
 /** The name of its grant: for people, and to distinguish a plugin's grants from others'. */
 export const grantName = (prefix: string, pod: PodSandbox, container: Pick<Container, 'name'>) =>
   `${prefix}:${pod.namespace || 'default'}/${pod.name}/${container.name}`;
+
+/**
+ * The uid of a container's grant. A kubelet starts a container again as another one: both have the
+ * grant of their pod and name. Other containers have a grant each, under their id.
+ */
+export const grantUid = (pod: Pick<PodSandbox, 'uid'>, { id, name, linux }: Container): string =>
+  isInPod(linux?.cgroups_path ?? '', pod.uid) ? podGrantUid(pod.uid, name) : id;
+
+/** The uid of the grant of a pod's container. Names have no dots. */
+const podGrantUid = (podUid: string, name: string) => `${podUid}.${name}`;
+
+/** Whether a grant is of a container of this pod, which may start again. */
+export const isGrantOfPod = (uid: string, podUid: string): boolean =>
+  podUid !== '' && uid.startsWith(podGrantUid(podUid, ''));
 
 /**
  * Containers come one after the other, and a runtime does not announce the next ones: each is a
@@ -47,7 +64,10 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
   const name = grantName(prefix, pod, container);
   const chosenCpus = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
   return {
-    pod: isNeeded ? { uid: container.id, name, qosClass, containers: [{ name: 'main', limits }] } : null,
+    pod: isNeeded
+      ? { uid: grantUid(pod, container), name, qosClass, containers: [{ name: 'main', limits }] }
+      : null,
+    isOfPod: grantUid(pod, container) !== container.id,
     exclusiveCpus,
     memory: isGuaranteed ? limits.memory : undefined,
     chosenCpus: exclusiveCpus > 0 || chosenCpus === '' ? null : CpuSet.parse(chosenCpus),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cgroupPath } from '../../lib/cgroups/cgroup-path.js';
+import { cgroupPath, isInPod } from '../../lib/cgroups/cgroup-path.js';
 
 describe('The cgroup of a container', () => {
   it.each([
@@ -16,5 +16,26 @@ describe('The cgroup of a container', () => {
     ['/a/../../etc', '/etc'],
   ])('of %s is %s', (path, expected) => {
     expect(cgroupPath(path)).toBe(expected);
+  });
+});
+
+describe('The cgroup of a container in that of its pod', () => {
+  const uid = '6a1c-2b34';
+  it.each([
+    [`/kubepods/burstable/pod${uid}/abc`, true],
+    [`/kubelet/kubepods/pod${uid}/abc`, true],
+    ['kubepods-pod6a1c_2b34.slice:cri-containerd:abc', true],
+    ['kubepods-burstable-pod6a1c_2b34.slice:crio:abc', true],
+    [`/kubepods/pod${uid}x/abc`, false],
+    [`/kubepods/pod${uid}/abc/nested`, false],
+    [`/k8s.io/abc`, false],
+    ['/kubepods/pod/abc', false],
+    ['', false],
+  ])('is found in %s: %s', (path, expected) => {
+    expect(isInPod(path, uid)).toBe(expected);
+  });
+
+  it('is none without a uid', () => {
+    expect(isInPod('/kubepods/pod/abc', '')).toBe(false);
   });
 });

@@ -4,7 +4,7 @@ import { placementOf } from '../../lib/containers/container-placement.js';
 import { Grants } from '../../lib/containers/grants.js';
 
 const RETRIES_MS = 100_000;
-const PLACEMENT = placementOf('a', { cpus: null, memory: [], devices: {} } as never);
+const PLACEMENT = placementOf('a', false, { cpus: null, memory: [], devices: {} } as never);
 const refusal = new NumalignError('ERR_STATE_CORRUPT', 'the state file was removed');
 const persistent = { owner: { kind: 'persistent' }, alive: true };
 

@@ -21,8 +21,8 @@ export interface SimulatedNode {
   readonly lines: string[];
   /** Another plugin on the same machine, like after a restart. */
   restart(): ContainerHandlers;
-  /** Makes the cgroup of a container. */
-  makeCgroup(cgroupsPath: string, cpus: string): void;
+  /** Makes the cgroup of a container, with these processes in it. */
+  makeCgroup(cgroupsPath: string, cpus: string, pids?: readonly number[]): void;
   cpusOf(cgroupsPath: string): string;
 }
 
@@ -59,9 +59,10 @@ export async function simulatedNode(
     cgroups,
     lines,
     restart: start,
-    makeCgroup: (cgroupsPath, cpus) => {
+    makeCgroup: (cgroupsPath, cpus, pids = []) => {
       mkdirSync(dirname(file(cgroupsPath)), { recursive: true });
       writeFileSync(file(cgroupsPath), cpus);
+      if (pids.length > 0) writeFileSync(join(cgroups, cgroupsPath, 'cgroup.procs'), pids.join('\n'));
     },
     cpusOf: (cgroupsPath) => readFileSync(file(cgroupsPath), 'utf8'),
   };

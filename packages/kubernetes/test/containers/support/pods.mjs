@@ -124,6 +124,7 @@ export class Pod {
   #pods;
   #sandboxConfig;
   #seenFolder;
+  #attempt = 0;
   #onRemove;
 
   constructor(pods, names, sandboxId, sandboxConfig, onRemove) {
@@ -134,13 +135,13 @@ export class Pod {
     this.#onRemove = onRemove;
   }
 
-  /** The pod's container, or its successor after a removal; see {@link Pods.runPod}. */
+  /** The pod's container, or its successor after an end; see {@link Pods.runPod}. */
   async createContainer({ containerName = 'main', resources = { cpu_shares: 1024 }, ...options }) {
     const { command = WAIT, envs = {}, mounts = [], containerAnnotations, containerLabels } = options;
     this.containerName = containerName;
     const seenFolder = this.#pods.newSeenFolder();
     const config = {
-      metadata: { name: containerName, attempt: 0 },
+      metadata: { name: containerName, attempt: this.#attempt++ },
       image: { image: IMAGE },
       command: ['/bin/sh', '-c', `${KEEP}; ${command}`],
       envs: Object.entries(envs).map(([key, value]) => ({ key, value })),
