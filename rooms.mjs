@@ -205,11 +205,14 @@ export const HOUSES = {
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 650, 'the Node Resource Interface', on('containers')),
     room('cgroups', 140, 'cgroups of containers', on('containers')),
-    room('placement', 275, 'from a container to a request', {
+    room('placement', 285, 'from a container to a request', {
       ...on('containers'),
-      because: 'annotations name kinds of cores and tiers of memory',
+      because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 770, 'containers and their grants', on('containers')),
+    room('containers', 865, 'containers and their grants', {
+      ...on('containers'),
+      because: 'pods keep grants over restarts of their containers, and leave those of init containers',
+    }),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
