@@ -204,14 +204,17 @@ export const HOUSES = {
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 650, 'the Node Resource Interface', on('containers')),
-    room('cgroups', 140, 'cgroups of containers', on('containers')),
+    room('cgroups', 150, 'cgroups of containers', {
+      ...on('containers'),
+      because: 'the memory nodes of a container are read, too',
+    }),
     room('placement', 285, 'from a container to a request', {
       ...on('containers'),
       because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 865, 'containers and their grants', {
+    room('containers', 985, 'containers and their grants', {
       ...on('containers'),
-      because: 'pods keep grants over restarts of their containers, and leave those of init containers',
+      because: 'pods keep grants over restarts of their containers; what others move is put back',
     }),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),

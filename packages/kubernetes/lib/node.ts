@@ -63,7 +63,10 @@ export class NumalignNode {
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
-    this.#handlers = new ContainerHandlers({ manager, prefix: name, cpusets, restoreAllocation, log });
+    this.#handlers = new ContainerHandlers({
+      ...{ manager, prefix: name, cpusets, restoreAllocation, log },
+      updateContainers: (updates) => this.#plugin.updateContainers(updates),
+    });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
@@ -83,6 +86,13 @@ export class NumalignNode {
   /** The containers that the runtime has reported, and where they run. */
   get containers(): readonly KnownContainer[] {
     return this.#handlers.containers;
+  }
+
+  /**
+   * How often a container was put back since the start: another program had written its cpuset.
+   */
+  get repairs(): number {
+    return this.#handlers.repairs;
   }
 
   /** Containers and their grants stay as they are. */

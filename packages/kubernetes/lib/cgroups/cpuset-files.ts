@@ -2,7 +2,7 @@
 // many at a time (cpuset(7), cgroups(7)).
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { CpuSet, type NodeSet } from 'numalign';
+import { CpuSet, NodeSet } from 'numalign';
 import { neededHierarchy } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { cgroupPath } from './cgroup-path.js';
@@ -67,6 +67,16 @@ export class CpusetFiles {
       }
     }
     return undefined;
+  }
+
+  /** The memory nodes of a cgroup; undefined if it has none of its own. */
+  readMems(cgroupsPath: string): NodeSet | undefined {
+    try {
+      const mems = NodeSet.parse(readFileSync(join(this.folder(cgroupsPath), 'cpuset.mems'), 'utf8').trim());
+      return mems.isEmpty ? undefined : mems;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Writes and reads back. Returns the kernel's error, such as ENOENT; undefined on success. */

@@ -17,6 +17,7 @@ import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, sharedCpus, update } from './container-placement.js';
+import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
@@ -31,6 +32,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
+  /** Updates containers outside of an answer. */
+  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
   readonly log: Log;
 }
 
@@ -46,11 +49,13 @@ export class ContainerHandlers implements NriHandlers {
   readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
+  readonly #drift: Drift;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
 
-  constructor({ manager, prefix, cpusets, restoreAllocation, log }: ContainerHandlersOptions) {
+  constructor(options: ContainerHandlersOptions) {
+    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
@@ -60,17 +65,24 @@ export class ContainerHandlers implements NriHandlers {
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
     this.#shared = new SharedContainers({ inventory, cpusets, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
+    this.#drift = new Drift({ inventory, cpusets, updateContainers, log });
     manager.on('change', this.#followPool);
   }
 
   close(): void {
     this.#manager.off('change', this.#followPool);
     this.#grants.close();
+    this.#drift.close();
   }
 
   /** The containers that the runtime has reported. */
   get containers(): readonly KnownContainer[] {
     return this.#inventory.containers;
+  }
+
+  /** How often a container was put back that another program had moved. */
+  get repairs(): number {
+    return this.#drift.repairs;
   }
 
   /** Admits everything that runs where it is, as far as possible. */
@@ -87,6 +99,7 @@ export class ContainerHandlers implements NriHandlers {
       void this.#granted.setOwners(
         knownContainers.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
       );
+      for (const container of knownContainers) this.#drift.follow(container);
       const exclusive = entries.filter(({ placement }) => placement?.cpus).length;
       this.#log('info', `${entries.length} containers run, ${exclusive} on exclusive CPUs`);
       return [...this.#granted.updates(), ...this.#shared.updates(this.#grants.pool)];
@@ -124,6 +137,7 @@ export class ContainerHandlers implements NriHandlers {
     if (!entry) return;
     void this.#granted.setOwners([entry]);
     correctStartCpuset(entry, this.#grants.pool, { cpusets: this.#cpusets, log: this.#log });
+    this.#drift.follow(entry);
   }
 
   /** Another client changes a container: it keeps its place, and may get more or fewer CPUs. */

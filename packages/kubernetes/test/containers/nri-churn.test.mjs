@@ -71,6 +71,8 @@ describe('Pods of four clients come and go', () => {
       node.containers.map(({ id }) => id),
       [lasting.containerId],
     );
+    // What numalign and the runtime write is not taken for another program's.
+    assert.equal(node.repairs, 0, fixture.lines.join('\n'));
     assert.equal(
       fixture.lines.filter((line) => line.startsWith('error: ')).length,
       0,

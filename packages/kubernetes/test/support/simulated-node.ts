@@ -19,6 +19,8 @@ export interface SimulatedNode {
   readonly cgroups: string;
   /** What was logged, as `level: message`. */
   readonly lines: string[];
+  /** What the runtime was told outside of an answer. */
+  readonly told: ContainerUpdate[];
   /** Another plugin on the same machine, like after a restart. */
   restart(): ContainerHandlers;
   /** Makes the cgroup of a container, with these processes in it. */
@@ -35,6 +37,7 @@ export async function simulatedNode(
   const manager = await openManager({ topology, ...options });
   const cgroups = mkdtempSync(join(tmpdir(), 'numalign-node-'));
   const lines: string[] = [];
+  const told: ContainerUpdate[] = [];
   const open: ContainerHandlers[] = [];
   const start = () => {
     const handlers = new ContainerHandlers({
@@ -42,6 +45,7 @@ export async function simulatedNode(
       prefix: 'numalign',
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
+      updateContainers: async (updates) => void told.push(...updates),
       log: (level, message) => lines.push(`${level}: ${message}`),
     });
     open.push(handlers);
@@ -58,6 +62,7 @@ export async function simulatedNode(
     handlers: start(),
     cgroups,
     lines,
+    told,
     restart: start,
     makeCgroup: (cgroupsPath, cpus, pids = []) => {
       mkdirSync(dirname(file(cgroupsPath)), { recursive: true });

@@ -1,0 +1,140 @@
+// Drift: cpusets of containers that another program changes, such as systemd at a reload. The kernel
+// reports writes to the files of a cgroup (inotify(7)).
+import { type FSWatcher, watch } from 'node:fs';
+import type { Log } from '../base/log.js';
+import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import type { ContainerUpdate } from '../nri/messages.js';
+import { update } from './container-placement.js';
+import { type Inventory, isExclusive, type KnownContainer } from './inventory.js';
+
+export interface DriftOptions {
+  readonly inventory: Inventory;
+  readonly cpusets: CpusetFiles;
+  /** Tells the runtime. */
+  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  readonly log: Log;
+}
+
+const FILES: ReadonlySet<string | null> = new Set(['cpuset.cpus', 'cpuset.mems']);
+
+// As often as a kubelet looks. A program that does not give way is answered this many times in it.
+const ROUND_MS = 10_000;
+const MOST_A_ROUND = 10;
+
+interface Followed {
+  /** Undefined if the kernel has no watch left: the container is looked at in rounds. */
+  watcher: FSWatcher | undefined;
+  /** Repairs in this round. */
+  repairs: number;
+  /** True if it was not looked at yet. */
+  isNew: boolean;
+}
+
+export class Drift {
+  readonly #options: DriftOptions;
+  readonly #followed = new Map<string, Followed>();
+  #round: NodeJS.Timeout | undefined;
+  #repairs = 0;
+
+  constructor(options: DriftOptions) {
+    this.#options = options;
+  }
+
+  /** How often a container was put back. */
+  get repairs(): number {
+    return this.#repairs;
+  }
+
+  close(): void {
+    clearTimeout(this.#round);
+    for (const { watcher } of this.#followed.values()) watcher?.close();
+    this.#followed.clear();
+  }
+
+  /**
+   * Looks at a container that has its cgroup whenever another program writes there, and at the end
+   * of this round: the runtime may have to put it there first.
+   */
+  follow({ id, cgroupsPath }: KnownContainer): void {
+    this.#endOthers();
+    if (!this.#followed.has(id)) {
+      const followed: Followed = { watcher: undefined, repairs: 0, isNew: true };
+      this.#followed.set(id, followed);
+      try {
+        followed.watcher = watch(
+          this.#options.cpusets.folder(cgroupsPath),
+          { persistent: false },
+          (_event, name) => FILES.has(name) && this.#look(id),
+        );
+        followed.watcher.on('error', () => {});
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ENOENT') return void this.#followed.delete(id);
+      }
+    }
+    this.#beginRound();
+  }
+
+  #endOthers(): void {
+    for (const [id, { watcher }] of this.#followed) {
+      if (this.#options.inventory.find(id)) continue;
+      watcher?.close();
+      this.#followed.delete(id);
+    }
+  }
+
+  #beginRound(): void {
+    this.#round ??= setTimeout(() => this.#endRound(), ROUND_MS).unref();
+  }
+
+  #endRound(): void {
+    this.#round = undefined;
+    this.#endOthers();
+    for (const [id, followed] of this.#followed) {
+      if (!followed.watcher) this.#beginRound();
+      if (followed.watcher && followed.repairs === 0 && !followed.isNew) continue;
+      Object.assign(followed, { repairs: 0, isNew: false });
+      this.#look(id);
+    }
+  }
+
+  #look(id: string): void {
+    const { inventory, cpusets } = this.#options;
+    const [container, followed] = [inventory.find(id), this.#followed.get(id)];
+    if (!container?.cpus || !followed || followed.repairs >= MOST_A_ROUND) return;
+    const { cgroupsPath, cpus, placement } = container;
+    const mems = placement?.memoryNodes;
+    const [foundCpus, foundMems] = [cpusets.read(cgroupsPath), cpusets.readMems(cgroupsPath)];
+    const haveCpus = foundCpus === undefined || foundCpus.equals(cpus);
+    const haveMems = foundMems === undefined || !mems || mems.isEmpty || foundMems.equals(mems);
+    if (haveCpus && haveMems) return;
+    const errors = [
+      haveCpus ? undefined : cpusets.write(cgroupsPath, cpus),
+      haveMems ? undefined : cpusets.writeMems(cgroupsPath, mems),
+    ].filter((error) => error !== undefined);
+    // It has just ended.
+    if (errors.includes('ENOENT')) return;
+    this.#repairs++;
+    followed.repairs++;
+    this.#beginRound();
+    this.#report(
+      container,
+      `${haveCpus ? `memory of NUMA nodes ${foundMems}` : `CPUs ${foundCpus}`}`,
+      errors,
+    );
+    // A runtime may apply an update late. Only exclusive CPUs are the same then.
+    if (isExclusive(container)) this.#tellRuntime(update(id, cpus, mems, true));
+  }
+
+  #report({ id, title, cpus }: KnownContainer, found: string, errors: readonly string[]): void {
+    const { log } = this.#options;
+    const done = errors.length === 0 ? `it is back on ${cpus}` : `it stays there: ${errors.join(', ')}`;
+    log('warn', `another program has put ${title} on ${found}: ${done}`, { container: id });
+  }
+
+  #tellRuntime(told: ContainerUpdate): void {
+    const { updateContainers, log } = this.#options;
+    updateContainers([told]).catch((error: Error) => {
+      log('warn', `the runtime was not told: ${error.message}`, { container: told.container_id });
+    });
+  }
+}

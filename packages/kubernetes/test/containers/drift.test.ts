@@ -1,0 +1,106 @@
+// Containers whose cpuset another program writes.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { containerOf, podOf } from '../support/nri-objects.js';
+import { type SimulatedNode, simulatedNode } from '../support/simulated-node.js';
+
+const POD = podOf();
+const EXCLUSIVE = containerOf({ id: 'own', cpus: 2, memory: 2 ** 20 });
+const SHARED = containerOf({ id: 'shared' });
+
+/** A node with a container of each kind, as they run. */
+async function running() {
+  const node = await simulatedNode();
+  for (const container of [SHARED, EXCLUSIVE]) {
+    await node.handlers.createContainer(POD, container);
+    node.makeCgroup(pathOf(container), container === EXCLUSIVE ? '0-1' : '2-7');
+    await node.handlers.startContainer(POD, container);
+  }
+  return node;
+}
+
+const pathOf = (container: typeof EXCLUSIVE) => container.linux!.cgroups_path;
+
+function write({ cgroups }: SimulatedNode, container: typeof EXCLUSIVE, file: string, text: string) {
+  writeFileSync(join(cgroups, pathOf(container), file), text);
+}
+
+const drifts = ({ lines }: SimulatedNode) => lines.filter((line) => line.includes('another program'));
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe('A container that another program moves', () => {
+  it('is put back on its exclusive CPUs, and the runtime and the log are told', async () => {
+    const node = await running();
+    write(node, EXCLUSIVE, 'cpuset.cpus', '0-7');
+    await expect.poll(() => node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-1');
+    expect(node.handlers.repairs).toBe(1);
+    expect(drifts(node)).toEqual([
+      'warn: another program has put numalign:default/web/main on CPUs 0-7: it is back on 0-1',
+    ]);
+    expect(node.told).toMatchObject([
+      { container_id: 'own', linux: { resources: { cpu: { cpus: '0-1' } } } },
+    ]);
+  });
+
+  it('is put back in the shared pool, of which no runtime is told late', async () => {
+    const node = await running();
+    write(node, SHARED, 'cpuset.cpus', '0-7');
+    await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('2-7');
+    expect([node.handlers.repairs, node.told]).toEqual([1, []]);
+  });
+
+  it('has its memory nodes back, too', async () => {
+    const node = await running();
+    write(node, EXCLUSIVE, 'cpuset.mems', '1');
+    await expect.poll(() => drifts(node)).toHaveLength(1);
+    expect(drifts(node)[0]).toContain('on memory of NUMA nodes 1: it is back');
+  });
+
+  it('is left alone by what numalign writes itself', async () => {
+    const node = await running();
+    await node.manager.adopt({ uid: 'x', name: 'x', containers: [{ name: 'main', cpus: '7' }] });
+    await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('2-6');
+    write(node, SHARED, 'cpuset.cpus', '2');
+    await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('2-6');
+    expect(node.handlers.repairs).toBe(1);
+  });
+
+  it('is not fought over without end, but looked at again in the next round', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const node = await running();
+    for (let n = 1; n <= 10; n++) {
+      write(node, EXCLUSIVE, 'cpuset.cpus', '0-7');
+      await vi.waitUntil(() => node.handlers.repairs === n, { interval: 1, timeout: 20_000 });
+    }
+    write(node, EXCLUSIVE, 'cpuset.cpus', '0-7');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-7');
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-1');
+  });
+
+  it('is found where that happened while no plugin ran', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const node = await running();
+    node.handlers.close();
+    write(node, EXCLUSIVE, 'cpuset.cpus', '0-7');
+    const handlers = node.restart();
+    await handlers.synchronize([POD], [{ ...EXCLUSIVE, state: 3 }]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-1');
+  });
+
+  it('is not followed any more once it has ended', async () => {
+    const node = await running();
+    await node.handlers.stopContainer(POD, EXCLUSIVE);
+    mkdirSync(join(node.cgroups, pathOf(EXCLUSIVE)), { recursive: true });
+    write(node, EXCLUSIVE, 'cpuset.cpus', '3');
+    write(node, SHARED, 'cpuset.cpus', '3');
+    await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('0-7');
+    expect(node.cpusOf(pathOf(EXCLUSIVE))).toBe('3');
+  });
+});

@@ -1,0 +1,36 @@
+// Containers whose cpuset another program writes.
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { ALL, EXCLUSIVE, until, useNodeFixture } from './support/node-fixture.mjs';
+
+describe('A container that another program moves', () => {
+  const fixture = useNodeFixture();
+
+  async function isPutBack(pod, cpus) {
+    writeFileSync(join(await pod.cpusetFolder(), 'cpuset.cpus'), ALL.cpus);
+    await until('it is put back', async () => (await pod.allowed()).cpus === cpus);
+  }
+
+  it('is put back, on its own CPUs or in the shared pool, and counted', async () => {
+    const { node } = await fixture.startNode();
+    const shared = await fixture.pods.runPod('shared');
+    const exclusive = await fixture.pods.runPod('exclusive', EXCLUSIVE);
+    const { cpus } = await exclusive.seen();
+    const pool = (await shared.allowed()).cpus;
+    await isPutBack(exclusive, cpus);
+    await isPutBack(shared, pool);
+    assert.equal(node.repairs, 2);
+    assert.equal(fixture.lines.filter((line) => line.includes('another program has put')).length, 2);
+  });
+
+  it('is put back if it was there before the plugin came', async () => {
+    const exclusive = await fixture.pods.runPod('early', EXCLUSIVE);
+    const { node } = await fixture.startNode();
+    const { cpus } = await exclusive.allowed();
+    assert.notEqual(cpus, ALL.cpus);
+    await isPutBack(exclusive, cpus);
+    assert.equal(node.repairs, 1);
+  });
+});
