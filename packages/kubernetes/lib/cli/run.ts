@@ -88,6 +88,8 @@ Examples:
 }
 
 async function run(flags: RunFlags): Promise<void> {
+  // Node would open its inspector.
+  process.on('SIGUSR1', () => {});
   const { stateDir, policy, reserved, kubeletConfiguration: file } = flags;
   const parts = partsOf(flags);
   checkParts(parts, flags);

@@ -63,6 +63,17 @@ describe('numalign-node', () => {
     expect(await end).toMatchObject({ code: 0, stdout: '' });
   });
 
+  it('opens no inspector at SIGUSR1', async () => {
+    const { args } = place();
+    const { child, end } = numalignNode(...args);
+    await once(child.stderr!, 'data');
+    child.kill('SIGUSR1');
+    child.kill('SIGTERM');
+    const { code, stderr } = await end;
+    expect(code).toBe(0);
+    expect(stderr).not.toContain('Debugger');
+  });
+
   it('can be ended while it waits for a runtime', async () => {
     const { child, end } = numalignNode(...place().args);
     await once(child.stderr!, 'data');
