@@ -121,10 +121,10 @@ export const HOUSES = {
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 5560, 'hints, merge and fit, without system calls', {
+    room('.', 5620, 'hints, merge and fit, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
       because:
-        'kinds of cores are ranked here; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
+        'kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),
   ],
   'native/platform': [
