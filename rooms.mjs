@@ -117,7 +117,10 @@ export const HOUSES = {
       because: 'an installation keeps compiled code, and what few programs come to is loaded later',
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
-    room('doctor', 910, 'what keeps a machine from working well', on('isolated')),
+    room('doctor', 955, 'what keeps a machine from working well', {
+      ...on('isolated'),
+      because: 'it shows kinds of cores, and which of them are reserved',
+    }),
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
