@@ -117,14 +117,17 @@ export const HOUSES = {
       because: 'an installation keeps compiled code, and what few programs come to is loaded later',
     }),
     room('cluster', 630, 'workers of a cluster, each on its CPUs'),
-    room('doctor', 910, 'what keeps a machine from working well', on('isolated')),
+    room('doctor', 955, 'what keeps a machine from working well', {
+      ...on('isolated'),
+      because: 'it shows kinds of cores, and which of them are reserved',
+    }),
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 5560, 'hints, merge and fit, without system calls', {
+    room('.', 5620, 'hints, merge and fit, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
       because:
-        'kinds of cores are ranked here; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
+        'kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),
   ],
   'native/platform': [

@@ -154,11 +154,10 @@ export function plan(question: Question): {
 
 // Follows the order of an admission: grants that shrink by themselves come first.
 function repackingFor(question: Question): RepackingReport | null {
-  const { topology, request } = question;
   const shrinks = roomByShrinking(question);
-  if (shrinks) return reportOf(topology, { isFound: true, moves: shrinks, isBounded: false });
-  const mayMove = request.placement.cpuPolicy === 'dynamic';
-  return mayMove ? reportOf(topology, searchMoves(question, moveTime())) : null;
+  if (shrinks) return reportOf(question, { isFound: true, moves: shrinks, isBounded: false });
+  const mayMove = question.request.placement.cpuPolicy === 'dynamic';
+  return mayMove ? reportOf(question, searchMoves(question, moveTime())) : null;
 }
 
 /**

@@ -16,6 +16,8 @@ export interface BestFitCall {
   readonly keepsNodes: boolean;
   /** The number of these nodes; 0: there is no hint, or the core finds it. */
   readonly nearNodes: number;
+  /** As many CPUs of each NUMA node, but in the fewest L3 groups, where that costs nothing. */
+  readonly fewestL3: boolean;
   readonly spread: boolean;
   readonly alignByL3: boolean;
   readonly distributeAcrossNuma: boolean;

@@ -89,6 +89,7 @@ function putBestFit(wire: Wire, call: BestFitCall): void {
   wire.flag(call.leavesRest);
   wire.flag(call.keepsNodes);
   wire.word(call.nearNodes);
+  wire.flag(call.fewestL3);
   wire.flag(call.spread);
   wire.flag(call.alignByL3);
   wire.flag(call.distributeAcrossNuma);

@@ -41,7 +41,7 @@ export function roomByMovedGrants(host: Host, request: MoveRequest): MakeRoom {
       return undefined;
     }
     if (PASSING.includes(answer.reason) && (await othersAreDone(host, request, state))) return undefined;
-    none = { state, rejection: withReport(rejection, reportOf(host.topology, answer, asked.unmoved)) };
+    none = { state, rejection: withReport(rejection, reportOf(shortage, answer, asked.unmoved)) };
     return none.rejection;
   };
 }

@@ -60,16 +60,17 @@ export async function diagnose(options: DiagnoseOptions = {}): Promise<Diagnosis
 async function look(
   stateDir: string,
   topology: Topology,
-): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet' | 'pool' | 'grants'>> {
+): Promise<Pick<FactsQuestion, 'settings' | 'refusal' | 'kubelet' | 'free' | 'pool' | 'grants'>> {
   try {
     const view = await openManager({ readOnly: true, stateDir, topology });
     try {
-      const { exists, settings, refusal, kubelet, sharedPool: pool, grants } = view.status();
+      const { exists, settings, refusal, kubelet, sharedPool: pool, grants, ...status } = view.status();
       const parents = [process.pid, ...parentsOf(process.pid)];
       return {
         settings: exists ? settings : undefined,
         refusal: refusal?.message,
         kubelet,
+        free: refusal ? null : status.free.union(status.freeIsolated),
         pool,
         grants: grants
           .filter(({ owner, alive }) => alive && owner.pid !== null && parents.includes(owner.pid))
@@ -81,7 +82,7 @@ async function look(
   } catch (error) {
     if (error instanceof NumalignError) {
       const { message: refusal } = error;
-      return { settings: undefined, refusal, kubelet: null, pool: topology.cpus, grants: [] };
+      return { settings: undefined, refusal, kubelet: null, free: null, pool: topology.cpus, grants: [] };
     }
     throw error;
   }

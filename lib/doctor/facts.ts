@@ -5,11 +5,19 @@ import type { Settings } from '../decision/machine-settings.js';
 import type { KubeletFacts } from '../kubelet/kubelet-conflict.js';
 import type { KubeletStatus } from '../kubelet/record/kubelet-status.js';
 import type { CpuSet } from '../machine/cpu-set.js';
+import type { CoreKind } from '../machine/machine-description.js';
 import type { Topology } from '../machine/topology.js';
 import type { NamedProcess } from '../processes/named-processes.js';
 import type { KernelSettings } from '../quiet/kernel-work.js';
 import type { RootRefusal } from '../state/folder/agreed-root.js';
 import type { MaskOrigin } from '../threads/mask-wish.js';
+
+export interface CoreKindFacts {
+  readonly name: CoreKind['name'];
+  readonly cpus: CpuSet;
+  /** Those that can be granted now; null if the state cannot be read. */
+  readonly free: CpuSet | null;
+}
 
 export interface StateFolderFacts {
   readonly path: string;
@@ -104,7 +112,14 @@ export interface MachineFacts {
   /** Where its mask comes from. */
   readonly maskOrigin: MaskOrigin;
   readonly numaNodes: number;
-  readonly cpusPerCore: number;
+  /** The numbers of CPUs that a core has, ascending. */
+  readonly cpusPerCore: readonly number[];
+  /** The fastest first. */
+  readonly coreKinds: readonly CoreKindFacts[];
+  /** The CPUs that are reserved by the settings on record. */
+  readonly reserved: CpuSet;
+  /** As many of the slowest kind that has them, which could be reserved instead. */
+  readonly reservable: CpuSet;
 
   readonly user: number;
   /** The effective capabilities, as a mask. */
@@ -156,6 +171,8 @@ export interface FactsQuestion {
   readonly refusal: string | undefined;
   /** The record of the kubelet's assignments, if any. */
   readonly kubelet: KubeletStatus | null;
+  /** The CPUs that can be granted now; null if the state cannot be read. */
+  readonly free: CpuSet | null;
   /** The shared pool; all CPUs if there is no state. */
   readonly pool: CpuSet;
   /** The CPUs of each grant of a process that has started this one. */

@@ -3,6 +3,7 @@ import { cgroups, cpuQuota, cpusets, delegation, enforcement } from './cgroup-ch
 import type { MachineFacts } from './facts.js';
 import type { Finding, Verdict } from './finding.js';
 import {
+  coreKinds,
   governors,
   hugepages,
   idleStates,
@@ -31,6 +32,7 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   cgroups: { cgroups, delegation, enforcement, 'cpu-quota': cpuQuota, cpusets },
   CPUs: {
     smt,
+    'core-kinds': coreKinds,
     'isolated-cpus': isolatedCpus,
     governors,
     'idle-states': idleStates,

@@ -4,16 +4,34 @@ import { WHOLE_QUIET } from '../input/requests/quiet.js';
 import { formatBytes } from '../input/values/quantity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { kernelWork } from '../quiet/kernel-work.js';
-import { byQuiet, grantable, listSome } from './advice.js';
-import type { InterruptFacts, MachineFacts } from './facts.js';
+import { byQuiet, command, grantable, listSome } from './advice.js';
+import type { CoreKindFacts, InterruptFacts, MachineFacts } from './facts.js';
 import { ok, unknown, type Verdict, warning } from './finding.js';
 
 export function smt({ cpusPerCore }: MachineFacts): Verdict {
-  if (cpusPerCore < 2) return ok('off: a CPU is a core');
+  if (cpusPerCore.at(-1)! < 2) return ok('off: a CPU is a core');
   return warning(
-    `on, ${cpusPerCore} CPUs per core: a thread on the other CPU of a core slows a granted CPU down`,
+    `on, ${cpusPerCore.join(' or ')} CPUs per core: a thread on the other CPU of a core slows a granted CPU down`,
     'ask for whole cores (`--cpu-option full-pcpus-only`), or `--smt hold-sibling`',
   );
+}
+
+export function coreKinds(facts: MachineFacts): Verdict {
+  const { coreKinds, reserved, reservable } = facts;
+  const [fastest, ...slower] = coreKinds as [CoreKindFacts, ...CoreKindFacts[]];
+  if (slower.length === 0) return ok('one: all cores are alike');
+  const found = `${coreKinds.map(kindText).join(', ')}; requests get the fastest that have room`;
+  const inWay = reserved.intersection(fastest.cpus);
+  if (inWay.isEmpty || reservable.isEmpty || reservable.intersects(fastest.cpus)) return ok(found);
+  return warning(
+    `${found}; ${cpusNamed(inWay)} of performance cores ${inWay.size === 1 ? 'is' : 'are'} reserved, and not granted`,
+    `reserve slower ones: ${command(facts, `configure --reserved ${reservable}`)}`,
+  );
+}
+
+function kindText({ name, cpus, free }: CoreKindFacts): string {
+  const text = `${name} cores ${cpus} (${cpus.size} CPUs`;
+  return free === null ? `${text})` : `${text}, ${free.size === 0 ? 'none' : free.size} free)`;
 }
 
 export function isolatedCpus({ unbalanced, tickless }: MachineFacts): Verdict {

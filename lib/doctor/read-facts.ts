@@ -5,12 +5,16 @@ import { NumalignError, textOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { mountOf } from '../cgroups/files/mounts.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
+import { slowestFor } from '../decision/cpus/core-kinds.js';
+import { takeNearFirst } from '../decision/cpus/cpu-manager.js';
+import { DEFAULT_PLACEMENT } from '../input/placement.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
 import { affinity } from '../machine/affinity.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { readNumber } from '../machine/hugepages.js';
 import { ticklessCpus, unbalancedCpus } from '../machine/isolated-cpus.js';
 import { onlineCpus } from '../machine/online-cpus.js';
+import type { Topology } from '../machine/topology.js';
 import { namedProcesses } from '../processes/named-processes.js';
 import { INITIAL_PID_NAMESPACE, pidNamespace } from '../processes/process-identity.js';
 import { parseCpuMask } from '../quiet/kernel/cpu-mask.js';
@@ -40,7 +44,8 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
   const { topology, stateDir, settings, refusal } = question;
   const online = onlineCpus(topology);
   const managed = settings?.managedCPUs ?? online;
-  const candidates = settings ? managed.difference(settings.reservedSystemCPUs) : managed;
+  const reserved = settings?.reservedSystemCPUs ?? CpuSet.EMPTY;
+  const candidates = managed.difference(reserved);
   const scope = scopeOf(stateDir);
   const cgroups = readCgroups(question, scope);
   const [mask, unbalanced] = [affinity(), unbalancedCpus()];
@@ -64,7 +69,14 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
       grants: () => question.grants,
     }),
     numaNodes: topology.nodes.length,
-    cpusPerCore: topology.cpusPerCore,
+    cpusPerCore: [...new Set(topology.cores.map(({ cpus }) => cpus.size))].sort((a, b) => a - b),
+    coreKinds: topology.coreKinds.map(({ name, cpus }) => ({
+      name,
+      cpus,
+      free: question.free?.intersection(cpus) ?? null,
+    })),
+    reserved,
+    reservable: slowest(topology, managed.difference(unbalanced), reserved.size),
     user: process.geteuid?.() ?? 0,
     capabilities: capabilities === undefined ? null : BigInt(`0x${capabilities}`),
     seccomp: seccomp === undefined ? null : Number(seccomp),
@@ -88,6 +100,13 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
     numaBalancing: existsSync(NUMA_BALANCING) ? (readNumber(NUMA_BALANCING) ?? null) : 0,
     hugepages: readHugepages(topology),
   };
+}
+
+// As CPUs are reserved by amount.
+function slowest(machine: Topology, all: CpuSet, count: number): CpuSet {
+  const from = slowestFor(machine, all, count);
+  if (count > from.size) return CpuSet.EMPTY;
+  return takeNearFirst({ machine, placement: DEFAULT_PLACEMENT, from, count, isWhole: false });
 }
 
 function memoryPolicyRefusal(): string | undefined {

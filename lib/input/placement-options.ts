@@ -217,8 +217,9 @@ export const PLACEMENT_OPTIONS = {
   /**
    * How to choose among the NUMA nodes that the policy admits. `kubelet`: like the kubelet.
    * `joint`: for CPUs, memory, hugepages and devices together, the fewest nodes, then the nearest
-   * to each other, then those that {@link prefer} prefers, then the lowest. `joint` includes
-   * `initContainerLookahead`, and admits every request that `kubelet` admits. See docs/dynamic.md.
+   * to each other, then those that {@link prefer} prefers, then the lowest; of each node, CPUs of
+   * the fewest L3 groups. `joint` includes `initContainerLookahead`, and admits every request that
+   * `kubelet` admits. See docs/dynamic.md.
    */
   placement: row({
     field: 'nodeChoice',

@@ -74,6 +74,7 @@ export function bestFit(
     leavesRest: false,
     keepsNodes: isSince(kubeletVersion, 'v1.37'),
     nearNodes: nodes?.size ?? 0,
+    fewestL3: false,
     spread: strategy === 'spread',
     alignByL3: preferAlignByUncoreCache,
     distributeAcrossNuma,

@@ -28,8 +28,8 @@ class Accumulator {
         spread_(options.spread),
         any_rest_in_l3_(options.any_rest_in_l3),
         numa_first_(topology.packages().count() >= topology.nodes().count()),
-        uneven_(topology.cores().uniform_size() == 0 || topology.packages().uniform_size() == 0 ||
-                topology.l3_groups().uniform_size() == 0) {
+        bounds_l3_(options.fewest_l3 || topology.cores().uniform_size() == 0 ||
+                   topology.packages().uniform_size() == 0 || topology.l3_groups().uniform_size() == 0) {
     std::span<const uint64_t> all = topology.cpus().words();
     std::span<const uint64_t> words = available.words();
     for (size_t i = 0; i < std::min(all.size(), words.size()); i++) free_[i] = all[i] & words[i];
@@ -48,7 +48,7 @@ class Accumulator {
     // The kubelet takes whole NUMA nodes first, too, if they are the wider elements.
     if (numa_first_) take_nodes();
     if (satisfied()) return;
-    if (align_by_l3 && uneven_) most_l3_groups_ = fewest_l3_groups(l3_rooms());
+    if (align_by_l3 && bounds_l3_) most_l3_groups_ = fewest_l3_groups(l3_rooms());
     take_packages();
     if (satisfied()) return;
     if (!numa_first_) take_nodes();
@@ -501,7 +501,7 @@ class Accumulator {
   bool spread_;
   bool any_rest_in_l3_;
   bool numa_first_;
-  bool uneven_;                    // the kubelet's averages are wrong for some core, package or L3 group
+  bool bounds_l3_;                 // by request, or the kubelet's averages are wrong for some element
   int most_l3_groups_ = 0;         // the limit for the result; 0: any number
   std::vector<CoreClaim> claims_;  // with whole cores: what is needed, and later claims
   CoreSizes others_;               // cores for later claims only

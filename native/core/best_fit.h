@@ -41,6 +41,8 @@ struct BestFitOptions {
   // When distributing, stay in one package if one holds the request, however uneven its nodes: since
   // v1.37 with align-by-socket.
   bool keep_package = false;
+  // With align_by_l3: the fewest L3 groups also where all sizes are equal, where the kubelet may use more.
+  bool fewest_l3 = false;
   // With whole_cores: what the pod's later containers want. If possible, leaves whole cores that add up
   // to it, of `available` alone, or else of `elsewhere` too.
   std::vector<CoreClaim> later{};

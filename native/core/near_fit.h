@@ -18,6 +18,9 @@ struct NearOptions {
   bool only_most = false;
   // With whole cores: what is taken near leaves cores that add up to the rest.
   bool leaves_rest = false;
+  // Then, unless whole cores are asked for: as many CPUs of each NUMA node, but in the fewest L3 groups of
+  // it, where that takes no more L3 groups in all and breaks no more cores.
+  bool fewest_l3 = false;
 };
 
 // Takes `count` CPUs out of `available`: near ones by best fit, and the rest anywhere by best fit.

@@ -95,6 +95,7 @@ BestFitQuestion read_best_fit(WireReader& wire) {
   question.near.leaves_rest = wire.flag();
   question.near.keeps_nodes = wire.flag();
   question.near.nodes = wire.number();
+  question.near.fewest_l3 = wire.flag();
   BestFitOptions& options = question.options;
   options.spread = wire.flag();
   options.align_by_l3 = wire.flag();

@@ -24,10 +24,12 @@ For yours: \`numalign topology\`, \`numalign plan --cpus 8\`, and \`--svg machin
 \`topology --output json\` describes it to others, who plan for it with \`--json\`. Descriptions and
 wishes of twelve machines are in \`test/machines\`.`;
 
-const optionText = (options) =>
-  Object.entries(options?.cpuManagerPolicyOptions ?? {}).map(([name]) => `, \`--cpu-option ${name}\``);
+const optionText = ({ cpuManagerPolicyOptions = {}, placement }) => [
+  ...Object.keys(cpuManagerPolicyOptions).map((name) => `, \`--cpu-option ${name}\``),
+  ...(placement ? [`, \`--placement ${placement}\``] : []),
+];
 
-const requestText = ({ cpus, smt, options }) =>
+const requestText = ({ cpus, smt, options = {} }) =>
   `\`--cpus ${cpus}\`${optionText(options).join('')}${smt === false ? ', without SMT' : ''}`;
 
 const row = (plan) => `| ${requestText(plan)} | ${plan.gets ?? plan.want} | ${plan.because ?? plan.why} |`;

@@ -22,6 +22,7 @@ it('is one object for all copies of the module in an environment', async () => {
       leavesRest: false,
       keepsNodes: false,
       nearNodes: 0,
+      fewestL3: false,
       spread: false,
       alignByL3: false,
       distributeAcrossNuma: false,

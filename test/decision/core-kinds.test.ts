@@ -81,6 +81,27 @@ describe('a request', () => {
     expect(error.message).not.toContain('outside the cpuset');
   });
 
+  it('for performance cores is rejected, and no move would help, as grants stay on their kind', async () => {
+    const manager = await managerOf(P8_E12, { cpuManagerPolicy: 'dynamic' });
+    await manager.acquire({ cpu: 8, movable: true });
+    const { repacking, explanation } = manager.plan(podOf(10), { coreKind: 'performance' });
+    expect(repacking?.reason).toBe('sum');
+    expect(repacking?.text).toBe(
+      'no move would help: too little is free in all, with performance cores alone',
+    );
+    expect(explanation?.text).toContain('performance cores 0-15 (8 free), efficiency cores 16-27 (12 free)');
+    expect(explanation?.text).toContain(repacking?.text);
+  });
+
+  it('for cores of another kind than a grant has is rejected with a report that names it', async () => {
+    const manager = await managerOf(P8_E12, { cpuManagerPolicy: 'dynamic', policy: 'single-numa-node' });
+    await manager.acquire({ cpu: 17, coreKind: 'any', movable: true });
+    const { repacking } = manager.plan(podOf(12), { coreKind: 'performance' });
+    expect(repacking?.text).toBe(
+      'no move of a grant that consents would make room, with performance cores alone',
+    );
+  });
+
   it('for efficiency cores is rejected on a machine of one kind', async () => {
     const manager = await simulate('core:4 pu:2');
     const error = await errorOf(() => manager.acquire({ cpu: 1, coreKind: 'efficiency' }));

@@ -284,6 +284,75 @@ describe('the jointly chosen nodes', () => {
   });
 });
 
+/** NUMA nodes of L3 groups of these numbers of CPUs. */
+function machineOfL3(nodes: readonly (readonly number[])[]): MachineJson {
+  const groups = nodes.flatMap((sizes, node) => sizes.map((size) => ({ size, node })));
+  const cpus = groups.flatMap(({ size, node }, l3) => Array.from({ length: size }, () => [node, node, l3]));
+  return {
+    columns: ['cpu', 'core', 'socket', 'numa', 'uncoreCache'],
+    cpus: cpus.map((more, cpu) => [cpu, cpu, ...more]),
+    nodes: nodes.map((_, id) => ({ id, memory: 8 * GIB })),
+  } as unknown as MachineJson;
+}
+
+describe('CPUs of jointly chosen nodes', () => {
+  const taken = (manager: Manager, cpu: number, options: object) =>
+    String(manager.plan(podOf(container('main', cpu)), options).containers[0]!.cpus);
+
+  it('have as few L3 groups as the node allows', async () => {
+    const manager = await simulate(await discover({ json: machineOfL3([[8, 8, 8]]) }), {
+      reservedSystemCPUs: '0',
+    });
+    const amounts = [2, 8, 12, 16];
+    expect(amounts.map((cpu) => taken(manager, cpu, {}))).toEqual(['1-2', '1-8', '1-12', '1-16']);
+    expect(amounts.map((cpu) => taken(manager, cpu, JOINT))).toEqual(['1-2', '8-15', '1-4,8-15', '8-23']);
+  });
+
+  it.each([
+    { prefer: 'spread' },
+    { cpuManagerPolicyOptions: { 'distribute-cpus-across-numa': true } },
+    { cpuManagerPolicyOptions: { 'distribute-cpus-across-cores': true } },
+  ])('do not with %j', async (options) => {
+    const manager = await simulate(await discover({ json: machineOfL3([[8, 8]]) }), {
+      reservedSystemCPUs: '0',
+    });
+    expect(taken(manager, 8, { ...JOINT, ...options })).toBe('1-8');
+  });
+
+  it('have on any machine the fewest L3 groups of their nodes', async () => {
+    const sizes = fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 4 });
+    const machines = fc.array(sizes, { minLength: 1, maxLength: 3 }).map(machineOfL3);
+    const counts = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(machines, counts, fc.nat(3), async (json, before, released) => {
+        const topology = await discover({ json });
+        const manager = await simulate(topology);
+        const grants = [];
+        for (const cpu of before) grants.push(await manager.acquire({ cpu }).catch(() => undefined));
+        await grants[released]?.release();
+        const free = manager.freeCpus();
+        for (const cpu of [1, 2, 3, 5, 8]) {
+          const [main] = manager.plan(podOf(container('main', cpu)), JOINT).containers;
+          if (!main?.cpus) continue;
+          for (const node of topology.nodes) {
+            const rooms = topology.l3Groups.map((group) => group.cpus.intersection(node.cpus));
+            const used = rooms.filter((cpus) => cpus.intersects(main.cpus!)).length;
+            let left = main.cpus.intersection(node.cpus).size;
+            const widest = rooms.map((cpus) => cpus.intersection(free).size).sort((a, b) => b - a);
+            const fewest = widest.filter((size) => {
+              left -= size;
+              return left + size > 0;
+            }).length;
+            expect(used).toBe(fewest);
+          }
+        }
+        await manager.close();
+      }),
+      { numRuns: budget({ all: 1000, usual: 50 }) },
+    );
+  });
+});
+
 describe('NUMA nodes that prefer spread', () => {
   const SPREAD = { ...JOINT, prefer: 'spread' } as const;
 

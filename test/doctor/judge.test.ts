@@ -44,7 +44,10 @@ const READY: MachineFacts = {
   limit: cpus('0-7'),
   maskOrigin: 'wide',
   numaNodes: 2,
-  cpusPerCore: 1,
+  cpusPerCore: [1],
+  coreKinds: [{ name: 'performance', cpus: cpus('0-7'), free: cpus('2-7') }],
+  reserved: cpus('0-1'),
+  reservable: cpus('0-1'),
   user: 0,
   capabilities: ALL_CAPABILITIES,
   seccomp: 0,
@@ -94,6 +97,16 @@ const interrupt = (irq: number, list: string, counts: Record<number, number>): I
   cpus: cpus(list),
   counts: new Map(Object.entries(counts).map(([cpu, count]) => [Number(cpu), count])),
 });
+
+const HYBRID: Partial<MachineFacts> = {
+  coreKinds: [
+    { name: 'performance', cpus: cpus('0-3'), free: cpus('1-3') },
+    { name: 'efficiency', cpus: cpus('4-5'), free: CpuSet.EMPTY },
+    { name: 'efficiency', cpus: cpus('6-7'), free: null },
+  ],
+  reserved: CpuSet.EMPTY,
+  reservable: CpuSet.EMPTY,
+};
 
 type Case = [what: string, check: string, facts: Partial<MachineFacts>, status: FindingStatus, text: RegExp];
 
@@ -443,7 +456,29 @@ describe('the doctor', () => {
       /too many cgroups/,
     ],
     ['no cpusets to be seen', 'cpusets', { foreignCpusets: null }, 'unknown', /no cgroups/],
-    ['SMT', 'smt', { cpusPerCore: 2 }, 'warning', /^on, 2 CPUs per core.*--smt hold-sibling/s],
+    ['SMT', 'smt', { cpusPerCore: [2] }, 'warning', /^on, 2 CPUs per core.*--smt hold-sibling/s],
+    [
+      'kinds of cores',
+      'core-kinds',
+      HYBRID,
+      'ok',
+      /^performance cores 0-3 \(4 CPUs, 3 free\), efficiency cores 4-5 \(2 CPUs, none free\), efficiency cores 6-7 \(2 CPUs\); requests get the fastest/,
+    ],
+    [
+      'reserved CPUs on performance cores',
+      'core-kinds',
+      { ...HYBRID, reserved: cpus('0,7'), reservable: cpus('6-7') },
+      'warning',
+      /; CPU 0 of performance cores is reserved, and not granted\nreserve slower ones: `numalign configure --reserved 6-7`$/,
+    ],
+    [
+      'more reserved CPUs than slower cores',
+      'core-kinds',
+      { ...HYBRID, reserved: cpus('0-4'), reservable: cpus('0-4') },
+      'ok',
+      /have room\n$/,
+    ],
+    ['SMT of some cores', 'smt', { cpusPerCore: [1, 2] }, 'warning', /^on, 1 or 2 CPUs per core/],
     [
       'CPUs that are to be granted and tick',
       'kernel-work',

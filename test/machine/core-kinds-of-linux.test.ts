@@ -29,6 +29,11 @@ describe.runIf(process.getuid!() === 0)('kinds of cores', () => {
     expect(await kindsOf({ cpus, types })).toEqual(['0-3', '4-5', '6']);
   });
 
+  it('are P-cores and E-cores by their types alone', async () => {
+    const cpus = [0, 0, 2, 2, 4, 5].map((core) => ({ core }));
+    expect(await kindsOf({ cpus, types: { cpu_core: '0-3', cpu_atom: '4-5' } })).toEqual(['0-3', '4-5']);
+  });
+
   it('are the three capacities of an Arm processor, whatever their frequencies', async () => {
     const capacities = [1024, 870, 870, 350, 350];
     const cpus = capacities.map((capacity, core) => ({ core, capacity, maxMHz: 2000 + core }));

@@ -4,6 +4,7 @@ import { cpusNamed } from '../../base/text/cpus-named.js';
 import { printable } from '../../base/text/printable.js';
 import type { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
+import type { Question } from '../question.js';
 import type { Rejection } from '../rejection.js';
 import type { Move } from './move.js';
 import type { NoRepacking, Repacking } from './repacking.js';
@@ -65,18 +66,21 @@ export function proposedMove(topology: Topology, { uid, before, after }: Move): 
 }
 
 export function reportOf(
-  topology: Topology,
+  { topology, request }: Pick<Question, 'topology' | 'request'>,
   answer: Pick<Repacking, 'isFound' | 'moves' | 'isBounded'> | NoRepacking,
   unmoved: readonly UnmovedGrant[] = [],
 ): RepackingReport {
   const moves = answer.isFound ? answer.moves.map((move) => proposedMove(topology, move)) : [];
   const reason = answer.isFound ? null : answer.reason;
   const { isBounded } = answer;
+  const { coreKind } = request.placement;
+  const isOfKind = (coreKind === 'performance' || coreKind === 'efficiency') && reason !== 'unknown';
+  const kind = isOfKind ? `, with ${coreKind} cores alone` : '';
   const texts = [
     ...unmoved.map(
       ({ name, reason, code }) => `"${name}" could have made room, but did not move (${reason ?? code})`,
     ),
-    reason === null ? `would be admitted after ${stepsText(moves)}` : NO_MOVES[reason],
+    reason === null ? `would be admitted after ${stepsText(moves)}` : `${NO_MOVES[reason]}${kind}`,
     ...(isBounded && reason !== null ? ['not all moves were tried'] : []),
   ];
   return { moves, reason, unmoved, isBounded, text: printable(texts.join('; ')) };

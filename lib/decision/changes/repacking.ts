@@ -8,6 +8,7 @@ import { podsThat } from '../../account/pod-list-changes.js';
 import { sharedPool } from '../../account/pools.js';
 import { native } from '../../base/native.js';
 import type { RepackingTables } from '../../base/native-tables.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import { cpusOfChoice } from '../cpus/core-kinds.js';
 import { type Decision, decideWhether, POOLS } from '../decision.js';
 import { begin } from '../progress.js';
@@ -134,10 +135,12 @@ function problemIn(
   const parts = requestParts(draft);
   if (!parts) return 'place';
   // Moves change the number of free CPUs only if grants hold siblings, which may be fewer
-  // elsewhere, or if the request may use only some of the machine's CPUs.
+  // elsewhere, or if the request may use only some of the machine's CPUs. Grants stay on their kinds.
+  const usable = within ?? question.topology.cpus;
+  const isBeside = (cpus: CpuSet) => cpus.isSubsetOf(usable) || !cpus.intersects(usable);
   const isCountFixed =
-    grants.every(({ placement }) => !placement.holdSiblings) &&
-    question.topology.cpus.isSubsetOf(draft.allowed);
+    grants.every(({ placement, pod }) => !placement.holdSiblings && isBeside(presentCpus(pod))) &&
+    usable.isSubsetOf(draft.allowed);
   const count = countOf(draft);
   const isPoolLeft = pool === 'isolated' || count < sharedPool(question.state, question.present).size;
   if (isCountFixed && count > 0 && (count > draft.free.size || !isPoolLeft)) return 'sum';

@@ -230,6 +230,10 @@ export interface CpuFit {
 
 const mustBeWholeIn = ({ machine, placement, isWhole = mustAddUp(machine, placement) }: CpuFit) => isWhole;
 
+// Unless the request spreads its CPUs.
+const packsL3 = ({ nodeChoice, prefer, distributeAcrossNuma, distributeAcrossCores }: Placement) =>
+  nodeChoice === 'joint' && prefer === 'packed' && !distributeAcrossNuma && !distributeAcrossCores;
+
 /** The same as the core takes it. */
 export function fitCall(fit: CpuFit): BestFitCall {
   const { machine, placement, from, count, near = CpuSet.EMPTY, nodes, later = NO_CLAIMS } = fit;
@@ -244,6 +248,7 @@ export function fitCall(fit: CpuFit): BestFitCall {
     leavesRest: isWhole,
     keepsNodes,
     nearNodes: nodes?.size ?? 0,
+    fewestL3: packsL3(placement),
     spread: placement.distributeAcrossCores,
     alignByL3: placement.preferAlignByUncoreCache,
     distributeAcrossNuma: placement.distributeAcrossNuma,

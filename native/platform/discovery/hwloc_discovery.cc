@@ -335,6 +335,24 @@ bool read_core_kind(hwloc_topology_t topology, unsigned kind, hwloc_bitmap_t cpu
 }
 #endif
 
+// The facts of each type of core in turn, as Linux lists them: not every hwloc reads these files.
+std::vector<CoreFacts> by_type(const std::vector<CoreFacts>& all) {
+  std::vector<CoreFacts> split;
+  for (CoreFacts facts : all) {
+    for (const auto& [type, path] :
+         {std::pair("IntelCore", "../cpu_core/cpus"), {"IntelAtom", "../cpu_atom/cpus"}}) {
+      const CpuSet listed = read_cpu_list(path);
+      if (!listed.intersects(facts.cpus)) continue;
+      CoreFacts& part = split.emplace_back(facts);
+      part.cpus &= listed;
+      part.note("CoreType", type);
+      facts.cpus -= listed;
+    }
+    if (!facts.cpus.empty()) split.push_back(facts);
+  }
+  return split;
+}
+
 // hwloc ranks them too, but takes small differences for kinds, and says nothing of Linux's capacity
 // before version 2.10.
 std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
@@ -342,16 +360,20 @@ std::vector<CoreFacts> read_core_facts(hwloc_topology_t topology) {
   std::vector<CoreFacts> kinds;
   std::unique_ptr<std::remove_pointer_t<hwloc_bitmap_t>, void (*)(hwloc_bitmap_t)> cpus(hwloc_bitmap_alloc(),
                                                                                         hwloc_bitmap_free);
+  const auto add_cpus = [](hwloc_const_bitmap_t set, CpuSet& to) {
+    for (int cpu = hwloc_bitmap_first(set); cpu >= 0; cpu = hwloc_bitmap_next(set, cpu)) {
+      if (cpu <= CpuSet::kMaxId) to.insert(cpu);
+    }
+  };
+  if (count < 2) add_cpus(hwloc_topology_get_topology_cpuset(topology), kinds.emplace_back().cpus);
   for (int i = 0; count > 1 && i < count; i++) {
     CoreFacts& facts = kinds.emplace_back();
     if (!read_core_kind(topology, static_cast<unsigned>(i), cpus.get(), facts)) return {};
-    for (int cpu = hwloc_bitmap_first(cpus.get()); cpu >= 0; cpu = hwloc_bitmap_next(cpus.get(), cpu)) {
-      if (cpu <= CpuSet::kMaxId) facts.cpus.insert(cpu);
-    }
+    add_cpus(cpus.get(), facts.cpus);
     std::string capacity = "cpu/cpu" + std::to_string(facts.cpus.first()) + "/cpu_capacity";
     facts.note("LinuxCapacity", read_sysfs(capacity).value_or(""));
   }
-  return kinds;
+  return by_type(kinds);
 }
 
 // ---- PCI devices

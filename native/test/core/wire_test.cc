@@ -127,6 +127,7 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
                               .word(1)
                               .word(3)
                               .word(1)
+                              .word(1)
                               .word(0)
                               .word(1)
                               .word(2)
@@ -148,6 +149,7 @@ TEST(WireReader, ReadsTheOptionsOfABestFit) {
   EXPECT_TRUE(question.near.leaves_rest && !question.near.only_most);
   EXPECT_TRUE(question.near.keeps_nodes);
   EXPECT_EQ(question.near.nodes, 3);
+  EXPECT_TRUE(question.near.fewest_l3);
   EXPECT_EQ(options.later, (std::vector<CoreClaim>{{2, false}, {3, true}}));
 }
 

@@ -11,6 +11,7 @@ import { readMachineFacts } from '../../../lib/doctor/read-facts.js';
 import { cpuTimeOf } from '../../../test/support/cpu-time.js';
 import { canUnshare } from '../../../test/support/rights.js';
 import { canBeStranger, forStrangers } from '../../../test/support/strangers.js';
+import { outputUnder, writeSysTree } from '../../../test/support/sys-tree.js';
 import { doctorText } from '../lib/pages/doctor-text.js';
 import { MAIN, newFolder, numalign, start } from './numalign.js';
 
@@ -21,7 +22,7 @@ const NODE = [process.execPath, MAIN] as const;
 const CHECKS = [
   ...['state-folder', 'capabilities', 'allowed-cpus', 'seccomp', 'memory-policy'],
   ...['cgroups', 'delegation', 'enforcement', 'cpu-quota', 'cpusets'],
-  ...['smt', 'isolated-cpus', 'governors', 'idle-states'],
+  ...['smt', 'core-kinds', 'isolated-cpus', 'governors', 'idle-states'],
   ...['interrupts', 'workqueues', 'packet-steering', 'kernel-work'],
   ...['numa-balancing', 'hugepages', 'kubelet', 'movers', 'agent'],
 ];
@@ -147,6 +148,33 @@ describe('numalign doctor', () => {
     expect(of('memory-policy').found).toContain('EPERM');
   });
 
+  it.runIf(canUnshare)('finds kinds of cores, and that performance cores are reserved', async () => {
+    const [sys, stateDir] = [newFolder(), join(newFolder(), 'state')];
+    const cpus = [0, 0, 2, 2, 4, 5, 6, 7].map((core, cpu) => ({ core, maxMHz: cpu < 4 ? 5000 : 3900 }));
+    writeSysTree(sys, { cpus, types: { cpu_core: '0-3', cpu_atom: '4-7' } });
+    const under = (...args: string[]) => outputUnder(sys, [...NODE, ...args, '--state-dir', stateDir]);
+    const found = () => {
+      const { findings } = JSON.parse(under('doctor', '--output', 'json')) as { findings: Finding[] };
+      const of = (check: string) => findings.find((finding) => finding.check === check)!;
+      return { kinds: of('core-kinds'), smt: of('smt') };
+    };
+    const all = 'performance cores 0-3 (4 CPUs, 4 free), efficiency cores 4-7 (4 CPUs, 4 free); requests';
+    expect(found()).toMatchObject({
+      kinds: { status: 'ok', found: expect.stringContaining(all), advice: null },
+      smt: { status: 'warning', found: expect.stringContaining('1 or 2 CPUs per core') },
+    });
+    under('configure', '--reserved', '0-1');
+    const { kinds } = found();
+    expect(kinds.found).toContain('performance cores 0-3 (4 CPUs, 2 free)');
+    expect(kinds.found).toContain('CPUs 0-1 of performance cores are reserved');
+    const [, command] = /`numalign (.*)`/.exec(kinds.advice!)!;
+    under(...command!.split(' ').slice(0, 3));
+    expect(found().kinds).toMatchObject({
+      status: 'ok',
+      found: expect.stringContaining('2 free); requests'),
+    });
+  });
+
   it('finds that it may not use all CPUs', async () => {
     const first = String(affinity().first);
     const { of } = await diagnose(['--state-dir', newFolder()], ['taskset', '-c', first, ...NODE]);
@@ -180,6 +208,7 @@ describe('the facts of this machine', () => {
         settings: undefined,
         refusal: undefined,
         kubelet: null,
+        free: null,
         pool: topology.cpus,
         grants: [],
         cgroupRoot: undefined,
