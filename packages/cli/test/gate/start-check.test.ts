@@ -11,10 +11,6 @@ const NINE_NODES = 'numa:9(memory=8GiB) core:4 pu:2';
 const HEAD = 'kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n';
 const STATIC = 'cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n';
 const RESERVED = 'systemReserved: {memory: 2Gi}\nkubeReserved: {memory: 2Gi}\n';
-// Of the Memory Manager's proposal.
-const SUM =
-  'kubeReserved: {memory: 50Mi}\nsystemReserved: {memory: 333Mi}\nevictionHard: {memory.available: 500Mi}\n';
-
 async function findings(text: string, machine = TWO_NODES, ...flags: string[]) {
   const config = newFile(`${HEAD}${text}`, 'kubelet.yaml');
   const args = ['plan', '--cpus', '1', '--synthetic', machine, '--config', config, ...flags];
@@ -27,7 +23,6 @@ async function findings(text: string, machine = TWO_NODES, ...flags: string[]) {
 describe('a kubelet would not start with', () => {
   it.each([
     ['reservedMemory that does not add up', `${STATIC}memoryManagerPolicy: Static\n${RESERVED}reservedMemory: [{numaNode: 0, limits: {memory: 3Gi}}]\n`, /^8:1 reservedMemory: its memory is 3Gi in all: it must be 4196Mi, kubeReserved \(2Gi\) \+ systemReserved \(2Gi\) \+ the eviction threshold \(100Mi\) \[ERR_INVALID_OPTION\]$/],
-    ['3Gi where 883Mi add up', `${STATIC}memoryManagerPolicy: Static\n${SUM}reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}, {numaNode: 1, limits: {memory: 2Gi}}]\n`, /reservedMemory: its memory is 3Gi in all: it must be 883Mi, kubeReserved \(50Mi\) \+ systemReserved \(333Mi\) \+ the eviction threshold \(500Mi\)/],
     ['Static memory without any', `${STATIC}memoryManagerPolicy: Static\n`, /^5:1 memoryManagerPolicy: Static needs reservedMemory: it must be 100Mi, /],
     ['hugepages that only one of the two reserves', `${STATIC}memoryManagerPolicy: Static\nkubeReserved: {hugepages-2Mi: 4Mi}\nreservedMemory: [{numaNode: 0, limits: {memory: 100Mi}}]\n`, /^7:1 reservedMemory: its hugepages-2Mi is 0 in all: it must be 4Mi/],
     ['memory of a node that there is not', 'reservedMemory: [{numaNode: 7, limits: {memory: 1Gi}}]\n', /^3:19 reservedMemory\[0\]\.numaNode must be a NUMA node of this machine, not 7/],
@@ -88,6 +83,18 @@ describe('a kubelet would not start with', () => {
     expect(await findings(policy, NINE_NODES, '--policy', 'none')).toEqual([]);
   });
 
+  it('3Gi of reserved memory where 50Mi, 333Mi and 500Mi add up to 883Mi', async () => {
+    const reserving = (first: string, second: string) =>
+      findings(
+        `${STATIC}memoryManagerPolicy: Static\nkubeReserved: {memory: 50Mi}\nsystemReserved: {memory: 333Mi}\nevictionHard: {memory.available: 500Mi}\nreservedMemory: [{numaNode: 0, limits: {memory: ${first}}}, {numaNode: 1, limits: {memory: ${second}}}]\n`,
+      );
+    const sum = 'kubeReserved (50Mi) + systemReserved (333Mi) + the eviction threshold (500Mi)';
+    expect(await reserving('1Gi', '2Gi')).toEqual([
+      `9:1 reservedMemory: its memory is 3Gi in all: it must be 883Mi, ${sum} [ERR_INVALID_OPTION]`,
+    ]);
+    expect(await reserving('500Mi', '383Mi')).toEqual([]);
+  });
+
   it('all that is wrong, in one pass', async () => {
     const text =
       'cpuManagerPolicy: static\nmemoryManagerPolicy: Static\ntopologyManagerScope: pods\nmaxPods: -1\n';
@@ -105,7 +112,6 @@ describe('a kubelet starts with', () => {
   it.each([
     ['nothing but the head', ''],
     ['reserved memory that adds up', `${STATIC}memoryManagerPolicy: Static\n${RESERVED}reservedMemory: [{numaNode: 0, limits: {memory: 4Gi}}, {numaNode: 1, limits: {memory: 100Mi}}]\n`],
-    ['the sum of 50Mi, 333Mi and 500Mi', `${STATIC}memoryManagerPolicy: Static\n${SUM}reservedMemory: [{numaNode: 0, limits: {memory: 500Mi}}, {numaNode: 1, limits: {memory: 383Mi}}]\n`],
     ['a threshold of its own', `${STATIC}memoryManagerPolicy: Static\nevictionHard: {memory.available: 1%}\nreservedMemory: [{numaNode: 0, limits: {memory: "1374389534"}}]\n`],
     ['no threshold', `${STATIC}memoryManagerPolicy: Static\nkubeReserved: {memory: 1Gi}\nevictionHard: {nodefs.available: 10%}\nreservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]\n`],
     ['alpha options and their gate', `${STATIC}featureGates: {CPUManagerPolicyAlphaOptions: true}\ncpuManagerPolicyOptions: {align-by-socket: "true"}\n`],
