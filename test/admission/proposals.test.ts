@@ -128,18 +128,29 @@ describe('the CPU Manager', () => {
     expect([grant.cpus, grant.held].map(String)).toEqual(['6,8,10', '7,9,11']);
   });
 
-  it('places a pod of four of eight NUMA nodes on both sockets, aligned by socket or not, beside one that left a part of its fourth', async () => {
+  it('places two pods of four of eight NUMA nodes less 8 CPUs on a socket each, aligned by socket and distributed, but packed the second on both', async () => {
+    const placed = async (cpuManagerPolicyOptions: object) => {
+      const options = { policy: 'restricted', cpuManagerPolicyOptions } as const;
+      const manager = await simulate('package:2 numa:4 core:16 pu:1', options);
+      const container = guaranteed('a', { cpu: 4 * 16 - 8 });
+      const pods = [await admit(manager, [container]), await admit(manager, [container])];
+      return pods.map((pod) => [...cpusOf(pod), pod.containers[0]!.hint]);
+    };
+    const on = (...nodes: number[]) => ({ nodes: NodeSet.of(...nodes), preferred: true });
     // A mask across sockets of minimal width is preferred too.
     for (const aligned of [false, true]) {
-      const manager = await simulate('package:2 numa:4 core:16 pu:1', {
-        policy: 'restricted',
-        cpuManagerPolicyOptions: { 'align-by-socket': aligned },
-      });
-      const container = guaranteed('a', { cpu: 4 * 16 - 8 });
-      expect(cpusOf(await admit(manager, [container]))).toEqual(['0-55']);
-      const { hint } = (await admit(manager, [container])).containers[0]!;
-      expect(hint).toEqual({ nodes: NodeSet.of(3, 4, 5, 6), preferred: true });
+      const packed = await placed({ 'align-by-socket': aligned });
+      expect(packed).toEqual([
+        ['0-55', on(0, 1, 2, 3)],
+        ['56-111', on(3, 4, 5, 6)],
+      ]);
     }
+    // What is left of the first socket is then 2 CPUs on each of its nodes.
+    const distributed = await placed({ 'align-by-socket': true, 'distribute-cpus-across-numa': true });
+    expect(distributed).toEqual([
+      ['0-13,16-29,32-45,48-61', on(0, 1, 2, 3)],
+      ['64-77,80-93,96-109,112-125', on(4, 5, 6, 7)],
+    ]);
   });
 });
 
@@ -335,7 +346,7 @@ describe('the Memory Manager', () => {
         kubeReserved: { cpu: '500m', memory: '50Mi' },
         systemReserved: { cpu: '123m', memory: '333Mi' },
         evictionHard: { 'memory.available': '500Mi' },
-        // 3 GiB, which the kubelet refuses: it expects the 883 MiB of the sum.
+        // 3 GiB, which the kubelet refuses, and `plan --config`: it expects the 883 MiB of the sum.
         reservedMemory: [
           { numaNode: 0, limits: { memory: '1Gi' } },
           { numaNode: 1, limits: { memory: '2Gi' } },

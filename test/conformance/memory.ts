@@ -54,6 +54,96 @@ export function groupsOfNodes(blocks: readonly MemoryBlock[]): Map<number, reado
   return groups;
 }
 
+type Bytes = Readonly<Record<string, number>>;
+
+/** Nodes that are given away together, or could be, and what is free on them by type. */
+interface Place {
+  readonly nodes: readonly number[];
+  readonly free: Bytes;
+}
+
+/** Where memory can be had: on a group, or on nodes outside of groups, in any combination. */
+interface Places {
+  readonly groups: readonly Place[];
+  readonly others: readonly Place[];
+}
+
+function together(places: readonly Place[]): Place {
+  const free: Record<string, number> = {};
+  for (const place of places)
+    for (const [type, bytes] of Object.entries(place.free)) free[type] = (free[type] ?? 0) + bytes;
+  return { nodes: places.flatMap(({ nodes }) => nodes), free };
+}
+
+export function placesOf(free: BytesByNode, groups: ReadonlyMap<number, readonly number[]>): Places {
+  const single = Object.entries(free).map(([node, bytes]) => ({ nodes: [Number(node)], free: bytes }));
+  const groupsOnce = new Map([...groups.values()].map((nodes) => [nodes.join(), nodes]));
+  return {
+    groups: [...groupsOnce.values()].map((nodes) =>
+      together(single.filter((place) => nodes.includes(place.nodes[0]!))),
+    ),
+    others: single.filter((place) => !groups.has(place.nodes[0]!)),
+  };
+}
+
+const holds = ({ free }: Place, memory: Bytes) =>
+  Object.entries(memory).every(([type, bytes]) => (free[type] ?? 0) >= bytes);
+
+const subsetsOf = <T>(list: readonly T[]): T[][] =>
+  Array.from({ length: 2 ** list.length }, (_, bits) => list.filter((_each, i) => bits & (1 << i)));
+
+/** Every way to give this memory away. What an init container has is reused: it still counts as free. */
+function afterGiving(
+  { groups, others }: Places,
+  { memory, kind }: Wanted,
+  isOnOneNode: boolean,
+): readonly Places[] {
+  const give = ({ nodes, free }: Place): Place => {
+    if (kind === 'init') return { nodes, free };
+    const left = Object.entries(free).map(([type, bytes]) => [type, bytes - (memory[type] ?? 0)] as const);
+    return { nodes, free: Object.fromEntries(left) };
+  };
+  const isUsable = (place: Place) =>
+    place.nodes.length > 0 && (!isOnOneNode || place.nodes.length === 1) && holds(place, memory);
+  const onGroup = groups.flatMap((group, i) =>
+    isUsable(group) ? [{ groups: groups.with(i, give(group)), others }] : [],
+  );
+  const choices = isOnOneNode ? others.map((place) => [place]) : subsetsOf(others);
+  const onOthers = choices.flatMap((some) => {
+    const group = together(some);
+    const rest = others.filter((place) => !some.includes(place));
+    return isUsable(group) ? [{ groups: [...groups, give(group)], others: rest }] : [];
+  });
+  return [...onGroup, ...onOthers];
+}
+
+/** Memory that is asked for at one time. */
+interface Wanted {
+  readonly memory: Bytes;
+  readonly kind?: 'init' | 'sidecar' | 'app';
+}
+
+const MOST_STATES = 4096;
+
+/**
+ * D1: no nodes have the memory of one of these, wherever those before it are placed. False also where
+ * there are too many ways to tell.
+ */
+export function isNowhere(wanted: readonly Wanted[], places: Places, isOnOneNode: boolean): boolean {
+  let states: readonly Places[] = [places];
+  for (const each of wanted) {
+    if (Object.keys(each.memory).length === 0) continue;
+    const isHeld = ({ groups, others }: Places) =>
+      [...groups, together(others)].some((place) => holds(place, each.memory));
+    if (!states.some(isHeld)) return true;
+    if (states.length * 2 ** states[0]!.others.length > MOST_STATES) return false;
+    const next = states.flatMap((state) => afterGiving(state, each, isOnOneNode));
+    if (next.length === 0) return false;
+    states = [...new Map(next.map((state) => [JSON.stringify(state), state])).values()];
+  }
+  return false;
+}
+
 /** The account with this much free. A type that `free` does not name is completely free. */
 export function tablesOf(
   capacities: readonly Capacity[],

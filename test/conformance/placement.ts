@@ -150,6 +150,29 @@ function flawOfPod(uid: string, holdings: Holdings, booking: Booking | undefined
   return booking && whole && flawOfWhole(uid, holdings, booking, whole, rules);
 }
 
+const isRunning = ({ kind }: Pick<Claim, 'kind'>) => kind !== 'init';
+
+type PlacedClaim = Pick<Claim, 'name' | 'kind' | 'cpus'>;
+
+/** The containers that run while one does: for an init container the sidecars before it. */
+function besideOf<Some extends PlacedClaim>(claims: readonly Some[], claim: Some): Some[] {
+  return isRunning(claim)
+    ? claims.filter(isRunning)
+    : claims.slice(0, claims.indexOf(claim)).filter(({ kind }) => kind === 'sidecar');
+}
+
+/** Of the CPUs that are booked for a pod, those that a container that shares has. */
+export function cpusLeftOf(
+  all: ReadonlySet<number>,
+  claims: readonly PlacedClaim[],
+  claim: PlacedClaim,
+  cpusOf: (name: string) => string | null | undefined,
+): number[] {
+  const exclusive = besideOf(claims, claim).filter(({ cpus }) => cpus > 0);
+  const taken = new Set(exclusive.flatMap(({ name }) => [...idsOf(cpusOf(name) ?? '')]));
+  return [...all].filter((cpu) => !taken.has(cpu));
+}
+
 // All is booked once; exclusive containers have theirs, those that share what is left of it.
 function flawOfWhole(
   uid: string,
@@ -171,21 +194,15 @@ function flawOfWhole(
     if (booked[type] !== whole.memory[type])
       return `${uid} has ${booked[type]} bytes of ${type} booked instead of ${whole.memory[type]}`;
   }
-  const isRunning = ({ kind }: Claim) => kind !== 'init';
-  for (const [i, claim] of podClaims.entries()) {
+  for (const claim of podClaims) {
     const { name, kind, cpus: count, isShared } = claim;
-    const beside = isRunning(claim)
-      ? podClaims.filter(isRunning)
-      : podClaims.slice(0, i).filter((each) => each.kind === 'sidecar');
+    const beside = besideOf(podClaims, claim);
     const { cpus, memory } = holdings[name]!;
-    const taken = new Set(
-      beside.filter((each) => each.cpus > 0).flatMap((each) => [...idsOf(holdings[each.name]!.cpus ?? '')]),
-    );
     const own = idsOf(cpus ?? '');
-    const left = [...all].filter((cpu) => !taken.has(cpu));
+    const left = cpusLeftOf(all, podClaims, claim, (each) => holdings[each]!.cpus);
     if (count === 0 && own.size !== left.length)
       return `${uid} ${name} shares ${own.size} CPUs, and ${left.length} are left`;
-    if (![...own].every((cpu) => all.has(cpu) && (count > 0 || !taken.has(cpu))))
+    if (![...own].every((cpu) => all.has(cpu) && (count > 0 || left.includes(cpu))))
       return `${uid} ${name} has CPUs ${cpus} that it should not`;
     // Of those that have ended.
     if (kind === 'init' && memory.length === 0) continue;

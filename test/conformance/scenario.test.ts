@@ -682,6 +682,72 @@ describe('a scenario', () => {
     expect(await outcomeOf(given('2,4', '0-1,3,5-11', '0,6'))).toBe('failed');
   });
 
+  describe('with a pod that is booked as a whole', () => {
+    const amounts = (cpus: number) => ({ cpu: cpus * 1000, memory: 1 });
+    /** A pod of so many CPUs, of which one container has some for itself and the other shares the rest. */
+    const wholeOf = (cpus: number, own: number, result: Fields) => {
+      const containers = [
+        { name: 'own', requests: amounts(own), limits: amounts(own) },
+        { name: 'rest', requests: {}, limits: {} },
+      ];
+      const podResources = {
+        requests: { cpu: cpus * 1000, memory: 2 },
+        limits: { cpu: cpus * 1000, memory: 2 },
+      };
+      const pod = { uid: 'a', initContainers: [], containers, podResources };
+      return { op: 'admit', podUid: 'a', pod, result };
+    };
+    const given = (node: number, podCpus: string, own: string, rest: string, defaultCpuSet: string) => {
+      const has = { hint: { nodes: [node], preferred: true }, ...nothing };
+      const containers = { own: { cpus: own, ...has }, rest: { cpus: rest, ...has } };
+      const cpuIsolation = { own: 'container', rest: 'pod' };
+      return {
+        admitted: true,
+        reason: '',
+        containers,
+        podCpus,
+        podMemoryBlocks: null,
+        cpuIsolation,
+        defaultCpuSet,
+      };
+    };
+    const replayed = (option: string, reserved: string, step: Fields, api?: Numalign) => {
+      const more = { id: 'x136-x', machine: twoNodes({ topology: '2s-3c2t-inter' }) };
+      const options = {
+        ...{ cpuPolicyOptions: { [option]: 'true' }, reservedCpus: reserved },
+        ...{ topologyPolicy: 'best-effort', topologyScope: 'pod' },
+        featureGates: { PodLevelResources: true, PodLevelResourceManagers: true },
+      };
+      return outcomeOf(scenarioOf([step], { ...more, reservedCpusEffective: reserved }, options), api);
+    };
+
+    // CPU n and n + 6 are a core; those of even numbers are on node 0.
+    it('counts as A4 where the pod has halves of cores, and its containers what is taken of them', async () => {
+      const halves = (own: string, rest: string) =>
+        replayed('full-pcpus-only', '0,2', wholeOf(4, 2, given(0, '4,6,8,10', own, rest, '0-3,5,7,9,11')));
+      expect(await halves('4,10', '6,8')).toBe('A4');
+      // Not what is taken of these, or not all of the rest.
+      expect(await halves('6,8', '4,10')).toBe('failed');
+      expect(await halves('4,10', '6')).toBe('failed');
+      // Nor of what is free.
+      const elsewhere = given(0, '2,4,8,10', '2,8', '4,10', '0-1,3,5-7,9,11');
+      expect(await replayed('full-pcpus-only', '0,6', wholeOf(4, 2, elsewhere))).toBe('passed');
+      const other = given(0, '2,4,8,10', '4,10', '2,8', '0-1,3,5-7,9,11');
+      expect(await replayed('full-pcpus-only', '0,6', wholeOf(4, 2, other))).toBe('failed');
+    });
+
+    it('counts as F1 where a core of the pod is split for a single CPU, and fails with another CPU', async () => {
+      const split = (own: string, rest: string, api?: Numalign) => {
+        const result = given(0, '2,4,8', own, rest, '0-1,3,5-7,9-11');
+        return replayed('prefer-align-cpus-by-uncorecache', '0,6', wholeOf(3, 1, result), api);
+      };
+      expect(await split('2', '4,8')).toBe('F1');
+      expect(await split('4', '2,8')).toBe('passed');
+      expect(await split('8', '2,4')).toBe('failed');
+      expect(await split('2', '4')).toBe('failed');
+    });
+  });
+
   const GI = 2 ** 30;
   const MI = 2 ** 20;
 
@@ -813,6 +879,43 @@ describe('a scenario', () => {
       expect(await reports({ init, app })).toBe('failed');
     });
 
+    it('counts as F3 where other near devices are recorded, unless a plugin chooses or more are used', async () => {
+      const devices = [
+        { id: 'd0', numaNodes: [0] },
+        { id: 'd1', numaNodes: [0, 1] },
+        { id: 'd2', numaNodes: [1] },
+        { id: 'd3', numaNodes: null },
+      ];
+      const replayChoice = (ids: [string[], string[]], preferredAllocation = false) => {
+        const deviceResources = [{ name: gpu, preferredAllocation, devices }];
+        const hint = { nodes: [0], preferred: true };
+        const own = (list: string[]) => {
+          const places = list.map(
+            (id) => devices.find((each) => each.id === id)!.numaNodes?.join() ?? 'none',
+          );
+          const perNuma = Object.fromEntries(places.map((place) => [place, 1]));
+          return { cpus: null, hint, memoryBlocks: null, devices: { [gpu]: { ids: list, perNuma } } };
+        };
+        const containers = { init: own(ids[0]), app: own(ids[1]) };
+        const asked = { cpu: 500, memory: 1, [gpu]: 1 };
+        const pod = {
+          ...web,
+          initContainers: [containerOf('init', asked)],
+          containers: [containerOf('app', asked)],
+        };
+        const result = { admitted: true, reason: '', containers, defaultCpuSet: '0-15' };
+        const options = { topologyPolicy: 'best-effort' };
+        const step = { op: 'admit', podUid: 'web', pod, result };
+        return outcomeOf(scenarioOf([step], { machine: twoNodes({ deviceResources }) }, options));
+      };
+      expect(await replayChoice([['d0'], ['d0']])).toBe('passed');
+      expect(await replayChoice([['d1'], ['d1']])).toBe('F3');
+      expect(await replayChoice([['d1'], ['d1']], true)).toBe('failed');
+      expect(await replayChoice([['d1'], ['d0']])).toBe('failed');
+      expect(await replayChoice([['d2'], ['d2']])).toBe('failed');
+      expect(await replayChoice([['d3'], ['d3']])).toBe('failed');
+    });
+
     it('of random devices passes with as many near the nodes of the hint as in one of the outcomes', async () => {
       const { result: _, ...next } = admitPod('web', { cpu: 500, memory: GI, [gpu]: 2 }, {});
       const outcome = (hint: Fields, perNuma: Fields) => {
@@ -897,6 +1000,47 @@ describe('a scenario', () => {
     );
     expect(await replayed({ ...late, defaultCpuSet: '0-14' })).toBe('failed');
     expect(await replayed({ ...late, memoryFree: { ...memoryFree, 1: { memory: GI } } })).toBe('failed');
+  });
+
+  it('counts as D1 in a later container, and with D9, only where nothing could have had the memory', async () => {
+    const nic = 'example.com/nic';
+    const resources = [{ name: nic, preferredAllocation: false, devices: [{ id: 'n0', numaNodes: null }] }];
+    const machine = twoNodes({ deviceResources: resources });
+    const free = (...[first, second]: number[]) => ({
+      0: { memory: first! * GI },
+      1: { memory: second! * GI },
+    });
+    const message = `Allocate failed due to requested number of devices unavailable for ${nic}. Requested: 1, Available: 0, which is unexpected`;
+    const replayed = (
+      asked: number[],
+      topologyScope: string,
+      memoryFree = free(4, 4),
+      before: Fields[] = [],
+    ) => {
+      const containers = asked.map((memory, i) =>
+        containerOf(`app-${i}`, { cpu: 500, memory: memory * GI, [nic]: 1 }),
+      );
+      const result = { ...rejected('0-15'), message, memoryFree };
+      const step = { op: 'admit', podUid: 'a', pod: { uid: 'a', initContainers: [], containers }, result };
+      const topologyPolicy = topologyScope === 'pod' ? 'restricted' : 'single-numa-node';
+      const options = { memoryPolicy: 'Static', topologyPolicy, topologyScope };
+      return outcomeOf(scenarioOf([...before, step], { machine }, options));
+    };
+    // One of the nodes is the first container's, and the other has not enough for the second.
+    expect(await replayed([1, 5], 'container')).toBe('D1');
+    expect(await replayed([5], 'container')).toBe('failed');
+    expect(await replayed([4, 5], 'pod')).toBe('D1');
+    const holding = { cpus: null, hint: { nodes: [0, 1], preferred: true }, devices: {} };
+    const group = admitPod(
+      'group',
+      { cpu: 500, memory: 5 * GI },
+      {
+        ...{ admitted: true, reason: '', defaultCpuSet: '0-15', memoryFree: free(0, 3) },
+        containers: { app: { ...holding, memoryBlocks: [block([0, 1], 5 * GI)] } },
+      },
+    );
+    expect(await replayed([1, 3], 'pod', free(1, 2), [group])).toBe('D1');
+    expect(await replayed([1, 3], 'pod', free(1, 1), [group])).toBe('failed');
   });
 
   it('counts as C where upstream crashes over node ids or over a size of hugepages that one node does not list', async () => {

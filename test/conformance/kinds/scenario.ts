@@ -29,6 +29,8 @@ import {
   capacitiesOf,
   column,
   groupsOfNodes,
+  isNowhere,
+  placesOf,
   type RecordedNumaNode,
   sorted,
   tablesOf,
@@ -36,6 +38,7 @@ import {
 import {
   type Booking,
   blocksIn,
+  cpusLeftOf,
   flawOf,
   type Holding,
   type Holdings,
@@ -117,6 +120,17 @@ function optionsOf({ id, config, machine }: ScenarioCase): ManagerOptions {
       ? { systemReserved: { cpu: `${reservedCpuMilli}m` } }
       : { reservedSystemCPUs: reservedCpus }),
   };
+}
+
+type CpuHoldings = ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>;
+
+/** CPUs that are taken for containers, one after the other, of those that are free. */
+interface Take {
+  readonly claims: readonly Pick<Claim, 'name' | 'kind' | 'cpus'>[];
+  readonly holdings: CpuHoldings;
+  readonly free: readonly number[];
+  /** These are a pod's, which is booked as a whole. */
+  readonly isInPod?: boolean;
 }
 
 /** What is compared of a step, by name. */
@@ -207,7 +221,7 @@ function byNearness(
   const counts: Record<string, number> = {};
   for (const [place, count] of Object.entries(places)) {
     const isNear = nodes === null || place.split(',').some((node) => nodes.includes(Number(node)));
-    const where = isNear ? 'near' : 'far';
+    const where = place === 'none' ? 'none' : isNear ? 'near' : 'far';
     counts[where] = (counts[where] ?? 0) + count;
   }
   return counts;
@@ -481,9 +495,11 @@ class Replay {
     if (this.#isRandomChoice(result, answer, difference)) return 'F3';
     const only = difference.facts.join();
     const isAligned = config.topologyPolicy === 'restricted' || config.topologyPolicy === 'single-numa-node';
-    const isSooner = answer?.reason === 'TopologyAffinityError' && only === 'reason';
-    if (isAligned && isSooner && this.#isMemoryNowhere(podUid, result)) return 'D1';
-    if (only === 'the free memory' && this.#hasGivenBack && isSameInGroups(recorded, after)) return 'D9';
+    const isSooner = answer?.reason === 'TopologyAffinityError' && difference.facts.includes('reason');
+    const isGivenBack = this.#hasGivenBack && isSameInGroups(recorded, after);
+    const isOtherwiseSame = only === 'reason' || (only === 'reason,the free memory' && isGivenBack);
+    if (isAligned && isSooner && isOtherwiseSame && this.#isMemoryNowhere(podUid, result)) return 'D1';
+    if (only === 'the free memory' && isGivenBack) return 'D9';
     const isNumberedThrough = machine.nodes.every(({ id }, at) => id === at);
     const isClosest = String(config.topologyPolicyOptions['prefer-closest-numa-nodes']) === 'true';
     const isC = (isClosest && !isNumberedThrough) || lacksHugepageSize(machine.nodes);
@@ -491,12 +507,14 @@ class Replay {
     if (recorded.sharedPool === '') return 'A6';
     // Under these, the group is extended for the pod, and not for its first container.
     const isOfPod = config.topologyPolicy === 'best-effort' && config.topologyScope === 'pod';
-    if (hasOverlappingGroups(recorded) || (isOfPod && NO_GROUP.test(result.message ?? ''))) return 'A5';
+    const isHereOnly = result.admitted === false && answer?.admitted === true;
+    if (hasOverlappingGroups(recorded)) return 'A5';
+    if (isOfPod && isHereOnly && NO_GROUP.test(result.message ?? '')) return 'A5';
     const areBothRejected = !result.admitted && answer?.admitted === false && only === 'reason';
     if (areBothRejected && this.#isOn('full-pcpus-only') && isIrregular(this.#machine)) return 'G1';
     if (op === 'restart' && this.#hasGivenBack && BROKEN_MEMORY.test(result.error ?? '')) return 'A5';
     if (difference.facts.some(isOfCpus)) {
-      const letter = this.#letterOfCpus(podUid, result, answer);
+      const letter = this.#letterOfCpus(podUid, result, answer, after);
       if (letter !== undefined) return letter;
     }
     return i < this.#overlapsUntil ? 'A5' : undefined;
@@ -518,9 +536,8 @@ class Replay {
       if (!isShared || result.admitted || !NO_MEMORY.test(result.message ?? '')) return undefined;
       if (!answer?.admitted && facts.join() !== 'reason') return undefined;
       const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
-      return this.#areTaken(podUid, new Map(Object.entries(answer?.containers ?? {})), free, 'own')
-        ? 'P2'
-        : undefined;
+      const ours = new Map(Object.entries(answer?.containers ?? {}));
+      return this.#areTaken({ claims, holdings: ours, free }, 'own') ? 'P2' : undefined;
     }
     if (level !== 'pod') return undefined;
     const isSmt = op === 'admit' && result.admitted === true && answer?.reason === 'SMTAlignmentError';
@@ -535,8 +552,8 @@ class Replay {
   }
 
   /**
-   * F3: of devices near the hint's nodes upstream picks at random (no ids are recorded), of whatever
-   * other nodes they are near too. Ours are as many near ones.
+   * F3: of devices near the hint's nodes upstream picks at random unless their plugin chooses, of
+   * whatever other nodes they are near too. Ours are as many near ones.
    */
   #isRandomChoice(
     { containers = {} }: RecordedResult,
@@ -545,19 +562,28 @@ class Replay {
   ): boolean {
     if (!facts.every((fact) => fact.endsWith("'s devices"))) return false;
     const isRegistered = (resource: string) => this.#rules.inventory.has(resource);
+    const ours = answer?.containers ?? {};
+    if (![...this.#rules.inventory.keys()].every((resource) => isReusedAlike(resource, containers, ours)))
+      return false;
     return Object.entries(containers).every(
       ([name, { devices, hint }]) =>
         Object.keys(devices).every(isRegistered) &&
         [...this.#rules.inventory.keys()].every((resource) => {
           const { ids, perNuma = {} } = devices[resource] ?? {};
-          const ours = countByPlace(answer?.containers?.[name]?.devices[resource] ?? []);
-          if (ids !== null)
-            return JSON.stringify(sorted({ 0: perNuma })) === JSON.stringify(sorted({ 0: ours }));
-          const near = (counts: typeof ours) =>
-            JSON.stringify(Object.entries(byNearness(counts, hint)).sort());
-          return this.#areThere(resource, perNuma) && near(perNuma) === near(ours);
+          const counts = countByPlace(ours[name]?.devices[resource] ?? []);
+          // Ids are recorded also where the same happened to be picked in each run.
+          if (ids !== null && this.#isChosenByPlugin(resource))
+            return JSON.stringify(sorted({ 0: perNuma })) === JSON.stringify(sorted({ 0: counts }));
+          const near = (places: typeof counts) =>
+            JSON.stringify(Object.entries(byNearness(places, hint)).sort());
+          return this.#areThere(resource, perNuma) && near(perNuma) === near(counts);
         }),
     );
+  }
+
+  #isChosenByPlugin(resource: string): boolean {
+    const { deviceResources } = this.#vector.machine;
+    return deviceResources.some(({ name, preferredAllocation }) => name === resource && preferredAllocation);
   }
 
   #areThere(resource: string, perNuma: Readonly<Record<string, number>>): boolean {
@@ -614,16 +640,26 @@ class Replay {
   }
 
   /** The letter under which other CPUs, hints, shared pool or admission are intended, if any. */
-  #letterOfCpus(podUid: string, result: RecordedResult, answer: Answer | undefined): string | undefined {
+  #letterOfCpus(
+    podUid: string,
+    result: RecordedResult,
+    answer: Answer | undefined,
+    after: Placement,
+  ): string | undefined {
     const { config } = this.#vector;
     const free = [...idsOf(this.#recorded.sharedPool)].filter((cpu) => !this.#rules.reserved.has(cpu));
     const [theirs, ours] = [recordedCpus(result), Object.entries(answer?.containers ?? {})];
-    if (this.#isOfSparedCore(podUid, theirs, new Map(ours), free)) return 'F1';
-    const isOfHalves = this.#isOn('full-pcpus-only') && hasHalfCores(this.#machine, new Set(free));
+    const [theirSet, ourSet] = [result.podCpus ?? undefined, after.bookings.get(podUid)?.cpus];
+    const theirTakes = this.#takesOf(podUid, theirs, theirSet, free);
+    const ourTakes = this.#takesOf(podUid, new Map(ours), ourSet, free);
+    if (this.#isOfSparedCore(theirTakes, ourTakes)) return 'F1';
+    const isOfHalves =
+      this.#isOn('full-pcpus-only') &&
+      theirTakes.some((take) => hasHalfCores(this.#machine, new Set(take.free)));
     if (!isOfHalves && isAliased(config, this.#machine)) return 'A2';
     if (!isOfHalves && !isIrregular(this.#machine)) return undefined;
-    if (!this.#areTaken(podUid, theirs, free, 'average')) return undefined;
-    if (!this.#areTaken(podUid, new Map(ours), free, 'own')) return undefined;
+    if (!theirTakes.every((take) => this.#areTaken(take, 'average'))) return undefined;
+    if (!ourTakes.every((take) => this.#areTaken(take, 'own'))) return undefined;
     // What a strict policy promises holds whatever the letter.
     const leavesHint = ({ cpus, hint }: Pick<Holding, 'cpus' | 'hint'>) => {
       const own = idsOf(cpus ?? '');
@@ -636,14 +672,31 @@ class Replay {
       [...idsOf(cpus ?? '')].every((cpu) => free.includes(cpu)),
     );
     if (this.#isOn('prefer-align-cpus-by-uncorecache') && !isOfHalves && isFree) {
-      const isWider = ours.some(([name, { cpus }]) => {
-        const recorded = theirs.get(name)?.cpus;
-        const groups = (list: string) => countL3Groups(this.#machine, idsOf(list));
-        return cpus && recorded && groups(cpus) > groups(recorded);
-      });
-      if (isWider) return undefined;
+      const groups = (list: string) => countL3Groups(this.#machine, idsOf(list));
+      const isWider = (own?: string | null, recorded?: string | null) =>
+        own && recorded && groups(own) > groups(recorded);
+      const isAnyWider = ours.some(([name, { cpus }]) => isWider(cpus, theirs.get(name)?.cpus));
+      if (isAnyWider || isWider(ourSet, theirSet)) return undefined;
     }
     return isOfHalves ? 'A4' : 'A1';
+  }
+
+  /** What is taken for a pod; of one that is booked as a whole its set, and then its containers' of this. */
+  #takesOf(
+    podUid: string,
+    holdings: CpuHoldings,
+    podSet: string | undefined,
+    free: readonly number[],
+  ): readonly Take[] {
+    const claims = this.#claims.get(podUid) ?? [];
+    const [whole, first] = [this.#wholes.get(podUid), [...holdings.values()][0]];
+    if (!whole || !podSet || !first) return [{ claims, holdings, free }];
+    const pod = { name: podUid, kind: 'app', cpus: whole.cpus } as const;
+    const booked = new Map([[podUid, { cpus: podSet, hint: first.hint }]]);
+    return [
+      { claims: [pod], holdings: booked, free },
+      { claims, holdings, free: [...idsOf(podSet)], isInPod: true },
+    ];
   }
 
   /**
@@ -651,30 +704,23 @@ class Replay {
    * by averages upstream, here by the own sizes of elements, and whole cores where only these are
    * handed out. True also where no short rule says what is taken.
    */
-  #areTaken(
-    podUid: string,
-    holdings: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
-    free: readonly number[],
-    sizes: 'average' | 'own',
-  ): boolean {
-    const claims = this.#claims.get(podUid) ?? [];
+  #areTaken(take: Take, sizes: 'average' | 'own'): boolean {
+    if (!isRestShared(take)) return false;
     const isFull = this.#isOn('full-pcpus-only');
     const isLong =
       this.#isOn('distribute-cpus-across-numa') ||
       this.#isOn('prefer-align-cpus-by-uncorecache') ||
       (isFull && isIrregular(this.#machine)) ||
-      claims.some(({ kind }) => kind === 'init');
+      take.claims.some(({ kind }) => kind === 'init');
     if (isLong) return true;
     const strategy = this.#isOn('distribute-cpus-across-cores') ? 'spread' : 'packed';
     const isOnlyWhole = isFull && sizes === 'own';
-    return this.#isTakenNear(claims, holdings, free, { strategy, sizes }, isOnlyWhole);
+    return this.#isTakenNear(take, { strategy, sizes }, isOnlyWhole);
   }
 
-  // Later containers reuse CPUs of init containers.
+  // Later containers reuse CPUs of init containers. Within a pod's set the hint no longer counts.
   #isTakenNear(
-    claims: readonly Claim[],
-    holdings: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
-    free: readonly number[],
+    { claims, holdings, free, isInPod = false }: Take,
     options: Parameters<typeof kubeletTake>[3],
     isOnlyWhole: boolean,
   ): boolean {
@@ -684,7 +730,7 @@ class Replay {
       if (!holding || count === 0) return true;
       const all = new Set([...left, ...reusable]);
       const usable = isOnlyWhole ? wholeCoresOf(this.#machine, all) : all;
-      const near = this.#near(holding.hint, usable);
+      const near = isInPod ? usable : this.#near(holding.hint, usable);
       const first = kubeletTake(this.#machine, near, Math.min(near.size, count), options);
       const others = new Set([...usable].filter((cpu) => !first.has(cpu)));
       const rest = kubeletTake(this.#machine, others, count - first.size, options);
@@ -702,23 +748,20 @@ class Replay {
    * F1: as of 1.34 upstream splits a core that is wholly free for a single CPU though another is used
    * in part already: what is recorded is its rule, and ours the same with that core instead.
    */
-  #isOfSparedCore(
-    podUid: string,
-    theirs: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
-    ours: ReadonlyMap<string, Pick<Holding, 'cpus' | 'hint'>>,
-    free: readonly number[],
-  ): boolean {
+  #isOfSparedCore(theirs: readonly Take[], ours: readonly Take[]): boolean {
     const version = versionOf(this.#vector);
     const isAligned = this.#isOn('prefer-align-cpus-by-uncorecache');
     if (version === 'v1.32' || !isAligned || this.#isOn('distribute-cpus-across-numa')) return false;
-    const claims = this.#claims.get(podUid) ?? [];
-    const isTaken = (holdings: typeof theirs, sparesCores: boolean) => {
+    const areTaken = (takes: readonly Take[], sparesCores: boolean) => {
       const options = { preferAlignByUncoreCache: true, version, sparesCores };
-      return this.#isTakenNear(claims, holdings, free, options, false);
+      return takes.every((take) => isRestShared(take) && this.#isTakenNear(take, options, false));
     };
+    const [{ holdings }, { holdings: own }] = [theirs.at(-1)!, ours.at(-1)!];
     const isHint = ([name, { hint }]: readonly [string, Pick<Holding, 'hint'>]) =>
-      JSON.stringify(hint) === JSON.stringify(ours.get(name)?.hint);
-    return theirs.size > 0 && [...theirs].every(isHint) && isTaken(theirs, false) && isTaken(ours, true);
+      JSON.stringify(hint) === JSON.stringify(own.get(name)?.hint);
+    return (
+      holdings.size > 0 && [...holdings].every(isHint) && areTaken(theirs, false) && areTaken(ours, true)
+    );
   }
 
   #near({ nodes }: RecordedHint, cpus: ReadonlySet<number>): Set<number> {
@@ -740,21 +783,12 @@ class Replay {
     const isOther =
       (reason === 'UnexpectedAdmissionError' && NO_DEVICES.test(message)) || reason === 'SMTAlignmentError';
     if (!isOther || NO_MEMORY.test(message)) return false;
-    const { memoryFree } = this.#recorded;
-    const groups = groupsOfNodes(recordedBlocks(this.#recorded)) ?? new Map<number, readonly number[]>();
-    // A group is given away as a whole, and what no one has together in any way.
-    const single = Object.keys(memoryFree)
-      .map(Number)
-      .filter((node) => !groups.has(node));
-    const places = [...groups.values(), single];
+    const { topologyScope, topologyPolicy } = this.#vector.config;
     const claims = this.#claims.get(podUid) ?? [];
-    const types = new Set(claims.flatMap(({ memory }) => Object.keys(memory)));
-    return [...types].some((type) => {
-      const free = places.map((nodes) =>
-        nodes.reduce((sum, node) => sum + (memoryFree[node]?.[type] ?? 0), 0),
-      );
-      return claims.reduce((sum, { memory }) => sum + (memory[type] ?? 0), 0) > Math.max(...free);
-    });
+    const groups = groupsOfNodes(recordedBlocks(this.#recorded)) ?? new Map<number, readonly number[]>();
+    const wanted = topologyScope === 'pod' ? [this.#wholes.get(podUid) ?? podMemoryOf(claims)] : claims;
+    const isOnOneNode = topologyPolicy === 'single-numa-node';
+    return isNowhere(wanted, placesOf(this.#recorded.memoryFree, groups), isOnOneNode);
   }
 
   /** The recorded node as a placement, as long as it keeps the rules. */
@@ -819,6 +853,33 @@ const NO_GROUP = /failed to find NUMA nodes to extend/;
 
 /** P1: the CPUs that were booked before have no owner. */
 const BROKEN_CPUS = /doesn't match with CPUs in state/;
+
+/** Containers that share within their pod have what its exclusive ones leave. */
+function isRestShared({ claims, holdings, free, isInPod = false }: Take): boolean {
+  const cpusOf = (name: string) => holdings.get(name)?.cpus;
+  const sharing = isInPod ? claims.filter(({ cpus }) => cpus === 0) : [];
+  return sharing.every(
+    (claim) => cpusOf(claim.name) === listOf(cpusLeftOf(new Set(free), claims, claim, cpusOf)),
+  );
+}
+
+/** F3: where the recorded devices are known, ours are as many different ones in all containers together. */
+function isReusedAlike(
+  resource: string,
+  recorded: NonNullable<RecordedResult['containers']>,
+  ours: Holdings,
+): boolean {
+  const theirIds = Object.values(recorded).map(({ devices }) => devices[resource]?.ids);
+  if (theirIds.includes(null)) return true;
+  const ourIds = Object.values(ours).flatMap(({ devices }) => (devices[resource] ?? []).map(({ id }) => id));
+  return new Set(ourIds).size === new Set(theirIds.flatMap((ids) => ids ?? [])).size;
+}
+
+/** What a pod needs of each type of memory at one time. */
+function podMemoryOf(claims: readonly Claim[]): Pick<Claim, 'memory'> {
+  const types = new Set(claims.flatMap(({ memory }) => Object.keys(memory)));
+  return { memory: Object.fromEntries([...types].map((type) => [type, podTotalOf(claims, type)])) };
+}
 
 /** What a pod needs of a resource at one time. */
 function podTotalOf(claims: readonly Claim[], resource: string): number {

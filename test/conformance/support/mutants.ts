@@ -4,7 +4,15 @@ import type { Case } from '../case.js';
 import { idsOf, listOf } from '../cpu-list.js';
 
 /** What is altered. */
-export const ALTERATIONS = ['CPUs', 'node', 'size', 'preferred', 'admission', 'checkpoint'] as const;
+export const ALTERATIONS = [
+  'CPUs',
+  "CPU of a pod's set",
+  'node',
+  'size',
+  'preferred',
+  'admission',
+  'checkpoint',
+] as const;
 export type Alteration = (typeof ALTERATIONS)[number];
 
 /** One place in a case: makes another case of a copy of it. */
@@ -72,6 +80,18 @@ function placesOfStep(what: Alteration, { op, result }: any, find: (copy: any) =
       altered.reason = altered.admitted ? '' : 'TopologyAffinityError';
       if (!altered.admitted) delete altered.containers;
     });
+  }
+  if (what === "CPU of a pod's set" && result.podCpus) {
+    const exclusive = Object.entries<any>(result.containers ?? {}).filter(
+      ([name]) => result.cpuIsolation?.[name] === 'container',
+    );
+    for (const [name, { cpus }] of exclusive) {
+      const own = [...idsOf(cpus)];
+      const others = [...idsOf(result.podCpus)].filter((cpu) => !own.includes(cpu));
+      if (others.length === 0) continue;
+      const altered = listOf([...own.slice(0, -1), others.at(-1)!]);
+      places.push((copy) => (find(copy).containers[name].cpus = altered));
+    }
   }
   if (what === 'size') {
     for (const [node, { memory }] of Object.entries<any>(result.memoryFree ?? {})) {

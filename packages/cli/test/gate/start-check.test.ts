@@ -11,7 +11,6 @@ const NINE_NODES = 'numa:9(memory=8GiB) core:4 pu:2';
 const HEAD = 'kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n';
 const STATIC = 'cpuManagerPolicy: static\nreservedSystemCPUs: "0"\n';
 const RESERVED = 'systemReserved: {memory: 2Gi}\nkubeReserved: {memory: 2Gi}\n';
-
 async function findings(text: string, machine = TWO_NODES, ...flags: string[]) {
   const config = newFile(`${HEAD}${text}`, 'kubelet.yaml');
   const args = ['plan', '--cpus', '1', '--synthetic', machine, '--config', config, ...flags];
@@ -82,6 +81,18 @@ describe('a kubelet would not start with', () => {
       await findings(`${policy}topologyManagerPolicyOptions: {max-allowable-numa-nodes: "9"}\n`, NINE_NODES),
     ).toEqual([]);
     expect(await findings(policy, NINE_NODES, '--policy', 'none')).toEqual([]);
+  });
+
+  it('3Gi of reserved memory where 50Mi, 333Mi and 500Mi add up to 883Mi', async () => {
+    const reserving = (first: string, second: string) =>
+      findings(
+        `${STATIC}memoryManagerPolicy: Static\nkubeReserved: {memory: 50Mi}\nsystemReserved: {memory: 333Mi}\nevictionHard: {memory.available: 500Mi}\nreservedMemory: [{numaNode: 0, limits: {memory: ${first}}}, {numaNode: 1, limits: {memory: ${second}}}]\n`,
+      );
+    const sum = 'kubeReserved (50Mi) + systemReserved (333Mi) + the eviction threshold (500Mi)';
+    expect(await reserving('1Gi', '2Gi')).toEqual([
+      `9:1 reservedMemory: its memory is 3Gi in all: it must be 883Mi, ${sum} [ERR_INVALID_OPTION]`,
+    ]);
+    expect(await reserving('500Mi', '383Mi')).toEqual([]);
   });
 
   it('all that is wrong, in one pass', async () => {
