@@ -26,12 +26,10 @@ export const HOUSES = {
       because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
     room('base/notices', 90, 'how listeners are called, and when'),
-    room(
-      'machine',
-      1335,
-      'CPU sets, hints, and the topology of a machine',
-      on('64-cpus', 'cpu-holes', 'isolated'),
-    ),
+    room('machine', 1400, 'CPU sets, hints, and the topology of a machine', {
+      ...on('64-cpus', 'cpu-holes', 'isolated'),
+      because: 'the nearest nodes with CPUs are found here, which were in decision/memory, and left alone',
+    }),
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
     room('input/values', 200, 'quantities, durations and flags, checked', {
       because: 'a wrong quantity or size of pages is named with the right one',

@@ -11,6 +11,7 @@ import {
   type OptionTables,
   oneOf,
   only,
+  POLICY_FLAG,
   policyFlag,
   row,
 } from './option-table.js';
@@ -105,6 +106,21 @@ export const TOPOLOGY_POLICY_OPTIONS = {
     kubelet: null,
     flag: null,
     recorded: false,
+  }),
+  /**
+   * Decides as on a machine without the NUMA nodes that have no CPUs: their memory is not booked,
+   * hints do not name them, and a device near one counts as near the nearest node with CPUs. Custom
+   * hint providers must not name them.
+   */
+  'restrict-to-cpu-numa-nodes': row({
+    field: 'onlyCpuNodes',
+    by: 'both',
+    check: POLICY_FLAG,
+    default: false,
+    kubelet: null,
+    flag: null,
+    recorded: false,
+    provisional: true,
   }),
 } satisfies OptionTable;
 

@@ -161,8 +161,8 @@ export const OPTION_STAGES: Readonly<
   },
 };
 
-/** Options that are proposed: no release of the kubelet has them yet. Provisional. */
+/** Options that are proposed, which numalign has already: a kubelet would not start with them. */
 export const COMING_OPTIONS: Readonly<Record<string, string>> = {
-  'restrict-to-cpu-numa-nodes': 'no kubelet has this option yet (kubernetes 138172)',
-  'numa-allocation-strategy': 'no kubelet has this option yet (KEP-6007)',
+  'restrict-to-cpu-numa-nodes': 'provisional: no kubelet has this option yet (kubernetes 138172)',
+  'numa-allocation-strategy': 'provisional: no kubelet has this option yet (KEP-6007)',
 };

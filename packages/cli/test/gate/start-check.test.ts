@@ -41,7 +41,7 @@ describe('a kubelet would not start with', () => {
     ['options that exclude each other', `${STATIC}featureGates: {AllAlpha: true}\ncpuManagerPolicyOptions: {full-pcpus-only: "true", distribute-cpus-across-cores: "true"}\n`, /distribute-cpus-across-cores: it excludes full-pcpus-only/],
     ['sockets on one node', `${STATIC}featureGates: {AllAlpha: true}\ntopologyManagerPolicy: single-numa-node\ncpuManagerPolicyOptions: {align-by-socket: "true"}\n`, /align-by-socket: it excludes topologyManagerPolicy single-numa-node/],
     ['CPU options without the policy', 'cpuManagerPolicyOptions: {full-pcpus-only: "true"}\n', /^3:1 cpuManagerPolicyOptions: cpuManagerPolicy none has no options/],
-    ['an option that is coming', `${STATIC}topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {restrict-to-cpu-numa-nodes: "true"}\n`, /^6:32 topologyManagerPolicyOptions\.restrict-to-cpu-numa-nodes: no kubelet has this option yet/],
+    ['an option that is coming', `${STATIC}topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {restrict-to-cpu-numa-nodes: "true"}\n`, /^6:32 topologyManagerPolicyOptions\.restrict-to-cpu-numa-nodes: provisional: no kubelet has this option yet/],
     ['a limit of nodes below 8', 'topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {max-allowable-numa-nodes: "4"}\n', /must be a whole number of NUMA nodes, at least 8, not '4'/],
     ['an unknown policy', 'topologyManagerPolicy: strict\n', /^3:1 topologyManagerPolicy must be one of none, best-effort, restricted, single-numa-node, not 'strict'/],
     ['the policy of numalign alone', 'cpuManagerPolicy: dynamic\nreservedSystemCPUs: "0"\n', /cpuManagerPolicy must be one of none, static, not 'dynamic'/],
