@@ -52,8 +52,9 @@ export const HOUSES = {
       ...on('64-cpus'),
       because: 'kinds of cores are chosen here',
     }),
-    room('decision/joint', 262, 'placement of all resources at once', {
-      because: 'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count',
+    room('decision/joint', 320, 'placement of all resources at once', {
+      because:
+        'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count, and how much of a node is allocated',
     }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
     room('decision', 1710, 'the Topology Manager: hints, merge, policy, fit, explanation', {

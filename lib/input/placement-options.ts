@@ -16,6 +16,7 @@ import {
   row,
 } from './option-table.js';
 import {
+  ALLOCATION_STRATEGIES,
   CORE_KIND_CHOICES,
   CPU_MANAGER_POLICIES,
   ISOLATION_CHOICES,
@@ -117,6 +118,21 @@ export const TOPOLOGY_POLICY_OPTIONS = {
     by: 'both',
     check: POLICY_FLAG,
     default: false,
+    kubelet: null,
+    flag: null,
+    recorded: false,
+    provisional: true,
+  }),
+  /**
+   * Among hints that are otherwise equal, prefers the NUMA nodes that are `most-allocated` or
+   * `least-allocated`: by the mean percentage of the CPUs, memory and devices that the request asks
+   * for. `none`: the lowest. With `placement: 'joint'` it is `prefer`, `packed` or `spread`.
+   */
+  'numa-allocation-strategy': row({
+    field: 'allocationStrategy',
+    by: 'both',
+    check: oneOf(ALLOCATION_STRATEGIES),
+    default: 'none',
     kubelet: null,
     flag: null,
     recorded: false,

@@ -14,7 +14,7 @@ import {
   type PlacementOptions,
   type TOPOLOGY_POLICY_OPTIONS,
 } from './placement-options.js';
-import type { MemoryTiers } from './policies.js';
+import type { MemoryTiers, NodePreference } from './policies.js';
 
 /** How to place one request: the options of its manager and its own, checked. */
 export interface Placement
@@ -40,6 +40,20 @@ const SET_OPTIONS = [
   ['even-memory', 'evenMemory'],
   ['restrict-to-cpu-numa-nodes', 'onlyCpuNodes'],
 ] as const;
+
+// The keys for an allocation strategy.
+const STRATEGY_OPTIONS = {
+  'most-allocated': 'most-allocated-nodes',
+  'least-allocated': 'least-allocated-nodes',
+} as const;
+
+const STRATEGIES = ['most-allocated', 'least-allocated'] as const;
+
+const PREFERENCE_OF = { 'most-allocated': 'packed', 'least-allocated': 'spread' } as const;
+
+/** Which of equally good NUMA nodes a joint choice takes. */
+export const preferenceOf = ({ allocationStrategy, prefer }: Placement): NodePreference =>
+  allocationStrategy === 'none' ? prefer : PREFERENCE_OF[allocationStrategy];
 
 // The keys for a choice of cores.
 const KIND_OPTIONS = {
@@ -138,9 +152,11 @@ export const placementOptions = oncePer((placement: Placement): Readonly<Record<
   for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
   if (placement.nodeChoice === 'joint') {
     options[JOINT_OPTION] = true;
-    if (placement.prefer === 'spread') options[SPREAD_OPTION] = true;
+    if (preferenceOf(placement) === 'spread') options[SPREAD_OPTION] = true;
   }
   for (const [name, field] of SET_OPTIONS) if (placement[field]) options[name] = true;
+  const { allocationStrategy } = placement;
+  if (allocationStrategy !== 'none') options[STRATEGY_OPTIONS[allocationStrategy]] = true;
   if (placement.coreKind !== 'best') options[KIND_OPTIONS[placement.coreKind]] = true;
   const tiers = tiersText(placement.memoryTiers);
   if (tiers !== 'dram') options[`${TIERS_OPTION}${tiers}`] = true;
@@ -189,6 +205,7 @@ export function recordedPlacement(
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
     nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
     prefer: options[SPREAD_OPTION] ? 'spread' : 'packed',
+    allocationStrategy: STRATEGIES.find((strategy) => options[STRATEGY_OPTIONS[strategy]]) ?? 'none',
     coreKind: RECORDED_KINDS.find((kind) => options[KIND_OPTIONS[kind]]) ?? 'best',
     memoryTiers: recordedTiers(options),
   });
