@@ -26,12 +26,10 @@ export const HOUSES = {
       because: 'errors are a union by code in types and one class at runtime, which takes a type of both',
     }),
     room('base/notices', 90, 'how listeners are called, and when'),
-    room(
-      'machine',
-      1335,
-      'CPU sets, hints, and the topology of a machine',
-      on('64-cpus', 'cpu-holes', 'isolated'),
-    ),
+    room('machine', 1400, 'CPU sets, hints, and the topology of a machine', {
+      ...on('64-cpus', 'cpu-holes', 'isolated'),
+      because: 'the nearest nodes with CPUs are found here, which were in decision/memory, and left alone',
+    }),
     room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
     room('input/values', 200, 'quantities, durations and flags, checked', {
       because: 'a wrong quantity or size of pages is named with the right one',
@@ -54,8 +52,9 @@ export const HOUSES = {
       ...on('64-cpus'),
       because: 'kinds of cores are chosen here',
     }),
-    room('decision/joint', 262, 'placement of all resources at once', {
-      because: 'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count',
+    room('decision/joint', 320, 'placement of all resources at once', {
+      because:
+        'it asks the core for hints, CPUs and memory at once, joint or not; devices and spread count, and how much of a node is allocated',
     }),
     room('decision/flags', 370, 'what differs from the decision that was asked for'),
     room('decision', 1710, 'the Topology Manager: hints, merge, policy, fit, explanation', {

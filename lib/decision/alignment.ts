@@ -10,6 +10,7 @@ import { deviceHints } from './devices/device-hints.js';
 import type { Draft } from './draft/draft.js';
 import { askForHints } from './hints/hint-provider.js';
 import { type Hints, type MergeRules, mergeOffered } from './hints/merge-hints.js';
+import { distancesFor } from './joint/allocation-strategy.js';
 import { jointRules } from './joint/joint-rules.js';
 import { mergeAndTake, type Taken, takeNear, type Wanted } from './joint/near-hint.js';
 import { memoryHints } from './memory/memory-hints.js';
@@ -55,7 +56,7 @@ export function aligned(
     const hint = merged ?? ANY_NODES;
     return { hint, wanted, taken: takeNear(draft, container, wanted, hint, joint && requests.devices) };
   }
-  const answer = mergeAndTake(draft, hintsOf(answers), rulesOf(progress, requests.devices), wanted);
+  const answer = mergeAndTake(draft, hintsOf(answers), rulesOf(progress, requests, answers), wanted);
   progress.offers = withLast(progress.offers, {
     container: progress.container?.name ?? null,
     offered: offeredHints(answers, answer.families),
@@ -72,14 +73,19 @@ function hintsOf(answers: readonly Answer[]): readonly Hints[] {
   return hints;
 }
 
-function rulesOf({ question, draft, joint }: Progress, devices: readonly DeviceRequest[]): MergeRules {
+function rulesOf(
+  { question, draft, joint }: Progress,
+  { devices, memory }: Requests,
+  answers: readonly Answer[],
+): MergeRules {
   const { topology, request } = question;
-  const { topologyPolicy, preferClosest } = request.placement;
+  const { topologyPolicy } = request.placement;
   if (joint) return jointRules(draft, topologyPolicy, joint.within, devices);
+  const cpus = answers.some(({ provider, resource }) => provider === null && resource === 'cpu');
   return {
     numaNodes: topology.numaNodes,
     policy: topologyPolicy,
-    distances: preferClosest ? topology.distances : undefined,
+    distances: distancesFor(draft, { cpus, memory, devices }),
   };
 }
 
@@ -88,7 +94,7 @@ export function offeredForPod(progress: Progress): readonly HintFamily[] {
   const requests = requestsFor(progress.draft, undefined);
   const answers = answersFor(progress, requests);
   if (answers.length === 0) return [];
-  return mergeOffered(hintsOf(answers), rulesOf(progress, requests.devices)).families;
+  return mergeOffered(hintsOf(answers), rulesOf(progress, requests, answers)).families;
 }
 
 /** The hints of one provider. Memory is several resources with common hints. */

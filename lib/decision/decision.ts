@@ -6,6 +6,7 @@ import { addPod } from '../account/pod-changes.js';
 import { type CpuPool, memoryOf as memoryOfPod, presentCpus } from '../account/pod-holdings.js';
 import { freeCpus } from '../account/pools.js';
 import { Refusal } from '../base/refusal.js';
+import { preferenceOf } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { IsolationPolicy } from '../input/policies.js';
 import { MILLI } from '../input/values/quantity.js';
@@ -134,14 +135,14 @@ function admission(progress: Progress): Decision {
   const pod = parts.length > 0 ? withParts(draft, whole, parts) : whole;
   const memory = memoryOf(progress);
   const next = () => addPod(question.state, pod, memory.booked());
-  const { nodeChoice, prefer } = question.request.placement;
-  const isJoint = nodeChoice === 'joint';
+  const { placement } = question.request;
+  const isJoint = placement.nodeChoice === 'joint';
   return {
     admitted: true,
     pod,
     next,
     offers,
-    explanation: isJoint ? choiceText(joint, offers, prefer) : null,
+    explanation: isJoint ? choiceText(joint, offers, preferenceOf(placement)) : null,
   };
 }
 

@@ -8,10 +8,11 @@ import { podUnder } from '../input/pods/pod-resources.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { MemoryTiers } from '../input/policies.js';
 import type { AdmissionRequest } from '../input/requests/request.js';
+import { withCpuNodes } from '../machine/cpu-nodes.js';
 import type { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
-import type { DeviceResources } from './devices/device-resources.js';
-import type { FreeHugepages } from './draft/memory-draft.js';
+import { type DeviceResources, nearCpuNodes } from './devices/device-resources.js';
+import { type FreeHugepages, hugepagesAt } from './draft/memory-draft.js';
 import { isBookedWhole } from './draft/partition.js';
 import { askToRelease, type HintProvider, type HintRequest } from './hints/hint-provider.js';
 
@@ -45,15 +46,28 @@ export interface Question {
 
 /**
  * Applies the machine's settings to the question: the kubelet version, and what that makes of
- * pod-level resources.
+ * pod-level resources; and the nodes that the request is restricted to.
  * @throws ERR_INVALID_POD
  */
 export function underSettings(question: Question): Question {
   const { request, state } = question;
   const placement = placementUnder(state.settings.kubeletVersion, request.placement);
   const pod = podUnder(state.settings, request.pod);
-  if (placement === request.placement && pod === request.pod) return question;
-  return { ...question, request: { ...request, placement, pod } };
+  const asked = placement.onlyCpuNodes ? onCpuNodes(question) : question;
+  if (placement === request.placement && pod === request.pod) return asked;
+  return { ...asked, request: { ...request, placement, pod } };
+}
+
+// The same question without the NUMA nodes that have no CPUs.
+function onCpuNodes(question: Question): Question {
+  const topology = withCpuNodes(question.topology);
+  if (topology === question.topology) return question;
+  const { nodes } = question.topology;
+  const hugepages = question.hugepages && hugepagesAt(question.hugepages, (at) => !nodes[at]!.cpus.isEmpty);
+  const resources = new Map(
+    Array.from(question.resources, ([name, each]) => [name, nearCpuNodes(each, question.topology)]),
+  );
+  return { ...question, topology, resources, hugepages };
 }
 
 /** The request to a custom provider. `container`: undefined for the whole pod. */

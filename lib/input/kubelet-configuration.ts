@@ -1,13 +1,13 @@
 // Reads options of openManager from a KubeletConfiguration document. It checks the types of fields;
 // config.ts checks their values.
-import { invalidOption } from '../base/check-options.js';
+import { checkOptions, invalidOption } from '../base/check-options.js';
 import { FEATURE_GATES, type FeatureGates } from '../base/kubelet-features.js';
 import type { Shape } from '../base/shapes.js';
 import { MACHINE_OPTIONS } from './machine-options.js';
 import type { KubeletField } from './option-table.js';
 import { PLACEMENT_OPTIONS } from './placement-options.js';
 import { option } from './values/option-values.js';
-import type { Quantity } from './values/quantity.js';
+import { parseQuantity, type Quantity } from './values/quantity.js';
 
 /**
  * `openManager({ kubeletConfiguration })` and `--config` take these fields of a document of kind
@@ -24,6 +24,12 @@ export interface KubeletOptions {
    * @default 30 s (the kubelet: 10 s)
    */
   readonly cpuManagerReconcilePeriod?: string;
+  /**
+   * **Provisional.** `memory-drift-tolerance` (KEP-6232): `auto`, `off` or an amount. It is checked, and changes nothing: numalign keeps its grants however much memory a node
+   * has now, and flags those that no longer fit.
+   * @default none
+   */
+  readonly memoryManagerPolicyOptions?: Readonly<Record<string, string>>;
 }
 
 const DOCUMENT = 'kubeletConfiguration';
@@ -52,6 +58,23 @@ function parseGates(value: unknown, field: string): Partial<FeatureGates> | unde
   return Object.freeze(
     Object.fromEntries(gates.map((gate) => [gate, option.flag(fields[gate], `${field}.${gate}`)])),
   );
+}
+
+const DRIFT_TOLERANCE = 'memory-drift-tolerance';
+
+function isAmount(value: Quantity): boolean {
+  try {
+    return parseQuantity(value, DRIFT_TOLERANCE) >= 0n;
+  } catch {
+    return false;
+  }
+}
+
+function checkMemoryOptions(value: unknown, field: string): void {
+  const options = parseMap(value, field, parseScalar);
+  const { [DRIFT_TOLERANCE]: tolerance = 'auto' } = checkOptions(options, [DRIFT_TOLERANCE], field);
+  if (tolerance !== 'auto' && tolerance !== 'off' && !isAmount(tolerance as Quantity))
+    invalidOption(`${field}.${DRIFT_TOLERANCE}`, tolerance, "'auto', 'off', or an amount such as '128Mi'");
 }
 
 // Kubernetes reads an empty text as a missing field.
@@ -95,5 +118,6 @@ export function fromKubeletConfiguration(document: unknown): KubeletOptions & Re
     if (kubelet) put(name, read(fieldName(name), SHAPES[kubelet.shape]) ?? kubelet.default);
   }
   put('cpuManagerReconcilePeriod', read('cpuManagerReconcilePeriod', parseText));
+  read('memoryManagerPolicyOptions', checkMemoryOptions);
   return Object.freeze(options);
 }

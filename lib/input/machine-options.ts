@@ -226,7 +226,7 @@ export const MACHINE_OPTIONS = {
     default: DEFAULT_GATES[DEFAULT_VERSION],
     kubelet: {
       shape: 'gates',
-      note: 'Gates that it leaves out are those of the kubelet version; other ones are ignored.',
+      note: 'Gates that it leaves out are those of the kubelet version; other ones are ignored, such as `InPlacePodVerticalScalingExclusiveCPUs`: {@link Grant.resize} needs none.',
     },
     flag: {
       usage: '--feature-gates <name=bool,...>',

@@ -23,7 +23,7 @@ export const only = <Word extends string>(word: Word): Check<Word, boolean> =>
 export const FLAG: Check<boolean, boolean> = (value, name) => option.flag(value, name);
 
 /** A flag among the kubelet's policy options, whose values are texts. */
-const POLICY_FLAG: Check<boolean | 'true' | 'false', boolean> = parseFlag;
+export const POLICY_FLAG: Check<boolean | 'true' | 'false', boolean> = parseFlag;
 
 /**
  * What can set an option. `manager`: the options of a manager. `request`: those of a request. `both`:
@@ -81,6 +81,8 @@ export interface OptionRow<Given, Field extends string, Value, By extends Setter
   readonly flag: CommandFlag | null;
   /** Whether grants have it on record among their flags: by its name, by another one, or not. */
   readonly recorded: boolean | string;
+  /** True if it is only proposed for the kubelet: its name, its values and what it does may change. */
+  readonly provisional?: true;
 }
 
 /** Options of the kubelet that are one object, in a KubeletConfiguration too. */

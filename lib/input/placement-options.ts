@@ -11,10 +11,12 @@ import {
   type OptionTables,
   oneOf,
   only,
+  POLICY_FLAG,
   policyFlag,
   row,
 } from './option-table.js';
 import {
+  ALLOCATION_STRATEGIES,
   CORE_KIND_CHOICES,
   CPU_MANAGER_POLICIES,
   ISOLATION_CHOICES,
@@ -105,6 +107,36 @@ export const TOPOLOGY_POLICY_OPTIONS = {
     kubelet: null,
     flag: null,
     recorded: false,
+  }),
+  /**
+   * Decides as on a machine without the NUMA nodes that have no CPUs: their memory is not booked,
+   * hints do not name them, and a device near one counts as near the nearest node with CPUs. Custom
+   * hint providers must not name them.
+   */
+  'restrict-to-cpu-numa-nodes': row({
+    field: 'onlyCpuNodes',
+    by: 'both',
+    check: POLICY_FLAG,
+    default: false,
+    kubelet: null,
+    flag: null,
+    recorded: false,
+    provisional: true,
+  }),
+  /**
+   * Among hints that are otherwise equal, prefers the NUMA nodes that are `most-allocated` or
+   * `least-allocated`: by the mean percentage of the CPUs, memory and devices that the request asks
+   * for. `none`: the lowest. With `placement: 'joint'` it is `prefer`, `packed` or `spread`.
+   */
+  'numa-allocation-strategy': row({
+    field: 'allocationStrategy',
+    by: 'both',
+    check: oneOf(ALLOCATION_STRATEGIES),
+    default: 'none',
+    kubelet: null,
+    flag: null,
+    recorded: false,
+    provisional: true,
   }),
 } satisfies OptionTable;
 

@@ -14,7 +14,7 @@ import {
   type PlacementOptions,
   type TOPOLOGY_POLICY_OPTIONS,
 } from './placement-options.js';
-import type { MemoryTiers } from './policies.js';
+import type { MemoryTiers, NodePreference } from './policies.js';
 
 /** How to place one request: the options of its manager and its own, checked. */
 export interface Placement
@@ -35,7 +35,25 @@ const JOINT_OPTION = 'joint-placement';
 // With that, the key for the preference `spread`.
 const SPREAD_OPTION = 'spread-placement';
 
-const EVEN_OPTION = 'even-memory';
+// The keys for flags that are on record only if they are set.
+const SET_OPTIONS = [
+  ['even-memory', 'evenMemory'],
+  ['restrict-to-cpu-numa-nodes', 'onlyCpuNodes'],
+] as const;
+
+// The keys for an allocation strategy.
+const STRATEGY_OPTIONS = {
+  'most-allocated': 'most-allocated-nodes',
+  'least-allocated': 'least-allocated-nodes',
+} as const;
+
+const STRATEGIES = ['most-allocated', 'least-allocated'] as const;
+
+const PREFERENCE_OF = { 'most-allocated': 'packed', 'least-allocated': 'spread' } as const;
+
+/** Which of equally good NUMA nodes a joint choice takes. */
+export const preferenceOf = ({ allocationStrategy, prefer }: Placement): NodePreference =>
+  allocationStrategy === 'none' ? prefer : PREFERENCE_OF[allocationStrategy];
 
 // The keys for a choice of cores.
 const KIND_OPTIONS = {
@@ -134,9 +152,11 @@ export const placementOptions = oncePer((placement: Placement): Readonly<Record<
   for (const [name, field] of RECORDED_ROWS) options[name] = placement[field];
   if (placement.nodeChoice === 'joint') {
     options[JOINT_OPTION] = true;
-    if (placement.prefer === 'spread') options[SPREAD_OPTION] = true;
+    if (preferenceOf(placement) === 'spread') options[SPREAD_OPTION] = true;
   }
-  if (placement.evenMemory) options[EVEN_OPTION] = true;
+  for (const [name, field] of SET_OPTIONS) if (placement[field]) options[name] = true;
+  const { allocationStrategy } = placement;
+  if (allocationStrategy !== 'none') options[STRATEGY_OPTIONS[allocationStrategy]] = true;
   if (placement.coreKind !== 'best') options[KIND_OPTIONS[placement.coreKind]] = true;
   const tiers = tiersText(placement.memoryTiers);
   if (tiers !== 'dram') options[`${TIERS_OPTION}${tiers}`] = true;
@@ -172,7 +192,10 @@ export function recordedPlacement(
   }: { readonly policy: string; readonly scope: string; readonly options: Readonly<Record<string, boolean>> },
   defaults: Placement,
 ): Placement {
-  const flags = RECORDED_ROWS.map(([name, field]) => [field, options[name] ?? defaults[field]]);
+  const flags = [
+    ...RECORDED_ROWS.map(([name, field]) => [field, options[name] ?? defaults[field]]),
+    ...SET_OPTIONS.map(([name, field]) => [field, options[name] ?? false]),
+  ];
   return Object.freeze({
     ...defaults,
     ...Object.fromEntries(flags),
@@ -181,8 +204,8 @@ export function recordedPlacement(
     scope: PLACEMENT_OPTIONS.scope.check(scope, 'scope'),
     isolation: poolOf({ options }) === 'isolated' ? 'require' : 'never',
     nodeChoice: options[JOINT_OPTION] ? 'joint' : 'kubelet',
-    evenMemory: options[EVEN_OPTION] ?? false,
     prefer: options[SPREAD_OPTION] ? 'spread' : 'packed',
+    allocationStrategy: STRATEGIES.find((strategy) => options[STRATEGY_OPTIONS[strategy]]) ?? 'none',
     coreKind: RECORDED_KINDS.find((kind) => options[KIND_OPTIONS[kind]]) ?? 'best',
     memoryTiers: recordedTiers(options),
   });
@@ -196,7 +219,7 @@ function recordedTiers(options: Readonly<Record<string, boolean>>): MemoryTiers 
 
 /** Checks that the machine allows the placement. @throws ERR_INVALID_OPTION */
 export function checkPlacement(placement: Placement, topology: Topology): void {
-  const { alignBySocket, topologyPolicy, maxNumaNodes } = placement;
+  const { alignBySocket, topologyPolicy, maxNumaNodes, onlyCpuNodes } = placement;
   const countNodesWithCpus = () => topology.nodes.filter((node) => !node.cpus.isEmpty).length;
   if (alignBySocket && topology.packages.length > countNodesWithCpus()) {
     invalidOption(
@@ -206,11 +229,13 @@ export function checkPlacement(placement: Placement, topology: Topology): void {
     );
   }
   const most = Math.min(maxNumaNodes, MAX_HINT_NODES);
-  if (topologyPolicy !== 'none' && topology.nodes.length > most) {
+  const count = onlyCpuNodes ? countNodesWithCpus() : topology.nodes.length;
+  if (topologyPolicy !== 'none' && count > most) {
+    const nodes = onlyCpuNodes ? 'NUMA nodes with CPUs' : 'NUMA nodes';
     invalidOption(
       'the policy',
       topologyPolicy,
-      `'none': this machine has ${topology.nodes.length} NUMA nodes, more than ${most}`,
+      `'none': this machine has ${count} ${nodes}, more than ${most}`,
     );
   }
 }

@@ -54,6 +54,9 @@ export const PREFERENCES = ['packed', 'spread'] as const;
 
 /** Which of equally good NUMA nodes a joint choice takes. See {@link RequestPlacementOptions.prefer}. */
 export type NodePreference = (typeof PREFERENCES)[number];
+
+export const ALLOCATION_STRATEGIES = ['none', 'most-allocated', 'least-allocated'] as const;
+
 /**
  * The tiers of memory that a request accepts, in order, or `any` node like the kubelet. See {@link
  * RequestPlacementOptions.memoryTiers}.

@@ -111,7 +111,8 @@ function optionTable(members, { places, tables }, head) {
     const said = { ...(type !== '' && ofTable(symbol, tables)), ...partsOfDoc(doc) };
     const md = (text = '') => markdownOf(text, PAGE, places).replace(/\n+/g, ' ');
     const code = typed(signatures[0] ?? type, PAGE, places);
-    return [`\`${name}\``, code, md([said.text, said.notWith].filter(Boolean).join(' ')), md(said.default)];
+    const meaning = [said.provisional, said.text, said.notWith].filter(Boolean).join(' ');
+    return [`\`${name}\``, code, md(meaning), md(said.default)];
   });
   return table([head, 'type', 'meaning', 'default'], rows);
 }
@@ -124,6 +125,7 @@ function ofTable({ name, declarations }, { rows, excludedBy }) {
   return {
     default: `\`${rows[name].default}\``,
     ...(excluded.length > 0 && { notWith: `Not with ${names(excluded)}.` }),
+    ...(rows[name].provisional && { provisional: '**Provisional.**' }),
   };
 }
 

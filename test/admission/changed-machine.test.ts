@@ -383,6 +383,19 @@ describe('a machine that changes again and again', () => {
 describe('memory', () => {
   const shared = { containers: [guaranteed('main', { cpu: 2, memory: '12Gi' })] };
 
+  it.each([-0.125, 0.125])(
+    'that differs by %s GiB changes nothing for grants that still fit',
+    async (drift) => {
+      const stateDir = makeStateDir();
+      const before = await openAt(stateDir, { memory: [8 * GI, 8 * GI] });
+      await before.acquire({ cpu: 2, memory: '7Gi', name: 'one', owner: 'persistent' });
+      const after = await openAt(stateDir, { memory: [(8 + drift) * GI, (8 - drift) * GI] });
+      expect([after.warnings, flagsIn(after)]).toEqual([[], { one: [] }]);
+      const free = after.memory().map((table) => table.free / GI);
+      expect(free).toEqual([1 + drift, 8 - drift]);
+    },
+  );
+
   it('that has shrunk is flagged for all grants with some there; bookings stay, and no more are made', async () => {
     const stateDir = makeStateDir();
     const before = await openAt(stateDir);

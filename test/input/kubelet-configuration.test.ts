@@ -65,6 +65,18 @@ describe('A KubeletConfiguration', () => {
     );
   });
 
+  it.each(['auto', 'off', '128Mi', 0])('may have the drift tolerance %s, which sets nothing', (tolerance) => {
+    const options = { 'memory-drift-tolerance': tolerance };
+    expect(fromKubeletConfiguration(document({ memoryManagerPolicyOptions: options }))).toStrictEqual(
+      DEFAULTS,
+    );
+  });
+
+  it('may have gates of which numalign needs none', () => {
+    const featureGates = { InPlacePodVerticalScalingExclusiveCPUs: true, MemoryManagerDriftTolerance: true };
+    expect(fromKubeletConfiguration(document({ featureGates }))).toStrictEqual(DEFAULTS);
+  });
+
   it('is copied and frozen', () => {
     const given = document({ reservedMemory: [{}], kubeReserved: { cpu: 1 } });
     const options = fromKubeletConfiguration(given);
@@ -98,6 +110,14 @@ describe('A KubeletConfiguration', () => {
     }
   });
 
+  it('is refused with unknown options of the memory policy', () => {
+    const options = { 'drift-tolerance': 'auto' };
+    expect(errorOf(document({ memoryManagerPolicyOptions: options }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringContaining('memory-drift-tolerance'),
+    });
+  });
+
   it('is refused when a field has the wrong shape, and the error names the field', () => {
     const wrong: [string, unknown, string?][] = [
       ['cpuManagerPolicy', true],
@@ -118,6 +138,9 @@ describe('A KubeletConfiguration', () => {
       ['cpuManagerReconcilePeriod', 10],
       ['memoryManagerPolicy', {}],
       ['reservedMemory', { numaNode: 0 }],
+      ['memoryManagerPolicyOptions', 'auto'],
+      ['memoryManagerPolicyOptions', { 'memory-drift-tolerance': 'on' }, '.memory-drift-tolerance'],
+      ['memoryManagerPolicyOptions', { 'memory-drift-tolerance': '-1Mi' }, '.memory-drift-tolerance'],
     ];
     for (const [name, value, path = ''] of wrong) {
       const error = errorOf(document({ [name]: value }));

@@ -92,6 +92,14 @@ const CASES: { readonly [Name in Exclude<Option, 'strictHugepages' | 'ignoreMask
   },
   'prefer-closest-numa-nodes': { values: FLAG_VALUES, machine: FOUR_NODES, cpus: [6] },
   'max-allowable-numa-nodes': { values: [8, 9], machine: 'numa:9 core:1 pu:1', cpus: [1] },
+  'restrict-to-cpu-numa-nodes': {
+    ...{ values: FLAG_VALUES, machine: WITH_HBM, options: { memoryTiers: 'any' } },
+    ...{ cpus: [1], memory: '12Gi' },
+  },
+  'numa-allocation-strategy': {
+    ...{ values: ['most-allocated', 'least-allocated'], machine: TWO_NODES },
+    ...{ before: 1, cpus: [1] },
+  },
   cpuManagerPolicy: { values: ['none', 'static'], machine: TWO_NODES, cpus: [1] },
   memoryManagerPolicy: { values: ['None', 'Static'], machine: FOUR_NODES, cpus: [1] },
   policy: { values: ['best-effort', 'single-numa-node'], machine: TWO_NODES, cpus: [5] },

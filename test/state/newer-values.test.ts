@@ -15,6 +15,7 @@ import { CONTAINER_KINDS, OWNER_KINDS } from '../../lib/state/format/pod-record.
 import { sealLine } from '../../lib/state/format/sealed-json.js';
 import { errorOf } from '../support/error-of.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { membersOf } from '../support/state-text.js';
 
 const FIELDS = [
   ['settings.kubeletVersion', /"kubeletVersion":"[^"]*"/, '"kubeletVersion":"v9.99"'],
@@ -107,6 +108,35 @@ describe('a value that only a newer numalign knows', () => {
     (await openManager({ topology, stateDir })).close();
     expect(readdirSync(join(stateDir, 'quarantine'))).toHaveLength(1);
   });
+});
+
+// Options of placements are names, not values: older builds keep those that they do not know.
+it('an option of a grant that only a newer numalign knows is kept', async () => {
+  const { topology, stateDir, manager, file } = await written();
+  rewrite(file, /"options":\{/, '"options":{"coming-option":true,');
+  await manager.acquire({ cpu: 1, name: 'next' });
+  await manager.configure({ strictCPUReservation: false });
+  manager.close();
+  (await openManager({ topology, stateDir })).close();
+  const options = membersOf(stateDir).pods.map((pod: { options: object }) =>
+    Reflect.get(pod.options, 'coming-option'),
+  );
+  expect(options).toEqual([true, undefined]);
+});
+
+it('options that are only proposed do not raise the version', async () => {
+  const { manager, file } = await written();
+  const version = () => /"version":\d+/.exec(readFileSync(file, 'utf8'))![0];
+  const before = version();
+  await manager.acquire({
+    cpu: 1,
+    topologyManagerPolicyOptions: {
+      'restrict-to-cpu-numa-nodes': true,
+      'numa-allocation-strategy': 'most-allocated',
+    },
+  });
+  await manager.configure({ reservedSystemCPUs: '0' });
+  expect(version()).toBe(before);
 });
 
 // docs/state-format.md: a new value of a known field raises the format's version. Adding one

@@ -1,9 +1,12 @@
 // DeviceResources: the devices that a manager knows, by resource name. Checks the answers of
 // preferred-allocation callbacks.
 import { display, invalidOption, thrownText } from '../../base/check-options.js';
+import { oncePerLast } from '../../base/collections/once-per.js';
 import { type Refusal, refusal } from '../../base/refusal.js';
 import { ENVIRONMENT } from '../../base/registry.js';
 import type { Device } from '../../input/devices.js';
+import { homesOf } from '../../machine/cpu-nodes.js';
+import type { Topology } from '../../machine/topology.js';
 import { abandon } from '../hints/hint-provider.js';
 
 /** A question to a {@link PreferredAllocation}, as in the device plugin API of Kubernetes. */
@@ -32,6 +35,16 @@ export interface DeviceResource {
   readonly devices: readonly Device[];
   readonly preferredAllocation: PreferredAllocation | undefined;
 }
+
+/** The same devices, with the nearest nodes with CPUs as their nodes. */
+export const nearCpuNodes = oncePerLast((resource: DeviceResource, topology: Topology): DeviceResource => {
+  const isThere = (id: number) => topology.numaNodes.includes(id);
+  const devices = resource.devices.map((device) => {
+    const { numaNodes } = device;
+    return numaNodes?.every(isThere) ? { ...device, numaNodes: homesOf(topology, numaNodes) } : device;
+  });
+  return { ...resource, devices };
+});
 
 /** By name. */
 export type DeviceResources = ReadonlyMap<string, DeviceResource>;

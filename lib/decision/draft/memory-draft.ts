@@ -19,6 +19,15 @@ export type FreeHugepages = ReadonlyMap<string, KernelHugepages>;
 /** For a described machine, or if numalign has not read the kernel's numbers. */
 export const UNKNOWN_HUGEPAGES: FreeHugepages = new Map();
 
+/** The same at the positions of some nodes. */
+export const hugepagesAt = (pages: FreeHugepages, isKept: (at: number) => boolean): FreeHugepages =>
+  new Map(
+    Array.from(pages, ([type, { byNode, unreserved }]) => [
+      type,
+      { byNode: byNode.filter((_, at) => isKept(at)), unreserved },
+    ]),
+  );
+
 /** The memory of a container. */
 export interface ContainerMemory {
   readonly name: string;

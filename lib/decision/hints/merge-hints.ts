@@ -32,7 +32,7 @@ export interface MergeOptions {
    */
   policy: TopologyManagerPolicy;
   /**
-   * Options of the Topology Manager.
+   * Options of the Topology Manager. Provisional ones have no effect here.
    * @default none
    */
   policyOptions?: TopologyManagerPolicyOptions;

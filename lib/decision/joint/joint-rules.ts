@@ -3,6 +3,7 @@
 // avoids nodes with devices. `spread` takes those with the most. JointRules: what the merge of joint
 // placement prefers. Pure.
 import { oncePer } from '../../base/collections/once-per.js';
+import { preferenceOf } from '../../input/placement.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
@@ -20,7 +21,7 @@ const WHOLE = 2 ** 20;
 /** By position of the node: less is better, in a sum over as many nodes. */
 export function roomsOf(draft: Draft): readonly number[] {
   const rooms = freeShares(draft);
-  if (draft.placement.prefer === 'packed') return rooms;
+  if (preferenceOf(draft.placement) === 'packed') return rooms;
   const most = Math.max(...rooms);
   return rooms.map((room) => most - room);
 }

@@ -2,11 +2,12 @@
 // Static (v1.32). Pure.
 import type { MemoryBlock } from '../../account/booked-memory.js';
 import type { HintQuestion } from '../../base/native-hints.js';
+import { homesOf } from '../../machine/cpu-nodes.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import type { Draft } from '../draft/draft.js';
 import { groupMasks, groupsOf } from './memory-groups.js';
 import type { MemoryRequests } from './memory-requests.js';
-import { homesOf, isTiered, offeredRow } from './memory-tiers.js';
+import { isTiered, offeredRow } from './memory-tiers.js';
 
 export type MemoryQuestion = Extract<HintQuestion, { readonly kind: 'memory' }>;
 

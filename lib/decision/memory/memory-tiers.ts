@@ -5,6 +5,7 @@ import { nodesOf } from '../../account/pod-holdings.js';
 import { oncePer } from '../../base/collections/once-per.js';
 import type { MemoryTier } from '../../base/native-tables.js';
 import type { MemoryTiers } from '../../input/policies.js';
+import { homes } from '../../machine/cpu-nodes.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import type { NumaNode } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
@@ -49,16 +50,6 @@ export function tiersToTry(
     .filter((list) => needed.every((tier) => list.includes(tier)));
   return lists.length > 0 ? lists : [tiers];
 }
-
-// By position: the position of the nearest node with CPUs, the lowest of equals.
-const homes = oncePer(({ nodes }: Topology): readonly number[] => {
-  const withCpus = nodes.flatMap(({ cpus }, at) => (cpus.isEmpty ? [] : [at]));
-  return nodes.map(({ cpus, distances }, at) => {
-    if (!cpus.isEmpty) return at;
-    const far = (other: number) => distances?.[other] ?? 0;
-    return withCpus.reduce((nearest, other) => (far(other) < far(nearest) ? other : nearest));
-  });
-});
 
 /**
  * The memory of one type that hints are made of, by position of the NUMA node: that of the tiers in
@@ -106,12 +97,6 @@ function usable(draft: Draft, type: string, at: number, free: number): number {
     free,
   );
 }
-
-/** The nodes with CPUs that are nearest to these. */
-export const homesOf = (topology: Topology, ids: readonly number[]): number[] => {
-  const { numaNodes } = topology;
-  return [...new Set(ids.map((id) => numaNodes[homes(topology)[numaNodes.indexOf(id)]!]!))];
-};
 
 /**
  * The blocks of a request on the nodes of its tiers near `nodes`, each on one node: each tier is

@@ -161,8 +161,10 @@ export const OPTION_STAGES: Readonly<
   },
 };
 
-/** Options that are proposed: no release of the kubelet has them yet. Provisional. */
-export const COMING_OPTIONS: Readonly<Record<string, string>> = {
-  'restrict-to-cpu-numa-nodes': 'no kubelet has this option yet (kubernetes 138172)',
-  'numa-allocation-strategy': 'no kubelet has this option yet (KEP-6007)',
+/** What is proposed, and numalign takes already: a kubelet would not start with it. */
+export const COMING: Readonly<Record<string, string>> = {
+  'restrict-to-cpu-numa-nodes': 'provisional: no kubelet has this option yet (kubernetes 138172)',
+  'numa-allocation-strategy': 'provisional: no kubelet has this option yet (KEP-6007)',
+  memoryManagerPolicyOptions: 'provisional: no kubelet has this field yet (KEP-6232)',
+  MemoryManagerDriftTolerance: 'provisional: no kubelet has this gate yet (KEP-6232)',
 };

@@ -6,7 +6,7 @@ import { gatesOf } from './feature-gates.js';
 import { because, type Fields, type Finding, fieldsOf, guess, isGiven, listOf, wrong } from './findings.js';
 import {
   CHOICES,
-  COMING_OPTIONS,
+  COMING,
   ENFORCEMENTS,
   FIELD_TYPES,
   MAP_VALUE,
@@ -43,6 +43,7 @@ export function startFindings(document: Fields, context: StartContext): Finding[
 
 function typeFindings(name: string, value: unknown): Finding[] {
   const type = FIELD_TYPES.get(name);
+  if (Object.hasOwn(COMING, name)) return [because(name, COMING[name]!)];
   // The kubelet itself only logs this. But what is misspelt has no effect.
   if (!type)
     return [because(name, `a KubeletConfiguration has no such field${guess(name, [...FIELD_TYPES.keys()])}`)];
@@ -60,6 +61,7 @@ function gateFindings({ featureGates }: Fields, { version }: StartContext): Find
     const field = `featureGates.${gate}`;
     if (typeof value !== 'boolean') return [wrong(field, value, 'true or false')];
     const isLocked = known?.get(gate);
+    if (Object.hasOwn(COMING, gate)) return [because(field, COMING[gate]!)];
     if (known && isLocked === undefined)
       return [because(field, `the kubelet ${version} has no such gate${guess(gate, [...known.keys()])}`)];
     return isLocked && !value ? [wrong(field, value, `true: it is locked in ${version}`)] : [];
@@ -148,7 +150,7 @@ function optionFindings(fields: Fields, { version }: StartContext): Finding[] {
     const stages = OPTION_STAGES[name];
     return Object.entries(options).flatMap(([option, value]) => {
       const field = `${name}.${option}`;
-      if (Object.hasOwn(COMING_OPTIONS, option)) return [because(field, COMING_OPTIONS[option]!)];
+      if (Object.hasOwn(COMING, option)) return [because(field, COMING[option]!)];
       const stage = stages[option]?.[version === 'v1.32' ? 0 : 1];
       if (!stage)
         return [

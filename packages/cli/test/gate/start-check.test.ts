@@ -40,7 +40,10 @@ describe('a kubelet would not start with', () => {
     ['options that exclude each other', `${STATIC}featureGates: {AllAlpha: true}\ncpuManagerPolicyOptions: {full-pcpus-only: "true", distribute-cpus-across-cores: "true"}\n`, /distribute-cpus-across-cores: it excludes full-pcpus-only/],
     ['sockets on one node', `${STATIC}featureGates: {AllAlpha: true}\ntopologyManagerPolicy: single-numa-node\ncpuManagerPolicyOptions: {align-by-socket: "true"}\n`, /align-by-socket: it excludes topologyManagerPolicy single-numa-node/],
     ['CPU options without the policy', 'cpuManagerPolicyOptions: {full-pcpus-only: "true"}\n', /^3:1 cpuManagerPolicyOptions: cpuManagerPolicy none has no options/],
-    ['an option that is coming', `${STATIC}topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {restrict-to-cpu-numa-nodes: "true"}\n`, /^6:32 topologyManagerPolicyOptions\.restrict-to-cpu-numa-nodes: no kubelet has this option yet/],
+    ['an option that is coming', `${STATIC}topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {restrict-to-cpu-numa-nodes: "true"}\n`, /^6:32 topologyManagerPolicyOptions\.restrict-to-cpu-numa-nodes: provisional: no kubelet has this option yet/],
+    ['a strategy that is coming', `${STATIC}topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {numa-allocation-strategy: most-allocated}\n`, /^6:32 topologyManagerPolicyOptions\.numa-allocation-strategy: provisional: no kubelet has this option yet/],
+    ['a field that is coming', 'memoryManagerPolicyOptions: {memory-drift-tolerance: auto}\n', /^3:1 memoryManagerPolicyOptions: provisional: no kubelet has this field yet/],
+    ['a gate that is coming', 'featureGates: {MemoryManagerDriftTolerance: true}\n', /^3:16 featureGates\.MemoryManagerDriftTolerance: provisional: no kubelet has this gate yet/],
     ['a limit of nodes below 8', 'topologyManagerPolicy: restricted\ntopologyManagerPolicyOptions: {max-allowable-numa-nodes: "4"}\n', /must be a whole number of NUMA nodes, at least 8, not '4'/],
     ['an unknown policy', 'topologyManagerPolicy: strict\n', /^3:1 topologyManagerPolicy must be one of none, best-effort, restricted, single-numa-node, not 'strict'/],
     ['the policy of numalign alone', 'cpuManagerPolicy: dynamic\nreservedSystemCPUs: "0"\n', /cpuManagerPolicy must be one of none, static, not 'dynamic'/],
@@ -115,10 +118,19 @@ describe('a kubelet starts with', () => {
     ['a threshold of its own', `${STATIC}memoryManagerPolicy: Static\nevictionHard: {memory.available: 1%}\nreservedMemory: [{numaNode: 0, limits: {memory: "1374389534"}}]\n`],
     ['no threshold', `${STATIC}memoryManagerPolicy: Static\nkubeReserved: {memory: 1Gi}\nevictionHard: {nodefs.available: 10%}\nreservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}]\n`],
     ['alpha options and their gate', `${STATIC}featureGates: {CPUManagerPolicyAlphaOptions: true}\ncpuManagerPolicyOptions: {align-by-socket: "true"}\n`],
+    ['gates of resizing', 'featureGates: {InPlacePodVerticalScalingExclusiveCPUs: true, InPlacePodVerticalScalingExclusiveMemory: true}\n'],
     ['fields that do not matter here', 'authentication: {anonymous: {enabled: false}}\nclusterDNS: [10.0.0.10]\nsyncFrequency: 1m0s\nfailSwapOn: false\nevictionSoft: null\n'],
   ])('%s', async (_, text) => {
     expect(await findings(text)).toEqual([]);
   }); // biome-ignore format: a table
+});
+
+it('--lenient plans with what is coming', async () => {
+  const text = `${STATIC}memoryManagerPolicyOptions: {memory-drift-tolerance: auto}
+topologyManagerPolicy: restricted
+topologyManagerPolicyOptions: {restrict-to-cpu-numa-nodes: "true", numa-allocation-strategy: least-allocated}
+`;
+  expect(await findings(text, TWO_NODES, '--lenient')).toEqual([]);
 });
 
 it('--lenient plans as if the kubelet started', async () => {
