@@ -4,7 +4,6 @@ export type { KubeletPod } from '../account/kubelet-record.js';
 export type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 export type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
 export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
-export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/placement-options.js';
 export type { QosClass } from '../input/pods/pod-resources.js';
 export type { PlainPod, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
 export { podsOf } from '../input/pods/workload.js';
@@ -14,6 +13,7 @@ export type {
   TopologyManagerPolicy,
   TopologyManagerScope,
 } from '../input/policies.js';
+export type { CpuManagerPolicyOptions, TopologyManagerPolicyOptions } from '../input/policy-options.js';
 export {
   CPU_MANAGER_STATE,
   type CpuManagerFormatOptions,

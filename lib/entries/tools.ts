@@ -31,7 +31,6 @@ export { AIMED_LEVELS } from '../input/enforcement-options.js';
 export { MACHINE_FLAGS, type MachineFlag, type MachineOptions } from '../input/machine-options.js';
 export { type OptionTables, optionRows, type Setter } from '../input/option-table.js';
 export {
-  excludedBy,
   PLACEMENT_OPTIONS,
   type PlacementOptions,
   type RequestPlacementOptions,
@@ -46,6 +45,7 @@ export {
   type Workload,
   withUid,
 } from '../input/pods/workload.js';
+export { excludedBy } from '../input/policy-options.js';
 export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';

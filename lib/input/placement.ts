@@ -7,14 +7,9 @@ import { DEFAULT_VERSION, type KubeletVersion } from '../base/kubelet-features.j
 import { MAX_HINT_NODES } from '../machine/hint-masks.js';
 import type { Topology } from '../machine/topology.js';
 import { type FieldsOf, namesOf, type OptionTables, optionRows, readOption } from './option-table.js';
-import {
-  CPU_POLICY_OPTIONS,
-  EXCLUSIVE_OPTIONS,
-  PLACEMENT_OPTIONS,
-  type PlacementOptions,
-  type TOPOLOGY_POLICY_OPTIONS,
-} from './placement-options.js';
+import { PLACEMENT_OPTIONS, type PlacementOptions } from './placement-options.js';
 import type { MemoryTiers, NodePreference } from './policies.js';
+import { CPU_POLICY_OPTIONS, EXCLUSIVE_OPTIONS, type TOPOLOGY_POLICY_OPTIONS } from './policy-options.js';
 
 /** How to place one request: the options of its manager and its own, checked. */
 export interface Placement

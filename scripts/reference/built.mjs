@@ -18,8 +18,9 @@ export async function machineReader() {
 
 /** The rows of the tables of options by name, those of groups too, and what excludes what. */
 export async function optionTables() {
-  const [{ PLACEMENT_OPTIONS, excludedBy }, { MACHINE_OPTIONS }, { optionRows }] = await Promise.all([
+  const [{ PLACEMENT_OPTIONS }, { excludedBy }, { MACHINE_OPTIONS }, { optionRows }] = await Promise.all([
     built('dist-test/lib/input/placement-options.js'),
+    built('dist-test/lib/input/policy-options.js'),
     built('dist-test/lib/input/machine-options.js'),
     built('dist-test/lib/input/option-table.js'),
   ]);

@@ -1,4 +1,4 @@
-// A small picture of a machine and of what one request gets there: boxes of packages, NUMA nodes and
+// A small picture of machines and of what one request gets on each: boxes of packages, NUMA nodes and
 // L3 groups, a frame for each core, a cell for each thread.
 const CELL = 6;
 const GAP = 4;
@@ -55,8 +55,8 @@ function core(threads, useOf) {
 
 const partsOf = (groups, cpus) => groups.filter((group) => group.cpus.intersects(cpus));
 
-/** As SVG. `use`: sets of CPUs. */
-export function machinePicture(topology, title, { reserved, granted }) {
+/** A machine. `reserved` and `granted`: sets of CPUs. */
+function machine({ topology, reserved, granted }) {
   const useOf = (cpu) => (granted.has(cpu) ? 'granted' : reserved.has(cpu) ? 'reserved' : undefined);
   const coresOf = (cpus) => {
     const cores = partsOf(topology.cores, cpus).map((each) => core([...each.cpus], useOf));
@@ -80,30 +80,37 @@ export function machinePicture(topology, title, { reserved, granted }) {
       width,
     );
   const { packages } = topology;
-  const all =
-    packages.length > topology.nodes.length
-      ? flow(
-          topology.nodes.map(({ id, cpus }) =>
-            box(
-              `NUMA node ${id}`,
-              'node',
-              flow(
-                partsOf(packages, cpus).map((each) =>
-                  box(`Package ${each.id}`, 'package', coresOf(each.cpus)),
-                ),
-                WIDTH,
-              ),
+  return packages.length > topology.nodes.length
+    ? flow(
+        topology.nodes.map(({ id, cpus }) =>
+          box(
+            `NUMA node ${id}`,
+            'node',
+            flow(
+              partsOf(packages, cpus).map((each) => box(`Package ${each.id}`, 'package', coresOf(each.cpus))),
+              WIDTH,
             ),
           ),
-          WIDTH,
-        )
-      : flow(
-          packages.map((each) => box(`Package ${each.id}`, 'package', nodes(each.cpus, WIDTH / 2))),
-          WIDTH,
-        );
+        ),
+        WIDTH,
+      )
+    : flow(
+        packages.map((each) => box(`Package ${each.id}`, 'package', nodes(each.cpus, WIDTH / 2))),
+        WIDTH,
+      );
+}
+
+/** Machines below each other, each under its title, as SVG. */
+export function machinesPicture(machines, title) {
   const page = { boxes: [], cores: '', granted: '', reserved: '' };
-  all.draw(page, GAP, GAP);
-  const [width, height] = [Math.ceil(all.width + 2 * GAP), Math.ceil(all.height + 2 * GAP)];
+  let [width, height] = [0, 0];
+  for (const each of machines) {
+    const part = machine(each);
+    page.boxes.push(`<text x="${GAP}" y="${height + TITLE}">${each.title}</text>`);
+    part.draw(page, GAP, height + TITLE + GAP);
+    width = Math.max(width, Math.ceil(part.width + 2 * GAP), each.title.length * LETTER);
+    height += Math.ceil(part.height) + 2 * TITLE + GAP;
+  }
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">
 <title>${title}</title>
 <style>

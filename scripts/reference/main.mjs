@@ -1,4 +1,4 @@
-// Writes docs/reference/ and the pictures of docs/machines/ from the source; with --check only says which pages are not up to date.
+// Writes docs/reference/ from the source; with --check only says which pages are not up to date.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../steps.mjs';
@@ -15,7 +15,7 @@ import { openSource } from './source.mjs';
 const docs = join(root, 'docs');
 const source = openSource(ENTRY_FILES);
 const exported = publicExports(source);
-const { page, pictures } = await machines(await machineReader());
+const { page, picture } = await machines(await machineReader());
 const pages = {
   'reference/api.md': apiPage(source, exported),
   'reference/command-line.md': commandLinePage(await commandLine()),
@@ -23,7 +23,7 @@ const pages = {
   'reference/errors.md': errorsPage(source, exported),
   'reference/machines.md': page,
   'reference/metrics.md': metricsPage(source, exported, await allMetrics()),
-  ...Object.fromEntries(Object.entries(pictures).map(([name, picture]) => [`machines/${name}`, picture])),
+  'reference/machines.svg': picture,
 };
 
 const textOf = (name) => {
@@ -34,7 +34,7 @@ const textOf = (name) => {
   }
 };
 
-for (const folder of ['reference', 'machines']) mkdirSync(join(docs, folder), { recursive: true });
+mkdirSync(join(docs, 'reference'), { recursive: true });
 for (const [name, text] of Object.entries(pages)) {
   const written = `${text.trimEnd()}\n`;
   if (textOf(name) === written) continue;

@@ -6,11 +6,8 @@ import type { Topology } from '../../lib/entries/topology.js';
 import { type ManagerOptions, NumalignError } from '../../lib/index.js';
 import { optionRows } from '../../lib/input/option-table.js';
 import { DEFAULT_PLACEMENT, parsePlacement } from '../../lib/input/placement.js';
-import {
-  type CPU_POLICY_OPTIONS,
-  PLACEMENT_OPTIONS,
-  type TOPOLOGY_POLICY_OPTIONS,
-} from '../../lib/input/placement-options.js';
+import { PLACEMENT_OPTIONS } from '../../lib/input/placement-options.js';
+import type { CPU_POLICY_OPTIONS, TOPOLOGY_POLICY_OPTIONS } from '../../lib/input/policy-options.js';
 import { parseAdmit } from '../../lib/input/requests/request.js';
 import { thrownBy } from '../support/error-of.js';
 import { hybridMachine, P8_E12 } from '../support/hybrid.js';

@@ -40,14 +40,7 @@ describe.runIf(isRoot)('the tarball', () => {
     );
     expect([...kinds].sort()).toEqual(
       [
-        ...[
-          'CHANGELOG.md',
-          'CONTRIBUTING.md',
-          'LICENSE',
-          'README.md',
-          'THIRD-PARTY-NOTICES.md',
-          'package.json',
-        ],
+        ...['CHANGELOG.md', 'LICENSE', 'README.md', 'THIRD-PARTY-NOTICES.md', 'package.json'],
         ...['dist', 'docs', 'examples', 'native.tar.gz', 'prebuilds', 'sbom.cdx.json', 'scripts', 'types'],
       ].sort(),
     );
