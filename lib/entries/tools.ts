@@ -50,8 +50,10 @@ export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
+export type { RootRefusal } from '../state/folder/agreed-root.js';
 export { stateDirVariable } from '../state/folder/chosen-folder.js';
 export { checkWritable } from '../state/folder/writable.js';
+export { forgetFolder, rootRefusal } from '../state/root-users.js';
 
 // Functions, not exports of the other modules: what they need is loaded when they are called.
 
