@@ -11,7 +11,7 @@ import { MACHINE_CGROUP_ROOT } from '../input/values/machine-folder.js';
 import { using } from '../state/files/parts.js';
 import { AgreedRoot, type RootRefusal } from '../state/folder/agreed-root.js';
 import { canonical } from '../state/folder/folder.js';
-import { rootRefusal as rivalRefusal } from '../state/root-users.js';
+import { cgroupRootRefusal } from '../state/root-users.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
 /** A text that says why, if there is no cpuset hierarchy. */
@@ -52,7 +52,8 @@ function rootRefusal(
     const path = canonical(stateDir);
     return using(
       native.Folder.open(path, false, 0, -1),
-      (folder) => new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ?? rivalRefusal(path, used),
+      (folder) =>
+        new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ?? cgroupRootRefusal(path, used),
     );
   });
 }

@@ -53,7 +53,7 @@ export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
 export type { RootRefusal } from '../state/folder/agreed-root.js';
 export { stateDirVariable } from '../state/folder/chosen-folder.js';
 export { checkWritable } from '../state/folder/writable.js';
-export { forgetFolder, rootRefusal } from '../state/root-users.js';
+export { cgroupRootRefusal, forgetFolder } from '../state/root-users.js';
 
 // Functions, not exports of the other modules: what they need is loaded when they are called.
 

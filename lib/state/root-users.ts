@@ -145,8 +145,9 @@ const usersIn = (records: NativeFolder) =>
 /**
  * Why a state folder may not use a cgroup root now, and what root can do. Only root can see that.
  */
-export const rootRefusal = (stateDir: string, cgroupRoot: string): RootRefusal | undefined =>
-  new RootUsers(stateDir).refusal(cgroupRoot);
+export function cgroupRootRefusal(stateDir: string, cgroupRoot: string): RootRefusal | undefined {
+  return new RootUsers(stateDir).refusal(cgroupRoot);
+}
 
 /** Removes what root has on record about a state folder that is gone. */
 export function forgetFolder(path: string): void {

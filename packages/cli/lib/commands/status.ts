@@ -1,7 +1,7 @@
 // numalign status: shows the state in a folder. It only reads.
 import type { Command } from 'commander';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
-import { BY_MASKS, cgroupAdvice, rootRefusal } from 'numalign/tools';
+import { BY_MASKS, cgroupAdvice, cgroupRootRefusal } from 'numalign/tools';
 import { intervalOption, outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { unlessClosed, withView } from '../arguments/view.js';
@@ -80,7 +80,7 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
 }
 
 function whyMembers({ stateDir, settings: { cgroupRoot }, grants }: StateStatus): string | undefined {
-  const refusal = cgroupRoot === null ? undefined : rootRefusal(stateDir, cgroupRoot);
+  const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, cgroupRoot);
   if (refusal) return `${refusal.why}: ${refusal.advice}`;
   if (cgroupRoot !== null || grants.every(({ enforcement }) => enforcement !== BY_MASKS)) return undefined;
   return `only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`;
