@@ -11,7 +11,7 @@ import { MACHINE_CGROUP_ROOT } from '../input/values/machine-folder.js';
 import { using } from '../state/files/parts.js';
 import { AgreedRoot, type RootRefusal } from '../state/folder/agreed-root.js';
 import { canonical } from '../state/folder/folder.js';
-import { cgroupRootRefusal } from '../state/root-users.js';
+import { RootUsers } from '../state/root-users.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
 /** A text that says why, if there is no cpuset hierarchy. */
@@ -53,7 +53,7 @@ function rootRefusal(
     return using(
       native.Folder.open(path, false, 0, -1),
       (folder) =>
-        new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ?? cgroupRootRefusal(path, used),
+        new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ?? new RootUsers(path).refusal(used),
     );
   });
 }

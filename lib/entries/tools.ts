@@ -50,7 +50,6 @@ export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
-export type { RootRefusal } from '../state/folder/agreed-root.js';
 export { stateDirVariable } from '../state/folder/chosen-folder.js';
 export { checkWritable } from '../state/folder/writable.js';
 export { cgroupRootRefusal, forgetFolder } from '../state/root-users.js';

@@ -143,10 +143,12 @@ const usersIn = (records: NativeFolder) =>
     .map((name) => ({ name, folder: records.read(name)?.toString() ?? '' }));
 
 /**
- * Why a state folder may not use a cgroup root now, and what root can do. Only root can see that.
+ * Why a state folder may not use a cgroup root now, and what root can do, in words. Only root can see
+ * that.
  */
-export function cgroupRootRefusal(stateDir: string, cgroupRoot: string): RootRefusal | undefined {
-  return new RootUsers(stateDir).refusal(cgroupRoot);
+export function cgroupRootRefusal(stateDir: string, cgroupRoot: string): string | undefined {
+  const refusal = new RootUsers(stateDir).refusal(cgroupRoot);
+  return refusal && `${refusal.why}: ${refusal.advice}`;
 }
 
 /** Removes what root has on record about a state folder that is gone. */

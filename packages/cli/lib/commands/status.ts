@@ -81,7 +81,7 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
 
 function whyMembers({ stateDir, settings: { cgroupRoot }, grants }: StateStatus): string | undefined {
   const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, cgroupRoot);
-  if (refusal) return `${refusal.why}: ${refusal.advice}`;
+  if (refusal !== undefined) return refusal;
   if (cgroupRoot !== null || grants.every(({ enforcement }) => enforcement !== BY_MASKS)) return undefined;
   return `only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`;
 }
