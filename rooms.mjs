@@ -73,7 +73,9 @@ export const HOUSES = {
     room('state/files', 880, 'files of the state folder, and watching them'),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1430, 'transactions on the state that processes share'),
+    room('state', 1560, 'transactions on the state that processes share', {
+      because: 'which state folder of root uses a cgroup root is decided here',
+    }),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
     room(
       'enforcement/layout',

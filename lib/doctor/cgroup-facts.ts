@@ -11,6 +11,7 @@ import { MACHINE_CGROUP_ROOT } from '../input/values/machine-folder.js';
 import { using } from '../state/files/parts.js';
 import { AgreedRoot, type RootRefusal } from '../state/folder/agreed-root.js';
 import { canonical } from '../state/folder/folder.js';
+import { RootUsers } from '../state/root-users.js';
 import type { CgroupFacts, FactsQuestion, StateFolderFacts } from './facts.js';
 
 /** A text that says why, if there is no cpuset hierarchy. */
@@ -49,8 +50,10 @@ function rootRefusal(
 ): RootRefusal | undefined {
   return unlessRefused(() => {
     const path = canonical(stateDir);
-    return using(native.Folder.open(path, false, 0, -1), (folder) =>
-      new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot),
+    return using(
+      native.Folder.open(path, false, 0, -1),
+      (folder) =>
+        new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ?? new RootUsers(path).refusal(used),
     );
   });
 }

@@ -134,6 +134,7 @@ class MachineEnforcer {
   ): Promise<Cleared> | Cleared {
     const transition = transitionOf(before, next);
     if (!transition) return NO_ENFORCER.clear(before, next, request);
+    if (transition.isTaken) this.#confiner.claim(next.settings);
     if (this.cpusetsOf(next.settings)) this.learnAskedMasks(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
     return new Clearing(this.#confiner, { transition, request, unpinned, reopen }).clear();
@@ -234,7 +235,11 @@ export function enforcerOf(
     }
   };
   const isDoubtful = () => store.agreedRoot?.counts === true;
-  return new MachineEnforcer(new MachineConfiner(topology, members, find), state, isDoubtful);
+  return new MachineEnforcer(
+    new MachineConfiner(topology, members, find, store.rootUsers),
+    state,
+    isDoubtful,
+  );
 }
 
 const whyNoCgroups = (path: string): string =>

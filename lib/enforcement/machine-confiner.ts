@@ -13,6 +13,7 @@ import { isLinuxFrom } from '../cgroups/files/linux-version.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import { bootIsolatedCpus } from '../machine/isolated-cpus.js';
 import type { Topology } from '../machine/topology.js';
+import type { RootClaims } from '../state/store.js';
 import type { Cpusets } from './layout/cpusets.js';
 import {
   groupDifferences,
@@ -68,14 +69,21 @@ export class MachineConfiner {
   readonly topology: () => Topology;
   readonly members: SharedMembers;
   readonly #find: FindCpusets;
+  readonly #users: RootClaims | undefined;
   readonly #cpusets = new Map<string | null, FoundCpusets>();
   // What members had chosen before the first change of the partition since they were last confined.
   #askedMasks: AskedMasks | undefined;
 
-  constructor(topology: () => Topology, members: SharedMembers, find: FindCpusets) {
+  constructor(topology: () => Topology, members: SharedMembers, find: FindCpusets, users?: RootClaims) {
     this.topology = topology;
     this.members = members;
     this.#find = find;
+    this.#users = users;
+  }
+
+  /** Takes the cgroup root for grants of this state, unless another state has grants there. */
+  claim({ cgroupRoot }: MachineSettings): void {
+    if (typeof this.#foundAt(cgroupRoot) !== 'string') this.#users?.claim(cgroupRoot!);
   }
 
   cpusetsOf(settings: MachineSettings): Cpusets | undefined {
@@ -85,6 +93,12 @@ export class MachineConfiner {
 
   /** The cgroups, or in words why none are used. */
   findCpusets({ cgroupRoot }: MachineSettings): FoundCpusets {
+    const found = this.#foundAt(cgroupRoot);
+    const refusal = typeof found === 'string' ? undefined : this.#users?.refusal(cgroupRoot!);
+    return refusal ? `${refusal.why}: ${refusal.advice}` : found;
+  }
+
+  #foundAt(cgroupRoot: string | null): FoundCpusets {
     const found = this.#cpusets.get(cgroupRoot) ?? this.#find(cgroupRoot);
     this.#cpusets.set(cgroupRoot, found);
     return found;

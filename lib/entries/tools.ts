@@ -52,6 +52,7 @@ export { formatBytes, parseQuantity } from '../input/values/quantity.js';
 export type { GrantWatch, WatchedGrant } from '../managers/grant-watch.js';
 export { stateDirVariable } from '../state/folder/chosen-folder.js';
 export { checkWritable } from '../state/folder/writable.js';
+export { cgroupRootRefusal, forgetFolder } from '../state/root-users.js';
 
 // Functions, not exports of the other modules: what they need is loaded when they are called.
 

@@ -16,6 +16,7 @@ import { explain, explaining } from './folder/folder-error.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import { type HarmListener, OwnerGuard } from './owner-guard.js';
 import { Owners } from './owners/owners.js';
+import { RootUsers } from './root-users.js';
 import { StateFolder } from './state-folder.js';
 import { StateLock } from './state-lock.js';
 import { StateReader } from './state-reader.js';
@@ -42,6 +43,7 @@ export class Ledger implements Store {
   readonly scope: 'machine' | 'private';
   readonly path: string;
   readonly registry: Registry<Store> = new Registry<Store>(this);
+  readonly rootUsers: RootUsers;
   readonly #users = new Set<object>();
   readonly #folder: StateFolder;
   readonly #owners: Owners;
@@ -56,6 +58,7 @@ export class Ledger implements Store {
   private constructor(path: string, scope: Ledger['scope']) {
     this.path = path;
     this.scope = scope;
+    this.rootUsers = new RootUsers(path);
     this.#folder = new StateFolder(path, scope);
     const { folder, owners, waiting } = this.#folder;
     const bootId = readBootId();

@@ -7,7 +7,7 @@ import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
 import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';
-import type { AgreedRoot } from './folder/agreed-root.js';
+import type { AgreedRoot, RootRefusal } from './folder/agreed-root.js';
 import type { Checkpoint } from './format/checkpoint.js';
 import type { OwnerLookup, OwnerRegistry } from './owners/owners.js';
 import type { WaitQueue } from './wait-queue.js';
@@ -84,12 +84,25 @@ export interface StateSource {
   readonly recoveries: readonly StateRecovered[];
 }
 
+/** The user of each cgroup root among the state folders of root. */
+export interface RootClaims {
+  /** Why this state may not use a cgroup root now, and what root can do. */
+  refusal(cgroupRoot: string): RootRefusal | undefined;
+  /**
+   * Makes this state the user of a cgroup root, unless another one has grants there, or may be about
+   * to record one. REQUIRES: the lock of this state, until a grant is on record
+   */
+  claim(cgroupRoot: string): void;
+}
+
 export interface Store extends StateSource {
   readonly owners: OwnerRegistry;
   readonly waiters: WaitQueue;
   readonly registry: Registry<Store>;
   /** What root has chosen about the state; undefined if it is in no folder. */
   readonly agreedRoot?: AgreedRoot | undefined;
+  /** Undefined too then. */
+  readonly rootUsers?: RootClaims | undefined;
   /**
    * Keeps the state open until the returned function is called. Every watch, transaction and grant
    * of this environment does so too. A later caller opens the state again.

@@ -37,8 +37,9 @@ const quoted = (word) => `'${word.replaceAll("'", `'\\''`)}'`;
  * its processes waited for if it printed nothing for `stillMs` (each with its state and its place
  * in the kernel; empty if the machine did not answer), and the machine as lstopo saw it before.
  * `console`: a file for the kernel's messages; `temporary`: a folder for files that are not needed
- * afterwards; `bootMs`: the time until the command prints something. The machine ends with this
- * process; `signal` ends it earlier.
+ * afterwards; `bootMs`: the time until the command prints something; `system`: the folder of another
+ * system than the host's, which sees the working folder and Node. The machine ends with this process;
+ * `signal` ends it earlier.
  *
  * @param shape one of {@link SHAPES}
  */
@@ -47,7 +48,19 @@ export async function boot(
   { image, initrd },
   emulator,
   command,
-  { cwd, console, temporary, bootMs, stillMs, timeoutMs, disk, variables: more = {}, signal, onOutput },
+  {
+    cwd,
+    console,
+    temporary,
+    bootMs,
+    stillMs,
+    timeoutMs,
+    disk,
+    system,
+    variables: more = {},
+    signal,
+    onOutput,
+  },
 ) {
   const job = mkdtempSync(join(temporary, 'job-'));
   const paths = Object.fromEntries(
@@ -68,6 +81,8 @@ export async function boot(
     ].join('\n'),
   );
   writeFileSync(paths.output, '');
+  const places = system === undefined ? [] : [`system=${system}`, `path=${cwd}`, `path=${process.execPath}`];
+  const append = [KERNEL_ARGUMENTS, shape.append ?? '', ...places.map((place) => `numalign.${place}`)];
   const args = [
     ...emulator.arguments,
     ...[
@@ -83,7 +98,7 @@ export async function boot(
       '-no-reboot',
     ],
     ...shape.arguments,
-    ...['-kernel', image, '-initrd', initrd, '-append', `${KERNEL_ARGUMENTS} ${shape.append ?? ''}`],
+    ...['-kernel', image, '-initrd', initrd, '-append', append.join(' ')],
     ...shared('host', '/', ',readonly=on'),
     ...shared('job', job),
     ...(disk ? ['-drive', `if=virtio,format=raw,file=${disk}`] : []),

@@ -1,6 +1,7 @@
 // Debian packages that are downloaded and unpacked, but not installed.
 import { spawnSync } from 'node:child_process';
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -73,4 +74,24 @@ export function unpackPackages(names, to, flags) {
   } finally {
     rmSync(temporary, { recursive: true, force: true });
   }
+}
+
+/**
+ * The folder of a Debian of this release with these packages, made in `cache` unless it is there.
+ * @throws Error without root, or if the mirror is out of reach
+ */
+export function prepareDebian(cache, release, packages) {
+  const tree = join(cache, release);
+  if (existsSync(tree)) return tree;
+  const temporary = mkdtempSync(join(cache, 'new-'));
+  try {
+    const words = ['--variant=minbase', `--include=${packages.join(',')}`, release, join(temporary, 'tree')];
+    run('debootstrap', [...words, debianMirror()], {
+      env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
+    });
+    renameSync(join(temporary, 'tree'), tree);
+  } finally {
+    rmSync(temporary, { recursive: true, force: true });
+  }
+  return tree;
 }

@@ -5,11 +5,25 @@ $box mount -t proc proc /proc
 $box mount -t sysfs sysfs /sys
 $box mount -t devtmpfs devtmpfs /dev
 for module in /modules/*.ko; do $box insmod "$module"; done
+# Another system than the host's is in a folder of the host, and sees these of the host's paths.
+system=
+paths=
+for word in $($box cat /proc/cmdline); do
+  case $word in
+    numalign.system=*) system=${word#*=} ;;
+    numalign.path=*) paths="$paths ${word#*=}" ;;
+  esac
+done
 options=trans=virtio,version=9p2000.L,msize=512000
 $box mount -t 9p -o "ro,$options,cache=loose" host /host || $box reboot -f
 $box mount -t tmpfs -o mode=755 layer /layer
 $box mkdir /layer/upper /layer/work
-$box mount -t overlay -o lowerdir=/host,upperdir=/layer/upper,workdir=/layer/work overlay /newroot
+$box mount -t overlay -o "lowerdir=/host$system,upperdir=/layer/upper,workdir=/layer/work" overlay /newroot
+for path in $paths; do
+  $box mkdir -p "/newroot${path%/*}"
+  if [ -d "/host$path" ]; then $box mkdir -p "/newroot$path"; else : >"/newroot$path"; fi
+  $box mount --bind "/host$path" "/newroot$path"
+done
 for folder in proc sys dev; do $box mount --move /$folder /newroot/$folder; done
 $box mkdir -p /newroot/dev/pts /newroot/dev/shm /newroot/dev/hugepages /newroot/job /newroot/disk
 $box mount -t devpts devpts /newroot/dev/pts

@@ -16,6 +16,7 @@ import { aptCommand, installPackages, root, works } from '../../scripts/steps.mj
 import { isLong } from '../support/budget.mjs';
 import { boot } from './boot.mjs';
 import { changedFiles, chooseShapes, commitCount } from './choice.mjs';
+import { prepareDebian } from './debian-packages.mjs';
 import { prepareEmulator } from './emulator.mjs';
 import { prepareIrqbalance } from './irqbalance.mjs';
 import { prepareKernel } from './kernel.mjs';
@@ -49,6 +50,10 @@ const PACKAGES = Object.entries({
   'lstopo-no-graphics': 'hwloc-nox',
   'systemd-analyze': 'systemd',
 }).map(([program, name]) => ({ name, present: () => works('sh', ['-c', `command -v ${program}`]) }));
+
+const DEBOOTSTRAP = [{ name: 'debootstrap', present: () => existsSync('/usr/sbin/debootstrap') }];
+/** The packages of a Debian that is not the host's. */
+const DEBIAN = ['hwloc-nox', 'libstdc++6', 'numactl', 'systemd-sysv'];
 
 function skip(why) {
   console.log(`test:vm: skipped: ${why}`);
@@ -105,7 +110,8 @@ function inRotation() {
   if (values.shape || values.test)
     refuse('--changed-since chooses the machines; valid: without --shape and --test');
   try {
-    const shapes = chooseShapes(SHAPES, changedFiles(since), commitCount(), IN_ROTATION, MOST_AFTER_CHANGE);
+    const usual = SHAPES.filter(({ isRare }) => !isRare);
+    const shapes = chooseShapes(usual, changedFiles(since), commitCount(), IN_ROTATION, MOST_AFTER_CHANGE);
     const names = shapes.map(({ name }) => name);
     console.log(
       `test:vm: ${names.length} of ${SHAPES.length} machines: ${names.join(', ')}; all: npm run test:vm`,
@@ -178,7 +184,7 @@ function sayFailure({ name, seconds, details }, say, where) {
   say(details.split('\n', MOST_DETAILS).join('\n').replace(/^/gm, '      '));
 }
 
-async function bootOnce(shape, files, kernel, console_, { disk, variables, say }) {
+async function bootOnce(shape, files, kernel, console_, { disk, system, variables, say }) {
   const tests = [];
   const reader = new TapReader({
     onTest: (test) => {
@@ -193,7 +199,7 @@ async function bootOnce(shape, files, kernel, console_, { disk, variables, say }
   const { status, complaint, hasStarted, isTooLate, still, xml } = await boot(
     ...[shape, kernel, emulator, command],
     {
-      ...{ cwd: root, console: console_, temporary, disk, variables },
+      ...{ cwd: root, console: console_, temporary, disk, system, variables },
       ...{ bootMs: shape.bootMs ?? BOOT_MS, stillMs: STILL_MS, timeoutMs: minutes * 60_000 },
       onOutput: (text) => reader.add(text),
     },
@@ -219,25 +225,29 @@ async function bootOnce(shape, files, kernel, console_, { disk, variables, say }
 }
 
 /** The programs that the host must have for a machine. Throws if one is missing. */
-function prepareHost({ hasContainers, hasTap, hasIrqbalance }) {
+function prepareHost({ hasContainers, hasTap, hasIrqbalance, release }) {
   if (hasContainers) describeComponents(prepareComponents());
   const why = hasTap ? whyNoTap() : undefined;
   if (why !== undefined) throw new Error(why);
-  return hasIrqbalance ? { NUMALIGN_IRQBALANCE: prepareIrqbalance(cache) } : {};
+  if (release !== undefined) installPackages(DEBOOTSTRAP, (text) => console.log(`test:vm: ${text}`));
+  return {
+    variables: hasIrqbalance ? { NUMALIGN_IRQBALANCE: prepareIrqbalance(cache) } : {},
+    system: release === undefined ? undefined : prepareDebian(cache, release, DEBIAN),
+  };
 }
 
-/** Variables for its tests, or why a machine is skipped. */
+/** Variables for its tests and the folder of its system, or why a machine is skipped. */
 function preparationOf(shape, kernel) {
   if (kernel instanceof Error) return { why: kernel.message };
   try {
-    return { variables: prepareHost(shape) };
+    return prepareHost(shape);
   } catch (error) {
     return { why: `the programs of its tests are missing: ${error.message}` };
   }
 }
 
 async function runShape(shape, kernel, say) {
-  const { why, variables } = preparationOf(shape, kernel);
+  const { why, variables, system } = preparationOf(shape, kernel);
   if (why !== undefined) {
     say(`${shape.name}: skipped: ${why}`);
     return { shape, tests: [], wrong: undefined, isSkipped: true };
@@ -249,7 +259,7 @@ async function runShape(shape, kernel, say) {
   let wrong;
   for (const files of chosenBoots(shape)) {
     if (wrong !== undefined) break;
-    const result = await runTests(shape, files, kernel, { disk, variables, say });
+    const result = await runTests(shape, files, kernel, { disk, system, variables, say });
     tests.push(...result.tests);
     wrong = result.wrong;
   }

@@ -14,6 +14,8 @@ export interface Shape {
   hasTap?: boolean;
   hasIrqbalance?: boolean;
   hasDisk?: boolean;
+  release?: string;
+  isRare?: boolean;
 }
 /** Of the host's end of tap0, with its prefix. */
 export const TAP_ADDRESS: string;

@@ -42,6 +42,12 @@ const PACKAGES = [
   ]),
 ];
 
+const SMALL = [
+  ...['-smp', '4,sockets=2,dies=1,cores=1,threads=2', '-m', '2560'],
+  ...memoryNodes([0, 1].map((id) => [id, 1280])),
+  ...nodeCpus([0, 'socket-id=0'], [1, 'socket-id=1']),
+];
+
 // A network card and a disk on node 1; a network card and a disk with virtual functions on node 3.
 const DEVICES = [
   ...['-device', 'pxb-pcie,id=bus1,bus=pcie.0,bus_nr=64,numa_node=1'],
@@ -96,7 +102,8 @@ export const TAP_ADDRESS = '10.98.0.1/24';
  * `stable` (default), `backports` or `newest`. `hasContainers`: its tests run containers, and the host
  * has the programs. `hasTap`: its first network card is tap0 of a network namespace of its own, which
  * answers pings to {@link TAP_ADDRESS}. `hasIrqbalance`: its tests run Debian's irqbalance. `hasDisk`:
- * it boots twice, the second time for `afterReboot`, and keeps /disk.
+ * it boots twice, the second time for `afterReboot`, and keeps /disk. `release`: of the Debian that it
+ * runs, if that is not the host's. `isRare`: only `npm run test:vm` without `--changed-since` boots it.
  */
 export const SHAPES = [
   {
@@ -134,14 +141,22 @@ export const SHAPES = [
     name: 'systemd',
     about: '2 small NUMA nodes, with systemd as the first process',
     nodeCpus: ['0-1', '2-3'],
-    arguments: [
-      ...['-smp', '4,sockets=2,dies=1,cores=1,threads=2', '-m', '2560'],
-      ...memoryNodes([0, 1].map((id) => [id, 1280])),
-      ...nodeCpus([0, 'socket-id=0'], [1, 'socket-id=1']),
-    ],
+    arguments: SMALL,
     append: 'numalign.systemd',
     bootMs: 300_000,
-    tests: ['services'],
+    tests: ['services', 'agent-service'],
+  },
+  {
+    name: 'next-debian',
+    about: 'the same with the next Debian and its kernel',
+    nodeCpus: ['0-1', '2-3'],
+    arguments: SMALL,
+    append: 'numalign.systemd',
+    kernel: 'newest',
+    release: 'trixie',
+    bootMs: 300_000,
+    tests: ['services', 'agent-service'],
+    isRare: true,
   },
   {
     name: '4-nodes-pci',

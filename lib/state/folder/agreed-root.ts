@@ -9,7 +9,7 @@ import { shellWord } from '../../base/text/shell-word.js';
 import { defaultCgroupRoot } from '../../cgroups/files/cgroup-namespace.js';
 import { using } from '../files/parts.js';
 
-const CHOICES = '/run/numalign-root';
+export const CHOICES = '/run/numalign-root';
 const MODE = 0o700;
 const ACL = 'system.posix_acl_access';
 /** The bytes of the longest name, less those of `.new` while the file is written. */
@@ -72,8 +72,7 @@ export class AgreedRoot {
   }
 
   get #name(): string {
-    const name = encodeURIComponent(this.#path);
-    return name.length <= MOST_BYTES ? name : createHash('sha256').update(this.#path).digest('hex');
+    return fileNameOf(this.#path);
   }
 
   #read(): string | null | undefined {
@@ -82,11 +81,17 @@ export class AgreedRoot {
   }
 }
 
+/** The name of a file about a path. `before`: the bytes that are put before it. */
+export function fileNameOf(path: string, before = 0): string {
+  const name = encodeURIComponent(path);
+  return before + name.length <= MOST_BYTES ? name : createHash('sha256').update(path).digest('hex');
+}
+
 /**
  * Calls `action` with the folder of choices. Undefined if the kernel refuses that.
  * @throws ERR_STATE_FOLDER if the folder is not root's alone
  */
-function inRecords<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
+export function inRecords<T>(create: boolean, action: (folder: NativeFolder) => T): T | undefined {
   try {
     return using(native.Folder.open(CHOICES, create, MODE, -1), (folder) => {
       if (!isRootsAlone(CHOICES, folder)) throw notRoots('others than root can write there');

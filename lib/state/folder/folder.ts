@@ -37,7 +37,7 @@ export function canonical(path: string): string {
 }
 
 // Like Folder.identity, without opening it; undefined if nothing is there.
-function identityOf(path: string): string | undefined {
+export function identityOf(path: string): string | undefined {
   try {
     const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
     return found && `${found.dev}:${found.ino}`;

@@ -262,6 +262,18 @@ describe('numalign run, without cgroups', () => {
     );
   });
 
+  it.runIf(isUsable)('says which state folder uses the cgroup root', async () => {
+    ownRoot();
+    const [mine, other] = [await configured(ROOT), await configured(ROOT)];
+    const line = ['run', '--cpus', '1', '--state-dir', other, '--', 'sh', '-c', 'echo $$; exec sleep 1000'];
+    await printedPid(start(line));
+    const page = (await numalign(['status', '--state-dir', mine])).stdout.replaceAll(/\s+/g, ' ');
+    expect(page).toContain(
+      `members: the state folder ${other} uses the cgroup root ${ROOT}, and does not know of grants in ${mine}: use that folder, or another root: \`numalign configure --cgroup-root ${ROOT}-2 --state-dir ${mine}\``,
+    );
+    expect((await numalign(['status', '--state-dir', other])).stdout).not.toContain('use that folder');
+  });
+
   it.each([
     [['run', '--cpus', '1', '--require', 'much', '--', 'true'], 'Allowed choices are recorded, members'],
     [

@@ -1,6 +1,7 @@
 // numalign status: shows the state in a folder. It only reads.
 import type { Command } from 'commander';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
+import { BY_MASKS, cgroupAdvice, cgroupRootRefusal } from 'numalign/tools';
 import { intervalOption, outputOption } from '../arguments/arguments.js';
 import { MACHINE_STATE_DIR, type StateFlags, stateDirOption } from '../arguments/state-dir.js';
 import { unlessClosed, withView } from '../arguments/view.js';
@@ -73,8 +74,16 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
   const { status, files } = result;
   const agent = agentOf(status.stateDir);
   if (output === 'json') print(formatJson({ ...statusJson(status, files), agent }));
-  else if (status.exists) print(statusText(status, files, agent, stdoutPage()));
+  else if (status.exists)
+    print(statusText(status, files, { agent, whyMembers: whyMembers(status) }, stdoutPage()));
   else print(`no state in ${stateDir}: nothing is granted\n`);
+}
+
+function whyMembers({ stateDir, settings: { cgroupRoot }, grants }: StateStatus): string | undefined {
+  const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, cgroupRoot);
+  if (refusal !== undefined) return refusal;
+  if (cgroupRoot !== null || grants.every(({ enforcement }) => enforcement !== BY_MASKS)) return undefined;
+  return `only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`;
 }
 
 function statusJson(status: StateStatus, files: KeptFiles) {

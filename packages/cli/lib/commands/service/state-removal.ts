@@ -1,9 +1,9 @@
 // What a state has on the machine: grants, kernel settings, cgroups and files, to show and remove.
-import { chmodSync, lstatSync, readdirSync, rmdirSync, rmSync, unlinkSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { NumalignError, openManager } from 'numalign';
 import type { GrantStatus, StateStatus } from 'numalign/diagnostics';
-import { errorText } from 'numalign/tools';
+import { errorText, forgetFolder } from 'numalign/tools';
 import { MACHINE_STATE_DIR } from '../../arguments/state-dir.js';
 import { statusIn } from '../../arguments/view.js';
 import { madeCgroups, removeCgroups } from './made-cgroups.js';
@@ -157,15 +157,6 @@ async function endAll(stateDir: string, notes: string[]): Promise<StateStatus> {
   }
 }
 
-// Root's choices of cgroup roots, one for each state folder: docs/enforcement.md.
-const CHOICES = '/run/numalign-root';
-
-function removeChoice(folder: string): void {
-  rmSync(join(CHOICES, encodeURIComponent(folder)), { force: true });
-  // Other folders may have choices there.
-  if (hasState(CHOICES) === false) rmdirSync(CHOICES);
-}
-
 const FOLDERS = ['archive', 'cgroups', 'members', 'owners', 'quarantine', 'waiting'];
 
 // Its group may write to it: root follows no link in it, and removes only files, at two levels.
@@ -178,7 +169,7 @@ function removeFiles(folder: string, notes: string[]): boolean {
       else if (close(path)) removeFolder(path);
     }
     rmdirSync(folder);
-    removeChoice(folder);
+    forgetFolder(folder);
     return true;
   } catch (error) {
     notes.push(errorText(error as Error));

@@ -1,7 +1,6 @@
 // The page of `numalign status`. Pure.
 import { freeCpusText, freeText, processText, sharedText } from '@numalign/page/words';
 import type { KeptFiles, StateStatus } from 'numalign/diagnostics';
-import { BY_MASKS, cgroupAdvice } from 'numalign/tools';
 import type { Page } from '../../terminal/terminal.js';
 import { fitPage, labelRows, printable, shorten } from '../../terminal/text.js';
 import { kubeletSection } from '../kubelet-text.js';
@@ -16,11 +15,14 @@ function section(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${line}`)];
 }
 
-/** The whole page, with a line feed at its end. `agent`: the service that gives CPUs back. */
+/**
+ * The whole page, with a line feed at its end. `agent`: the service that gives CPUs back; `whyMembers`:
+ * why no grant gets more than `members`, and what root can do.
+ */
 export function statusText(
   view: StateStatus,
   { archives, quarantine }: KeptFiles,
-  agent: string | null,
+  { agent, whyMembers }: { readonly agent: string | null; readonly whyMembers: string | undefined },
   page: Page,
 ): string {
   const { stateDir, scope, generation, damage, refusal, isOfEarlierBoot, memory, grants, lapsed } = view;
@@ -53,8 +55,7 @@ export function statusText(
   } else if (grants.length === 0) lines.push('No grants.');
   else lines.push(...grantTable(grants, page));
   if (grants.some((grant) => !grant.alive)) lines.push('', 'dead: taken back at the next transaction');
-  if (settings.cgroupRoot === null && grants.some(({ enforcement }) => enforcement === BY_MASKS))
-    lines.push('', `members: only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`);
+  if (whyMembers !== undefined) lines.push('', `members: ${whyMembers}`);
   lines.push(
     ...section(...kubeletSection(kubelet)),
     ...section('flagged: kept until released', flagLines(grants)),

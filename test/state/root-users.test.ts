@@ -1,0 +1,92 @@
+// needs: machine
+// Which state folder may use a cgroup root: one at a time, for as long as it has grants there.
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { diagnose } from '../../lib/entries/diagnostics.js';
+import { openManager } from '../../lib/index.js';
+import { forgetFolder, RootUsers } from '../../lib/state/root-users.js';
+import { hierarchy, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
+import { Agent } from '../support/agent.js';
+import { makeStateDir } from '../support/state-dir.js';
+
+const CHOICES = '/run/numalign-root';
+const FILE = join(CHOICES, `user-of-${encodeURIComponent(ROOT)}`);
+const RESERVED = { reservedSystemCPUs: '0', cgroupRoot: ROOT } as const;
+
+async function opened(stateDir = makeStateDir(), options = {}) {
+  const manager = await openManager({ stateDir, ...RESERVED, sharedMember: false, ...options });
+  onTestFinished(() => {
+    manager.close();
+    forgetFolder(stateDir);
+  });
+  return manager;
+}
+
+const sharedCpus = () =>
+  readFileSync(join(hierarchy!.mount.point, ROOT, 'shared/cpuset.cpus'), 'utf8').trim();
+
+describe.runIf(isUsable)('two state folders of root with one cgroup root', () => {
+  it('get levels above members one after the other', async () => {
+    ownRoot();
+    const [first, second] = [await opened(), await opened()];
+    const member = { sharedMember: true };
+    const [agent, other] = [new Agent(), new Agent()];
+    await agent.tell('open', { stateDir: first.stateDir, ...RESERVED, ...member });
+    await other.tell('open', { stateDir: second.stateDir, ...RESERVED, ...member });
+    const grant = await first.acquire({ cpu: 1 });
+    expect([grant.enforcement, sharedCpus()]).toEqual(['cpuset', '0']);
+    expect(readFileSync(FILE, 'utf8')).toBe(first.stateDir);
+
+    const why = `the state folder ${first.stateDir} uses the cgroup root ${ROOT}, and does not know of grants in ${second.stateDir}: use that folder, or another root: \`numalign configure --cgroup-root ${ROOT}-2 --state-dir ${second.stateDir}\``;
+    await expect(second.acquire({ cpu: 1, require: 'cpuset' })).rejects.toMatchObject({
+      code: 'ERR_ENFORCEMENT',
+      message: expect.stringContaining(why),
+    });
+    const weak = await second.acquire({ cpu: 1 });
+    expect(weak.enforcement).toBe('members');
+    await second.reconcile();
+    await weak.release();
+    expect(sharedCpus()).toBe('0');
+    const { findings } = await diagnose({ stateDir: second.stateDir });
+    expect(findings.find(({ check }) => check === 'cgroups')).toMatchObject({
+      status: 'warning',
+      found: expect.stringContaining(`the state folder ${first.stateDir} uses the cgroup root`),
+      advice: expect.stringContaining(`--cgroup-root ${ROOT}-2`),
+    });
+
+    await grant.release();
+    const strong = await second.acquire({ cpu: 1 });
+    expect(strong.enforcement).toBe('cpuset');
+    await expect(first.acquire({ cpu: 1, require: 'cpuset' })).rejects.toThrow(second.stateDir);
+    await strong.release();
+  });
+
+  it('leave the root to the other with their last grant, to which a process belongs or none', async () => {
+    ownRoot();
+    const [first, second] = [await opened(), await opened()];
+    const agent = new Agent();
+    await agent.tell('open', { stateDir: first.stateDir, ...RESERVED });
+    await agent.tell('acquire', { cpu: 1 });
+    expect(new RootUsers(second.stateDir).refusal(ROOT)?.why).toContain(first.stateDir);
+    first.close();
+    await agent.kill();
+    expect(new RootUsers(second.stateDir).refusal(ROOT)).toBeUndefined();
+    await second.acquire({ cpu: 1, owner: 'persistent', name: 'kept' });
+    expect(readFileSync(FILE, 'utf8')).toBe(second.stateDir);
+    second.close();
+    expect(new RootUsers(first.stateDir).refusal(ROOT)?.why).toContain(second.stateDir);
+    rmSync(second.stateDir, { recursive: true });
+    expect(new RootUsers(first.stateDir).refusal(ROOT)).toBeUndefined();
+  });
+
+  it('leave nothing on record when they are removed', async () => {
+    ownRoot();
+    const manager = await opened();
+    await (await manager.acquire({ cpu: 1 })).release();
+    expect(existsSync(FILE)).toBe(true);
+    forgetFolder(manager.stateDir);
+    expect(existsSync(CHOICES) && readdirSync(CHOICES).includes(FILE)).toBe(false);
+    expect(existsSync(FILE)).toBe(false);
+  });
+});
