@@ -1,4 +1,4 @@
-// needs: nothing
+// needs: process
 // Requests of one process that wait for the state's lock, which the kernel gives or does not.
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
