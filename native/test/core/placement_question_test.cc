@@ -110,7 +110,7 @@ TEST(PlacementQuestion, AnswersWithWhatIsTakenNearAHint) {
                                     0, 0,   2, 2, 0, 1,  // the hint
                                     0, 0,   1,           // not by socket, not narrowed, CPUs
                                     1, 255, 2, 0, 0, 0,  // available, count, near
-                                    0, 0,                // nodes of the hint
+                                    0, 0,   0,           // nodes of the hint, any L3 groups
                                     0, 0,   0, 1, 0, 0, 0, 0, 0};  // options, no later claims; no memory
   WireReader wire(words, {});
   std::vector<uint32_t> answer;
