@@ -216,7 +216,7 @@ export const HOUSES = {
       ...on('containers'),
       because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 985, 'containers and their grants', {
+    room('containers', 1020, 'containers and their grants', {
       ...on('containers'),
       because: 'pods keep grants over restarts of their containers; what others move is put back',
     }),

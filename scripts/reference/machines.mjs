@@ -57,5 +57,5 @@ ${machine.facts.join(' ')} Reserved: ${machine.reserved}.
 ${machine.plans.map(row).join('\n')}`);
   }
   const picture = machinesPicture(shownMachines, TITLE);
-  return { page: [INTRO, `![${TITLE}](machines.svg)`, ...sections].join('\n\n'), picture };
+  return { page: [INTRO, `![${TITLE}](../machines.svg)`, ...sections].join('\n\n'), picture };
 }

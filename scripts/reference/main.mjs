@@ -23,7 +23,7 @@ const pages = {
   'reference/errors.md': errorsPage(source, exported),
   'reference/machines.md': page,
   'reference/metrics.md': metricsPage(source, exported, await allMetrics()),
-  'reference/machines.svg': picture,
+  'machines.svg': picture,
 };
 
 const textOf = (name) => {

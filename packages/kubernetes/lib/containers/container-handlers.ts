@@ -94,7 +94,7 @@ export class ContainerHandlers implements NriHandlers {
       for (const pod of pods) this.#inventory.putPod(pod);
       this.#sandboxes.place(pods);
       const knownContainers = entries.map((entry) => this.#put(entry));
-      for (const pod of pods) this.#granted.keepOf(pod);
+      this.#granted.keepOf(pods);
       // Nothing waits for this, and each may be a commit.
       void this.#granted.setOwners(
         knownContainers.filter((_, i) => entries[i]!.container.state === ContainerState.RUNNING),
@@ -136,7 +136,10 @@ export class ContainerHandlers implements NriHandlers {
     const entry = await this.#entryOf(pod, container);
     if (!entry) return;
     void this.#granted.setOwners([entry]);
-    correctStartCpuset(entry, this.#grants.pool, { cpusets: this.#cpusets, log: this.#log });
+    const { pool } = this.#grants;
+    correctStartCpuset(entry, pool, { cpusets: this.#cpusets, log: this.#log });
+    const cpus = entry.placement?.cpus ?? sharedCpus(pool, entry.request.chosenCpus);
+    this.#inventory.put({ ...entry, cpus });
     this.#drift.follow(entry);
   }
 
@@ -173,6 +176,8 @@ export class ContainerHandlers implements NriHandlers {
 
   runPodSandbox(pod: PodSandbox): void {
     this.#inventory.putPod(pod);
+    // Of a sandbox before it.
+    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 
@@ -214,6 +219,7 @@ export class ContainerHandlers implements NriHandlers {
       cpus,
     };
     this.#inventory.put(entry);
+    this.#inventory.isFirst(pod.id, container.name);
     return entry;
   }
 

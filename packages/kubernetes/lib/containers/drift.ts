@@ -28,6 +28,8 @@ interface Followed {
   repairs: number;
   /** True if it was not looked at yet. */
   isNew: boolean;
+  /** What was logged of the last repair that failed. */
+  lastStay: string;
 }
 
 export class Drift {
@@ -57,8 +59,9 @@ export class Drift {
    */
   follow({ id, cgroupsPath }: KnownContainer): void {
     this.#endOthers();
+    if (cgroupsPath === '') return;
     if (!this.#followed.has(id)) {
-      const followed: Followed = { watcher: undefined, repairs: 0, isNew: true };
+      const followed: Followed = { watcher: undefined, repairs: 0, isNew: true, lastStay: '' };
       this.#followed.set(id, followed);
       try {
         followed.watcher = watch(
@@ -66,7 +69,11 @@ export class Drift {
           { persistent: false },
           (_event, name) => FILES.has(name) && this.#look(id),
         );
-        followed.watcher.on('error', () => {});
+        followed.watcher.on('error', () => {
+          followed.watcher?.close();
+          followed.watcher = undefined;
+          this.#beginRound();
+        });
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'ENOENT') return void this.#followed.delete(id);
       }
@@ -100,8 +107,10 @@ export class Drift {
   #look(id: string): void {
     const { inventory, cpusets } = this.#options;
     const [container, followed] = [inventory.find(id), this.#followed.get(id)];
-    if (!container?.cpus || !followed || followed.repairs >= MOST_A_ROUND) return;
-    const { cgroupsPath, cpus, placement } = container;
+    if (!container || !followed || followed.repairs >= MOST_A_ROUND) return;
+    const { cgroupsPath, placement } = container;
+    const cpus = placement?.cpus ?? container.cpus;
+    if (!cpus) return;
     const mems = placement?.memoryNodes;
     const [foundCpus, foundMems] = [cpusets.read(cgroupsPath), cpusets.readMems(cgroupsPath)];
     const haveCpus = foundCpus === undefined || foundCpus.equals(cpus);
@@ -113,22 +122,27 @@ export class Drift {
     ].filter((error) => error !== undefined);
     // It has just ended.
     if (errors.includes('ENOENT')) return;
+    const found = `${container.title} on ${haveCpus ? `memory of NUMA nodes ${foundMems}` : `CPUs ${foundCpus}`}`;
+    if (errors.length > 0) {
+      this.#reportStay(id, followed, `${found}: it stays there: ${errors.join(', ')}`);
+      return;
+    }
+    followed.lastStay = '';
     this.#repairs++;
     followed.repairs++;
     this.#beginRound();
-    this.#report(
-      container,
-      `${haveCpus ? `memory of NUMA nodes ${foundMems}` : `CPUs ${foundCpus}`}`,
-      errors,
-    );
+    this.#report(id, `${found}: it is back on ${cpus}`);
     // A runtime may apply an update late. Only exclusive CPUs are the same then.
     if (isExclusive(container)) this.#tellRuntime(update(id, cpus, mems, true));
   }
 
-  #report({ id, title, cpus }: KnownContainer, found: string, errors: readonly string[]): void {
-    const { log } = this.#options;
-    const done = errors.length === 0 ? `it is back on ${cpus}` : `it stays there: ${errors.join(', ')}`;
-    log('warn', `another program has put ${title} on ${found}: ${done}`, { container: id });
+  #report(id: string, what: string): void {
+    this.#options.log('warn', `another program has put ${what}`, { container: id });
+  }
+
+  #reportStay(id: string, followed: Followed, what: string): void {
+    if (what !== followed.lastStay) this.#report(id, what);
+    followed.lastStay = what;
   }
 
   #tellRuntime(told: ContainerUpdate): void {

@@ -1,7 +1,7 @@
 // GrantedContainers: containers with a record. A grant belongs to the cgroup of its container's pod,
 // and ends with the pod's sandbox; without a kubelet, to the container's own, and ends with it.
 import { dirname } from 'node:path';
-import { AdmissionError, NumalignError } from 'numalign';
+import { NumalignError } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
@@ -12,7 +12,6 @@ import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
-const isShortage = (error: unknown) => error instanceof AdmissionError && error.isShortage;
 
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
@@ -62,9 +61,9 @@ export class GrantedContainers {
   }
 
   /**
-   * The place of a new container. One that starts again gets what it had. Else what the pod's ended
-   * containers have left is free for it: all of it if none of the pod's containers with grants runs,
-   * as after the init containers; else only if there is no room without it.
+   * The place of a new container. One that starts again gets what it had. At the first one of its
+   * name, what the pod's ended containers have left is free: they are init containers, as a kubelet
+   * creates all others at once.
    * @throws like {@link Grants.place}
    */
   async place(pod: PodSandbox, container: Container, request: ContainerRequest): Promise<Placement | null> {
@@ -73,17 +72,14 @@ export class GrantedContainers {
       .filter(({ cgroupsPath }) => this.#cpusets.isLeft(cgroupsPath));
     const uid = grantUid(pod, container);
     const own = left.find(({ placement }) => placement.uid === uid);
-    const others = left.filter((each) => each !== own);
-    const isFirst = !own && this.#inventory.ofPod(pod.id).every(({ placement }) => !placement);
-    if (request.pod && isFirst) await this.#free(pod, others);
+    if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
     const place = () => this.#grants.place(pod, container, request);
     try {
       return await place();
     } catch (error) {
-      const isChanged = own && isConflict(error);
-      if (isChanged) await this.#free(pod, [own]);
-      else if (isShortage(error) && others.length > 0 && !isFirst) await this.#free(pod, others);
-      else throw error;
+      if (!own || !isConflict(error)) throw error;
+      // Its amounts have changed.
+      await this.#free(pod, [own]);
       return place();
     }
   }
@@ -94,11 +90,14 @@ export class GrantedContainers {
     for (const placement of placements) this.#inventory.forget(id, placement);
   }
 
-  /** Keeps the grants of containers that ended while this plugin did not run. */
-  keepOf({ id, uid }: PodSandbox): void {
-    const held = new Set(this.#inventory.grantsOf(id).map(({ placement }) => placement.uid));
-    for (const placement of this.#grants.ofPod(uid))
-      if (!held.has(placement.uid)) this.#inventory.keep(id, { placement, cgroupsPath: '' });
+  /** Keeps the grants of containers that ended while this plugin did not run. Never throws. */
+  keepOf(pods: readonly PodSandbox[]): void {
+    try {
+      for (const [{ id }, placement] of this.#grants.ofPods(pods))
+        this.#inventory.keep(id, { placement, cgroupsPath: '' }, { isKnown: false });
+    } catch (error) {
+      this.#log('warn', `grants of ended containers are unknown: ${(error as Error).message}`);
+    }
   }
 
   /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */
@@ -112,7 +111,8 @@ export class GrantedContainers {
   }
 
   /**
-   * Hands each grant to its container's cgroup, or its pod's. Never rejects because of a grant: that is logged.
+   * Hands each grant to its container's cgroup, or its pod's. Never rejects because of a grant:
+   * that is logged.
    */
   async setOwners(containers: readonly KnownContainer[]): Promise<void> {
     for (const container of containers)

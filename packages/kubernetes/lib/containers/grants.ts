@@ -99,17 +99,23 @@ export class Grants {
 
   #recorded(uid: string, isOfPod: boolean): Placement | null {
     try {
-      return placedPod(this.#manager.pod(uid), isOfPod);
+      return this.#placed(this.#manager.pod(uid), isOfPod);
     } catch (error) {
       if (isUnknown(error)) return null;
       throw error;
     }
   }
 
-  /** The grants of a pod's containers, also of those that have ended and may start again. */
-  ofPod(podUid: string): Placement[] {
-    const uids = this.#manager.grants().flatMap(({ uid }) => (isGrantOfPod(uid, podUid) ? [uid] : []));
-    return uids.flatMap((uid) => this.#recorded(uid, true) ?? []);
+  /** The grants of these pods' containers, also of those that have ended and may start again. */
+  *ofPods(pods: readonly PodSandbox[]): Generator<readonly [PodSandbox, Placement]> {
+    // To look at all takes long if there are hundreds.
+    const grants = this.#manager.grants();
+    for (const pod of pods) {
+      for (const { uid } of grants) {
+        const placement = isGrantOfPod(uid, pod.uid) && this.#recorded(uid, true);
+        if (placement) yield [pod, placement];
+      }
+    }
   }
 
   /**
@@ -172,9 +178,9 @@ export class Grants {
     };
     const options = { owner: 'persistent', enforcement: 'members', ...wishes } as const;
     const admitted = await this.#manager.admit(pod, options);
-    // A sandbox of the same pod has ended, and its containers have come again before its release.
-    this.#pending.delete(admitted.uid);
-    return placedPod(admitted, isOfPod);
+    // Until it starts, the pod's cgroup may become empty.
+    if (isOfPod && admitted.alreadyAdmitted) await admitted.setOwner('persistent');
+    return this.#placed(admitted, isOfPod);
   }
 
   /**
@@ -188,7 +194,7 @@ export class Grants {
     const { uid, name, containers } = pod as { uid: string; name: string; containers: [AskingContainer] };
     const adopt = async (memory: readonly MemoryBlock[]) => {
       const adopted = { uid, name, containers: [{ ...containers[0], cpus, memory }] };
-      return placedPod(await this.#manager.adopt(adopted, { owner: 'persistent' }), isOfPod);
+      return this.#placed(await this.#manager.adopt(adopted, { owner: 'persistent' }), isOfPod);
     };
     const isBooked = this.#manager.placement.memoryManagerPolicy !== 'None';
     const memory = isBooked ? blocksOf(containers[0].limits, mems) : [];
@@ -212,7 +218,7 @@ export class Grants {
   async resize({ uid, isOfPod }: Placement, { exclusiveCpus, memory }: ContainerRequest): Promise<Placement> {
     const isBooked = memory !== undefined && this.#manager.placement.memoryManagerPolicy !== 'None';
     await this.#manager.grant(uid).resize({ cpu: exclusiveCpus, ...(isBooked && { memory }), noticeMs: 0 });
-    return placedPod(this.#manager.pod(uid), isOfPod);
+    return this.#placed(this.#manager.pod(uid), isOfPod);
   }
 
   /**
@@ -220,11 +226,19 @@ export class Grants {
    * nor their pods.
    */
   async endAllBut(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<void> {
-    const ids = new Set(containers.map(({ id }) => id));
-    const isKept = (uid: string) => ids.has(uid) || pods.some((pod) => isGrantOfPod(uid, pod.uid));
+    const podOf = new Map(pods.map((pod) => [pod.id, pod]));
+    const ids = new Set(
+      containers.flatMap((container) => {
+        const pod = podOf.get(container.pod_sandbox_id);
+        return pod ? [container.id, grantUid(pod, container)] : [container.id];
+      }),
+    );
+    // One that has not started belongs to no cgroup, and may never start.
+    const isKept = (grant: GrantInfo) =>
+      ids.has(grant.uid) || (isInUse(grant) && pods.some((pod) => isGrantOfPod(grant.uid, pod.uid)));
     const others = this.#manager
       .grants()
-      .filter(({ name, uid }) => name.startsWith(this.#prefix) && !isKept(uid));
+      .filter((grant) => grant.name.startsWith(this.#prefix) && !isKept(grant));
     await this.#release(others.map(({ uid }) => uid));
   }
 
@@ -235,8 +249,6 @@ export class Grants {
   async free(placements: readonly Placement[]): Promise<void> {
     for (const { uid } of placements) {
       try {
-        // The pod's cgroup has processes, which keeps the grant.
-        await this.#manager.pod(uid).setOwner('persistent');
         await this.#manager.release(uid);
       } catch (error) {
         if (!isUnknown(error)) throw error;
@@ -278,7 +290,10 @@ export class Grants {
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#releasePending(), this.#backoff.next()).unref();
   }
-}
 
-const placedPod = ({ uid, containers: [container] }: Pod, isOfPod: boolean): Placement =>
-  placementOf(uid, isOfPod, container!);
+  // A release that waits, such as of an earlier sandbox of the pod, is not wanted any more.
+  #placed({ uid, containers: [container] }: Pod, isOfPod: boolean): Placement {
+    this.#pending.delete(uid);
+    return placementOf(uid, isOfPod, container!);
+  }
+}

@@ -33,6 +33,8 @@ export class Inventory {
   readonly #containers = new Map<string, KnownContainer>();
   // What belongs to pods, by the id of the sandbox and the grant's uid.
   readonly #ofPods = new Map<string, Map<string, PodGrant>>();
+  // Of all containers that a sandbox has had.
+  readonly #names = new Map<string, Set<string>>();
 
   get containers(): readonly KnownContainer[] {
     return [...this.#containers.values()];
@@ -49,9 +51,17 @@ export class Inventory {
   }
 
   /** Keeps what belongs to a pod until the pod is removed, whichever of its containers end. */
-  keep(podId: string, grant: PodGrant): void {
+  keep(podId: string, grant: PodGrant, { isKnown = true } = {}): void {
     const grants = this.#ofPods.get(podId) ?? new Map();
+    if (!isKnown && grants.has(grant.placement.uid)) return;
     this.#ofPods.set(podId, grants.set(grant.placement.uid, grant));
+  }
+
+  /** Whether a container of this name is the first in its sandbox; it is not the first afterwards. */
+  isFirst(podId: string, name: string): boolean {
+    const names = this.#names.get(podId) ?? new Set();
+    this.#names.set(podId, names);
+    return names.size < names.add(name).size;
   }
 
   /** The grant is released. */
@@ -74,6 +84,7 @@ export class Inventory {
   removePod(id: string): void {
     this.#pods.delete(id);
     this.#ofPods.delete(id);
+    this.#names.delete(id);
   }
 
   ofPod(podId: string): readonly KnownContainer[] {
@@ -90,10 +101,10 @@ export class Inventory {
     return [...(this.#ofPods.get(podId)?.values() ?? [])].filter(({ placement }) => !uids.has(placement.uid));
   }
 
-  /** Of these, the containers' own whose containers have ended. */
+  /** The grants of the pod's containers that have ended. */
   leftIn(podId: string): readonly PodGrant[] {
-    const uids = new Set(this.ofPod(podId).map(({ placement }) => placement?.uid));
-    return this.grantsOf(podId).filter(
+    const uids = new Set(this.containers.map(({ placement }) => placement?.uid));
+    return [...(this.#ofPods.get(podId)?.values() ?? [])].filter(
       ({ placement: { uid, isAllocation } }) => !isAllocation && !uids.has(uid),
     );
   }
@@ -102,5 +113,6 @@ export class Inventory {
     this.#pods.clear();
     this.#containers.clear();
     this.#ofPods.clear();
+    this.#names.clear();
   }
 }

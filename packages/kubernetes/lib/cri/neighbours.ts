@@ -4,6 +4,7 @@ import { CpuSet, type GrantInfo, type Manager } from 'numalign';
 import { cpusOfGrants } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
+import { podGrantUid } from '../placement/container-request.js';
 import { describeContainer, fullName } from './container-names.js';
 import type { ContainerRuntime, RunningContainer, RuntimeContainer } from './container-runtime.js';
 import { NarrowedContainers } from './narrowed-containers.js';
@@ -24,14 +25,15 @@ export interface ContainerMove {
 }
 
 /**
- * Whether a grant belongs to a container: it has the container's id, its pod's uid or the
- * container's name.
+ * Whether a grant belongs to a container: it has the container's id, its pod's uid, both its pod's
+ * and its name, or the container's name.
  */
 export function isGrantOf(
   { uid, name }: Pick<GrantInfo, 'uid' | 'name'>,
   container: RuntimeContainer,
 ): boolean {
-  return uid === container.id || uid === container.podUid || name === fullName(container);
+  const uids = [container.id, container.podUid, podGrantUid(container.podUid, container.name)];
+  return uids.includes(uid) || name === fullName(container);
 }
 
 export const union = (sets: readonly CpuSet[]) => sets.reduce((all, set) => all.union(set), CpuSet.EMPTY);

@@ -39,11 +39,11 @@ export const grantUid = (pod: Pick<PodSandbox, 'uid'>, { id, name, linux }: Cont
   isInPod(linux?.cgroups_path ?? '', pod.uid) ? podGrantUid(pod.uid, name) : id;
 
 /** The uid of the grant of a pod's container. Names have no dots. */
-const podGrantUid = (podUid: string, name: string) => `${podUid}.${name}`;
+export const podGrantUid = (podUid: string, name: string) => `${podUid}.${name}`;
 
 /** Whether a grant is of a container of this pod, which may start again. */
 export const isGrantOfPod = (uid: string, podUid: string): boolean =>
-  podUid !== '' && uid.startsWith(podGrantUid(podUid, ''));
+  podUid !== '' && uid.slice(0, Math.max(0, uid.lastIndexOf('.'))) === podUid;
 
 /**
  * Containers come one after the other, and a runtime does not announce the next ones: each is a

@@ -69,6 +69,17 @@ describe('A container that another program moves', () => {
     expect(node.handlers.repairs).toBe(1);
   });
 
+  it('is not put back to where it was created if the pool changed before it started', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const node = await simulatedNode();
+    await node.handlers.createContainer(POD, SHARED);
+    await node.manager.adopt({ uid: 'x', name: 'x', containers: [{ name: 'main', cpus: '7' }] });
+    node.makeCgroup(pathOf(SHARED), '0-7');
+    await node.handlers.startContainer(POD, SHARED);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect([node.cpusOf(pathOf(SHARED)), node.handlers.repairs]).toEqual(['0-6', 0]);
+  });
+
   it('is not fought over without end, but looked at again in the next round', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const node = await running();

@@ -104,16 +104,25 @@ describe('What init containers leave', () => {
     }
   });
 
-  it('is free for a container beside a sidecar if there is no room without it', async () => {
+  it('is free beside a sidecar too, also for a container that runs in the shared pool', async () => {
     const node = await simulatedNode();
     await create(node, containerNamed('sidecar', 1));
     const init = containerNamed('init', 5);
     await create(node, init);
     await node.handlers.stopContainer(POD, init);
-    await create(node, containerNamed('small', 1));
-    expect(Object.keys(held(node))).toHaveLength(3);
-    await create(node, containerNamed('app', 5));
-    expect(Object.keys(held(node)).sort()).toEqual([`${UID}.app`, `${UID}.sidecar`, `${UID}.small`]);
+    await create(node, containerNamed('app', 0.5));
+    expect(Object.keys(held(node)).filter((uid) => uid.endsWith('.init'))).toEqual([]);
+    await create(node, containerNamed('big', 5));
+    expect(held(node)[`${UID}.big`]).toBeDefined();
+  });
+
+  it('is not what a container leaves while another one starts again', async () => {
+    const node = await simulatedNode();
+    const [one, two] = [containerNamed('one', 2), containerNamed('two', 2)];
+    for (const each of [one, two]) await create(node, each);
+    for (const each of [one, two]) await node.handlers.stopContainer(POD, each);
+    await create(node, containerNamed('two', 2));
+    expect(held(node)).toEqual({ [`${UID}.one`]: '0-1', [`${UID}.two`]: '2-3' });
   });
 
   it('is not given to others while a process of theirs is left', async () => {
