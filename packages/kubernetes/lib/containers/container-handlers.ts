@@ -16,7 +16,7 @@ import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
 import { type CensusEntry, takeCensus } from './census.js';
-import { adjustment, sharedCpus, update } from './container-placement.js';
+import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
@@ -115,7 +115,7 @@ export class ContainerHandlers implements NriHandlers {
       const request = containerRequest(this.#prefix, pod, container);
       const placement = await this.#granted.place(pod, container, request);
       const { pool } = this.#grants;
-      const cpus = placement?.cpus ?? sharedCpus(pool, request.chosenCpus);
+      const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
       return {
         adjust: adjustment(cpus, placement, request),
@@ -137,8 +137,8 @@ export class ContainerHandlers implements NriHandlers {
     if (!entry) return;
     void this.#granted.setOwners([entry]);
     const { pool } = this.#grants;
-    correctStartCpuset(entry, pool, { cpusets: this.#cpusets, log: this.#log });
-    const cpus = entry.placement?.cpus ?? sharedCpus(pool, entry.request.chosenCpus);
+    const cpus = cpusOf(entry.placement, pool, entry.request.chosenCpus);
+    correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
     this.#inventory.put({ ...entry, cpus });
     this.#drift.follow(entry);
   }
@@ -156,7 +156,7 @@ export class ContainerHandlers implements NriHandlers {
       const placement = await this.#granted.resize(entry, request);
       const chosenCpus = isExclusive(entry) ? null : (chosenCpusOf(resources) ?? entry.request.chosenCpus);
       const { pool } = this.#grants;
-      const cpus = placement?.cpus ?? sharedCpus(pool, chosenCpus);
+      const cpus = cpusOf(placement, pool, chosenCpus);
       this.#inventory.put({ ...entry, request: { ...request, chosenCpus }, placement, cpus });
       return [update(entry.id, cpus, placement?.memoryNodes), ...this.#shared.updates(pool, entry.id)];
     });

@@ -44,6 +44,10 @@ export function sharedCpus(pool: CpuSet, chosenCpus: CpuSet | null): CpuSet {
   return common && !common.isEmpty ? common : pool;
 }
 
+/** The CPUs that a container has now: its own, or those of the shared pool. */
+export const cpusOf = (placement: Placement | null, pool: CpuSet, chosenCpus: CpuSet | null): CpuSet =>
+  placement?.cpus ?? sharedCpus(pool, chosenCpus);
+
 const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
   cpu: { cpus: cpus.toString(), ...(mems && !mems.isEmpty && { mems: mems.toString() }) },
 });

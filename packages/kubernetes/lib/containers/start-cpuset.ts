@@ -3,16 +3,14 @@
 import type { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
-import { sharedCpus } from './container-placement.js';
 import type { KnownContainer } from './inventory.js';
 
-/** Puts the container where the record says; `pool`: the shared one. Failures are logged. */
+/** Puts the container on these CPUs, where the record says. Failures are logged. */
 export function correctStartCpuset(
-  { id, title, cgroupsPath, placement, request }: KnownContainer,
-  pool: CpuSet,
+  { id, title, cgroupsPath, placement }: KnownContainer,
+  cpus: CpuSet,
   { cpusets, log }: { readonly cpusets: CpusetFiles; readonly log: Log },
 ): void {
-  const cpus = placement?.cpus ?? sharedCpus(pool, request.chosenCpus);
   const found = cpusets.read(cgroupsPath);
   if (!found || found.equals(cpus)) return;
   const error = cpusets.write(cgroupsPath, cpus);
