@@ -126,21 +126,22 @@ const loadingLate = {
 /**
  * What import gets: the same, from the same modules. It requires them: before Node imports a CommonJS
  * module, it parses it for what it exports, which takes as long as all else here. Bundlers, which do
- * not see what require() loads, get the module itself by the condition `module`.
+ * not see what require() loads, take the module itself: they do not have the condition `node-addons`.
  */
 const esModules = {
   name: 'es-modules',
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
-      const names = exports.filter((each) => each !== 'default');
-      const source = [
-        `const { createRequire } = process.getBuiltinModule('node:module');`,
-        `const loaded = createRequire(import.meta.url)('./${basename(fileName)}');`,
-        `export const { ${names.join(', ')} } = loaded;`,
-        ...(exports.includes('default') ? [`export default loaded.${basename(name)};`] : []),
-      ];
-      this.emitFile({ type: 'asset', fileName: `${name}.js`, source: `${source.join('\n')}\n` });
+      const file = `'./${basename(fileName)}'`;
+      const required = `process.getBuiltinModule('node:module').createRequire(import.meta.url)(${file})`;
+      // What the default of a CommonJS module is depends on who loads it: here it is what has the
+      // name of the file.
+      const names = exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each));
+      const source = exports.includes('default')
+        ? `export { ${names.join(', ')} } from ${file};\n`
+        : `export const { ${names.join(', ')} } = ${required};\n`;
+      this.emitFile({ type: 'asset', fileName: `${name}.js`, source });
     }
   },
 };

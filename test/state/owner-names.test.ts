@@ -26,7 +26,7 @@ function folder(parent = '/dev/shm') {
 }
 
 describe('the names of owners’ files', () => {
-  it('are kept once somebody has found all owners', () => {
+  it('are kept once all owners were found', () => {
     const { names, write } = folder();
     write('a');
     expect(names().areKept()).toBe(false);
