@@ -203,7 +203,13 @@ export const HOUSES = {
     room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
-    room('base', 110, 'errors and logs', on('containers')),
+    room('base', 170, 'errors and logs', {
+      ...on('containers'),
+      because: 'lines of the log have fields, as text or JSON',
+    }),
+    room('metrics', 80, 'the registry of metrics', on('containers')),
+    room('api-server', 630, 'the API server', on('containers')),
+    room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
@@ -223,10 +229,12 @@ export const HOUSES = {
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
     room('publish', 400, 'NodeResourceTopology objects', on('containers')),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 200, 'the exports of the package', on('containers')),
+    room('.', 250, 'the exports of the package', {
+      ...on('containers'),
+      because: 'the parts share metrics and Events, which are exported, too',
+    }),
     room('cli', 420, 'the command numalign-node', {
       ...on('containers'),
       because: 'it serves the page on request',

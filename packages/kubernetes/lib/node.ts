@@ -5,6 +5,8 @@ import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { NO_EVENTS, type RecordEvent } from './events/event.js';
+import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 
@@ -36,6 +38,10 @@ export interface NumalignNodeOptions {
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
+  /** Where it counts what it does. Default: nothing is counted. */
+  readonly metrics?: Metrics;
+  /** Tells those who look at a pod or the node. Default: nothing is told. */
+  readonly recordEvent?: RecordEvent;
 }
 
 const NO_POD_SCOPE =
@@ -60,11 +66,13 @@ export class NumalignNode {
     restoreAllocation,
     cgroupRoot,
     log: givenLog = () => {},
+    metrics = NO_METRICS,
+    recordEvent = NO_EVENTS,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, log, metrics, recordEvent },
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });

@@ -3,6 +3,8 @@
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import type { RecordEvent } from '../events/event.js';
+import type { Metrics } from '../metrics/metrics.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
   type Container,
@@ -35,6 +37,8 @@ export interface ContainerHandlersOptions {
   /** Updates containers outside of an answer. */
   readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
   readonly log: Log;
+  readonly metrics?: Metrics;
+  readonly recordEvent?: RecordEvent;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
