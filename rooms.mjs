@@ -222,9 +222,10 @@ export const HOUSES = {
       ...on('containers'),
       because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 1020, 'containers and their grants', {
+    room('containers', 1260, 'containers and their grants', {
       ...on('containers'),
-      because: 'pods keep grants over restarts of their containers; what others move is put back',
+      because:
+        'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event',
     }),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),

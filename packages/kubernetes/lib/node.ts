@@ -5,6 +5,8 @@ import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
+import { Reports } from './containers/reports.js';
 import { NO_EVENTS, type RecordEvent } from './events/event.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
@@ -55,6 +57,7 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #calls = new CallsInProgress();
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -71,11 +74,13 @@ export class NumalignNode {
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
+    const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log, metrics, recordEvent },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, log, reports },
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
-    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+    const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });
+    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers, log });
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
     };
