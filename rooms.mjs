@@ -166,7 +166,9 @@ export const HOUSES = {
     room('words', 280, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
     room('sections', 325, 'the sections of the page as HTML'),
-    room('serving', 340, 'the server, which requests are answered, the streams of events, style and script'),
+    room('serving', 395, 'the server, which requests are answered, the streams of events, style and script', {
+      because: 'what a server answers beside the page came from the agent of packages/cli',
+    }),
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
@@ -187,9 +189,7 @@ export const HOUSES = {
     }),
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
-    room('agent', 310, 'the agent, and what frees CPUs without it', {
-      because: 'the agent serves a page',
-    }),
+    room('agent', 265, 'the agent, and what frees CPUs without it'),
     room('running', 160, 'how a command runs on its CPUs, and what frees them after it', {
       because: 'a shell waits for the end of a command that no process watches',
     }),
