@@ -207,7 +207,7 @@ export const HOUSES = {
       ...on('containers'),
       because: 'lines of the log have fields, as text or JSON',
     }),
-    room('metrics', 80, 'the registry of metrics', on('containers')),
+    room('metrics', 108, 'the registry of metrics', on('containers')),
     room('api-server', 630, 'the API server', on('containers')),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
@@ -230,15 +230,18 @@ export const HOUSES = {
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('publish', 400, 'NodeResourceTopology objects', on('containers')),
-    room('check', 560, 'what a node can do', on('containers')),
-    room('.', 250, 'the exports of the package', {
+    room('publish', 420, 'NodeResourceTopology objects', {
       ...on('containers'),
-      because: 'the parts share metrics and Events, which are exported, too',
+      because: 'the publisher says whether it works, to probes and as an Event',
     }),
-    room('cli', 420, 'the command numalign-node', {
+    room('check', 560, 'what a node can do', on('containers')),
+    room('.', 365, 'the exports of the package', {
       ...on('containers'),
-      because: 'it serves the page on request',
+      because: 'the parts share metrics and Events, and say whether they work',
+    }),
+    room('cli', 560, 'the command numalign-node', {
+      ...on('containers'),
+      because: 'it serves the page, metrics and health on request',
     }),
   ],
 };
