@@ -21,6 +21,7 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { type Reports, subjectOf } from './reports.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -35,6 +36,7 @@ export interface ContainerHandlersOptions {
   /** Updates containers outside of an answer. */
   readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
   readonly log: Log;
+  readonly reports: Reports;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
@@ -44,6 +46,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #prefix: string;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
+  readonly #reports: Reports;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
@@ -55,22 +58,25 @@ export class ContainerHandlers implements NriHandlers {
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
+    this.#reports = reports;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
     this.#shared = new SharedContainers({ inventory, cpusets, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log });
+    this.#drift = new Drift({ inventory, cpusets, updateContainers, log, reports });
     manager.on('change', this.#followPool);
+    manager.on('change', reports.changed);
   }
 
   close(): void {
     this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#reports.changed);
     this.#grants.close();
     this.#drift.close();
   }
@@ -194,7 +200,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
+    return takeCensus(pods, containers, options);
   }
 
   /**
@@ -213,6 +220,7 @@ export class ContainerHandlers implements NriHandlers {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
+      subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       request,
       placement,
