@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RuntimeClient } from '@numalign/kubernetes';
 import { run } from '../../../../../test/vm/debian-packages.mjs';
-import { containerdVersion, prepareComponents } from '../components.mjs';
+import { containerdVersion, prepareComponents, RELEASE } from '../components.mjs';
 import { IMAGE } from '../image.mjs';
 import { makeGroups } from './cgroups.mjs';
 
@@ -66,17 +66,19 @@ export class Containerd {
   #child;
 
   /**
-   * `release`: `containerd`, which has NRI, or `containerd-1.6`. `nri`: whether it is on.
-   * `nriTimeout`: how long it waits for a plugin's answer.
+   * `release`: such as `1.7`; 1.6 has no NRI. `nri`: whether it is on. `nriTimeout`: how long it
+   * waits for a plugin's answer.
    */
-  static async start({ release = 'containerd', nri = release === 'containerd', nriTimeout = '2s' } = {}) {
-    const components = prepareComponents();
-    const containerd = new Containerd(components, release, nri, nriTimeout);
+  static async start({ release = RELEASE, nri = release !== '1.6', nriTimeout = '2s' } = {}) {
+    const components = prepareComponents(release);
+    const containerd = new Containerd(components, nri, nriTimeout);
     await containerd.#keep();
     try {
       await containerd.start();
       containerd.#run('ctr', [
         ...['-a', containerd.socketPath, '-n', 'k8s.io', 'images', 'import'],
+        // Newer ones would let the daemon unpack it, which knows a snapshotter per platform.
+        ...(release.startsWith('2.') ? ['--local'] : []),
         ...['--snapshotter', 'native', components.image],
       ]);
     } catch (error) {
@@ -86,14 +88,14 @@ export class Containerd {
     return containerd;
   }
 
-  constructor({ containerd, runc }, release, nri, nriTimeout) {
+  constructor({ release, containerd, runc }, nri, nriTimeout) {
     this.folder = mkdtempSync(join(tmpdir(), 'numalign-containerd-'));
     this.socketPath = join(this.folder, 'containerd.sock');
     this.nriSocketPath = nri ? join(this.folder, 'nri.sock') : undefined;
     this.cgroupParent = `/${basename(this.folder)}`;
-    this.#programs = { folder: containerd[release], path: [containerd[release], dirname(runc)].join(':') };
+    this.#programs = { folder: containerd, path: [containerd, dirname(runc)].join(':') };
     for (const name of ['nri-plugins', 'nri-config', 'opt', 'cni']) mkdirSync(join(this.folder, name));
-    const hasNri = release === 'containerd' ? nri : undefined;
+    const hasNri = release === '1.6' ? undefined : nri;
     writeFileSync(
       join(this.folder, 'containerd.toml'),
       configuration(this.folder, { runc, nri: hasNri, nriTimeout }),
