@@ -207,26 +207,33 @@ export const HOUSES = {
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 650, 'the Node Resource Interface', on('containers')),
+    room('nri', 670, 'the Node Resource Interface', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
-      ...on('containers'),
+      ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
     room('placement', 285, 'from a container to a request', {
       ...on('containers'),
       because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 1020, 'containers and their grants', {
-      ...on('containers'),
-      because: 'pods keep grants over restarts of their containers; what others move is put back',
+    room('containers', 1160, 'containers and their grants', {
+      ...on('containers', 'systemd-containers'),
+      because:
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed',
     }),
-    room('cri', 910, 'the Container Runtime Interface', on('containers')),
+    room('cri', 960, 'the Container Runtime Interface', {
+      ...on('containers'),
+      because: 'the runtime is told of cpusets outside of answers',
+    }),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
     room('api-server', 630, 'the API server', on('containers')),
     room('publish', 400, 'NodeResourceTopology objects', on('containers')),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 200, 'the exports of the package', on('containers')),
+    room('.', 215, 'the exports of the package', {
+      ...on('containers'),
+      because: 'it connects the plugin with the CRI socket of its runtime',
+    }),
     room('cli', 420, 'the command numalign-node', {
       ...on('containers'),
       because: 'it serves the page on request',

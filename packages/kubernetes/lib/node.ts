@@ -5,6 +5,7 @@ import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { RuntimeTeller } from './cri/runtime-teller.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 
@@ -33,6 +34,12 @@ export interface NumalignNodeOptions {
    * allocation is not on record is refused.
    */
   readonly restoreAllocation?: RestoreAllocation;
+  /**
+   * The runtime's CRI socket, over which it is told where containers run if that cannot be done over
+   * NRI (before 0.12.2). Null: it is not told then. Default: CONTAINER_RUNTIME_ENDPOINT, or the first
+   * known socket that exists.
+   */
+  readonly runtimeSocket?: string | null;
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
@@ -49,6 +56,7 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #teller: RuntimeTeller;
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -58,6 +66,7 @@ export class NumalignNode {
     name = 'numalign',
     index = '90',
     restoreAllocation,
+    runtimeSocket: socket,
     cgroupRoot,
     log: givenLog = () => {},
   }: NumalignNodeOptions) {
@@ -65,9 +74,14 @@ export class NumalignNode {
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     this.#handlers = new ContainerHandlers({
       ...{ manager, prefix: name, cpusets, restoreAllocation, log },
-      updateContainers: (updates) => this.#plugin.updateContainers(updates),
+      tell: (update) => this.#teller.tell(update),
     });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+    this.#teller = new RuntimeTeller({
+      socket,
+      runtime: () => this.#plugin.session?.runtime,
+      updateContainers: (updates) => this.#plugin.updateContainers(updates),
+    });
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
     };
@@ -99,5 +113,6 @@ export class NumalignNode {
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
+    this.#teller.close();
   }
 }

@@ -3,15 +3,13 @@
 import { type FSWatcher, watch } from 'node:fs';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
-import type { ContainerUpdate } from '../nri/messages.js';
-import { update } from './container-placement.js';
-import { type Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import type { Inventory, KnownContainer } from './inventory.js';
+import type { RuntimeUpdates } from './runtime-updates.js';
 
 export interface DriftOptions {
   readonly inventory: Inventory;
   readonly cpusets: CpusetFiles;
-  /** Tells the runtime. */
-  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  readonly runtimeUpdates: RuntimeUpdates;
   readonly log: Log;
 }
 
@@ -122,7 +120,8 @@ export class Drift {
     ].filter((error) => error !== undefined);
     // It has just ended.
     if (errors.includes('ENOENT')) return;
-    const found = `${container.title} on ${haveCpus ? `memory of NUMA nodes ${foundMems}` : `CPUs ${foundCpus}`}`;
+    const nodes = foundMems?.isEmpty ? 'all NUMA nodes' : `NUMA nodes ${foundMems}`;
+    const found = `${container.title} on ${haveCpus ? `memory of ${nodes}` : `CPUs ${foundCpus}`}`;
     if (errors.length > 0) {
       this.#reportStay(id, followed, `${found}: it stays there: ${errors.join(', ')}`);
       return;
@@ -132,8 +131,7 @@ export class Drift {
     followed.repairs++;
     this.#beginRound();
     this.#report(id, `${found}: it is back on ${cpus}`);
-    // A runtime may apply an update late. Only exclusive CPUs are the same then.
-    if (isExclusive(container)) this.#tellRuntime(update(id, cpus, mems, true));
+    this.#options.runtimeUpdates.owe(container);
   }
 
   #report(id: string, what: string): void {
@@ -143,12 +141,5 @@ export class Drift {
   #reportStay(id: string, followed: Followed, what: string): void {
     if (what !== followed.lastStay) this.#report(id, what);
     followed.lastStay = what;
-  }
-
-  #tellRuntime(told: ContainerUpdate): void {
-    const { updateContainers, log } = this.#options;
-    updateContainers([told]).catch((error: Error) => {
-      log('warn', `the runtime was not told: ${error.message}`, { container: told.container_id });
-    });
   }
 }

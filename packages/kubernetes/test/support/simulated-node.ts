@@ -45,7 +45,7 @@ export async function simulatedNode(
       prefix: 'numalign',
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
-      updateContainers: async (updates) => void told.push(...updates),
+      tell: async (update) => void told.push(update),
       log: (level, message) => lines.push(`${level}: ${message}`),
     });
     open.push(handlers);
