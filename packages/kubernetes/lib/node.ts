@@ -5,7 +5,11 @@ import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
+import { Reports } from './containers/reports.js';
 import { RuntimeTeller } from './cri/runtime-teller.js';
+import { NO_EVENTS, type RecordEvent } from './events/event.js';
+import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 
@@ -43,6 +47,10 @@ export interface NumalignNodeOptions {
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
+  /** Where it counts what it does. Default: nothing is counted. */
+  readonly metrics?: Metrics;
+  /** Tells those who look at a pod or the node. Default: nothing is told. */
+  readonly recordEvent?: RecordEvent;
 }
 
 const NO_POD_SCOPE =
@@ -57,6 +65,7 @@ export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
   readonly #teller: RuntimeTeller;
+  readonly #calls = new CallsInProgress();
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -69,14 +78,18 @@ export class NumalignNode {
     runtimeSocket: socket,
     cgroupRoot,
     log: givenLog = () => {},
+    metrics = NO_METRICS,
+    recordEvent = NO_EVENTS,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
+    const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, log, reports },
       tell: (update) => this.#teller.tell(update),
     });
-    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+    const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });
+    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers, log });
     this.#teller = new RuntimeTeller({
       socket,
       runtime: () => this.#plugin.session?.runtime,

@@ -11,6 +11,7 @@ import { type ContainerRequest, grantUid } from '../placement/container-request.
 import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
+import { fieldsOf } from './reports.js';
 import type { RuntimeUpdates } from './runtime-updates.js';
 
 const isGrantOf = (grant: GrantInfo, { uid, isAllocation }: Placement) =>
@@ -148,7 +149,7 @@ export class GrantedContainers {
       if (container.placement) await this.#setOwner(container, container.placement);
   }
 
-  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+  async #setOwner({ id, title, subject, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
       await this.#grants.setOwner(placement, placement.isOfPod ? dirname(folder) : folder);
@@ -156,7 +157,11 @@ export class GrantedContainers {
       // The container's last process has ended, and a plugin that starts at this moment may never
       // be notified.
       if (this.#cpusets.isEmpty(cgroupsPath)) return this.end(id);
-      this.#log('warn', `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`);
+      this.#log(
+        'warn',
+        `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`,
+        fieldsOf(subject),
+      );
     }
   }
 
@@ -173,14 +178,17 @@ export class GrantedContainers {
    */
   followRecord(change: StateChange): void {
     for (const container of this.#inventory.containers) {
-      const { placement, title, podId } = container;
+      const { placement, title, subject, id, podId } = container;
       if (!placement || this.#resizing.has(placement.uid) || !mayConcern(change, placement)) continue;
       const current = this.#grants.current(placement);
       if (isSame(placement, current)) continue;
       if (!current) this.#inventory.forget(podId, placement);
       this.#inventory.put({ ...container, placement: current });
       const now = current?.cpus ? `it has CPUs ${current.cpus}` : 'it runs in the shared pool';
-      this.#log('warn', `the grant of ${title} was changed or released: ${now}`, { container: container.id });
+      this.#log('warn', `the grant of ${title} was changed or released: ${now}`, {
+        ...fieldsOf(subject),
+        id,
+      });
       if (current?.cpus) this.#move(container, current);
     }
   }
