@@ -187,9 +187,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
+    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
     this.#inventory.putPod(pod);
-    // Of a sandbox before it.
-    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 

@@ -31,6 +31,15 @@ const isSame = (before: Placement, now: Placement | null) =>
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
 
+/**
+ * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
+ * some runtimes report.
+ */
+function withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
+  const living = new Set(pods.filter(({ pid }) => pid > 0).map(({ uid }) => uid));
+  return pods.filter(({ uid, pid }) => pid > 0 || !living.has(uid));
+}
+
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
   readonly grants: Grants;
@@ -123,7 +132,7 @@ export class GrantedContainers {
   /** Keeps the grants of containers that ended while this plugin did not run. Never throws. */
   keepOf(pods: readonly PodSandbox[]): void {
     try {
-      for (const [{ id }, placement] of this.#grants.ofPods(pods))
+      for (const [{ id }, placement] of this.#grants.ofPods(withoutEnded(pods)))
         this.#inventory.keep(id, { placement, cgroupsPath: '' }, { isKnown: false });
     } catch (error) {
       this.#log('warn', `grants of ended containers are unknown: ${(error as Error).message}`);
@@ -133,10 +142,11 @@ export class GrantedContainers {
   /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */
   async endPod(podId: string, { withAllocations = false } = {}): Promise<void> {
     for (const { id } of this.#inventory.ofPod(podId)) await this.end(id);
-    for (const { placement } of this.#inventory.grantsOf(podId)) {
+    for (const { placement } of this.#inventory.keptBy(podId)) {
       if (placement.isAllocation && !withAllocations) continue;
-      await this.#grants.end(placement);
+      // An ended sandbox keeps nothing back when the other one ends.
       this.#inventory.forget(podId, placement);
+      if (!this.#inventory.isKeptByOther(podId, placement)) await this.#grants.end(placement);
     }
   }
 
