@@ -24,6 +24,7 @@ interface RunFlags {
   nriSocket: string;
   name: string;
   index: string;
+  runtimeEndpoint?: string;
   cgroupRoot?: string;
   devicePlugin?: string | true;
   deviceUnit: DeviceUnit;
@@ -62,6 +63,7 @@ export function addRun(program: Command): void {
     .option('--no-nri', 'leave containers to the runtime and the kubelet')
     .option('--name <name>', 'the name of the plugin; another for each runtime of a machine', 'numalign')
     .option('--index <digits>', 'two digits: the order in which runtimes call plugins', '90')
+    .option('--runtime-endpoint <socket>', "the runtime's CRI socket (default: the one that exists)")
     .option('--cgroup-root <dir>', 'the hierarchy with cpusets (default: where it is mounted)')
     .option('--device-plugin [resource]', 'offer CPUs to the kubelet as devices (default: numalign.io/cpu)')
     .addOption(new Option('--device-unit <unit>', 'what a device is').choices(DEVICE_UNITS).default('cpu'))
@@ -192,9 +194,16 @@ function isInCluster(): boolean {
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
   const { kubelet, kubeletFolder, publish, events, nodeName } = flags;
+  const { runtimeEndpoint: runtimeSocket } = flags;
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
-    nri: nri ? { nriSocket, name, index, ...(cgroupRoot !== undefined && { cgroupRoot }) } : null,
+    nri: nri
+      ? {
+          ...{ nriSocket, name, index },
+          ...(runtimeSocket !== undefined && { runtimeSocket }),
+          ...(cgroupRoot !== undefined && { cgroupRoot }),
+        }
+      : null,
     devicePlugin:
       devicePlugin === undefined
         ? null
