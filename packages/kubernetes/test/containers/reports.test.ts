@@ -118,6 +118,26 @@ describe('The end of a grant', () => {
   });
 });
 
+describe('A grant that does not hold any more', () => {
+  it('is logged with its flag', async () => {
+    const { handlers, manager, lines } = await observed();
+    const isKnown = once(manager, 'change');
+    await handlers.createContainer(POD, EXCLUSIVE, CALL);
+    await isKnown;
+    await manager.configure({ reservedSystemCPUs: '0' });
+    await vi.waitFor(() =>
+      expect(lines).toContainEqual(
+        expect.objectContaining({
+          level: 'warn',
+          pod: 'default/web',
+          container: 'main',
+          code: 'CPU_RESERVED',
+        }),
+      ),
+    );
+  });
+});
+
 describe('A repair', () => {
   it('has an Event of its container', async () => {
     const node = await simulatedNode();
