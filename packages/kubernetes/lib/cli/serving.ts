@@ -24,7 +24,7 @@ export async function openMetrics(
   { maxGrants, version }: { readonly maxGrants: number; readonly version: string },
 ): Promise<PrometheusMetrics> {
   const metrics = await PrometheusMetrics.open();
-  // Most of its memory is prom-client's, which a node that nobody scrapes does not load either.
+  // Most of its memory is prom-client's, which a node without metrics does not load either.
   const { collectMetrics } = await import('@numalign/metrics');
   metrics.gauge('info', 'The version of numalign-node.', ['version'], () => [[{ version }, 1]]);
   const grants = { audit: maxGrants > 0, grants: { max: maxGrants } };

@@ -104,7 +104,7 @@ export class Reports {
     this.#event(subject, 'Warning', reason, `container ${container.name} ${what}: ${message}`);
   }
 
-  /** Grants of containers have ended, whoever released them, or do not hold any more. */
+  /** Grants of containers have ended, here or elsewhere, or do not hold any more. */
   readonly changed = ({ removed, flagged }: StateChange): void => {
     for (const grant of removed) if (this.#isOwn(grant)) this.#released(grant);
     for (const grant of flagged) if (this.#isOwn(grant)) this.#flagged(grant);

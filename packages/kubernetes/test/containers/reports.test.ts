@@ -21,7 +21,7 @@ interface Line extends LogFields {
   readonly message: string;
 }
 
-/** Handlers of a simulated machine, and what is told of their decisions. */
+/** Handlers of a simulated machine, and what they report. */
 async function observed() {
   const manager = await openManager({ topology: await discover({ synthetic: MACHINE }) });
   const folder = mkdtempSync(join(tmpdir(), 'numalign-reports-'));
