@@ -10,6 +10,7 @@ import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
+import { logManager } from './manager-log.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
@@ -58,6 +59,7 @@ export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
   readonly #node: NumalignNode | null;
+  readonly #endLog: () => void;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
@@ -69,6 +71,7 @@ export class NodeAgent {
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
+    this.#endLog = logManager(manager, log, recordEvent);
     const node =
       nri &&
       new NumalignNode({
@@ -155,6 +158,7 @@ export class NodeAgent {
   /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#endLog();
     await this.#closeParts();
     // What was about to start is closed by then, too.
     await this.#starting?.catch(() => {});
