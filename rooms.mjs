@@ -208,7 +208,10 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 80, 'the registry of metrics', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
+    room('api-server', 660, 'the API server', {
+      ...on('containers'),
+      because: 'it finds the manifests of pods that are placed as a whole',
+    }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
@@ -218,14 +221,15 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 285, 'from a container to a request', {
+    room('placement', 330, 'from a container to a request', {
       ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name',
+      because:
+        'a container that starts again has the grant of its pod and name; whole pods are requests, too',
     }),
-    room('containers', 1390, 'containers and their grants', {
+    room('containers', 1480, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
@@ -235,7 +239,7 @@ export const HOUSES = {
     room('device-plugin', 830, 'the device plugin', on('containers')),
     room('publish', 400, 'NodeResourceTopology objects', on('containers')),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 260, 'the exports of the package', {
+    room('.', 270, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics and Events, which are exported, too; the plugin has the CRI socket of its runtime',

@@ -1,6 +1,7 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import { PodManifests } from './api-server/pod-manifests.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
@@ -21,8 +22,10 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+    'manager' | 'restoreAllocation' | 'findManifest' | 'log' | 'metrics' | 'recordEvent'
   > | null;
+  /** Has pods placed with all their containers, by their manifests at the API server. */
+  readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** Records what the kubelet has assigned. */
@@ -46,7 +49,7 @@ interface Part {
   close(): Promise<void>;
 }
 
-// The runtime's plugin always uses this scope, see NumalignNode.
+// The scope of the runtime's plugin without whole pods, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
 
 export class NodeAgent {
@@ -58,6 +61,8 @@ export class NodeAgent {
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
+    const { wholePods } = options;
+    const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
@@ -73,11 +78,13 @@ export class NodeAgent {
           log,
         }),
       devices,
-      publish && publisher({ manager, log, ...(nri && CONTAINER_SCOPE) }, publish),
+      publish && publisher({ manager, log, ...(nri && !manifests && CONTAINER_SCOPE) }, publish),
+      manifests ? { start: async () => {}, close: async () => manifests.close() } : null,
       nri &&
         new NumalignNode({
           ...nri,
           ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+          ...(manifests && { findManifest: manifests.find }),
           ...{ manager, log, metrics, recordEvent },
         }),
     ];

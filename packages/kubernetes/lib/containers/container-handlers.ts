@@ -15,6 +15,7 @@ import {
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -34,6 +35,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest?: FindManifest | undefined;
   /** Tells the runtime outside of an answer. */
   readonly tell: TellRuntime;
   readonly log: Log;
@@ -60,13 +63,13 @@ export class ContainerHandlers implements NriHandlers {
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, tell, log, reports } = options;
+    const { manager, prefix, cpusets, restoreAllocation, findManifest, tell, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
     this.#reports = reports;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
