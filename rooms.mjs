@@ -70,7 +70,9 @@ export const HOUSES = {
     room('state/format', 1275, 'the format of the state', {
       because: 'version 4 is that of states that follow the kubelet 1.37',
     }),
-    room('state/files', 880, 'files of the state folder, and watching them'),
+    room('state/files', 985, 'files of the state folder, and watching them', {
+      because: 'a note on the names of owners’ files saves a look at /proc/locks',
+    }),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
     room('state', 1560, 'transactions on the state that processes share', {
@@ -207,8 +209,8 @@ export const HOUSES = {
       ...on('containers'),
       because: 'lines of the log have fields, as text or JSON',
     }),
-    room('metrics', 80, 'the registry of metrics', on('containers')),
-    room('api-server', 660, 'the API server', {
+    room('metrics', 108, 'the registry of metrics', on('containers')),
+    room('api-server', 675, 'the API server', {
       ...on('containers'),
       because: 'it finds the manifests of pods that are placed as a whole',
     }),
@@ -216,7 +218,7 @@ export const HOUSES = {
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 670, 'the Node Resource Interface', on('containers')),
+    room('nri', 680, 'the Node Resource Interface', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
@@ -226,7 +228,7 @@ export const HOUSES = {
       because:
         'a container that starts again has the grant of its pod and name; whole pods are requests, too',
     }),
-    room('containers', 1480, 'containers and their grants', {
+    room('containers', 1490, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
@@ -237,16 +239,19 @@ export const HOUSES = {
     }),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('publish', 400, 'NodeResourceTopology objects', on('containers')),
+    room('publish', 420, 'NodeResourceTopology objects', {
+      ...on('containers'),
+      because: 'the publisher says whether it works, to probes and as an Event',
+    }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 270, 'the exports of the package', {
+    room('.', 440, 'the exports of the package', {
       ...on('containers'),
       because:
-        'the parts share metrics and Events, which are exported, too; the plugin has the CRI socket of its runtime',
+        'the parts share metrics and Events, and say whether they work; the plugin has the CRI socket of its runtime',
     }),
-    room('cli', 420, 'the command numalign-node', {
+    room('cli', 560, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page on request',
+      because: 'it serves the page, metrics and health on request',
     }),
   ],
 };
