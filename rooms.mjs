@@ -211,24 +211,28 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
+    room('api-server', 675, 'the API server', {
+      ...on('containers'),
+      because: 'it finds the manifests of pods that are placed as a whole',
+    }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 670, 'the Node Resource Interface', on('containers')),
+    room('nri', 680, 'the Node Resource Interface', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 285, 'from a container to a request', {
+    room('placement', 330, 'from a container to a request', {
       ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name',
+      because:
+        'a container that starts again has the grant of its pod and name; whole pods are requests, too',
     }),
-    room('containers', 1390, 'containers and their grants', {
+    room('containers', 1490, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
@@ -241,7 +245,7 @@ export const HOUSES = {
       because: 'the publisher says whether it works, to probes and as an Event',
     }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 430, 'the exports of the package', {
+    room('.', 440, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics and Events, and say whether they work; the plugin has the CRI socket of its runtime',
