@@ -1,8 +1,9 @@
 // ContainerHandlers: numalign's answers to a container runtime (NRI). The runtime calls one handler
 // after the other, and waits for each answer.
-import type { Manager } from 'numalign';
+import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import { hasMemoryPolicy } from '../nri/abilities.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
   type Container,
@@ -11,16 +12,20 @@ import {
   type ContainerUpdate,
   type LinuxResources,
   type PodSandbox,
+  type Runtime,
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { type Reports, subjectOf } from './reports.js';
+import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -32,9 +37,12 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
-  /** Updates containers outside of an answer. */
-  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest?: FindManifest | undefined;
+  /** Tells the runtime outside of an answer. */
+  readonly tell: TellRuntime;
   readonly log: Log;
+  readonly reports: Reports;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
@@ -44,33 +52,43 @@ export class ContainerHandlers implements NriHandlers {
   readonly #prefix: string;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
+  readonly #reports: Reports;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #runtimeUpdates: RuntimeUpdates;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
+  // Whether the runtime sets memory policies.
+  #bindsMemory = false;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, findManifest, tell, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
+    this.#reports = reports;
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
-    this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
-    this.#shared = new SharedContainers({ inventory, cpusets, log });
+    const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
+    this.#runtimeUpdates = runtimeUpdates;
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
+    this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log });
-    manager.on('change', this.#followPool);
+    this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
+    manager.on('change', this.#followRecord);
+    manager.on('change', reports.changed);
   }
 
   close(): void {
-    this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#followRecord);
+    this.#manager.off('change', this.#reports.changed);
+    this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
   }
@@ -83,6 +101,10 @@ export class ContainerHandlers implements NriHandlers {
   /** How often a container was put back that another program had moved. */
   get repairs(): number {
     return this.#drift.repairs;
+  }
+
+  configure(runtime: Runtime): void {
+    this.#bindsMemory = hasMemoryPolicy(runtime);
   }
 
   /** Admits everything that runs where it is, as far as possible. */
@@ -118,7 +140,7 @@ export class ContainerHandlers implements NriHandlers {
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
       return {
-        adjust: adjustment(cpus, placement, request),
+        adjust: adjustment(cpus, placement, request, { bindsMemory: this.#bindsMemory }),
         updates: this.#shared.updates(pool, container.id),
       };
     });
@@ -138,8 +160,9 @@ export class ContainerHandlers implements NriHandlers {
     void this.#granted.setOwners([entry]);
     const { pool } = this.#grants;
     const cpus = cpusOf(entry.placement, pool, entry.request.chosenCpus);
-    correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
+    const isCorrected = correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
     this.#inventory.put({ ...entry, cpus });
+    if (isCorrected) this.#runtimeUpdates.owe(entry);
     this.#drift.follow(entry);
   }
 
@@ -175,9 +198,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
+    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
     this.#inventory.putPod(pod);
-    // Of a sandbox before it.
-    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 
@@ -194,7 +216,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
+    return takeCensus(pods, containers, options);
   }
 
   /**
@@ -213,6 +236,7 @@ export class ContainerHandlers implements NriHandlers {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
+      subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       request,
       placement,
@@ -235,6 +259,12 @@ export class ContainerHandlers implements NriHandlers {
       throw error;
     }
   }
+
+  // A grant may be released or changed by hand, or by another program.
+  readonly #followRecord = (change: StateChange): void => {
+    this.#granted.followRecord(change);
+    this.#followPool();
+  };
 
   readonly #followPool = (): void => {
     if (this.#answers === 0) this.#shared.write(this.#grants.pool);
