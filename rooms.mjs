@@ -208,7 +208,10 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 80, 'the registry of metrics', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
+    room('api-server', 735, 'the API server', {
+      ...on('containers'),
+      because: 'a kubeconfig is read, and certificates of clients are shown',
+    }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
@@ -218,9 +221,9 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 285, 'from a container to a request', {
+    room('placement', 315, 'from a container to a request', {
       ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name',
+      because: 'a container that starts again has the grant of its pod and name; unknown annotations are found',
     }),
     room('containers', 1020, 'containers and their grants', {
       ...on('containers'),
@@ -231,13 +234,14 @@ export const HOUSES = {
     room('device-plugin', 830, 'the device plugin', on('containers')),
     room('publish', 400, 'NodeResourceTopology objects', on('containers')),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 250, 'the exports of the package', {
+    room('.', 265, 'the exports of the package', {
       ...on('containers'),
-      because: 'the parts share metrics and Events, which are exported, too',
+      because: 'the parts share metrics, Events and what is in effect; the first two are exported, too',
     }),
-    room('cli', 420, 'the command numalign-node', {
+    room('configuration', 875, 'the configuration of numalign-node', on('containers')),
+    room('cli', 495, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page on request',
+      because: 'it serves the page on request; flags follow from the table of fields; it shows the configuration',
     }),
   ],
 };

@@ -1,5 +1,5 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
-import type { Manager } from 'numalign';
+import type { Manager, ManagerView } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
@@ -11,6 +11,7 @@ import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
+import type { ContainerPolicy } from './placement/container-policy.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
 
 /** Options of the parts; null leaves a part out, and omitted options have the part's defaults. */
@@ -21,7 +22,7 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+    'manager' | 'restoreAllocation' | 'policy' | 'log' | 'metrics' | 'recordEvent'
   > | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
@@ -33,6 +34,8 @@ export interface NodeAgentOptions {
   readonly events?: OnNode | null;
   /** Where the parts count what they do. */
   readonly metrics?: Metrics;
+  /** What is in effect now, see {@link NodeAgent.changed}. Default: as the manager was opened. */
+  readonly live?: () => ContainerPolicy & { readonly effective: ManagerView['placement'] };
 }
 
 /** The node, and where the API server is; default: as the kubelet tells a process in a pod. */
@@ -52,16 +55,23 @@ const CONTAINER_SCOPE = { scope: 'container' } as const;
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
+  readonly #publisher: (Part & { readonly publish: () => void }) | null;
+  /** Records Events; without an API server it does nothing. */
+  readonly recordEvent: RecordEvent;
   #starting: Promise<void> | undefined;
   #isClosed = false;
 
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
-    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
+    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS, live } = options;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
+    this.recordEvent = recordEvent;
+    const placement = live && { placement: () => live().effective };
+    this.#publisher =
+      publish && publisher({ manager, log, ...placement, ...(nri && CONTAINER_SCOPE) }, publish);
     const parts: (Part | null)[] = [
       recorder ?? null,
       // The kubelet's assignments must be known before anything is granted.
@@ -73,11 +83,12 @@ export class NodeAgent {
           log,
         }),
       devices,
-      publish && publisher({ manager, log, ...(nri && CONTAINER_SCOPE) }, publish),
+      this.#publisher,
       nri &&
         new NumalignNode({
           ...nri,
           ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+          ...(live && { policy: live }),
           ...{ manager, log, metrics, recordEvent },
         }),
     ];
@@ -114,6 +125,11 @@ export class NodeAgent {
     if (this.#isClosed) throw new NodeError('ERR_AGENT_CLOSED', 'the agent was closed before it had started');
   }
 
+  /** What is in effect has changed: see {@link NodeAgentOptions.live}. */
+  changed(): void {
+    this.#publisher?.publish();
+  }
+
   /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -129,12 +145,13 @@ export class NodeAgent {
 
 /** The publisher, with its own connection. */
 function publisher(
-  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope'>,
+  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope' | 'placement'>,
   { nodeName, apiServer: ofServer }: OnNode,
-): Part {
+): Part & { readonly publish: () => void } {
   const apiServer = new ApiServer(ofServer);
   const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
   return {
+    publish: publisher.publish,
     start: () => publisher.start(),
     close: async () => {
       await publisher.close();

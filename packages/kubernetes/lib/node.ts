@@ -9,6 +9,7 @@ import { NO_EVENTS, type RecordEvent } from './events/event.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
+import { type ContainerPolicy, NO_POLICY } from './placement/container-policy.js';
 
 export { NRI_SOCKET };
 
@@ -37,6 +38,8 @@ export interface NumalignNodeOptions {
   readonly restoreAllocation?: RestoreAllocation;
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
+  /** Asked for each container. Default: as the manager was opened. */
+  readonly policy?: () => ContainerPolicy;
   readonly log?: Log;
   /** Where it counts what it does. Default: nothing is counted. */
   readonly metrics?: Metrics;
@@ -65,6 +68,7 @@ export class NumalignNode {
     index = '90',
     restoreAllocation,
     cgroupRoot,
+    policy = () => NO_POLICY,
     log: givenLog = () => {},
     metrics = NO_METRICS,
     recordEvent = NO_EVENTS,
@@ -72,7 +76,7 @@ export class NumalignNode {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log, metrics, recordEvent },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, policy, log, metrics, recordEvent },
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });

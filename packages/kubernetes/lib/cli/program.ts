@@ -2,10 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addAttach } from './attach.js';
+import { addConfig } from './config.js';
 import { addRun } from './run.js';
 
 // In the order of the help.
-const COMMANDS = [addRun, addAttach];
+const COMMANDS = [addRun, addAttach, addConfig];
 
 function version(): string {
   const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

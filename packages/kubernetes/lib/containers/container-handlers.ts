@@ -15,6 +15,8 @@ import {
   type PodSandbox,
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
+import { checkAnnotationKeys } from '../placement/annotations.js';
+import type { ContainerPolicy } from '../placement/container-policy.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
 import { type CensusEntry, takeCensus } from './census.js';
@@ -36,6 +38,8 @@ export interface ContainerHandlersOptions {
   readonly restoreAllocation?: RestoreAllocation | undefined;
   /** Updates containers outside of an answer. */
   readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  /** Default: as the manager was opened. */
+  readonly policy?: () => ContainerPolicy;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly recordEvent?: RecordEvent;
@@ -59,12 +63,12 @@ export class ContainerHandlers implements NriHandlers {
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, updateContainers, policy, log } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, ...(policy && { policy }), log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
     this.#shared = new SharedContainers({ inventory, cpusets, log });
@@ -116,6 +120,8 @@ export class ContainerHandlers implements NriHandlers {
     container: Container,
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
+      // Only here: a container that runs already keeps what it has.
+      checkAnnotationKeys(pod, container);
       const request = containerRequest(this.#prefix, pod, container);
       const placement = await this.#granted.place(pod, container, request);
       const { pool } = this.#grants;
