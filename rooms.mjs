@@ -223,7 +223,8 @@ export const HOUSES = {
     }),
     room('placement', 315, 'from a container to a request', {
       ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name; unknown annotations are found',
+      because:
+        'a container that starts again has the grant of its pod and name; unknown annotations are found',
     }),
     room('containers', 1020, 'containers and their grants', {
       ...on('containers'),
@@ -241,7 +242,8 @@ export const HOUSES = {
     room('configuration', 875, 'the configuration of numalign-node', on('containers')),
     room('cli', 495, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page on request; flags follow from the table of fields; it shows the configuration',
+      because:
+        'it serves the page on request; flags follow from the table of fields; it shows the configuration',
     }),
   ],
 };

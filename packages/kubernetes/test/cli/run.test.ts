@@ -74,6 +74,28 @@ describe('numalign-node', () => {
     expect(stderr).not.toContain('Debugger');
   });
 
+  it('reads its configuration again at SIGHUP, and goes on', async () => {
+    const { args, kubelet } = place();
+    const file = join(kubelet, 'node.yaml');
+    writeFileSync(file, 'kind: NodeConfiguration\npolicy: restricted\n');
+    const { child, end } = numalignNode(...args, '--config', file);
+    child.stderr!.on('data', (part) => {
+      if (/the configuration: /.test(String(part))) setTimeout(() => child.kill('SIGHUP'), 50);
+      if (/unchanged/.test(String(part))) child.kill('SIGTERM');
+    });
+    const { code, stderr } = await end;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/the configuration: policy: restricted \(file\)/);
+  });
+
+  it('prints its configuration, and where each field comes from', async () => {
+    const { stdout } = await numalignNode('config', '--policy', 'none', '--output', 'json').end;
+    expect(JSON.parse(stdout)).toMatchObject({
+      policy: { value: 'none', from: 'flag' },
+      name: { value: 'numalign', from: 'default' },
+    });
+  });
+
   it('can be ended while it waits for a runtime', async () => {
     const { child, end } = numalignNode(...place().args);
     await once(child.stderr!, 'data');
@@ -157,6 +179,8 @@ describe('numalign-node', () => {
     [['--no-such-option'], /unknown option/],
     [['--page', 'localhost'], /an IP address and a port/],
     [['--page-token-file', '/none'], /ERR_SYSCALL/],
+    [['--config', '/none'], /\/none: it cannot be read.*ERR_INVALID_CONFIGURATION/],
+    [['--kubeconfig', '/none', '--publish'], /ERR_KUBECONFIG/],
   ])('refuses %j', async (wrong, message) => {
     const { code, stderr } = await numalignNode(...place().args, ...wrong).end;
     expect([1, 2]).toContain(code);
