@@ -53,7 +53,7 @@ export class Reloader {
   #live: LiveConfiguration;
   // Settings that grants stand against.
   #waiting: MachineOptions | undefined;
-  // What was told of them.
+  // What was said about them.
   #conflict: string | undefined;
   #isConflict = false;
   // The fields that wait for a restart.
