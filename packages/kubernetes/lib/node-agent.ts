@@ -1,6 +1,7 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager, ManagerView } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
@@ -45,9 +46,13 @@ interface OnNode {
 }
 
 interface Part {
+  readonly condition: Condition;
   start(): Promise<void>;
   close(): Promise<void>;
 }
+
+// A runtime waits 2 s for an answer, and then goes on without the plugin.
+const STUCK_MS = 60_000;
 
 // The runtime's plugin always uses this scope, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
@@ -58,6 +63,8 @@ export class NodeAgent {
   readonly #publisher: (Part & { readonly publish: () => void }) | null;
   /** Records Events; without an API server it does nothing. */
   readonly recordEvent: RecordEvent;
+  readonly #node: NumalignNode | null;
+  #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
 
@@ -71,7 +78,15 @@ export class NodeAgent {
     this.recordEvent = recordEvent;
     const placement = live && { placement: () => live().effective };
     this.#publisher =
-      publish && publisher({ manager, log, ...placement, ...(nri && CONTAINER_SCOPE) }, publish);
+      publish && publisher({ manager, log, recordEvent, ...placement, ...(nri && CONTAINER_SCOPE) }, publish);
+    const node =
+      nri &&
+      new NumalignNode({
+        ...nri,
+        ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+        ...(live && { policy: live }),
+        ...{ manager, log, metrics, recordEvent },
+      });
     const parts: (Part | null)[] = [
       recorder ?? null,
       // The kubelet's assignments must be known before anything is granted.
@@ -80,19 +95,15 @@ export class NodeAgent {
           ...kubelet,
           record: (holdings) => manager.recordKubelet(holdings.map(recordOf)),
           ownResources: devices ? [devices.resource] : [],
-          log,
+          ...{ log, recordEvent },
         }),
       devices,
       this.#publisher,
-      nri &&
-        new NumalignNode({
-          ...nri,
-          ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
-          ...(live && { policy: live }),
-          ...{ manager, log, metrics, recordEvent },
-        }),
+      node,
     ];
+    this.#node = node;
     this.#parts = parts.filter((part) => part !== null);
+    this.#show(metrics);
   }
 
   /**
@@ -115,6 +126,7 @@ export class NodeAgent {
         await part.start();
       }
       this.#checkOpen();
+      this.#hasStarted = true;
     } catch (error) {
       await this.#closeParts();
       throw error;
@@ -130,6 +142,32 @@ export class NodeAgent {
     this.#publisher?.publish();
   }
 
+  /** Whether the agent and its parts do their work: it does if all that are vital are met. */
+  get conditions(): readonly Condition[] {
+    const start = this.#hasStarted ? 'containers have their places' : 'containers have no places yet';
+    return [
+      { part: 'start', isMet: this.#hasStarted, isVital: true, text: start },
+      stateCondition(this.#options.manager),
+      ...this.#parts.map(({ condition }) => condition),
+    ];
+  }
+
+  /** Why the process should be started again; undefined: nothing but a restart is of no use. */
+  get ailment(): string | undefined {
+    const { name, ms } = this.#node?.oldestCall ?? {};
+    if (ms === undefined || ms < STUCK_MS) return undefined;
+    return `${name} of the runtime has not been answered for ${Math.round(ms / 1000)} s`;
+  }
+
+  #show(metrics: Metrics): void {
+    metrics.gauge('part_up', 'Whether a part of the agent does its work.', ['part'], () =>
+      this.conditions.map(({ part, isMet }) => [{ part }, isMet ? 1 : 0]),
+    );
+    metrics.gauge('ready', 'Whether the agent does its work.', [], () => [
+      [{}, this.conditions.every(({ isMet, isVital }) => isMet || !isVital) ? 1 : 0],
+    ]);
+  }
+
   /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
@@ -143,15 +181,30 @@ export class NodeAgent {
   }
 }
 
+// What cannot be read, or grants nothing, is wrong for all programs of the machine.
+function stateCondition(manager: Manager): Condition {
+  const condition = (flaw: string | undefined) =>
+    ({ part: 'state', isMet: flaw === undefined, isVital: true, text: flaw ?? 'it grants' }) as const;
+  try {
+    const refusal = manager.refusal();
+    return condition(refusal ? `nothing is granted: ${refusal.message}` : undefined);
+  } catch (error) {
+    return condition(`it cannot be read: ${(error as Error).message}`);
+  }
+}
+
 /** The publisher, with its own connection. */
 function publisher(
-  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope' | 'placement'>,
+  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'recordEvent' | 'scope' | 'placement'>,
   { nodeName, apiServer: ofServer }: OnNode,
 ): Part & { readonly publish: () => void } {
   const apiServer = new ApiServer(ofServer);
   const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
   return {
     publish: publisher.publish,
+    get condition() {
+      return publisher.condition;
+    },
     start: () => publisher.start(),
     close: async () => {
       await publisher.close();
@@ -172,6 +225,9 @@ function eventsPart(
   const recorder = new EventRecorder({ ...options, apiServer, nodeName });
   return {
     record: recorder.record,
+    get condition() {
+      return recorder.condition;
+    },
     start: async () => {},
     close: async () => {
       await recorder.close();

@@ -7,7 +7,7 @@ export const LOG_FORMATS = ['text', 'json'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
 /** What numalign does for a container. */
-export type Decision = 'admit' | 'refuse' | 'release' | 'repair';
+export type Decision = 'admit' | 'refuse' | 'update' | 'release' | 'repair';
 
 /** What a message is about, under the same names everywhere; other fields are free. */
 export interface LogFields {

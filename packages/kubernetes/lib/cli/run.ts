@@ -1,11 +1,12 @@
 // numalign-node run: serves the containers of this node until it is ended.
 import { existsSync } from 'node:fs';
-import { machinePage, readPageToken } from '@numalign/page';
-import { addressText, end, type ListenAddress, listen, parseAddress } from '@numalign/page/listening';
+import { readPageToken } from '@numalign/page';
+import { type ListenAddress, parseAddress } from '@numalign/page/listening';
 import type { Command } from 'commander';
-import type { Manager } from 'numalign';
 import { ApiServer } from '../api-server/api-server.js';
+import { inClusterConfiguration } from '../api-server/configuration.js';
 import { NodeError } from '../base/errors.js';
+import { type Log, logWriter } from '../base/log.js';
 import { checkNode } from '../check/check-node.js';
 import {
   type Configuration,
@@ -14,14 +15,16 @@ import {
   readConfiguration,
   type Sources,
 } from '../configuration/configuration.js';
-import { PAGE, type Values } from '../configuration/fields.js';
+import { LISTEN, PAGE, type Values } from '../configuration/fields.js';
 import { firstLive } from '../configuration/live.js';
 import { openConfigured } from '../configuration/open-configured.js';
 import { Reloader } from '../configuration/reloader.js';
 import { NO_METRICS } from '../metrics/metrics.js';
 import { NodeAgent, type NodeAgentOptions } from '../node-agent.js';
 import { addFieldFlags, addOutput, isJson, sourcesOf } from './field-flags.js';
-import { logToStderr, print, printJson } from './output.js';
+import { factsOf, print, printJson } from './output.js';
+import { openMetrics, serve } from './serving.js';
+import { version } from './version.js';
 
 interface RunFlags {
   check?: boolean;
@@ -49,27 +52,45 @@ Examples:
   $ numalign-node --policy single-numa-node --reserved 0-1
   $ numalign-node --config /etc/numalign/node.yaml     # SIGHUP, or a change of the file, applies it
   $ numalign-node --device-plugin --publish
+  $ numalign-node --listen 0.0.0.0:9481 --log-format json
   $ numalign-node --page          # and in a pod: kubectl port-forward POD 9480
   $ numalign-node --no-nri        # beside a kubelet with the static policy: only record its assignments`,
     )
     .action((flags: RunFlags) => {
       const sources = sourcesOf(command);
       const configuration = readConfiguration(sources);
-      return flags.check ? check(configuration.values, isJson(flags)) : run(configuration, sources);
+      if (flags.check) return check(configuration.values, isJson(flags));
+      return runLogged(configuration, sources);
     });
+}
+
+const writerOf = ({ logFormat: format, logLevel: level }: Values): Log =>
+  logWriter({ format, level, write: (line) => void process.stderr.write(line) });
+
+/** An error that ends it is a line of the log, in the log's format. */
+async function runLogged(configuration: Configuration, sources: Sources): Promise<void> {
+  try {
+    await run(configuration, sources);
+  } catch (error) {
+    if (configuration.values.logFormat !== 'json') throw error;
+    const { code, message, facts } = factsOf(error);
+    writerOf(configuration.values)('error', message, { ...facts, ...(code !== null && { code }) });
+    process.exitCode = FAILURE;
+  }
 }
 
 async function run(configuration: Configuration, sources: Sources): Promise<void> {
   // Node would open its inspector.
   process.on('SIGUSR1', () => {});
-  const hangup = new EventTarget();
-  process.on('SIGHUP', () => hangup.dispatchEvent(new Event('hangup')));
-  const log = logToStderr;
+  let reload = () => {};
+  process.on('SIGHUP', () => reload());
   const { values } = configuration;
+  let write = writerOf(values);
+  const log: Log = (...line) => write(...line);
   const parts = partsOf(values);
   checkParts(parts, values);
-  const { pageTokenFile } = values;
-  const token = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
+  const { pageTokenFile, maxGrants } = values;
+  const pageToken = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
   const { manager, waiting } = await openConfigured(configuration, {
     stateDir: values.stateDir,
     lockTimeoutMs: LOCK_MS,
@@ -78,27 +99,31 @@ async function run(configuration: Configuration, sources: Sources): Promise<void
     // The agent refuses a kubelet that places containers itself, and records any other.
     besideKubelet: true,
   });
-  let page: { close(): Promise<void> } | undefined;
+  let servers: { close(): Promise<void> } | undefined;
   let reloader: Reloader | undefined;
   try {
-    const address = addressOf(values.page);
-    page = address && (await servePage(manager, address, token));
-    const live = () => reloader?.live ?? firstLive(manager);
-    const agent = new NodeAgent({ ...parts, manager, log, live });
-    reloader = new Reloader({
-      ...{ manager, sources, configuration, waiting, log, metrics: NO_METRICS },
-      live: firstLive(manager),
-      recordEvent: agent.recordEvent,
-      changed: () => agent.changed(),
-    });
+    const listen = addressOf(values.listen, LISTEN);
+    const page = addressOf(values.page, PAGE);
+    const metrics = listen && (await openMetrics(manager, { maxGrants, version: version() }));
+    const first = firstLive(configuration, manager);
+    const live = () => reloader?.live ?? first;
+    const agent = new NodeAgent({ ...parts, manager, log, live, ...(metrics && { metrics }) });
+    servers = await serve({ manager, log, probed: agent, listen, metrics, page, pageToken });
     const ended = new Promise<void>((resolve) => {
       for (const signal of ENDS) process.once(signal, () => resolve());
     });
-    log('info', `the configuration: ${configurationText(configuration)}`, {
-      configuration: configurationJson(configuration),
+    log('info', `the configuration: ${configurationText(configuration)}`);
+    log('debug', 'the whole configuration', { configuration: configurationJson(configuration) });
+    reloader = new Reloader({
+      ...{ manager, sources, configuration, live: first, waiting, log, metrics: metrics ?? NO_METRICS },
+      recordEvent: agent.recordEvent,
+      changed: () => {
+        write = writerOf(live().values);
+        agent.changed();
+      },
     });
     await reloader.start();
-    hangup.addEventListener('hangup', () => void reloader!.reload());
+    reload = () => void reloader!.reload();
     // A signal may also arrive while it waits for a runtime.
     const running = agent.start();
     await Promise.race([running.then(() => ended), ended]);
@@ -106,34 +131,28 @@ async function run(configuration: Configuration, sources: Sources): Promise<void
     await running.catch(() => {});
   } finally {
     await reloader?.close();
-    await page?.close();
+    await servers?.close();
     manager.close();
   }
 }
 
-const addressOf = (page: Values['page']): ListenAddress | undefined =>
-  page === false ? undefined : parseAddress(page === true ? PAGE : page);
+const addressOf = (value: string | boolean, byDefault: string): ListenAddress | undefined =>
+  value === false ? undefined : parseAddress(value === true ? byDefault : value);
 
-async function servePage(
-  manager: Manager,
-  address: ListenAddress,
-  token: string | undefined,
-): Promise<{ close(): Promise<void> }> {
-  const page = machinePage(manager, token === undefined ? {} : { token });
-  const fail = ({ message }: Error) => logToStderr('error', `the page: ${message}`);
-  const { server, address: actual } = await listen(address, page.handler, fail);
-  logToStderr('info', `the page is at http://${addressText(actual)}`);
-  return {
-    close: () => {
-      page.close();
-      return end(server);
-    },
-  };
+/** Whether the kubelet has told this process of an API server. */
+function isInCluster(): boolean {
+  try {
+    inClusterConfiguration();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
-  const { kubelet, kubeletFolder, publish, nodeName, kubeconfig } = values;
+  const { kubelet, kubeletFolder, publish, events, nodeName, kubeconfig } = values;
+  const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
     nri: nri ? { nriSocket, name, index, ...(cgroupRoot !== undefined && { cgroupRoot }) } : null,
@@ -149,12 +168,14 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
             podResourcesSocket: `${kubeletFolder}/pod-resources/kubelet.sock`,
           }
         : null,
-    publish: publish ? { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) } : null,
+    publish: publish ? node : null,
+    events: events && (kubeconfig !== undefined || isInCluster()) ? node : null,
   };
 }
 
 function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: Values): void {
-  if (Object.values(parts).some((part) => part !== null)) return;
+  const { events: _, ...others } = parts;
+  if (Object.values(others).some((part) => part !== null)) return;
   const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is set';
   throw new NodeError('ERR_INVALID_OPTION', `there is nothing to do with --no-nri: ${why}`, {
     value: why,

@@ -4,12 +4,15 @@ import { hostname } from 'node:os';
 import { parseAddress } from '@numalign/page/listening';
 import { MACHINE_STATE_DIR } from 'numalign';
 import { DEFAULT_GATES, DEFAULT_VERSION, invalidOption, PLACEMENT_OPTIONS } from 'numalign/tools';
+import { LOG_FORMATS, LOG_LEVELS } from '../base/log.js';
 import { DEVICE_UNITS } from '../device-plugin/inventory.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
 import { NRI_SOCKET } from '../node.js';
 import { cpuList, cpuListOr, type Field, field, flag, flagOr, managerOption, oneOf, text } from './field.js';
 
 export const PAGE = '127.0.0.1:9480';
+export const LISTEN = '127.0.0.1:9481';
+const MOST_GRANTS = 10_000;
 
 const address = (value: unknown, name: string): string =>
   typeof value === 'string' && parseAddress(value)
@@ -19,6 +22,12 @@ const address = (value: unknown, name: string): string =>
 // YAML takes two digits for a number. The plugin checks it.
 const index = (value: unknown, name: string): string =>
   text(typeof value === 'number' ? String(value).padStart(2, '0') : value, name);
+
+// A flag is a text.
+const grantCount = (value: unknown, name: string): number =>
+  /^\d{1,5}$/.test(String(value)) && Number(value) <= MOST_GRANTS
+    ? Number(value)
+    : invalidOption(name, value, `a whole number from 0 to ${MOST_GRANTS}`);
 
 type PlacementName = keyof typeof PLACEMENT_OPTIONS;
 
@@ -244,6 +253,33 @@ export const FIELDS = {
     part: 'start',
     isPath: true,
   }),
+  events: field({
+    check: flag,
+    default: true,
+    type: 'true, false',
+    words: 'writes Events, if an API server is known',
+    flag: {
+      usage: '--no-events',
+      words: 'writes no Events; else they are written if an API server is known',
+    },
+    part: 'start',
+  }),
+  listen: field({
+    check: flagOr(address),
+    default: false,
+    type: 'true, false, or address:port',
+    words: `serves /metrics, /healthz and /readyz, without authentication; \`true\`: at ${LISTEN}`,
+    flag: { usage: '--listen [address:port]' },
+    part: 'start',
+  }),
+  maxGrants: field({
+    check: grantCount,
+    default: 100,
+    type: 'a number',
+    words: 'how many grants have metrics of their own; 0: none',
+    flag: { usage: '--max-grants <count>' },
+    part: 'start',
+  }),
   page: field({
     check: flagOr(address),
     default: false,
@@ -260,6 +296,22 @@ export const FIELDS = {
     flag: { usage: '--page-token-file <file>' },
     part: 'start',
     isPath: true,
+  }),
+  logFormat: field({
+    check: oneOf(LOG_FORMATS),
+    default: 'text',
+    type: LOG_FORMATS.join(', '),
+    words: 'the format of the log on stderr',
+    flag: { usage: '--log-format <format>' },
+    part: 'live',
+  }),
+  logLevel: field({
+    check: oneOf(LOG_LEVELS),
+    default: 'info',
+    type: LOG_LEVELS.join(', '),
+    words: 'messages below it are left out',
+    flag: { usage: '--log-level <level>' },
+    part: 'live',
   }),
 } satisfies Readonly<Record<string, Field<never> | Field<unknown>>>;
 

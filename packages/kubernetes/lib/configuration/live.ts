@@ -8,6 +8,7 @@ import { FIELD_NAMES, type FieldName, rowOf, type Values } from './fields.js';
 
 /** What may change between two containers. */
 export interface LiveConfiguration extends ContainerPolicy {
+  readonly values: Values;
   /** All options of placement that are in effect. */
   readonly effective: Manager['placement'];
   /** The fields whose values have an effect at the next start. */
@@ -20,7 +21,8 @@ const OF_REQUESTS = (Object.keys(PLACEMENT_OPTIONS) as (keyof PlacementOptions)[
 );
 
 /** Of the configuration with which the manager was opened: nothing has changed. */
-export const firstLive = ({ placement }: Manager): LiveConfiguration => ({
+export const firstLive = ({ values }: Configuration, { placement }: Manager): LiveConfiguration => ({
+  values,
   placement: {},
   effective: placement,
   stale: [],
@@ -46,6 +48,7 @@ export async function liveOf(
     const effective = { ...wanted };
     for (const name of MANAGER_ONLY) Object.assign(effective, { [name]: opened[name] });
     return {
+      values: next.values,
       placement: Object.fromEntries(
         OF_REQUESTS.filter((name) => !isDeepStrictEqual(wanted[name], opened[name])).map((name) => [
           name,

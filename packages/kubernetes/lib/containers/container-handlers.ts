@@ -3,8 +3,6 @@
 import type { Manager } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
-import type { RecordEvent } from '../events/event.js';
-import type { Metrics } from '../metrics/metrics.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
   type Container,
@@ -25,6 +23,7 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { type Reports, subjectOf } from './reports.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -41,8 +40,7 @@ export interface ContainerHandlersOptions {
   /** Default: as the manager was opened. */
   readonly policy?: () => ContainerPolicy;
   readonly log: Log;
-  readonly metrics?: Metrics;
-  readonly recordEvent?: RecordEvent;
+  readonly reports: Reports;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
@@ -52,6 +50,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #prefix: string;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
+  readonly #reports: Reports;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
@@ -63,22 +62,25 @@ export class ContainerHandlers implements NriHandlers {
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, policy, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, updateContainers, policy, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
+    this.#reports = reports;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, ...(policy && { policy }), log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
     this.#shared = new SharedContainers({ inventory, cpusets, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log });
+    this.#drift = new Drift({ inventory, cpusets, updateContainers, log, reports });
     manager.on('change', this.#followPool);
+    manager.on('change', reports.changed);
   }
 
   close(): void {
     this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#reports.changed);
     this.#grants.close();
     this.#drift.close();
   }
@@ -204,7 +206,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
+    return takeCensus(pods, containers, options);
   }
 
   /**
@@ -223,6 +226,7 @@ export class ContainerHandlers implements NriHandlers {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
+      subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       request,
       placement,

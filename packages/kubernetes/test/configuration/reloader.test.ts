@@ -54,7 +54,7 @@ async function reloaderOf(fields: string, before?: (options: ManagerOptions) => 
   let changes = 0;
   const reloader = new Reloader({
     ...{ manager, sources, configuration, waiting, metrics },
-    live: firstLive(manager),
+    live: firstLive(configuration, manager),
     log: (level, message) => lines.push(`${level}: ${message}`),
     recordEvent: (event) => events.push(event),
     changed: () => changes++,
@@ -193,7 +193,7 @@ describe('A changed configuration', () => {
     onTestFinished(() => manager.close());
     const reloader = new Reloader({
       ...{ manager, sources, configuration, waiting: undefined },
-      ...{ live: firstLive(manager), metrics: countedMetrics() },
+      ...{ live: firstLive(configuration, manager), metrics: countedMetrics() },
       ...{ log: () => {}, recordEvent: () => {}, changed: () => {} },
     });
     onTestFinished(() => reloader.close());
