@@ -223,15 +223,15 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 315, 'from a container to a request', {
+    room('placement', 500, 'from a container to a request', {
       ...on('containers'),
       because:
-        'a container that starts again has the grant of its pod and name; unknown annotations are found',
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers',
     }),
-    room('containers', 1260, 'containers and their grants', {
+    room('containers', 1360, 'containers and their grants', {
       ...on('containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event',
+        'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
     }),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),

@@ -8,6 +8,7 @@ import { LOG_FORMATS, LOG_LEVELS } from '../base/log.js';
 import { DEVICE_UNITS } from '../device-plugin/inventory.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
 import { NRI_SOCKET } from '../node.js';
+import { parseRules } from '../placement/rules.js';
 import { cpuList, cpuListOr, type Field, field, flag, flagOr, managerOption, oneOf, text } from './field.js';
 
 export const PAGE = '127.0.0.1:9480';
@@ -131,6 +132,18 @@ export const FIELDS = {
     defaultWords: 'as that version',
     type: 'gates',
     words: 'its feature gates',
+  }),
+  rules: field({
+    check: (value, name) => {
+      parseRules(value, name);
+      return value as readonly object[];
+    },
+    default: [],
+    defaultWords: 'none',
+    type: 'a list',
+    words: 'what containers get by namespace, label and more: see [rules](rules.md)',
+    flag: null,
+    part: 'placement',
   }),
   kubeletConfiguration: field({
     check: text,

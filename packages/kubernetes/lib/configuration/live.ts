@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Manager, openManager } from 'numalign';
 import { PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
 import type { ContainerPolicy } from '../placement/container-policy.js';
+import { parseRules } from '../placement/rules.js';
 import type { Configuration } from './configuration.js';
 import { FIELD_NAMES, type FieldName, rowOf, type Values } from './fields.js';
 
@@ -24,6 +25,7 @@ const OF_REQUESTS = (Object.keys(PLACEMENT_OPTIONS) as (keyof PlacementOptions)[
 export const firstLive = ({ values }: Configuration, { placement }: Manager): LiveConfiguration => ({
   values,
   placement: {},
+  rules: parseRules(values.rules, 'rules'),
   effective: placement,
   stale: [],
 });
@@ -49,6 +51,7 @@ export async function liveOf(
     for (const name of MANAGER_ONLY) Object.assign(effective, { [name]: opened[name] });
     return {
       values: next.values,
+      rules: parseRules(next.values.rules, 'rules'),
       placement: Object.fromEntries(
         OF_REQUESTS.filter((name) => !isDeepStrictEqual(wanted[name], opened[name])).map((name) => [
           name,

@@ -22,9 +22,7 @@ const AMOUNTS = ['systemReserved', 'kubeReserved'] as const;
 const RESERVATIONS = ['reservedSystemCPUs', ...AMOUNTS] as const;
 const SETTINGS = [...RESERVATIONS, 'reservedMemory', 'featureGates'] as const;
 
-const PLACEMENT: ReadonlySet<FieldName> = new Set(
-  FIELD_NAMES.filter((name) => rowOf(name).part === 'placement' || /^(cpu|memory)ManagerPolicy$/.test(name)),
-);
+const PLACEMENT: ReadonlySet<FieldName> = new Set(FIELD_NAMES.filter((name) => name in PLACEMENT_OPTIONS));
 const MACHINE: readonly FieldName[] = FIELD_NAMES.filter((name) => rowOf(name).part === 'machine');
 
 const pick = (object: object, names: Iterable<string>) =>

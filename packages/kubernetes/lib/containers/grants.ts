@@ -172,16 +172,11 @@ export class Grants {
    * Admits a container under the policy in effect. A grant that is already on record stays.
    * @throws like Manager.admit
    */
-  async admit({ pod, isOfPod, smt, coreKind, memoryTiers }: ContainerRequest): Promise<Placement | null> {
+  async admit({ pod, isOfPod, within, placement: own }: ContainerRequest): Promise<Placement | null> {
     if (!pod) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
-    const wishes = {
-      ...(smt && { smt }),
-      ...(coreKind && { coreKind }),
-      ...(memoryTiers && { memoryTiers }),
-    };
-    const { placement } = this.#policy();
-    const options = { owner: 'persistent', enforcement: 'members', ...placement, ...wishes } as const;
+    const placement = { ...this.#policy().placement, ...own, ...(within && { within }) };
+    const options = { owner: 'persistent', enforcement: 'members', ...placement } as const;
     const admitted = await this.#manager.admit(pod, options);
     // Until it starts, the pod's cgroup may become empty.
     if (isOfPod && admitted.alreadyAdmitted) await admitted.setOwner('persistent');

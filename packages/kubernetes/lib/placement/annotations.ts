@@ -72,6 +72,37 @@ export function checkAnnotationKeys(...all: readonly Annotated[]): void {
 }
 
 /**
+ * Refuses annotations for a container whose rule does not allow any.
+ * @throws NodeError ERR_INVALID_ANNOTATION
+ */
+export function refuseAnnotations(
+  rule: string,
+  pod: Annotated,
+  container: Annotated & { readonly name: string },
+): void {
+  const names = ANNOTATION_KEYS.map((key) => `${ANNOTATION_PREFIX}${key}`);
+  const found =
+    names.find((name) => name in container.annotations || name in pod.annotations) ??
+    names.map((name) => `${name}.${container.name}`).find((name) => name in pod.annotations);
+  if (found === undefined) return;
+  throw new NodeError('ERR_INVALID_ANNOTATION', `the rule ${rule} of this node allows no ${found}`, {
+    value: found,
+    valid: 'no annotations of numalign',
+  });
+}
+
+/** None. */
+export const NO_WISHES: Wishes = {
+  cpu: undefined,
+  memory: undefined,
+  devices: {},
+  smt: undefined,
+  coreKind: undefined,
+  memoryTiers: undefined,
+  cdi: false,
+};
+
+/**
  * The annotations of a container, as its runtime reports them. The first of these counts:
  * `numalign.io/KEY` of the container, `numalign.io/KEY.CONTAINER` and `numalign.io/KEY` of its pod.
  * @throws NodeError ERR_INVALID_ANNOTATION
