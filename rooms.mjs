@@ -218,9 +218,9 @@ export const HOUSES = {
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 650, 'the Node Resource Interface', on('containers')),
+    room('nri', 670, 'the Node Resource Interface', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
-      ...on('containers'),
+      ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
     room('placement', 500, 'from a container to a request', {
@@ -228,12 +228,15 @@ export const HOUSES = {
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers',
     }),
-    room('containers', 1360, 'containers and their grants', {
-      ...on('containers'),
+    room('containers', 1500, 'containers and their grants', {
+      ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
     }),
-    room('cri', 910, 'the Container Runtime Interface', on('containers')),
+    room('cri', 960, 'the Container Runtime Interface', {
+      ...on('containers'),
+      because: 'the runtime is told of cpusets outside of answers',
+    }),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
     room('publish', 420, 'NodeResourceTopology objects', {
@@ -241,9 +244,10 @@ export const HOUSES = {
       because: 'the publisher says whether it works, to probes and as an Event',
     }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 380, 'the exports of the package', {
+    room('.', 450, 'the exports of the package', {
       ...on('containers'),
-      because: 'the parts share metrics, Events and what is in effect, and say whether they work',
+      because:
+        'the parts share metrics, Events and what is in effect, and say whether they work; the plugin has the CRI socket of its runtime',
     }),
     room('configuration', 900, 'the configuration of numalign-node', on('containers')),
     room('cli', 600, 'the command numalign-node', {

@@ -8,6 +8,7 @@ import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
 import { KINDS, type Kind, Reports } from './containers/reports.js';
+import { RuntimeTeller } from './cri/runtime-teller.js';
 import { NO_EVENTS, type RecordEvent, THIS_NODE } from './events/event.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import type { Runtime } from './nri/messages.js';
@@ -40,6 +41,12 @@ export interface NumalignNodeOptions {
    * allocation is not on record is refused.
    */
   readonly restoreAllocation?: RestoreAllocation;
+  /**
+   * The runtime's CRI socket, over which it is told where containers run if that cannot be done over
+   * NRI (before 0.12.2). Null: it is not told then. Default: CONTAINER_RUNTIME_ENDPOINT, or the first
+   * known socket that exists.
+   */
+  readonly runtimeSocket?: string | null;
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   /** Asked for each container. Default: as the manager was opened. */
@@ -62,6 +69,7 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #teller: RuntimeTeller;
   readonly #calls = new CallsInProgress();
   readonly #nriSocket: string;
   readonly #warnOfScope: () => void;
@@ -73,6 +81,7 @@ export class NumalignNode {
     name = 'numalign',
     index = '90',
     restoreAllocation,
+    runtimeSocket: socket,
     cgroupRoot,
     policy = () => NO_POLICY,
     log: givenLog = () => {},
@@ -84,12 +93,17 @@ export class NumalignNode {
     const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
       ...{ manager, prefix: name, cpusets, restoreAllocation, policy, log, reports },
-      updateContainers: (updates) => this.#plugin.updateContainers(updates),
+      tell: (update) => this.#teller.tell(update),
     });
     const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });
     this.#plugin = new NriPlugin({
       ...{ socketPath: nriSocket, name, index, handlers, log },
       ...sessionEvents(recordEvent, metrics),
+    });
+    this.#teller = new RuntimeTeller({
+      socket,
+      runtime: () => this.#plugin.session?.runtime,
+      updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
     this.#nriSocket = nriSocket;
     this.#show(metrics);
@@ -160,6 +174,7 @@ export class NumalignNode {
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
+    this.#teller.close();
   }
 }
 

@@ -151,11 +151,18 @@ function isInCluster(): boolean {
 
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
+  const { runtimeEndpoint: runtimeSocket } = values;
   const { kubelet, kubeletFolder, publish, events, nodeName, kubeconfig } = values;
   const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
-    nri: nri ? { nriSocket, name, index, ...(cgroupRoot !== undefined && { cgroupRoot }) } : null,
+    nri: nri
+      ? {
+          ...{ nriSocket, name, index },
+          ...(runtimeSocket !== undefined && { runtimeSocket }),
+          ...(cgroupRoot !== undefined && { cgroupRoot }),
+        }
+      : null,
     devicePlugin:
       devicePlugin === false
         ? null

@@ -187,6 +187,15 @@ export const FIELDS = {
     flag: { usage: '--index <digits>' },
     part: 'start',
   }),
+  runtimeEndpoint: field({
+    check: text,
+    default: undefined,
+    defaultWords: 'the one that exists',
+    type: 'a socket',
+    words: "the runtime's CRI socket, over which it is told where containers run",
+    flag: { usage: '--runtime-endpoint <socket>' },
+    part: 'start',
+  }),
   cgroupRoot: field({
     check: text,
     default: undefined,

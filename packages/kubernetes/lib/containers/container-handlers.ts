@@ -1,6 +1,6 @@
 // ContainerHandlers: numalign's answers to a container runtime (NRI). The runtime calls one handler
 // after the other, and waits for each answer.
-import type { Manager } from 'numalign';
+import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { NriHandlers } from '../nri/handlers.js';
@@ -30,6 +30,7 @@ import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
 import { type Reports, subjectOf } from './reports.js';
+import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { SharedDomains } from './shared-domains.js';
@@ -42,8 +43,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
-  /** Updates containers outside of an answer. */
-  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  /** Tells the runtime outside of an answer. */
+  readonly tell: TellRuntime;
   /** Default: as the manager was opened. */
   readonly policy?: () => ContainerPolicy;
   readonly log: Log;
@@ -66,13 +67,22 @@ export class ContainerHandlers implements NriHandlers {
   readonly #policy: () => ContainerPolicy;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #runtimeUpdates: RuntimeUpdates;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log, reports } = options;
-    const { policy = () => NO_POLICY } = options;
+    const {
+      manager,
+      prefix,
+      cpusets,
+      restoreAllocation,
+      tell,
+      log,
+      reports,
+      policy = () => NO_POLICY,
+    } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
@@ -81,18 +91,21 @@ export class ContainerHandlers implements NriHandlers {
     this.#policy = policy;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, policy, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
-    this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
-    this.#shared = new SharedContainers({ inventory, cpusets, log });
+    const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
+    this.#runtimeUpdates = runtimeUpdates;
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
+    this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#domains = new SharedDomains({ manager, inventory });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log, reports });
-    manager.on('change', this.#followPool);
+    this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
+    manager.on('change', this.#followRecord);
     manager.on('change', reports.changed);
   }
 
   close(): void {
-    this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#followRecord);
     this.#manager.off('change', this.#reports.changed);
+    this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
   }
@@ -165,8 +178,9 @@ export class ContainerHandlers implements NriHandlers {
     void this.#granted.setOwners([entry]);
     const { pool } = this.#grants;
     const cpus = cpusOf(entry.placement, pool, entry.request.chosenCpus);
-    correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
+    const isCorrected = correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
     this.#inventory.put({ ...entry, cpus });
+    if (isCorrected) this.#runtimeUpdates.owe(entry);
     this.#drift.follow(entry);
   }
 
@@ -207,9 +221,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
+    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
     this.#inventory.putPod(pod);
-    // Of a sandbox before it.
-    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 
@@ -282,6 +295,12 @@ export class ContainerHandlers implements NriHandlers {
       throw error;
     }
   }
+
+  // A grant may be released or changed by hand, or by another program.
+  readonly #followRecord = (change: StateChange): void => {
+    this.#granted.followRecord(change);
+    this.#followPool();
+  };
 
   readonly #followPool = (): void => {
     if (this.#answers === 0) this.#shared.write(this.#grants.pool);

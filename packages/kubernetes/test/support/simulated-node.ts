@@ -55,7 +55,7 @@ export async function simulatedNode(
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       policy,
-      updateContainers: async (updates) => void told.push(...updates),
+      tell: async (update) => void told.push(update),
       ...{ log, reports: new Reports({ prefix: 'numalign', log, metrics: NO_METRICS, recordEvent }) },
     });
     open.push(handlers);
