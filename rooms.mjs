@@ -224,7 +224,10 @@ export const HOUSES = {
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
     room('api-server', 630, 'the API server', on('containers')),
-    room('publish', 400, 'NodeResourceTopology objects', on('containers')),
+    room('publish', 610, 'NodeResourceTopology objects', {
+      ...on('containers'),
+      because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
+    }),
     room('check', 560, 'what a node can do', on('containers')),
     room('.', 200, 'the exports of the package', on('containers')),
     room('cli', 420, 'the command numalign-node', {

@@ -15,6 +15,8 @@ export const NEEDED: readonly (readonly [verb: string, group: string, resource: 
   ['create', GROUP, PLURAL],
   ['patch', GROUP, PLURAL],
   ['get', '', 'nodes'],
+  ['list', '', 'pods'],
+  ['watch', '', 'pods'],
 ];
 
 const REVIEWS = { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews' };

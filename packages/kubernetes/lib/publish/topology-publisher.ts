@@ -9,6 +9,7 @@ import { newBackoff, pause } from '../api-server/backoff.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
+import { NodePods } from './node-pods.js';
 import {
   GROUP,
   type NodeResourceTopology,
@@ -19,6 +20,7 @@ import {
   type Scope,
   VERSION,
 } from './node-resource-topology.js';
+import { FINGERPRINT_ANNOTATION } from './pod-fingerprint.js';
 import { isSame, PublishedVersions } from './published-versions.js';
 import { zonesOf } from './zones.js';
 
@@ -38,6 +40,8 @@ export interface TopologyPublisherOptions {
 
 const TOPOLOGIES: Resource = { group: GROUP, version: VERSION, plural: PLURAL };
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
+
+type Work = 'published' | 'watched' | 'fingerprinted';
 
 // Publishes at most twice a second.
 const LEAST_MS = 500;
@@ -59,24 +63,35 @@ export class TopologyPublisher {
   readonly #end = new AbortController();
   readonly #backoff = newBackoff();
   readonly #versions = new PublishedVersions();
+  readonly #pods: NodePods;
   #work: Promise<unknown>[] = [];
   // The last published object; stale if the server may have another one by now.
   #lastObject: NodeResourceTopology | undefined;
   #isStale = false;
   // Null if the Node cannot be read, or does not exist.
   #owner: OwnerReference | null | undefined;
+  readonly #unsettled = new Set(['topology', 'pods']);
   #isDue = false;
   #isRunning = false;
   #earliest = 0;
   // How often others have written the object, and when they last did.
   #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
   // The logged error codes, until it works again.
-  readonly #failures = new Map<'published' | 'watched', string>();
+  readonly #failures = new Map<Work, string>();
   // Ends a pause after a failure.
   #wake = new AbortController();
 
   constructor(options: TopologyPublisherOptions) {
     this.#options = { ...options, log: reported(options.log) };
+    const { apiServer, nodeName } = options;
+    this.#pods = new NodePods({
+      ...{ apiServer, nodeName, signal: this.#end.signal },
+      changed: () => {
+        if (this.#pods.isKnown) this.#failures.delete('fingerprinted');
+        this.#settled('pods');
+      },
+      failed: (error) => this.#reportFailure('fingerprinted', error),
+    });
   }
 
   /** Publishes, and watches from now on. Does not wait for the API server. */
@@ -84,7 +99,7 @@ export class TopologyPublisher {
     const { manager } = this.#options;
     manager.on('change', this.#onChange);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
-    this.#work.push(this.#watch());
+    this.#work.push(this.#watch(), this.#pods.watch());
   }
 
   async close(): Promise<void> {
@@ -111,6 +126,13 @@ export class TopologyPublisher {
     });
     this.#work.push(run);
   };
+
+  // The first publication waits until it is known what exists, or that this cannot be known: a list
+  // that is still on its way would otherwise look like a deletion.
+  #settled(what: 'topology' | 'pods'): void {
+    this.#unsettled.delete(what);
+    if (this.#unsettled.size === 0 && (what === 'pods' || !this.#lastObject)) this.#onChange();
+  }
 
   // No commit shows CPUs that went offline or devices that were registered again.
   readonly #reconciled = (message: unknown): void => {
@@ -151,14 +173,8 @@ export class TopologyPublisher {
   }
 
   async #publish(): Promise<void> {
-    const { manager, nodeName, policy, scope } = this.#options;
-    const { placement } = manager;
-    const target = nodeResourceTopology(
-      nodeName,
-      policy ?? placement.policy,
-      scope ?? placement.scope,
-      zonesOf(manager),
-    );
+    const { nodeName } = this.#options;
+    const target = this.#target();
     if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;
     this.#isStale = false;
     const times = this.#isContested ? this.#contested.times : 0;
@@ -171,13 +187,29 @@ export class TopologyPublisher {
       this.#options.log('info', `the topology of ${nodeName} is published again`);
   }
 
+  // The zones are read after the pods have been seen, and so include what these have.
+  #target(): NodeResourceTopology {
+    const { manager, nodeName, policy, scope } = this.#options;
+    const { placement } = manager;
+    const zones = zonesOf(manager);
+    const resources = zones.flatMap((zone) => zone.resources.map(({ name }) => name));
+    const settings = {
+      policy: policy ?? placement.policy,
+      scope: scope ?? placement.scope,
+      maxNodes: Number(placement.topologyManagerPolicyOptions['max-allowable-numa-nodes']),
+    };
+    return nodeResourceTopology(nodeName, settings, zones, this.#pods.fingerprint(new Set(resources)));
+  }
+
   // A merge patch keeps what others have added. Without an object, one is created.
   async #write(target: NodeResourceTopology): Promise<KubernetesObject> {
     const { apiServer, nodeName } = this.#options;
     const { signal } = this.#end;
-    const metadata = { name: nodeName, ...(this.#owner && { ownerReferences: [this.#owner] }) };
-    const object = { ...target, metadata };
-    const patch = () => apiServer.patch(TOPOLOGIES, nodeName, object, { signal });
+    const owners = this.#owner && { ownerReferences: [this.#owner] };
+    const object = { ...target, metadata: { ...target.metadata, ...owners } };
+    const { annotations = WITHOUT_FINGERPRINT } = target.metadata;
+    const change = { ...object, metadata: { ...object.metadata, annotations } };
+    const patch = () => apiServer.patch(TOPOLOGIES, nodeName, change, { signal });
     try {
       return await patch();
     } catch (error) {
@@ -209,11 +241,9 @@ export class TopologyPublisher {
 
   async #watch(): Promise<void> {
     const { apiServer, nodeName } = this.#options;
-    // The first publication waits until it is known what exists, or that this cannot be known: a
-    // list that is still on its way would otherwise look like a deletion.
     const onError = (error: ApiError) => {
       this.#reportFailure('watched', error);
-      if (!this.#lastObject) this.#onChange();
+      this.#settled('topology');
     };
     const options = { name: nodeName, signal: this.#end.signal, failed: onError };
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
@@ -224,7 +254,7 @@ export class TopologyPublisher {
         this.#owner ??= undefined;
         this.#wake.abort();
         this.#failures.delete('watched');
-        if (!this.#lastObject) this.#onChange();
+        this.#settled('topology');
       } else if (event.object.metadata.name === nodeName) {
         this.#react(event.type === 'DELETED' ? undefined : event.object);
       }
@@ -248,7 +278,7 @@ export class TopologyPublisher {
     this.#onChange();
   }
 
-  #reportFailure(what: 'published' | 'watched', error: Error): void {
+  #reportFailure(what: Work, error: Error): void {
     const { nodeName, log } = this.#options;
     const code = (error as { code?: string }).code ?? 'ERR_INTERNAL';
     if (this.#failures.get(what) === code || this.#end.signal.aborted) return;
@@ -257,4 +287,5 @@ export class TopologyPublisher {
   }
 }
 
+const WITHOUT_FINGERPRINT = { [FINGERPRINT_ANNOTATION]: null };
 const WITHOUT_OWNER: ReadonlySet<string> = new Set(['ERR_API_FORBIDDEN', 'ERR_API_NOT_FOUND']);

@@ -193,7 +193,8 @@ describe('the definition', () => {
     const json: any = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes };
     using manager = await openManager({ topology: await discover({ json }) });
     manager.registerDevices('example.com/nic', [{ id: 'a', numaNodes: [1] }]);
-    const object = nodeResourceTopology('a', 'restricted', 'container', zonesOf(manager));
+    const settings = { policy: 'restricted', scope: 'container', maxNodes: 8 } as const;
+    const object = nodeResourceTopology('a', settings, zonesOf(manager), 'pfp0v001ef46db3751d8e999');
     const schema = definition.spec.versions[0].schema.openAPIV3Schema;
     expect(flaws(object, schema)).toEqual([]);
     expect(flaws({ ...object, zones: [{ name: 'a', kind: 'b' }] }, schema)).toEqual([
@@ -208,8 +209,7 @@ describe('the scheduler', () => {
     const { data } = find('ConfigMap', 'topology-scheduler', 'kube-system');
     const { profiles } = parseYaml(data['scheduler.yaml']);
     const [{ schedulerName, plugins, pluginConfig }] = profiles;
-    for (const point of ['filter', 'score'])
-      expect(plugins[point].enabled).toEqual([{ name: 'NodeResourceTopologyMatch' }]);
+    expect(plugins.multiPoint.enabled).toEqual([{ name: 'NodeResourceTopologyMatch' }]);
     expect(pluginConfig[0].name).toBe('NodeResourceTopologyMatch');
     expect(find('Pod', 'gateway').spec.schedulerName).toBe(schedulerName);
     const { rules } = find('ClusterRole', 'topology-scheduler');
