@@ -174,15 +174,14 @@ test('the fingerprint is that of the pods that run, and of one that is to have e
   const manager = await machine();
   await publish(manager, await account());
   const limits = { cpu: '2', memory: '1Gi' };
-  for (const [name, resources] of [
-    ['plain', {}],
-    ['exclusive', { limits }],
-  ]) {
+  const make = (name, resources) => {
     const containers = [{ name: 'main', image: 'busybox', resources }];
-    const spec = { nodeName: NODE, serviceAccountName: 'numalign-node', containers };
-    const metadata = { name, namespace: 'numalign' };
-    await server.apply({ apiVersion: 'v1', kind: 'Pod', metadata, spec });
-  }
+    const account = { serviceAccountName: 'numalign-node', automountServiceAccountToken: false };
+    const spec = { nodeName: NODE, ...account, containers };
+    return server.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'numalign' }, spec });
+  };
+  const plain = await make('plain', {});
+  await make('exclusive', { limits });
   const hasFingerprintOf = (names) =>
     until(
       async () => {
@@ -193,8 +192,10 @@ test('the fingerprint is that of the pods that run, and of one that is to have e
       `the fingerprint of ${names.join(' and ')}`,
     );
   await hasFingerprintOf(['exclusive']);
-  const running = { status: { phase: 'Running' } };
-  await server.ask('PATCH', '/api/v1/namespaces/numalign/pods/plain/status', running);
+  await server.ask('PUT', '/api/v1/namespaces/numalign/pods/plain/status', {
+    ...plain,
+    status: { phase: 'Running' },
+  });
   await hasFingerprintOf(['plain', 'exclusive']);
   for (const name of ['plain', 'exclusive'])
     await server.ask('DELETE', `/api/v1/namespaces/numalign/pods/${name}?gracePeriodSeconds=0`);
