@@ -208,6 +208,7 @@ export const HOUSES = {
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 650, 'the Node Resource Interface', on('containers')),
+    room('neighbours', 180, 'other programs that place CPUs', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers'),
       because: 'the memory nodes of a container are read, too',

@@ -5,6 +5,7 @@ import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { UndoneContainers } from './neighbours/undone-containers.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 
@@ -63,9 +64,11 @@ export class NumalignNode {
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
+    const undone = new UndoneContainers({ socketPath: nriSocket }, log);
     this.#handlers = new ContainerHandlers({
       ...{ manager, prefix: name, cpusets, restoreAllocation, log },
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
+      undone: (title) => undone.report(title),
     });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
     this.#warnOfScope = () => {

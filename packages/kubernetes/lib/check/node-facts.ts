@@ -1,4 +1,5 @@
 // NodeFacts: what can be seen of a node, before any judgement.
+import type { Neighbour } from '../neighbours/neighbours.js';
 
 /** A socket, as a client finds it. */
 export interface SocketFacts {
@@ -45,6 +46,12 @@ export interface ClusterFacts {
 }
 
 export interface NodeFacts {
+  /** Programs that place CPUs of containers, too, or may. */
+  readonly neighbours: readonly Neighbour[];
+  /** The name of numalign's plugin. */
+  readonly pluginName: string;
+  /** The plugins without which containerd creates no container. */
+  readonly requiredPlugins: readonly string[];
   /** Null if the runtime and the kubelet place containers. */
   readonly nri: SocketFacts | null;
   readonly runtime: SocketFacts;

@@ -196,6 +196,7 @@ const STATUS_WIDTH = 'problem'.length + 2;
 async function check({
   nri,
   nriSocket,
+  name,
   kubeletFolder,
   stateDir,
   publish,
@@ -204,6 +205,7 @@ async function check({
 }: RunFlags): Promise<void> {
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
+    pluginName: name,
     kubeletFolder,
     stateDir,
     ...(publish && { publish: { nodeName } }),

@@ -34,6 +34,8 @@ export interface ContainerHandlersOptions {
   readonly restoreAllocation?: RestoreAllocation | undefined;
   /** Updates containers outside of an answer. */
   readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  /** Called for a container that the runtime has not created after all. */
+  readonly undone?: ((title: string) => void) | undefined;
   readonly log: Log;
 }
 
@@ -50,13 +52,17 @@ export class ContainerHandlers implements NriHandlers {
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #undone: ((title: string) => void) | undefined;
+  // The containers whose creation was answered, and has not ended yet.
+  readonly #creating = new Set<string>();
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, updateContainers, undone, log } = options;
     this.#manager = manager;
+    this.#undone = undone;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
@@ -117,6 +123,7 @@ export class ContainerHandlers implements NriHandlers {
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
+      this.#creating.add(container.id);
       return {
         adjust: adjustment(cpus, placement, request),
         updates: this.#shared.updates(pool, container.id),
@@ -124,7 +131,8 @@ export class ContainerHandlers implements NriHandlers {
     });
   }
 
-  postCreateContainer(): void {
+  postCreateContainer(_pod: PodSandbox, { id }: Container): void {
+    this.#creating.delete(id);
     this.#shared.verify(this.#grants.pool);
   }
 
@@ -163,6 +171,7 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   stopContainer(_pod: PodSandbox, { id }: Container): Promise<ContainerUpdate[]> {
+    this.#reportUndone(id);
     return this.#answer(async () => {
       await this.#granted.end(id);
       return this.#shared.updates(this.#grants.pool);
@@ -170,8 +179,14 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   async removeContainer(_pod: PodSandbox, { id }: Container): Promise<void> {
+    this.#reportUndone(id);
     await this.#granted.end(id);
     this.#shared.verify(this.#grants.pool);
+  }
+
+  #reportUndone(id: string): void {
+    const container = this.#inventory.find(id);
+    if (this.#creating.delete(id) && container) this.#undone?.(container.title);
   }
 
   runPodSandbox(pod: PodSandbox): void {

@@ -42,7 +42,7 @@ class Runtime {
         },
       },
     });
-    this.#handlers.postCreateContainer();
+    this.#handlers.postCreateContainer(POD, container);
   }
 
   async stop(id: string): Promise<void> {

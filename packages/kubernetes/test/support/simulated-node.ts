@@ -32,6 +32,7 @@ export async function simulatedNode(
   options: ManagerOptions = {},
   machine = MACHINE,
   restore?: RestoreAllocation,
+  undone?: (title: string) => void,
 ): Promise<SimulatedNode> {
   const topology = await discover({ synthetic: machine });
   const manager = await openManager({ topology, ...options });
@@ -46,6 +47,7 @@ export async function simulatedNode(
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       updateContainers: async (updates) => void told.push(...updates),
+      undone,
       log: (level, message) => lines.push(`${level}: ${message}`),
     });
     open.push(handlers);
