@@ -203,11 +203,20 @@ export const HOUSES = {
     room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
-    room('base', 110, 'errors and logs', on('containers')),
+    room('base', 170, 'errors and logs', {
+      ...on('containers'),
+      because: 'lines of the log have fields, as text or JSON',
+    }),
+    room('metrics', 80, 'the registry of metrics', on('containers')),
+    room('api-server', 630, 'the API server', on('containers')),
+    room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 650, 'the Node Resource Interface', on('containers')),
+    room('nri', 700, 'the Node Resource Interface', {
+      ...on('containers'),
+      because: 'the error of a conflict names the other plugin',
+    }),
     room('neighbours', 180, 'other programs that place CPUs', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers'),
@@ -217,20 +226,26 @@ export const HOUSES = {
       ...on('containers'),
       because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 1020, 'containers and their grants', {
+    room('containers', 1320, 'containers and their grants', {
       ...on('containers'),
-      because: 'pods keep grants over restarts of their containers; what others move is put back',
+      because:
+        'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event',
     }),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
     room('publish', 610, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 560, 'what a node can do', on('containers')),
-    room('.', 200, 'the exports of the package', on('containers')),
+    room('check', 625, 'what a node can do', {
+      ...on('containers'),
+      because: 'other programs that place CPUs are found',
+    }),
+    room('.', 250, 'the exports of the package', {
+      ...on('containers'),
+      because: 'the parts share metrics and Events, which are exported, too',
+    }),
     room('cli', 420, 'the command numalign-node', {
       ...on('containers'),
       because: 'it serves the page on request',

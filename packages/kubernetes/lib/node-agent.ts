@@ -4,9 +4,12 @@ import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
+import { NO_EVENTS, type RecordEvent } from './events/event.js';
+import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
+import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
 
@@ -16,13 +19,26 @@ export interface NodeAgentOptions {
   readonly manager: Manager;
   readonly log: Log;
   /** The plugin for the container runtime. */
-  readonly nri: Omit<NumalignNodeOptions, 'manager' | 'restoreAllocation' | 'log'> | null;
+  readonly nri: Omit<
+    NumalignNodeOptions,
+    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+  > | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** Records what the kubelet has assigned. */
   readonly kubelet: Omit<KubeletFollowerOptions, 'record' | 'ownResources' | 'log'> | null;
   /** Publishes the node's NodeResourceTopology. */
-  readonly publish: { readonly nodeName: string; readonly apiServer?: ApiServerOptions } | null;
+  readonly publish: OnNode | null;
+  /** Writes Events of pods and of the node. */
+  readonly events?: OnNode | null;
+  /** Where the parts count what they do. */
+  readonly metrics?: Metrics;
+}
+
+/** The node, and where the API server is; default: as the kubelet tells a process in a pod. */
+interface OnNode {
+  readonly nodeName: string;
+  readonly apiServer?: ApiServerOptions;
 }
 
 interface Part {
@@ -41,10 +57,13 @@ export class NodeAgent {
 
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
-    const { manager, log, nri, devicePlugin, kubelet, publish } = options;
+    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
+    const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
+    const recordEvent = recorder?.record ?? NO_EVENTS;
     const parts: (Part | null)[] = [
+      recorder ?? null,
       // The kubelet's assignments must be known before anything is granted.
       kubelet &&
         new KubeletFollower({
@@ -59,8 +78,7 @@ export class NodeAgent {
         new NumalignNode({
           ...nri,
           ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
-          manager,
-          log,
+          ...{ manager, log, metrics, recordEvent },
         }),
     ];
     this.#parts = parts.filter((part) => part !== null);
@@ -112,7 +130,7 @@ export class NodeAgent {
 /** The publisher, with its own connection. */
 function publisher(
   options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope'>,
-  { nodeName, apiServer: ofServer }: NonNullable<NodeAgentOptions['publish']>,
+  { nodeName, apiServer: ofServer }: OnNode,
 ): Part {
   const apiServer = new ApiServer(ofServer);
   const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
@@ -120,6 +138,26 @@ function publisher(
     start: () => publisher.start(),
     close: async () => {
       await publisher.close();
+      apiServer.close();
+    },
+  };
+}
+
+// How long an Event is tried: a starting API server is away for a while.
+const EVENT_PATIENCE_MS = 60_000;
+
+/** The recorder of Events, with its own connection, which waits longer than others. */
+function eventsPart(
+  options: { readonly log: Log; readonly metrics: Metrics },
+  { nodeName, apiServer: ofServer }: OnNode,
+): Part & { readonly record: RecordEvent } {
+  const apiServer = new ApiServer({ patienceMs: EVENT_PATIENCE_MS, ...ofServer });
+  const recorder = new EventRecorder({ ...options, apiServer, nodeName });
+  return {
+    record: recorder.record,
+    start: async () => {},
+    close: async () => {
+      await recorder.close();
       apiServer.close();
     },
   };

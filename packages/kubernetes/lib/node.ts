@@ -4,10 +4,16 @@ import type { Log } from './base/log.js';
 import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
+import { withOutcomes } from './containers/creation-outcomes.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
+import { Reports } from './containers/reports.js';
+import { NO_EVENTS, type RecordEvent } from './events/event.js';
+import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { UndoneContainers } from './neighbours/undone-containers.js';
 import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
+import { grantName } from './placement/container-request.js';
 
 export { NRI_SOCKET };
 
@@ -37,6 +43,10 @@ export interface NumalignNodeOptions {
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
+  /** Where it counts what it does. Default: nothing is counted. */
+  readonly metrics?: Metrics;
+  /** Tells those who look at a pod or the node. Default: nothing is told. */
+  readonly recordEvent?: RecordEvent;
 }
 
 const NO_POD_SCOPE =
@@ -50,6 +60,7 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #calls = new CallsInProgress();
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -61,16 +72,23 @@ export class NumalignNode {
     restoreAllocation,
     cgroupRoot,
     log: givenLog = () => {},
+    metrics = NO_METRICS,
+    recordEvent = NO_EVENTS,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
-    const undone = new UndoneContainers({ socketPath: nriSocket }, log);
+    const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, log, reports },
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
-      undone: (title) => undone.report(title),
     });
-    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+    const undone = new UndoneContainers({ socketPath: nriSocket }, log);
+    const handlers = withOutcomes(observedHandlers(this.#handlers, this.#calls, { reports, metrics, log }), {
+      admitted: () => {},
+      refused: () => {},
+      undone: (pod, container) => undone.report(grantName(name, pod, container)),
+    });
+    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers, log });
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
     };

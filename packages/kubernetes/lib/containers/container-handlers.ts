@@ -21,6 +21,7 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { type Reports, subjectOf } from './reports.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -34,9 +35,8 @@ export interface ContainerHandlersOptions {
   readonly restoreAllocation?: RestoreAllocation | undefined;
   /** Updates containers outside of an answer. */
   readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
-  /** Called for a container that the runtime has not created after all. */
-  readonly undone?: ((title: string) => void) | undefined;
   readonly log: Log;
+  readonly reports: Reports;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
@@ -46,37 +46,37 @@ export class ContainerHandlers implements NriHandlers {
   readonly #prefix: string;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
+  readonly #reports: Reports;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
-  readonly #undone: ((title: string) => void) | undefined;
-  // The containers whose creation was answered, and has not ended yet.
-  readonly #creating = new Set<string>();
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, undone, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log, reports } = options;
     this.#manager = manager;
-    this.#undone = undone;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
+    this.#reports = reports;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
     this.#shared = new SharedContainers({ inventory, cpusets, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log });
+    this.#drift = new Drift({ inventory, cpusets, updateContainers, log, reports });
     manager.on('change', this.#followPool);
+    manager.on('change', reports.changed);
   }
 
   close(): void {
     this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#reports.changed);
     this.#grants.close();
     this.#drift.close();
   }
@@ -123,7 +123,6 @@ export class ContainerHandlers implements NriHandlers {
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
-      this.#creating.add(container.id);
       return {
         adjust: adjustment(cpus, placement, request),
         updates: this.#shared.updates(pool, container.id),
@@ -131,8 +130,7 @@ export class ContainerHandlers implements NriHandlers {
     });
   }
 
-  postCreateContainer(_pod: PodSandbox, { id }: Container): void {
-    this.#creating.delete(id);
+  postCreateContainer(): void {
     this.#shared.verify(this.#grants.pool);
   }
 
@@ -171,7 +169,6 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   stopContainer(_pod: PodSandbox, { id }: Container): Promise<ContainerUpdate[]> {
-    this.#reportUndone(id);
     return this.#answer(async () => {
       await this.#granted.end(id);
       return this.#shared.updates(this.#grants.pool);
@@ -179,14 +176,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   async removeContainer(_pod: PodSandbox, { id }: Container): Promise<void> {
-    this.#reportUndone(id);
     await this.#granted.end(id);
     this.#shared.verify(this.#grants.pool);
-  }
-
-  #reportUndone(id: string): void {
-    const container = this.#inventory.find(id);
-    if (this.#creating.delete(id) && container) this.#undone?.(container.title);
   }
 
   runPodSandbox(pod: PodSandbox): void {
@@ -209,7 +200,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
+    return takeCensus(pods, containers, options);
   }
 
   /**
@@ -228,6 +220,7 @@ export class ContainerHandlers implements NriHandlers {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
+      subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       request,
       placement,

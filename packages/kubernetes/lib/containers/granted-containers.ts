@@ -10,6 +10,7 @@ import { type ContainerRequest, grantUid } from '../placement/container-request.
 import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
+import { fieldsOf } from './reports.js';
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
 
@@ -119,7 +120,7 @@ export class GrantedContainers {
       if (container.placement) await this.#setOwner(container, container.placement);
   }
 
-  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+  async #setOwner({ id, title, subject, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
       await this.#grants.setOwner(placement, placement.isOfPod ? dirname(folder) : folder);
@@ -127,7 +128,11 @@ export class GrantedContainers {
       // The container's last process has ended, and a plugin that starts at this moment may never
       // be notified.
       if (this.#cpusets.isEmpty(cgroupsPath)) return this.end(id);
-      this.#log('warn', `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`);
+      this.#log(
+        'warn',
+        `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`,
+        fieldsOf(subject),
+      );
     }
   }
 

@@ -1,5 +1,6 @@
 // Inventory: the pods and containers that the runtime has reported. Pure.
 import type { CpuSet } from 'numalign';
+import type { PodSubject } from '../events/event.js';
 import type { PodSandbox } from '../nri/messages.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 import type { Placement } from './container-placement.js';
@@ -9,6 +10,7 @@ export interface KnownContainer {
   readonly podId: string;
   /** Namespace, pod and container, for people. */
   readonly title: string;
+  readonly subject: PodSubject;
   /** The path in the runtime's form; see cgroups/. */
   readonly cgroupsPath: string;
   readonly request: ContainerRequest;

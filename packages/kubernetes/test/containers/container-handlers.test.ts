@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { ContainerState } from '../../lib/nri/messages.js';
 import { allocationName } from '../../lib/placement/allocation.js';
 import { type ContainerFields, containerOf, podOf } from '../support/nri-objects.js';
-import { cpusByContainer, MACHINE, simulatedNode } from '../support/simulated-node.js';
+import { cpusByContainer, simulatedNode } from '../support/simulated-node.js';
 
 const GIB = 2 ** 30;
 const exclusive = (id: string, cpus = 2, more: ContainerFields = {}) =>
@@ -465,21 +465,7 @@ describe('CPUs that a process outside of containers takes', () => {
     await expect.poll(() => cpusOf('/k/a')).toBe('4-7');
     // The runtime carries out the earlier answer first.
     makeCgroup('/k/a', '2-7');
-    handlers.postCreateContainer(POD, exclusive('b'));
+    handlers.postCreateContainer();
     expect(cpusOf('/k/a')).toBe('4-7');
-  });
-});
-
-describe('A container that the runtime does not create after all', () => {
-  it('is reported, and no other', async () => {
-    const undone: string[] = [];
-    const { handlers } = await simulatedNode({}, MACHINE, undefined, (title) => undone.push(title));
-    for (const id of ['a', 'b', 'c']) await handlers.createContainer(POD, exclusive(id, 1));
-    handlers.postCreateContainer(POD, exclusive('a', 1));
-    for (const id of ['a', 'b']) {
-      await handlers.stopContainer(POD, exclusive(id, 1));
-      await handlers.removeContainer(POD, exclusive(id, 1));
-    }
-    expect(undone).toEqual(['numalign:default/web/main']);
   });
 });

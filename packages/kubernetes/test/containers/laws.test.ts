@@ -42,7 +42,7 @@ class Runtime {
         },
       },
     });
-    this.#handlers.postCreateContainer(POD, container);
+    this.#handlers.postCreateContainer();
   }
 
   async stop(id: string): Promise<void> {
