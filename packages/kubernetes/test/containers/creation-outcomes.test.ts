@@ -22,7 +22,9 @@ it('Each container is admitted, refused, or undone by the runtime', async () => 
     undone: told('undone'),
   });
   for (const id of ['a', 'b', 'c']) await node.createContainer(POD, exclusive(id), CALL);
-  await expect(node.createContainer(POD, exclusive('d', 8), CALL)).rejects.toThrow(/8 exclusive CPUs requested/);
+  await expect(node.createContainer(POD, exclusive('d', 8), CALL)).rejects.toThrow(
+    /8 exclusive CPUs requested/,
+  );
   await node.postCreateContainer!(POD, exclusive('a'), CALL);
   await node.startContainer!(POD, exclusive('b'), CALL);
   for (const id of ['a', 'b', 'c', 'd']) {
