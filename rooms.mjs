@@ -231,6 +231,7 @@ export const HOUSES = {
       because:
         'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event',
     }),
+    room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
@@ -242,13 +243,13 @@ export const HOUSES = {
       ...on('containers'),
       because: 'other programs that place CPUs are found',
     }),
-    room('.', 250, 'the exports of the package', {
+    room('.', 285, 'the exports of the package', {
       ...on('containers'),
-      because: 'the parts share metrics and Events, which are exported, too',
+      because: 'the parts share metrics and Events, which are exported, too; refusals have a part',
     }),
-    room('cli', 420, 'the command numalign-node', {
+    room('cli', 440, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page on request',
+      because: 'it serves the page on request, and has a flag for refusals',
     }),
   ],
 };

@@ -12,6 +12,7 @@ import { recordOf } from './kubelet/kubelet-record.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
+import { Refusals, type RefusalsOptions } from './refusals/refusals.js';
 
 /** Options of the parts; null leaves a part out, and omitted options have the part's defaults. */
 export interface NodeAgentOptions {
@@ -21,7 +22,7 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent' | 'refusals'
   > | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
@@ -31,6 +32,8 @@ export interface NodeAgentOptions {
   readonly publish: OnNode | null;
   /** Writes Events of pods and of the node. */
   readonly events?: OnNode | null;
+  /** What becomes of pods whose containers have no place here. */
+  readonly refusals?: (OnNode & Pick<RefusalsOptions, 'mode'>) | null;
   /** Where the parts count what they do. */
   readonly metrics?: Metrics;
 }
@@ -57,13 +60,16 @@ export class NodeAgent {
 
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
-    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
+    const { manager, log, nri, devicePlugin, kubelet, publish, events, refusals } = options;
+    const { metrics = NO_METRICS } = options;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
+    const refused = nri && refusals ? refusalsPart({ log, metrics, recordEvent }, refusals) : undefined;
     const parts: (Part | null)[] = [
       recorder ?? null,
+      refused ?? null,
       // The kubelet's assignments must be known before anything is granted.
       kubelet &&
         new KubeletFollower({
@@ -78,7 +84,7 @@ export class NodeAgent {
         new NumalignNode({
           ...nri,
           ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
-          ...{ manager, log, metrics, recordEvent },
+          ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
         }),
     ];
     this.#parts = parts.filter((part) => part !== null);
@@ -158,6 +164,23 @@ function eventsPart(
     start: async () => {},
     close: async () => {
       await recorder.close();
+      apiServer.close();
+    },
+  };
+}
+
+/** What follows refusals, with its own connection. */
+function refusalsPart(
+  options: Pick<RefusalsOptions, 'log' | 'metrics' | 'recordEvent'>,
+  { nodeName, apiServer: ofServer, mode }: OnNode & Pick<RefusalsOptions, 'mode'>,
+): Part & { readonly refusals: Refusals } {
+  const apiServer = new ApiServer(ofServer);
+  const refusals = new Refusals({ ...options, apiServer, nodeName, mode });
+  return {
+    refusals,
+    start: () => refusals.start(),
+    close: async () => {
+      await refusals.close();
       apiServer.close();
     },
   };

@@ -4,7 +4,7 @@ import type { Log } from './base/log.js';
 import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
-import { withOutcomes } from './containers/creation-outcomes.js';
+import { type CreationOutcomes, withOutcomes } from './containers/creation-outcomes.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
 import { Reports } from './containers/reports.js';
@@ -47,6 +47,8 @@ export interface NumalignNodeOptions {
   readonly metrics?: Metrics;
   /** Tells those who look at a pod or the node. Default: nothing is told. */
   readonly recordEvent?: RecordEvent;
+  /** Told of each container that has a place, or has none. */
+  readonly refusals?: Pick<CreationOutcomes, 'admitted' | 'refused'> | undefined;
 }
 
 const NO_POD_SCOPE =
@@ -74,6 +76,7 @@ export class NumalignNode {
     log: givenLog = () => {},
     metrics = NO_METRICS,
     recordEvent = NO_EVENTS,
+    refusals,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
@@ -84,8 +87,8 @@ export class NumalignNode {
     });
     const undone = new UndoneContainers({ socketPath: nriSocket }, log);
     const handlers = withOutcomes(observedHandlers(this.#handlers, this.#calls, { reports, metrics, log }), {
-      admitted: () => {},
-      refused: () => {},
+      admitted: (pod, container) => refusals?.admitted(pod, container),
+      refused: (pod, container, error) => refusals?.refused(pod, container, error),
       undone: (pod, container) => undone.report(grantName(name, pod, container)),
     });
     this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers, log });

@@ -1,6 +1,7 @@
 // CheckOptions: what to check, and where it is.
 import type { ApiServer } from '../api-server/api-server.js';
 import type { NeighbourPlaces } from '../neighbours/neighbours.js';
+import type { RefusalMode } from '../refusals/refusals.js';
 
 export interface CheckOptions {
   /**
@@ -22,11 +23,14 @@ export interface CheckOptions {
   readonly neighbours?: Omit<NeighbourPlaces, 'socketPath'>;
   /** Where the cgroups are mounted. Default: /sys/fs/cgroup. */
   readonly cgroupMount?: string;
-  /**
-   * Also checks what publishing needs. Default API server: that of the cluster this process is in.
-   */
-  readonly publish?: {
-    readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
-    readonly nodeName: string;
-  };
+  /** Also checks what publishing needs at the API server. */
+  readonly publish?: OfCluster;
+  /** Also checks what the answer to refusals needs there. */
+  readonly refusals?: OfCluster & { readonly mode: RefusalMode };
+}
+
+export interface OfCluster {
+  /** Default: that of the cluster this process is in. */
+  readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
+  readonly nodeName: string;
 }

@@ -33,9 +33,10 @@ export interface KubeletFacts {
   readonly isService: boolean;
 }
 
-/** What the API server says to a publisher. */
+/** What the API server says to the agent. */
 export interface ClusterFacts {
   readonly nodeName: string;
+  readonly publishes: boolean;
   /** Null if it answers. */
   readonly failure: { readonly code: string; readonly message: string } | null;
   /** Whether there is a Node object with the name; null if it may not be read. */

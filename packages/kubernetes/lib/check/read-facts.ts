@@ -45,7 +45,9 @@ export async function readNodeFacts(
     neighbours,
     pluginName = 'numalign',
     publish,
+    refusals,
   } = options;
+  const ofCluster = publish ?? refusals;
   const text = textOf(configuration);
   const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
   return {
@@ -60,7 +62,7 @@ export async function readNodeFacts(
     kubelet: await kubeletFacts(kubeletFolder),
     stateFolder: { path: stateDir, refusal: refusalOf(stateDir) },
     user: process.getuid!(),
-    cluster: publish ? await readCluster(publish) : null,
+    cluster: ofCluster ? await readCluster(ofCluster, publish !== undefined, refusals?.mode) : null,
   };
 }
 

@@ -13,6 +13,7 @@ import { DEVICE_UNITS, type DeviceUnit } from '../device-plugin/inventory.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
 import { NRI_SOCKET } from '../node.js';
 import { NodeAgent, type NodeAgentOptions } from '../node-agent.js';
+import { REFUSAL_MODES, type RefusalMode } from '../refusals/refusals.js';
 import { logToStderr, print, printJson } from './output.js';
 
 interface RunFlags {
@@ -27,6 +28,7 @@ interface RunFlags {
   kubeletFolder: string;
   publish?: boolean;
   nodeName: string;
+  onRefusal: RefusalMode;
   policy?: NonNullable<ManagerOptions['policy']>;
   reserved?: string;
   kubeletConfiguration?: string;
@@ -57,6 +59,11 @@ export function addRun(program: Command): void {
     .option('--kubelet-folder <dir>', "the kubelet's folder", KUBELET_FOLDER)
     .option('--no-kubelet', 'do not record what the kubelet assigns')
     .option('--publish', "keep the node's NodeResourceTopology up to date at the API server")
+    .addOption(
+      new Option('--on-refusal <what>', 'for pods without a place here, at the API server')
+        .choices(REFUSAL_MODES)
+        .default('keep'),
+    )
     .option(
       '--node-name <name>',
       'of the Node (default: $NODE_NAME, else the host name)',
@@ -149,7 +156,7 @@ async function servePage(
 
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
-  const { kubelet, kubeletFolder, publish, nodeName } = flags;
+  const { kubelet, kubeletFolder, publish, nodeName, onRefusal } = flags;
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
     nri: nri ? { nriSocket, name, index, ...(cgroupRoot !== undefined && { cgroupRoot }) } : null,
@@ -166,11 +173,18 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
           }
         : null,
     publish: publish ? { nodeName } : null,
+    refusals: onRefusal === 'keep' ? null : { nodeName, mode: onRefusal },
   };
 }
 
 function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: RunFlags): void {
-  if (Object.values(parts).some((part) => part !== null)) return;
+  const { refusals, ...others } = parts;
+  if (refusals && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri nothing is refused', {
+      value: refusals.mode,
+      valid: '--on-refusal without --no-nri',
+    });
+  if (Object.values(others).some((part) => part !== null)) return;
   const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is set';
   throw new NodeError('ERR_INVALID_OPTION', `there is nothing to do with --no-nri: ${why}`, {
     value: why,
@@ -201,6 +215,7 @@ async function check({
   stateDir,
   publish,
   nodeName,
+  onRefusal,
   json,
 }: RunFlags): Promise<void> {
   const findings = await checkNode({
@@ -209,6 +224,7 @@ async function check({
     kubeletFolder,
     stateDir,
     ...(publish && { publish: { nodeName } }),
+    ...(onRefusal !== 'keep' && { refusals: { nodeName, mode: onRefusal } }),
   });
   if (json) printJson(findings);
   else

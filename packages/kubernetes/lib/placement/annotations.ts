@@ -29,6 +29,10 @@ export const ANNOTATION_PREFIX = 'numalign.io/';
  */
 export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
 
+/** Of a pod that has no place here: `evict`, even if nothing replaces it, or `keep`. */
+export const REFUSAL_ANNOTATION = `${ANNOTATION_PREFIX}on-refusal`;
+const REFUSAL_CHOICES: readonly (string | undefined)[] = [undefined, 'evict', 'keep'];
+
 const CORE_KINDS = PLACEMENT_OPTIONS.coreKind.check.values!;
 
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
@@ -65,6 +69,8 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
   if (smt !== undefined && smt !== 'hold-sibling') invalid('smt', smt, 'hold-sibling');
   if (coreKind !== undefined && !CORE_KINDS.includes(coreKind))
     invalid('core-kind', coreKind, `one of ${CORE_KINDS.join(', ')}`);
+  const onRefusal = pod.annotations[REFUSAL_ANNOTATION];
+  if (!REFUSAL_CHOICES.includes(onRefusal)) invalid('on-refusal', onRefusal!, 'evict or keep');
   if (cdi !== undefined && cdi !== 'true' && cdi !== 'false') invalid('cdi', cdi, 'true or false');
   return {
     cpu: cpu === undefined ? undefined : Number(cpu),

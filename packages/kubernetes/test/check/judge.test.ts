@@ -17,6 +17,7 @@ const KUBELET: NodeFacts['kubelet'] = {
 };
 const CLUSTER: ClusterFacts = {
   nodeName: 'worker-1',
+  publishes: true,
   failure: null,
   hasNode: true,
   missingVerbs: [],

@@ -5,7 +5,7 @@ import { MACHINE_STATE_DIR, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments, parse as parseYaml } from 'yaml';
-import { NEEDED } from '../../lib/check/cluster-facts.js';
+import { NEEDED, NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
 import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
 import { createProgram } from '../../lib/cli/program.js';
 import {
@@ -93,13 +93,16 @@ describe('the manifests', () => {
 });
 
 describe('the agent', () => {
-  it('has exactly the rights that publishing needs', () => {
-    const { rules } = find('ClusterRole', 'numalign-node');
+  it.each([
+    ['publishing needs', 'numalign-node', NEEDED],
+    ['evictions need', 'numalign-node-refusals', NEEDED_FOR_REFUSALS.evict],
+  ])('has exactly the rights that %s', (_, role, needed) => {
+    const { rules } = find('ClusterRole', role);
     const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
       expect(others).toEqual({});
       return verbs.map((verb: string) => [verb, group, resource]);
     });
-    expect(allowed.toSorted()).toEqual([...NEEDED].toSorted());
+    expect(allowed.toSorted()).toEqual([...needed].toSorted());
   });
 
   it('sees the sockets, files and folders that it needs, at their places on the machine', () => {
