@@ -168,7 +168,9 @@ export const HOUSES = {
     room('words', 280, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
     room('sections', 325, 'the sections of the page as HTML'),
-    room('serving', 340, 'the server, which requests are answered, the streams of events, style and script'),
+    room('serving', 395, 'the server, which requests are answered, the streams of events, style and script', {
+      because: 'what a server answers beside the page came from the agent of packages/cli',
+    }),
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
@@ -189,9 +191,7 @@ export const HOUSES = {
     }),
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
-    room('agent', 310, 'the agent, and what frees CPUs without it', {
-      because: 'the agent serves a page',
-    }),
+    room('agent', 265, 'the agent, and what frees CPUs without it'),
     room('running', 160, 'how a command runs on its CPUs, and what frees them after it', {
       because: 'a shell waits for the end of a command that no process watches',
     }),
@@ -209,7 +209,7 @@ export const HOUSES = {
       ...on('containers'),
       because: 'lines of the log have fields, as text or JSON',
     }),
-    room('metrics', 80, 'the registry of metrics', on('containers')),
+    room('metrics', 108, 'the registry of metrics', on('containers')),
     room('api-server', 630, 'the API server', on('containers')),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
@@ -237,7 +237,7 @@ export const HOUSES = {
     room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('publish', 610, 'NodeResourceTopology objects', {
+    room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
@@ -245,13 +245,14 @@ export const HOUSES = {
       ...on('containers'),
       because: 'other programs that place CPUs are found',
     }),
-    room('.', 285, 'the exports of the package', {
+    room('.', 400, 'the exports of the package', {
       ...on('containers'),
-      because: 'the parts share metrics and Events, which are exported, too; refusals have a part',
+      because:
+        'the parts share metrics and Events, which are exported, too; refusals have a part; parts say whether they work',
     }),
-    room('cli', 440, 'the command numalign-node', {
+    room('cli', 580, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page on request, and has a flag for refusals',
+      because: 'it serves the page on request, metrics and health, and has a flag for refusals',
     }),
   ],
 };

@@ -1,6 +1,7 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
@@ -45,9 +46,13 @@ interface OnNode {
 }
 
 interface Part {
+  readonly condition: Condition;
   start(): Promise<void>;
   close(): Promise<void>;
 }
+
+// A runtime waits 2 s for an answer, and then goes on without the plugin.
+const STUCK_MS = 60_000;
 
 // The runtime's plugin always uses this scope, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
@@ -55,6 +60,8 @@ const CONTAINER_SCOPE = { scope: 'container' } as const;
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
+  readonly #node: NumalignNode | null;
+  #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
 
@@ -67,6 +74,13 @@ export class NodeAgent {
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
     const refused = nri && refusals ? refusalsPart({ log, metrics, recordEvent }, refusals) : undefined;
+    const node =
+      nri &&
+      new NumalignNode({
+        ...nri,
+        ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+        ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
+      });
     const parts: (Part | null)[] = [
       recorder ?? null,
       refused ?? null,
@@ -76,18 +90,15 @@ export class NodeAgent {
           ...kubelet,
           record: (holdings) => manager.recordKubelet(holdings.map(recordOf)),
           ownResources: devices ? [devices.resource] : [],
-          log,
+          ...{ log, recordEvent },
         }),
       devices,
-      publish && publisher({ manager, log, ...(nri && CONTAINER_SCOPE) }, publish),
-      nri &&
-        new NumalignNode({
-          ...nri,
-          ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
-          ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
-        }),
+      publish && publisher({ manager, log, recordEvent, ...(nri && CONTAINER_SCOPE) }, publish),
+      node,
     ];
+    this.#node = node;
     this.#parts = parts.filter((part) => part !== null);
+    this.#show(metrics);
   }
 
   /**
@@ -110,6 +121,7 @@ export class NodeAgent {
         await part.start();
       }
       this.#checkOpen();
+      this.#hasStarted = true;
     } catch (error) {
       await this.#closeParts();
       throw error;
@@ -118,6 +130,32 @@ export class NodeAgent {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new NodeError('ERR_AGENT_CLOSED', 'the agent was closed before it had started');
+  }
+
+  /** Whether the agent and its parts do their work: it does if all that are vital are met. */
+  get conditions(): readonly Condition[] {
+    const start = this.#hasStarted ? 'containers have their places' : 'containers have no places yet';
+    return [
+      { part: 'start', isMet: this.#hasStarted, isVital: true, text: start },
+      stateCondition(this.#options.manager),
+      ...this.#parts.map(({ condition }) => condition),
+    ];
+  }
+
+  /** Why the process should be started again; undefined: nothing but a restart is of no use. */
+  get ailment(): string | undefined {
+    const { name, ms } = this.#node?.oldestCall ?? {};
+    if (ms === undefined || ms < STUCK_MS) return undefined;
+    return `${name} of the runtime has not been answered for ${Math.round(ms / 1000)} s`;
+  }
+
+  #show(metrics: Metrics): void {
+    metrics.gauge('part_up', 'Whether a part of the agent does its work.', ['part'], () =>
+      this.conditions.map(({ part, isMet }) => [{ part }, isMet ? 1 : 0]),
+    );
+    metrics.gauge('ready', 'Whether the agent does its work.', [], () => [
+      [{}, this.conditions.every(({ isMet, isVital }) => isMet || !isVital) ? 1 : 0],
+    ]);
   }
 
   /** Containers and records stay as they are. */
@@ -133,14 +171,29 @@ export class NodeAgent {
   }
 }
 
+// What cannot be read, or grants nothing, is wrong for all programs of the machine.
+function stateCondition(manager: Manager): Condition {
+  const condition = (flaw: string | undefined) =>
+    ({ part: 'state', isMet: flaw === undefined, isVital: true, text: flaw ?? 'it grants' }) as const;
+  try {
+    const refusal = manager.refusal();
+    return condition(refusal ? `nothing is granted: ${refusal.message}` : undefined);
+  } catch (error) {
+    return condition(`it cannot be read: ${(error as Error).message}`);
+  }
+}
+
 /** The publisher, with its own connection. */
 function publisher(
-  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope'>,
+  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'recordEvent' | 'scope'>,
   { nodeName, apiServer: ofServer }: OnNode,
 ): Part {
   const apiServer = new ApiServer(ofServer);
   const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
   return {
+    get condition() {
+      return publisher.condition;
+    },
     start: () => publisher.start(),
     close: async () => {
       await publisher.close();
@@ -161,6 +214,9 @@ function eventsPart(
   const recorder = new EventRecorder({ ...options, apiServer, nodeName });
   return {
     record: recorder.record,
+    get condition() {
+      return recorder.condition;
+    },
     start: async () => {},
     close: async () => {
       await recorder.close();
@@ -178,6 +234,9 @@ function refusalsPart(
   const refusals = new Refusals({ ...options, apiServer, nodeName, mode });
   return {
     refusals,
+    get condition() {
+      return refusals.condition;
+    },
     start: () => refusals.start(),
     close: async () => {
       await refusals.close();

@@ -1,5 +1,6 @@
 // NumalignNode: serves the containers of one machine.
 import type { Manager } from 'numalign';
+import type { Condition } from './base/condition.js';
 import type { Log } from './base/log.js';
 import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
@@ -7,11 +8,12 @@ import { ContainerHandlers } from './containers/container-handlers.js';
 import { type CreationOutcomes, withOutcomes } from './containers/creation-outcomes.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
-import { Reports } from './containers/reports.js';
-import { NO_EVENTS, type RecordEvent } from './events/event.js';
+import { KINDS, type Kind, Reports } from './containers/reports.js';
+import { NO_EVENTS, type RecordEvent, THIS_NODE } from './events/event.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { UndoneContainers } from './neighbours/undone-containers.js';
-import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
+import type { Runtime } from './nri/messages.js';
+import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 import { grantName } from './placement/container-request.js';
 
@@ -63,6 +65,7 @@ export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
   readonly #calls = new CallsInProgress();
+  readonly #nriSocket: string;
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -91,7 +94,12 @@ export class NumalignNode {
       refused: (pod, container, error) => refusals?.refused(pod, container, error),
       undone: (pod, container) => undone.report(grantName(name, pod, container)),
     });
-    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers, log });
+    this.#plugin = new NriPlugin({
+      ...{ socketPath: nriSocket, name, index, handlers, log },
+      ...sessionEvents(recordEvent, metrics),
+    });
+    this.#nriSocket = nriSocket;
+    this.#show(metrics);
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
     };
@@ -119,9 +127,71 @@ export class NumalignNode {
     return this.#handlers.repairs;
   }
 
+  /** Whether the runtime calls this plugin. */
+  get condition(): Condition {
+    const { session, flaw } = this.#plugin;
+    const text = session
+      ? `registered with ${nameOf(session.runtime)}`
+      : (flaw ?? `waits for ${this.#nriSocket}`);
+    return { part: 'nri', isMet: session !== undefined, isVital: true, text };
+  }
+
+  /** The call of the runtime that has not been answered for the longest time, if there is one. */
+  get oldestCall(): { readonly name: string; readonly ms: number } | undefined {
+    return this.#calls.oldest;
+  }
+
+  #show(metrics: Metrics): void {
+    metrics.gauge('containers', 'Containers that the runtime has, by what they have.', ['kind'], () => {
+      const kinds = this.containers.map(kindOf);
+      return KINDS.map((kind) => [{ kind }, kinds.filter((each) => each === kind).length] as const);
+    });
+    metrics.gauge(
+      'runtime_info',
+      'The runtime with which the plugin is registered; nothing without one.',
+      ['name', 'version'],
+      () => {
+        const { name, version } = this.#plugin.session?.runtime ?? {};
+        return name === undefined || version === undefined ? [] : [[{ name, version }, 1]];
+      },
+    );
+    metrics.gauge(
+      'oldest_call_seconds',
+      'How long the oldest call of the runtime without an answer has waited.',
+      [],
+      () => [[{}, (this.oldestCall?.ms ?? 0) / 1000]],
+    );
+  }
+
   /** Containers and their grants stay as they are. */
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
   }
+}
+
+const nameOf = (runtime: Runtime | undefined): string =>
+  runtime ? `${runtime.name} ${runtime.version}` : 'a runtime';
+
+const kindOf = ({ placement }: KnownContainer): Kind =>
+  placement?.cpus ? 'exclusive' : placement ? 'booked' : 'shared';
+
+/** Counts sessions, and tells those who look at the node when they begin and end. */
+function sessionEvents(
+  recordEvent: RecordEvent,
+  metrics: Metrics,
+): Pick<NriPluginOptions, 'connected' | 'disconnected'> {
+  const sessions = metrics.counter('sessions_total', 'Sessions with the runtime that have begun.');
+  return {
+    connected: (runtime) => {
+      sessions.add();
+      const message = `numalign-node places the containers of ${nameOf(runtime)}`;
+      recordEvent({ about: THIS_NODE, type: 'Normal', reason: 'RuntimeConnected', message });
+    },
+    disconnected: (flaw) => {
+      const why = flaw?.message ?? 'the runtime has closed the connection';
+      const message = `numalign-node places no containers: ${why}`;
+      recordEvent({ about: THIS_NODE, type: 'Warning', reason: 'RuntimeDisconnected', message });
+    },
+  };
 }

@@ -3,6 +3,7 @@ import type { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
 import { pause } from '../api-server/backoff.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
+import type { Condition } from '../base/condition.js';
 import type { Log } from '../base/log.js';
 import { type Counter, type Metrics, NO_METRICS } from '../metrics/metrics.js';
 import type { NodeEvent, RecordEvent } from './event.js';
@@ -43,6 +44,7 @@ export class EventRecorder {
   readonly #results: Counter;
   #writing: Promise<void> | undefined;
   #wake = new AbortController();
+  // Its code.
   #failure: string | undefined;
 
   constructor(options: EventRecorderOptions) {
@@ -53,9 +55,11 @@ export class EventRecorder {
     for (const result of ['written', 'failed', 'dropped']) this.#results.add({ result }, 0);
   }
 
-  /** The code of the error since which Events cannot be written; undefined if they can be. */
-  get failure(): string | undefined {
-    return this.#failure;
+  /** Whether the last Event could be written. */
+  get condition(): Condition {
+    const isMet = this.#failure === undefined;
+    const text = isMet ? 'Events are written' : `Events cannot be written: ${this.#failure}`;
+    return { part: 'events', isMet, isVital: false, text };
   }
 
   readonly record: RecordEvent = (event) => {

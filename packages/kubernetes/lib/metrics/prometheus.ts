@@ -2,6 +2,7 @@
 import type { Registry } from 'prom-client';
 import { NodeError } from '../base/errors.js';
 import type { Counter, Histogram, Labels, Metrics, Values } from './metrics.js';
+import { addProcessMetrics } from './process-metrics.js';
 
 type PromClient = typeof import('prom-client');
 
@@ -14,6 +15,7 @@ export class PrometheusMetrics implements Metrics {
   private constructor(client: PromClient) {
     this.#client = client;
     this.register = new client.Registry();
+    addProcessMetrics(client, this.register);
   }
 
   /** Loads prom-client, which only a node that is scraped needs. @throws ERR_OPTIONAL_DEPENDENCY */

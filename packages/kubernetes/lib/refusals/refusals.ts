@@ -4,6 +4,7 @@
 import type { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
+import type { Condition } from '../base/condition.js';
 import type { Log } from '../base/log.js';
 import type { PodSubject, RecordEvent } from '../events/event.js';
 import type { Counter, Metrics } from '../metrics/metrics.js';
@@ -63,6 +64,7 @@ export class Refusals {
   readonly #evictions: Counter;
   readonly #end = new AbortController();
   readonly #work = new Set<Promise<unknown>>();
+  #failure: string | undefined;
   #earliest = Number.NEGATIVE_INFINITY;
 
   constructor(options: RefusalsOptions) {
@@ -74,6 +76,12 @@ export class Refusals {
       ['result'],
     );
     for (const result of ['evicted', 'blocked', 'failed']) this.#evictions.add({ result }, 0);
+  }
+
+  /** Whether the API server did what it was last asked to. */
+  get condition(): Condition {
+    const text = this.#failure ?? 'pods without a place are told to the API server';
+    return { part: 'refusals', isMet: this.#failure === undefined, isVital: false, text };
   }
 
   /** Finds the pods that an agent before this one has marked. Does not wait for the API server. */
@@ -169,6 +177,7 @@ export class Refusals {
       const change = conditionPatch(status, reason, message);
       const options = { signal: this.#end.signal, isStrategic: true };
       await apiServer.patch(podsOf(pod.namespace, 'status'), pod.name, change, options);
+      this.#failure = undefined;
       return true;
     } catch (error) {
       this.#report(pod, 'the condition cannot be written', error as ApiError);
@@ -187,6 +196,7 @@ export class Refusals {
         return this.#stay(pod, 'another one of its controller was evicted in the last minutes', entry);
       this.#earliest = now + NODE_MS;
       await this.#sendEviction(pod);
+      this.#failure = undefined;
       putLast(this.#owners, found.owner, now + OWNER_MS);
       this.#pods.delete(pod.uid);
       this.#tellEvicted(pod, message);
@@ -232,6 +242,7 @@ export class Refusals {
 
   #report(pod: NamedPod, what: string, { code, message }: ApiError): void {
     if (this.#end.signal.aborted) return;
+    this.#failure = `${what}: ${message}`;
     this.#options.log('warn', `${titleOf(pod)}: ${what}: ${message}`, { pod: titleOf(pod), code });
   }
 }
