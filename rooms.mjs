@@ -210,31 +210,38 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
+    room('api-server', 660, 'the API server', {
+      ...on('containers'),
+      because: 'it finds the manifests of pods that are placed as a whole',
+    }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 700, 'the Node Resource Interface', {
+    room('nri', 720, 'the Node Resource Interface', {
       ...on('containers'),
       because: 'the error of a conflict names the other plugin',
     }),
     room('neighbours', 180, 'other programs that place CPUs', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
-      ...on('containers'),
+      ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 285, 'from a container to a request', {
-      ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name',
-    }),
-    room('containers', 1320, 'containers and their grants', {
+    room('placement', 330, 'from a container to a request', {
       ...on('containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back; each decision is a line of the log, a metric and an Event',
+        'a container that starts again has the grant of its pod and name; whole pods are requests, too',
+    }),
+    room('containers', 1545, 'containers and their grants', {
+      ...on('containers', 'systemd-containers'),
+      because:
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
+    }),
+    room('cri', 960, 'the Container Runtime Interface', {
+      ...on('containers'),
+      because: 'the runtime is told of cpusets outside of answers',
     }),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
-    room('cri', 910, 'the Container Runtime Interface', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
@@ -245,10 +252,10 @@ export const HOUSES = {
       ...on('containers'),
       because: 'other programs that place CPUs are found',
     }),
-    room('.', 400, 'the exports of the package', {
+    room('.', 450, 'the exports of the package', {
       ...on('containers'),
       because:
-        'the parts share metrics and Events, which are exported, too; refusals have a part; parts say whether they work',
+        'the parts share metrics and Events, which are exported, too; refusals have a part; the plugin has the CRI socket of its runtime; parts say whether they work',
     }),
     room('cli', 580, 'the command numalign-node', {
       ...on('containers'),

@@ -1,6 +1,7 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import { PodManifests } from './api-server/pod-manifests.js';
 import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
@@ -23,8 +24,10 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent' | 'refusals'
+    'manager' | 'restoreAllocation' | 'findManifest' | 'log' | 'metrics' | 'recordEvent' | 'refusals'
   > | null;
+  /** Has pods placed with all their containers, by their manifests at the API server. */
+  readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** Records what the kubelet has assigned. */
@@ -54,7 +57,7 @@ interface Part {
 // A runtime waits 2 s for an answer, and then goes on without the plugin.
 const STUCK_MS = 60_000;
 
-// The runtime's plugin always uses this scope, see NumalignNode.
+// The scope of the runtime's plugin without whole pods, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
 
 export class NodeAgent {
@@ -69,6 +72,8 @@ export class NodeAgent {
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish, events, refusals } = options;
     const { metrics = NO_METRICS } = options;
+    const { wholePods } = options;
+    const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
@@ -79,6 +84,7 @@ export class NodeAgent {
       new NumalignNode({
         ...nri,
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+        ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
       });
     const parts: (Part | null)[] = [
@@ -93,7 +99,8 @@ export class NodeAgent {
           ...{ log, recordEvent },
         }),
       devices,
-      publish && publisher({ manager, log, recordEvent, ...(nri && CONTAINER_SCOPE) }, publish),
+      publish && publisher({ manager, log, recordEvent, ...(nri && !manifests && CONTAINER_SCOPE) }, publish),
+      manifests ? manifestsPart(manifests) : null,
       node,
     ];
     this.#node = node;
@@ -244,3 +251,15 @@ function refusalsPart(
     },
   };
 }
+
+/** Manifests are asked for when pods begin: a pod without one is placed container by container. */
+const manifestsPart = (manifests: PodManifests): Part => ({
+  condition: {
+    part: 'manifests',
+    isMet: true,
+    isVital: false,
+    text: 'manifests are asked for when pods begin',
+  },
+  start: async () => {},
+  close: async () => manifests.close(),
+});

@@ -9,6 +9,7 @@ import { type CreationOutcomes, withOutcomes } from './containers/creation-outco
 import type { KnownContainer } from './containers/inventory.js';
 import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
 import { KINDS, type Kind, Reports } from './containers/reports.js';
+import { RuntimeTeller } from './cri/runtime-teller.js';
 import { NO_EVENTS, type RecordEvent, THIS_NODE } from './events/event.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { UndoneContainers } from './neighbours/undone-containers.js';
@@ -16,6 +17,7 @@ import type { Runtime } from './nri/messages.js';
 import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 import { grantName } from './placement/container-request.js';
+import type { FindManifest } from './placement/whole-pod.js';
 
 export { NRI_SOCKET };
 
@@ -42,6 +44,17 @@ export interface NumalignNodeOptions {
    * allocation is not on record is refused.
    */
   readonly restoreAllocation?: RestoreAllocation;
+  /**
+   * Finds the manifest of a pod: then a Guaranteed pod is placed with all its containers when the
+   * first one is created. Default: each container is placed by itself.
+   */
+  readonly findManifest?: FindManifest;
+  /**
+   * The runtime's CRI socket, over which it is told where containers run if that cannot be done over
+   * NRI (before 0.12.2). Null: it is not told then. Default: CONTAINER_RUNTIME_ENDPOINT, or the first
+   * known socket that exists.
+   */
+  readonly runtimeSocket?: string | null;
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
@@ -55,7 +68,8 @@ export interface NumalignNodeOptions {
 
 const NO_POD_SCOPE =
   'topologyManagerScope is pod, which needs all containers of a pod before the first: ' +
-  'a runtime names one at a time, and each is placed by itself, as with container';
+  'a runtime names one at a time, and each is placed by itself, as with container; --whole-pods has ' +
+  'them from the API server';
 
 /**
  * A plugin of a container runtime (NRI, the Node Resource Interface). It creates containers on
@@ -64,6 +78,7 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #teller: RuntimeTeller;
   readonly #calls = new CallsInProgress();
   readonly #nriSocket: string;
   readonly #warnOfScope: () => void;
@@ -75,6 +90,8 @@ export class NumalignNode {
     name = 'numalign',
     index = '90',
     restoreAllocation,
+    findManifest,
+    runtimeSocket: socket,
     cgroupRoot,
     log: givenLog = () => {},
     metrics = NO_METRICS,
@@ -85,8 +102,8 @@ export class NumalignNode {
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log, reports },
-      updateContainers: (updates) => this.#plugin.updateContainers(updates),
+      ...{ manager, prefix: name, cpusets, restoreAllocation, findManifest, log, reports },
+      tell: (update) => this.#teller.tell(update),
     });
     const undone = new UndoneContainers({ socketPath: nriSocket }, log);
     const handlers = withOutcomes(observedHandlers(this.#handlers, this.#calls, { reports, metrics, log }), {
@@ -100,8 +117,13 @@ export class NumalignNode {
     });
     this.#nriSocket = nriSocket;
     this.#show(metrics);
+    this.#teller = new RuntimeTeller({
+      socket,
+      runtime: () => this.#plugin.session?.runtime,
+      updateContainers: (updates) => this.#plugin.updateContainers(updates),
+    });
     this.#warnOfScope = () => {
-      if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
+      if (manager.placement.scope === 'pod' && !findManifest) log('warn', NO_POD_SCOPE);
     };
   }
 
@@ -167,6 +189,7 @@ export class NumalignNode {
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
+    this.#teller.close();
   }
 }
 

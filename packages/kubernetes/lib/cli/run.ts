@@ -25,11 +25,13 @@ interface RunFlags {
   nriSocket: string;
   name: string;
   index: string;
+  runtimeEndpoint?: string;
   cgroupRoot?: string;
   devicePlugin?: string | true;
   deviceUnit: DeviceUnit;
   kubelet: boolean;
   kubeletFolder: string;
+  wholePods?: boolean;
   publish?: boolean;
   nodeName: string;
   onRefusal: RefusalMode;
@@ -64,11 +66,13 @@ export function addRun(program: Command): void {
     .option('--no-nri', 'leave containers to the runtime and the kubelet')
     .option('--name <name>', 'the name of the plugin; another for each runtime of a machine', 'numalign')
     .option('--index <digits>', 'two digits: the order in which runtimes call plugins', '90')
+    .option('--runtime-endpoint <socket>', "the runtime's CRI socket (default: the one that exists)")
     .option('--cgroup-root <dir>', 'the hierarchy with cpusets (default: where it is mounted)')
     .option('--device-plugin [resource]', 'offer CPUs to the kubelet as devices (default: numalign.io/cpu)')
     .addOption(new Option('--device-unit <unit>', 'what a device is').choices(DEVICE_UNITS).default('cpu'))
     .option('--kubelet-folder <dir>', "the kubelet's folder", KUBELET_FOLDER)
     .option('--no-kubelet', 'do not record what the kubelet assigns')
+    .option('--whole-pods', 'place a pod with all its containers, by its manifest at the API server')
     .option('--publish', "keep the node's NodeResourceTopology up to date at the API server")
     .addOption(
       new Option('--on-refusal <what>', 'for pods without a place here, at the API server')
@@ -198,10 +202,17 @@ function isInCluster(): boolean {
 
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
-  const { kubelet, kubeletFolder, publish, events, nodeName, onRefusal } = flags;
+  const { runtimeEndpoint: runtimeSocket } = flags;
+  const { kubelet, kubeletFolder, wholePods, publish, events, nodeName, onRefusal } = flags;
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
-    nri: nri ? { nriSocket, name, index, ...(cgroupRoot !== undefined && { cgroupRoot }) } : null,
+    nri: nri
+      ? {
+          ...{ nriSocket, name, index },
+          ...(runtimeSocket !== undefined && { runtimeSocket }),
+          ...(cgroupRoot !== undefined && { cgroupRoot }),
+        }
+      : null,
     devicePlugin:
       devicePlugin === undefined
         ? null
@@ -214,6 +225,7 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
             podResourcesSocket: `${kubeletFolder}/pod-resources/kubelet.sock`,
           }
         : null,
+    wholePods: nri && wholePods ? {} : null,
     publish: publish ? { nodeName } : null,
     refusals: onRefusal === 'keep' ? null : { nodeName, mode: onRefusal },
     events: events && isInCluster() ? { nodeName } : null,

@@ -1,6 +1,6 @@
 // ContainerHandlers: numalign's answers to a container runtime (NRI). The runtime calls one handler
 // after the other, and waits for each answer.
-import type { Manager } from 'numalign';
+import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { NriHandlers } from '../nri/handlers.js';
@@ -15,6 +15,7 @@ import {
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -22,6 +23,7 @@ import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
 import { type Reports, subjectOf } from './reports.js';
+import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -33,8 +35,10 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
-  /** Updates containers outside of an answer. */
-  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest?: FindManifest | undefined;
+  /** Tells the runtime outside of an answer. */
+  readonly tell: TellRuntime;
   readonly log: Log;
   readonly reports: Reports;
 }
@@ -53,30 +57,34 @@ export class ContainerHandlers implements NriHandlers {
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #runtimeUpdates: RuntimeUpdates;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log, reports } = options;
+    const { manager, prefix, cpusets, restoreAllocation, findManifest, tell, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
     this.#reports = reports;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
-    this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
-    this.#shared = new SharedContainers({ inventory, cpusets, log });
+    const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
+    this.#runtimeUpdates = runtimeUpdates;
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
+    this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log, reports });
-    manager.on('change', this.#followPool);
+    this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
+    manager.on('change', this.#followRecord);
     manager.on('change', reports.changed);
   }
 
   close(): void {
-    this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#followRecord);
     this.#manager.off('change', this.#reports.changed);
+    this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
   }
@@ -144,8 +152,9 @@ export class ContainerHandlers implements NriHandlers {
     void this.#granted.setOwners([entry]);
     const { pool } = this.#grants;
     const cpus = cpusOf(entry.placement, pool, entry.request.chosenCpus);
-    correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
+    const isCorrected = correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
     this.#inventory.put({ ...entry, cpus });
+    if (isCorrected) this.#runtimeUpdates.owe(entry);
     this.#drift.follow(entry);
   }
 
@@ -181,9 +190,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
+    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
     this.#inventory.putPod(pod);
-    // Of a sandbox before it.
-    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 
@@ -243,6 +251,12 @@ export class ContainerHandlers implements NriHandlers {
       throw error;
     }
   }
+
+  // A grant may be released or changed by hand, or by another program.
+  readonly #followRecord = (change: StateChange): void => {
+    this.#granted.followRecord(change);
+    this.#followPool();
+  };
 
   readonly #followPool = (): void => {
     if (this.#answers === 0) this.#shared.write(this.#grants.pool);

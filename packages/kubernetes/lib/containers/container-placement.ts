@@ -13,6 +13,8 @@ export interface Placement {
   readonly isAllocation: boolean;
   /** True if it belongs to the pod, whose containers may start again, and ends with its sandbox. */
   readonly isOfPod: boolean;
+  /** The container's name if the grant is the whole pod's; null if it has one by itself. */
+  readonly partOfPod: string | null;
   /** Its exclusive CPUs; null if it runs in the shared pool. */
   readonly cpus: CpuSet | null;
   /** The NUMA nodes of its booked memory; empty: nothing is booked. */
@@ -30,6 +32,7 @@ export function placementOf(
     uid,
     isAllocation: false,
     isOfPod,
+    partOfPod: null,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
     devices: Object.entries(devices).flatMap(([resource, ids]) => ids.map(({ id }) => `${resource}=${id}`)),

@@ -3,16 +3,14 @@
 import { type FSWatcher, watch } from 'node:fs';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
-import type { ContainerUpdate } from '../nri/messages.js';
-import { update } from './container-placement.js';
-import { type Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import type { Inventory, KnownContainer } from './inventory.js';
 import type { Reports } from './reports.js';
+import type { RuntimeUpdates } from './runtime-updates.js';
 
 export interface DriftOptions {
   readonly inventory: Inventory;
   readonly cpusets: CpusetFiles;
-  /** Tells the runtime. */
-  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  readonly runtimeUpdates: RuntimeUpdates;
   readonly log: Log;
   readonly reports: Pick<Reports, 'repaired' | 'notRepaired'>;
 }
@@ -124,7 +122,8 @@ export class Drift {
     ].filter((error) => error !== undefined);
     // It has just ended.
     if (errors.includes('ENOENT')) return;
-    const found = `on ${haveCpus ? `memory of NUMA nodes ${foundMems}` : `CPUs ${foundCpus}`}`;
+    const nodes = foundMems?.isEmpty ? 'all NUMA nodes' : `NUMA nodes ${foundMems}`;
+    const found = `on ${haveCpus ? `memory of ${nodes}` : `CPUs ${foundCpus}`}`;
     if (errors.length > 0) {
       const stay = `${found}: it stays there: ${errors.join(', ')}`;
       if (stay !== followed.lastStay) reports.notRepaired(container, stay);
@@ -136,14 +135,6 @@ export class Drift {
     followed.repairs++;
     this.#beginRound();
     reports.repaired(container, `${found}: it is back on ${cpus}`);
-    // A runtime may apply an update late. Only exclusive CPUs are the same then.
-    if (isExclusive(container)) this.#tellRuntime(update(id, cpus, mems, true));
-  }
-
-  #tellRuntime(told: ContainerUpdate): void {
-    const { updateContainers, log } = this.#options;
-    updateContainers([told]).catch((error: Error) => {
-      log('warn', `the runtime was not told: ${error.message}`, { id: told.container_id });
-    });
+    this.#options.runtimeUpdates.owe(container);
   }
 }

@@ -6,14 +6,14 @@ import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { KnownContainer } from './inventory.js';
 import { fieldsOf } from './reports.js';
 
-/** Puts the container on these CPUs, where the record says. Failures are logged. */
+/** Puts the container on these CPUs, where the record says, and returns whether it had to. Failures are logged. */
 export function correctStartCpuset(
   { id, title, subject, cgroupsPath, placement }: KnownContainer,
   cpus: CpuSet,
   { cpusets, log }: { readonly cpusets: CpusetFiles; readonly log: Log },
-): void {
+): boolean {
   const found = cpusets.read(cgroupsPath);
-  if (!found || found.equals(cpus)) return;
+  if (!found || found.equals(cpus)) return false;
   const fields = { ...fieldsOf(subject), id };
   const error = cpusets.write(cgroupsPath, cpus);
   if (error) log('error', `${title} starts on CPUs ${found}, not ${cpus}: ${error}`, fields);
@@ -21,4 +21,5 @@ export function correctStartCpuset(
   const mems = placement?.memoryNodes;
   const flaw = mems && !mems.isEmpty ? cpusets.writeMems(cgroupsPath, mems) : undefined;
   if (flaw) log('error', `${title} starts without memory of NUMA nodes ${mems}: ${flaw}`, fields);
+  return true;
 }

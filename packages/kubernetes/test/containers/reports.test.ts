@@ -33,7 +33,7 @@ async function observed() {
   const reports = new Reports({ prefix: 'numalign', log, metrics, recordEvent });
   const handlers = new ContainerHandlers({
     ...{ manager, prefix: 'numalign', cpusets: new CpusetFiles(folder), log, reports },
-    updateContainers: async () => {},
+    tell: async () => {},
   });
   onTestFinished(() => {
     handlers.close();
