@@ -22,6 +22,7 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { LateAdmissions } from './late-admissions.js';
 import { type Reports, subjectOf } from './reports.js';
 import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
@@ -57,6 +58,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #late: LateAdmissions;
   readonly #runtimeUpdates: RuntimeUpdates;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
@@ -77,6 +79,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
+    this.#late = new LateAdmissions({ inventory, grants, granted: this.#granted, reports, log });
     manager.on('change', this.#followRecord);
     manager.on('change', reports.changed);
   }
@@ -87,6 +90,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
+    this.#late.close();
   }
 
   /** The containers that the runtime has reported. */
@@ -207,9 +211,11 @@ export class ContainerHandlers implements NriHandlers {
     this.#shared.verify(this.#grants.pool);
   }
 
-  #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
+  async #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
     const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
-    return takeCensus(pods, containers, options);
+    const entries = await takeCensus(pods, containers, options);
+    this.#late.found(entries);
+    return entries;
   }
 
   /**
@@ -256,6 +262,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #followRecord = (change: StateChange): void => {
     this.#granted.followRecord(change);
     this.#followPool();
+    this.#late.changed();
   };
 
   readonly #followPool = (): void => {

@@ -1,6 +1,6 @@
 // What becomes of the containers that a runtime is about to create.
 import { expect, it } from 'vitest';
-import { withOutcomes } from '../../lib/containers/creation-outcomes.js';
+import { withOutcomes } from '../../lib/nri/creation-outcomes.js';
 import { containerOf, podOf } from '../support/nri-objects.js';
 import { simulatedNode } from '../support/simulated-node.js';
 

@@ -1,6 +1,6 @@
 // CreationOutcomes: what becomes of the containers that a runtime is about to create.
-import { HANDLER_NAMES, type NriHandlers } from '../nri/handlers.js';
-import type { Container, PodSandbox } from '../nri/messages.js';
+import { HANDLER_NAMES, type NriHandlers } from './handlers.js';
+import type { Container, PodSandbox } from './messages.js';
 
 export interface CreationOutcomes {
   /** It has its place, and the runtime creates it. */
