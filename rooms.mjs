@@ -218,9 +218,9 @@ export const HOUSES = {
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 720, 'the Node Resource Interface', {
+    room('nri', 760, 'the Node Resource Interface', {
       ...on('containers'),
-      because: 'the error of a conflict names the other plugin',
+      because: 'the error of a conflict names the other plugin; what becomes of creations is told',
     }),
     room('neighbours', 180, 'other programs that place CPUs', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
@@ -241,6 +241,7 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the runtime is told of cpusets outside of answers',
     }),
+    room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),

@@ -18,8 +18,13 @@ import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 import { grantName } from './placement/container-request.js';
 import type { FindManifest } from './placement/whole-pod.js';
+import { SliceFiles } from './slices/slice-files.js';
+import { resetSlices, Slices } from './slices/slices.js';
 
 export { NRI_SOCKET };
+
+export const SLICE_MODES = ['pool', 'all'] as const;
+export type SliceMode = (typeof SLICE_MODES)[number];
 
 /** Options of {@link NumalignNode}. */
 export interface NumalignNodeOptions {
@@ -62,6 +67,11 @@ export interface NumalignNodeOptions {
   readonly metrics?: Metrics;
   /** Tells those who look at a pod or the node. Default: nothing is told. */
   readonly recordEvent?: RecordEvent;
+  /**
+   * `pool`: the kubelet's slices have the shared pool, and the CPUs of the containers inside; they keep
+   * them when this ends. `all`: they have all CPUs again. Default: they are left alone.
+   */
+  readonly slices?: SliceMode | undefined;
   /** Told of each container that has a place, or has none. */
   readonly refusals?: Pick<CreationOutcomes, 'admitted' | 'refused'> | undefined;
 }
@@ -78,6 +88,8 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #slices: Slices | undefined;
+  readonly #resetSlices: (() => void) | undefined;
   readonly #teller: RuntimeTeller;
   readonly #calls = new CallsInProgress();
   readonly #nriSocket: string;
@@ -97,10 +109,17 @@ export class NumalignNode {
     metrics = NO_METRICS,
     recordEvent = NO_EVENTS,
     refusals,
+    slices,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     const reports = new Reports({ prefix: name, log, metrics, recordEvent });
+    const files = new SliceFiles(cpusets.root);
+    const containers = () => this.#handlers?.containers ?? [];
+    // Its listener comes first: containers need their CPUs in the slices before they are moved.
+    this.#slices =
+      slices === 'pool' ? new Slices({ manager, prefix: name, files, containers, log }) : undefined;
+    if (slices === 'all') this.#resetSlices = () => resetSlices(files, containers());
     this.#handlers = new ContainerHandlers({
       ...{ manager, prefix: name, cpusets, restoreAllocation, findManifest, log, reports },
       tell: (update) => this.#teller.tell(update),
@@ -135,6 +154,8 @@ export class NumalignNode {
   async start(): Promise<void> {
     this.#warnOfScope();
     await this.#plugin.start();
+    this.#slices?.start();
+    this.#resetSlices?.();
   }
 
   /** The containers that the runtime has reported, and where they run. */
@@ -189,6 +210,7 @@ export class NumalignNode {
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
+    this.#slices?.close();
     this.#teller.close();
   }
 }

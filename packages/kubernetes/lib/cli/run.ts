@@ -13,7 +13,7 @@ import { LOG_FORMATS, LOG_LEVELS, type Log, type LogFormat, type LogLevel, logWr
 import { checkNode } from '../check/check-node.js';
 import { DEVICE_UNITS, type DeviceUnit } from '../device-plugin/inventory.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
-import { NRI_SOCKET } from '../node.js';
+import { NRI_SOCKET, SLICE_MODES, type SliceMode } from '../node.js';
 import { NodeAgent, type NodeAgentOptions } from '../node-agent.js';
 import { REFUSAL_MODES, type RefusalMode } from '../refusals/refusals.js';
 import { factsOf, print, printJson } from './output.js';
@@ -27,6 +27,7 @@ interface RunFlags {
   index: string;
   runtimeEndpoint?: string;
   cgroupRoot?: string;
+  slices?: SliceMode;
   devicePlugin?: string | true;
   deviceUnit: DeviceUnit;
   kubelet: boolean;
@@ -68,6 +69,12 @@ export function addRun(program: Command): void {
     .option('--index <digits>', 'two digits: the order in which runtimes call plugins', '90')
     .option('--runtime-endpoint <socket>', "the runtime's CRI socket (default: the one that exists)")
     .option('--cgroup-root <dir>', 'the hierarchy with cpusets (default: where it is mounted)')
+    .addOption(
+      new Option(
+        '--slices <cpus>',
+        "what the kubelet's slices have: the pool, also while this is away, or all CPUs again",
+      ).choices(SLICE_MODES),
+    )
     .option('--device-plugin [resource]', 'offer CPUs to the kubelet as devices (default: numalign.io/cpu)')
     .addOption(new Option('--device-unit <unit>', 'what a device is').choices(DEVICE_UNITS).default('cpu'))
     .option('--kubelet-folder <dir>', "the kubelet's folder", KUBELET_FOLDER)
@@ -202,7 +209,7 @@ function isInCluster(): boolean {
 
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
-  const { runtimeEndpoint: runtimeSocket } = flags;
+  const { runtimeEndpoint: runtimeSocket, slices } = flags;
   const { kubelet, kubeletFolder, wholePods, publish, events, nodeName, onRefusal } = flags;
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
@@ -211,6 +218,7 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
           ...{ nriSocket, name, index },
           ...(runtimeSocket !== undefined && { runtimeSocket }),
           ...(cgroupRoot !== undefined && { cgroupRoot }),
+          ...(slices !== undefined && { slices }),
         }
       : null,
     devicePlugin:
@@ -232,7 +240,12 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   };
 }
 
-function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: RunFlags): void {
+function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder, slices }: RunFlags): void {
+  if (slices && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri the containers in slices are unknown', {
+      value: slices,
+      valid: '--slices without --no-nri',
+    });
   const { refusals, events: _, ...others } = parts;
   if (refusals && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri nothing is refused', {
