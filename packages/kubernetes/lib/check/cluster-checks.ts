@@ -33,7 +33,7 @@ export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   if (missingVerbs.length === 0) return ok('the service account may do what the agent needs');
   return problem(
     `the service account may not: ${missingVerbs.join(', ')}`,
-    '`kubectl apply -f examples/kubernetes/rbac.yaml`; for --on-refusal also refusals.yaml',
+    '`kubectl apply -f examples/kubernetes/rbac.yaml`; for --on-refusal also deploy/refusals.yaml of this package',
   );
 }
 

@@ -17,6 +17,10 @@ import {
 } from '../../lib/publish/node-resource-topology.js';
 import { zonesOf } from '../../lib/publish/zones.js';
 
+const REFUSALS_ROLE = parseAllDocuments(
+  readFileSync(new URL('../../deploy/refusals.yaml', import.meta.url), 'utf8'),
+)[0]!.toJS();
+
 const ROOT = new URL('../../../../', import.meta.url);
 const FOLDER = new URL('examples/kubernetes/', ROOT);
 const textOf = (name: string) => readFileSync(new URL(name, FOLDER), 'utf8');
@@ -94,10 +98,9 @@ describe('the manifests', () => {
 
 describe('the agent', () => {
   it.each([
-    ['publishing needs', 'numalign-node', NEEDED],
-    ['evictions need', 'numalign-node-refusals', NEEDED_FOR_REFUSALS.evict],
-  ])('has exactly the rights that %s', (_, role, needed) => {
-    const { rules } = find('ClusterRole', role);
+    ['publishing needs', find('ClusterRole', 'numalign-node'), NEEDED],
+    ['evictions need', REFUSALS_ROLE, NEEDED_FOR_REFUSALS.evict],
+  ])('has exactly the rights that %s', (_, { rules }, needed) => {
     const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
       expect(others).toEqual({});
       return verbs.map((verb: string) => [verb, group, resource]);

@@ -14,7 +14,8 @@ import { KubeApiServer } from './api-server.mjs';
 import { prepareApiServer } from './build.mjs';
 import { prepareEtcd } from './etcd.mjs';
 
-const EXAMPLES = new URL('../../../../examples/kubernetes/', import.meta.url);
+const RBAC = new URL('../../../../examples/kubernetes/rbac.yaml', import.meta.url);
+const REFUSALS = new URL('../../deploy/refusals.yaml', import.meta.url);
 const NODE = 'worker-1';
 const NO_PLACE = Object.assign(new Error('2 CPUs requested'), { code: 'ERR_INSUFFICIENT_CPUS' });
 
@@ -22,14 +23,13 @@ let folder;
 let server;
 let client;
 
-const manifests = (name) =>
-  parseAllDocuments(readFileSync(new URL(name, EXAMPLES), 'utf8')).map((document) => document.toJS());
+const manifests = (file) => parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS());
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
   server = new KubeApiServer({ etcd: prepareEtcd(), apiServer: prepareApiServer() }, folder);
   await server.start();
-  for (const object of [...manifests('rbac.yaml'), ...manifests('refusals.yaml')]) await server.apply(object);
+  for (const object of [...manifests(RBAC), ...manifests(REFUSALS)]) await server.apply(object);
   await server.apply({ apiVersion: 'v1', kind: 'Node', metadata: { name: NODE } });
   const tokenFile = join(folder, 'token');
   writeFileSync(tokenFile, await server.accountToken('numalign', 'numalign-node'));
