@@ -211,7 +211,7 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 660, 'the API server', {
+    room('api-server', 675, 'the API server', {
       ...on('containers'),
       because: 'it finds the manifests of pods that are placed as a whole',
     }),
@@ -219,7 +219,7 @@ export const HOUSES = {
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 760, 'the Node Resource Interface', {
+    room('nri', 775, 'the Node Resource Interface', {
       ...on('containers'),
       because: 'the error of a conflict names the other plugin; what becomes of creations is told',
     }),
@@ -233,7 +233,7 @@ export const HOUSES = {
       because:
         'a container that starts again has the grant of its pod and name; whole pods are requests, too',
     }),
-    room('containers', 1545, 'containers and their grants', {
+    room('containers', 1560, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
@@ -250,11 +250,11 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 625, 'what a node can do', {
+    room('check', 640, 'what a node can do', {
       ...on('containers'),
       because: 'other programs that place CPUs are found',
     }),
-    room('.', 470, 'the exports of the package', {
+    room('.', 490, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics and Events, which are exported, too; refusals have a part; the plugin has the CRI socket of its runtime; parts say whether they work',

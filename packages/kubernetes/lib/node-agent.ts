@@ -11,6 +11,7 @@ import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
+import { logManager } from './manager-log.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
@@ -64,6 +65,7 @@ export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
   readonly #node: NumalignNode | null;
+  readonly #endLog: () => void;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
@@ -78,6 +80,7 @@ export class NodeAgent {
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
+    this.#endLog = logManager(manager, log, recordEvent);
     const refused = nri && refusals ? refusalsPart({ log, metrics, recordEvent }, refusals) : undefined;
     const node =
       nri &&
@@ -100,7 +103,7 @@ export class NodeAgent {
         }),
       devices,
       publish && publisher({ manager, log, recordEvent, ...(nri && !manifests && CONTAINER_SCOPE) }, publish),
-      manifests ? manifestsPart(manifests) : null,
+      manifests ?? null,
       node,
     ];
     this.#node = node;
@@ -168,6 +171,7 @@ export class NodeAgent {
   /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#endLog();
     await this.#closeParts();
     // What was about to start is closed by then, too.
     await this.#starting?.catch(() => {});
@@ -251,15 +255,3 @@ function refusalsPart(
     },
   };
 }
-
-/** Manifests are asked for when pods begin: a pod without one is placed container by container. */
-const manifestsPart = (manifests: PodManifests): Part => ({
-  condition: {
-    part: 'manifests',
-    isMet: true,
-    isVital: false,
-    text: 'manifests are asked for when pods begin',
-  },
-  start: async () => {},
-  close: async () => manifests.close(),
-});

@@ -1,4 +1,5 @@
 // PodManifests: the pods of the API server, for a container that waits.
+import type { Condition } from '../base/condition.js';
 import { ApiError } from './api-error.js';
 import { ApiServer, type ApiServerOptions } from './api-server.js';
 import type { KubernetesObject } from './resource.js';
@@ -8,6 +9,8 @@ const DEADLINE_MS = 500;
 
 export class PodManifests {
   readonly #apiServer: ApiServer;
+  // Of the last request.
+  #flaw: string | undefined;
 
   /** @throws like ApiServer */
   constructor(options: ApiServerOptions = {}) {
@@ -24,14 +27,26 @@ export class PodManifests {
   }): Promise<KubernetesObject | null> => {
     const pods = { group: '', version: 'v1', plural: 'pods', namespace };
     try {
-      return await this.#apiServer.get(pods, name);
+      const manifest = await this.#apiServer.get(pods, name);
+      this.#flaw = undefined;
+      return manifest;
     } catch (error) {
-      if (error instanceof ApiError && error.code === 'ERR_API_NOT_FOUND') return null;
+      const isNone = error instanceof ApiError && error.code === 'ERR_API_NOT_FOUND';
+      this.#flaw = isNone ? undefined : (error as Error).message;
+      if (isNone) return null;
       throw error;
     }
   };
 
-  close(): void {
+  /** Without manifests, containers are placed one by one. */
+  get condition(): Condition {
+    const text = this.#flaw ?? 'manifests of pods are found';
+    return { part: 'whole-pods', isMet: this.#flaw === undefined, isVital: false, text };
+  }
+
+  async start(): Promise<void> {}
+
+  async close(): Promise<void> {
     this.#apiServer.close();
   }
 }

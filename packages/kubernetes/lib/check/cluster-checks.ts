@@ -31,7 +31,8 @@ export function definition({ failure, hasDefinition, publishes }: ClusterFacts):
 export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   if (failure) return unknown('the API server was not asked');
   if (missingVerbs.length === 0) return ok('the service account may do what the agent needs');
-  return problem(
+  const verdict = missingVerbs.every((each) => each.endsWith(' events')) ? warning : problem;
+  return verdict(
     `the service account may not: ${missingVerbs.join(', ')}`,
     '`kubectl apply -f examples/kubernetes/rbac.yaml`; for --on-refusal also deploy/refusals.yaml of this package',
   );

@@ -31,6 +31,12 @@ export const NEEDED_FOR_REFUSALS: Readonly<Record<RefusalMode, readonly Right[]>
   ],
 };
 
+/** Those that Events need: without them the agent only works unseen. */
+export const NEEDED_FOR_EVENTS: typeof NEEDED = [
+  ['create', '', 'events'],
+  ['patch', '', 'events'],
+];
+
 const REVIEWS = { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews' };
 const NODES = { group: '', version: 'v1', plural: 'nodes' };
 const TOPOLOGIES = { group: GROUP, version: VERSION, plural: PLURAL };
@@ -42,7 +48,7 @@ export async function readCluster(
   publishes: boolean,
   onRefusal: RefusalMode = 'keep',
 ): Promise<ClusterFacts> {
-  const needed = [...(publishes ? NEEDED : []), ...NEEDED_FOR_REFUSALS[onRefusal]];
+  const needed = [...(publishes ? NEEDED : []), ...NEEDED_FOR_EVENTS, ...NEEDED_FOR_REFUSALS[onRefusal]];
   let ownServer: ApiServer | undefined;
   try {
     ownServer = apiServer ? undefined : new ApiServer();

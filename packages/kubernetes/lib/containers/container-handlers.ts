@@ -3,6 +3,7 @@
 import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import { hasMemoryPolicy } from '../nri/abilities.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
   type Container,
@@ -11,6 +12,7 @@ import {
   type ContainerUpdate,
   type LinuxResources,
   type PodSandbox,
+  type Runtime,
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
@@ -63,6 +65,8 @@ export class ContainerHandlers implements NriHandlers {
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
+  // Whether the runtime sets memory policies.
+  #bindsMemory = false;
 
   constructor(options: ContainerHandlersOptions) {
     const { manager, prefix, cpusets, restoreAllocation, findManifest, tell, log, reports } = options;
@@ -103,6 +107,10 @@ export class ContainerHandlers implements NriHandlers {
     return this.#drift.repairs;
   }
 
+  configure(runtime: Runtime): void {
+    this.#bindsMemory = hasMemoryPolicy(runtime);
+  }
+
   /** Admits everything that runs where it is, as far as possible. */
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<ContainerUpdate[]> {
     return this.#answer(async () => {
@@ -136,7 +144,7 @@ export class ContainerHandlers implements NriHandlers {
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
       return {
-        adjust: adjustment(cpus, placement, request),
+        adjust: adjustment(cpus, placement, request, { bindsMemory: this.#bindsMemory }),
         updates: this.#shared.updates(pool, container.id),
       };
     });

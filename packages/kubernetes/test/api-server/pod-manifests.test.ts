@@ -17,7 +17,7 @@ async function manifestsOf(handler: Handler) {
   const { url, tokenFile } = server;
   const manifests = new PodManifests({ url, caFile: pki.caFile, tokenFile });
   onTestFinished(() => manifests.close());
-  return { server, find: () => manifests.find({ namespace: 'shop', name: 'web' }) };
+  return { server, manifests, find: () => manifests.find({ namespace: 'shop', name: 'web' }) };
 }
 
 it('are found by namespace and name', async () => {
@@ -42,6 +42,9 @@ it('are waited for no longer than half a second, and asked for once', async () =
 });
 
 it('are refused without the right to read them', async () => {
-  const { find } = await manifestsOf((_seen, answer) => refuse(answer, 403, 'pods is forbidden'));
+  const { manifests, find } = await manifestsOf((_seen, answer) => refuse(answer, 403, 'pods is forbidden'));
+  expect(manifests.condition.isMet).toBe(true);
   await expect(find()).rejects.toMatchObject({ code: 'ERR_API_FORBIDDEN' });
+  expect(manifests.condition).toMatchObject({ part: 'whole-pods', isMet: false, isVital: false });
+  expect(manifests.condition.text).toContain('pods is forbidden');
 });
