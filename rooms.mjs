@@ -219,7 +219,11 @@ export const HOUSES = {
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 680, 'the Node Resource Interface', on('containers')),
+    room('nri', 775, 'the Node Resource Interface', {
+      ...on('containers'),
+      because: 'the error of a conflict names the other plugin; what becomes of creations is told',
+    }),
+    room('neighbours', 180, 'other programs that place CPUs', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
@@ -229,7 +233,7 @@ export const HOUSES = {
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers',
     }),
-    room('containers', 1610, 'containers and their grants', {
+    room('containers', 1780, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
@@ -238,20 +242,25 @@ export const HOUSES = {
       ...on('containers'),
       because: 'the runtime is told of cpusets outside of answers',
     }),
+    room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
+    room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('publish', 420, 'NodeResourceTopology objects', {
+    room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
-      because: 'the publisher says whether it works, to probes and as an Event',
+      because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 560, 'what a node can do', on('containers')),
-    room('.', 470, 'the exports of the package', {
+    room('check', 640, 'what a node can do', {
+      ...on('containers'),
+      because: 'other programs that place CPUs are found',
+    }),
+    room('.', 600, 'the exports of the package', {
       ...on('containers'),
       because:
-        'the parts share metrics, Events and what is in effect, and say whether they work; the plugin has the CRI socket of its runtime',
+        'the parts share metrics, Events and what is in effect, and say whether they work; refusals have a part; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 1110, 'the configuration of numalign-node', on('containers')),
-    room('cli', 690, 'the command numalign-node', {
+    room('configuration', 1130, 'the configuration of numalign-node', on('containers')),
+    room('cli', 710, 'the command numalign-node', {
       ...on('containers'),
       because:
         'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod',

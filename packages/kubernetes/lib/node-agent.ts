@@ -16,6 +16,7 @@ import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import type { ContainerPolicy } from './placement/container-policy.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
+import { Refusals, type RefusalsOptions } from './refusals/refusals.js';
 
 /** Options of the parts; null leaves a part out, and omitted options have the part's defaults. */
 export interface NodeAgentOptions {
@@ -25,7 +26,14 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'findManifest' | 'policy' | 'log' | 'metrics' | 'recordEvent'
+    | 'manager'
+    | 'restoreAllocation'
+    | 'findManifest'
+    | 'policy'
+    | 'log'
+    | 'metrics'
+    | 'recordEvent'
+    | 'refusals'
   > | null;
   /** Has pods placed with all their containers, by their manifests at the API server. */
   readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
@@ -37,6 +45,8 @@ export interface NodeAgentOptions {
   readonly publish: OnNode | null;
   /** Writes Events of pods and of the node. */
   readonly events?: OnNode | null;
+  /** What becomes of pods whose containers have no place here. */
+  readonly refusals?: (OnNode & Pick<RefusalsOptions, 'mode'>) | null;
   /** Where the parts count what they do. */
   readonly metrics?: Metrics;
   /** What is in effect now, see {@link NodeAgent.changed}. Default: as the manager was opened. */
@@ -75,7 +85,8 @@ export class NodeAgent {
 
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
-    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS, live } = options;
+    const { manager, log, nri, devicePlugin, kubelet, publish, events, refusals, live } = options;
+    const { metrics = NO_METRICS } = options;
     const { wholePods } = options;
     const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
@@ -91,6 +102,7 @@ export class NodeAgent {
         publish,
       );
     this.#endLog = logManager(manager, log, recordEvent);
+    const refused = nri && refusals ? refusalsPart({ log, metrics, recordEvent }, refusals) : undefined;
     const node =
       nri &&
       new NumalignNode({
@@ -98,10 +110,11 @@ export class NodeAgent {
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
         ...(live && { policy: live }),
         ...(manifests && { findManifest: manifests.find }),
-        ...{ manager, log, metrics, recordEvent },
+        ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
       });
     const parts: (Part | null)[] = [
       recorder ?? null,
+      refused ?? null,
       // The kubelet's assignments must be known before anything is granted.
       kubelet &&
         new KubeletFollower({
@@ -246,6 +259,26 @@ function eventsPart(
     start: async () => {},
     close: async () => {
       await recorder.close();
+      apiServer.close();
+    },
+  };
+}
+
+/** What follows refusals, with its own connection. */
+function refusalsPart(
+  options: Pick<RefusalsOptions, 'log' | 'metrics' | 'recordEvent'>,
+  { nodeName, apiServer: ofServer, mode }: OnNode & Pick<RefusalsOptions, 'mode'>,
+): Part & { readonly refusals: Refusals } {
+  const apiServer = new ApiServer(ofServer);
+  const refusals = new Refusals({ ...options, apiServer, nodeName, mode });
+  return {
+    refusals,
+    get condition() {
+      return refusals.condition;
+    },
+    start: () => refusals.start(),
+    close: async () => {
+      await refusals.close();
       apiServer.close();
     },
   };

@@ -11,13 +11,21 @@ import { KINDS, type Kind, Reports } from './containers/reports.js';
 import { RuntimeTeller } from './cri/runtime-teller.js';
 import { NO_EVENTS, type RecordEvent, THIS_NODE } from './events/event.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
+import { UndoneContainers } from './neighbours/undone-containers.js';
+import { type CreationOutcomes, withOutcomes } from './nri/creation-outcomes.js';
 import type { Runtime } from './nri/messages.js';
 import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 import { type ContainerPolicy, NO_POLICY } from './placement/container-policy.js';
+import { grantName } from './placement/container-request.js';
 import type { FindManifest } from './placement/whole-pod.js';
+import { SliceFiles } from './slices/slice-files.js';
+import { resetSlices, Slices } from './slices/slices.js';
 
 export { NRI_SOCKET };
+
+export const SLICE_MODES = ['pool', 'all'] as const;
+export type SliceMode = (typeof SLICE_MODES)[number];
 
 /** Options of {@link NumalignNode}. */
 export interface NumalignNodeOptions {
@@ -62,6 +70,13 @@ export interface NumalignNodeOptions {
   readonly metrics?: Metrics;
   /** Tells those who look at a pod or the node. Default: nothing is told. */
   readonly recordEvent?: RecordEvent;
+  /**
+   * `pool`: the kubelet's slices have the shared pool, and the CPUs of the containers inside; they keep
+   * them when this ends. `all`: they have all CPUs again. Default: they are left alone.
+   */
+  readonly slices?: SliceMode | undefined;
+  /** Told of each container that has a place, or has none. */
+  readonly refusals?: Pick<CreationOutcomes, 'admitted' | 'refused'> | undefined;
 }
 
 const NO_POD_SCOPE =
@@ -76,6 +91,8 @@ const NO_POD_SCOPE =
 export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
+  readonly #slices: Slices | undefined;
+  readonly #resetSlices: (() => void) | undefined;
   readonly #teller: RuntimeTeller;
   readonly #calls = new CallsInProgress();
   readonly #nriSocket: string;
@@ -95,26 +112,39 @@ export class NumalignNode {
     log: givenLog = () => {},
     metrics = NO_METRICS,
     recordEvent = NO_EVENTS,
+    refusals,
+    slices,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     const reports = new Reports({ prefix: name, log, metrics, recordEvent });
+    const files = new SliceFiles(cpusets.root);
+    const containers = () => this.#handlers?.containers ?? [];
+    // Its listener comes first: containers need their CPUs in the slices before they are moved.
+    this.#slices =
+      slices === 'pool' ? new Slices({ manager, prefix: name, files, containers, log }) : undefined;
+    if (slices === 'all') this.#resetSlices = () => resetSlices(files, containers());
     this.#handlers = new ContainerHandlers({
       ...{ manager, prefix: name, cpusets, restoreAllocation, findManifest, policy, log, reports },
       tell: (update) => this.#teller.tell(update),
     });
-    const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });
+    const undone = new UndoneContainers({ socketPath: nriSocket }, log);
+    const handlers = withOutcomes(observedHandlers(this.#handlers, this.#calls, { reports, metrics, log }), {
+      admitted: (pod, container) => refusals?.admitted(pod, container),
+      refused: (pod, container, error) => refusals?.refused(pod, container, error),
+      undone: (pod, container) => undone.report(grantName(name, pod, container)),
+    });
     this.#plugin = new NriPlugin({
       ...{ socketPath: nriSocket, name, index, handlers, log },
       ...sessionEvents(recordEvent, metrics),
     });
+    this.#nriSocket = nriSocket;
+    this.#show(metrics);
     this.#teller = new RuntimeTeller({
       socket,
       runtime: () => this.#plugin.session?.runtime,
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
-    this.#nriSocket = nriSocket;
-    this.#show(metrics);
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod' && !findManifest) log('warn', NO_POD_SCOPE);
     };
@@ -128,6 +158,8 @@ export class NumalignNode {
   async start(): Promise<void> {
     this.#warnOfScope();
     await this.#plugin.start();
+    this.#slices?.start();
+    this.#resetSlices?.();
   }
 
   /** The containers that the runtime has reported, and where they run. */
@@ -182,6 +214,7 @@ export class NumalignNode {
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
+    this.#slices?.close();
     this.#teller.close();
   }
 }

@@ -68,9 +68,13 @@ export class ApiServer {
     return read(await this.#call({ method: 'GET', path }, options)).objects;
   }
 
-  /** @throws ApiError: ERR_API_CONFLICT if the name exists */
+  /**
+   * Creates an object, or a subresource of the object with its name.
+   * @throws ApiError: ERR_API_CONFLICT if the name exists
+   */
   create(resource: Resource, object: KubernetesObject, options: CallOptions = {}): Promise<KubernetesObject> {
-    return this.#object({ method: 'POST', path: pathOf(resource), body: object }, options);
+    const path = pathOf(resource, resource.subresource === undefined ? undefined : object.metadata.name);
+    return this.#object({ method: 'POST', path, body: object }, options);
   }
 
   /**
@@ -88,16 +92,16 @@ export class ApiServer {
 
   /**
    * Applies a JSON merge patch (RFC 7396): members and whole lists are replaced, and null removes a
-   * member.
+   * member. A strategic one, which only Kubernetes' own kinds have, merges lists by their keys.
    * @throws ApiError: ERR_API_NOT_FOUND
    */
   patch(
     resource: Resource,
     name: string,
     change: object,
-    options: CallOptions = {},
+    options: CallOptions & { readonly isStrategic?: boolean } = {},
   ): Promise<KubernetesObject> {
-    const contentType = 'application/merge-patch+json';
+    const contentType = `application/${options.isStrategic ? 'strategic-' : ''}merge-patch+json`;
     return this.#object(
       { method: 'PATCH', path: pathOf(resource, name), body: change, contentType },
       options,

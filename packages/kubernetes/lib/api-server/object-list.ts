@@ -8,9 +8,9 @@ export interface ObjectList {
   readonly version: string;
 }
 
-/** The field selector for an object's name. */
-export const selectorOf = (name: string | undefined) =>
-  name === undefined ? undefined : `metadata.name=${name}`;
+/** The field selector for an object's name, or the one given. */
+export const selectorOf = ({ name, fieldSelector }: { name?: string; fieldSelector?: string }) =>
+  name === undefined ? fieldSelector : `metadata.name=${name}`;
 
 /** An object has metadata; that of a bookmark only has a version. */
 export function isObject(value: unknown): value is KubernetesObject {
@@ -18,9 +18,9 @@ export function isObject(value: unknown): value is KubernetesObject {
   return typeof metadata === 'object' && metadata !== null;
 }
 
-/** How to list a resource, completely or only the object of a name, and how to read the answer. */
-export function listOf(resource: Resource, name?: string) {
-  const path = pathOf(resource) + queryOf({ fieldSelector: selectorOf(name) });
+/** How to list a resource, completely or only what is selected, and how to read the answer. */
+export function listOf(resource: Resource, fieldSelector?: string) {
+  const path = pathOf(resource) + queryOf({ fieldSelector });
   /** @throws ERR_API_ANSWER */
   const read = (answer: { items?: unknown; metadata?: { resourceVersion?: unknown } }): ObjectList => {
     const { items, metadata } = answer;

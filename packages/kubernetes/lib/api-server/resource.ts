@@ -8,6 +8,8 @@ export interface Resource {
   readonly plural: string;
   /** Left out for cluster-wide objects. */
   readonly namespace?: string;
+  /** A part of an object with a path of its own, such as `status`. */
+  readonly subresource?: string;
 }
 
 /** The known part of any object. */
@@ -24,12 +26,14 @@ export interface KubernetesObject {
 }
 
 /** The path of a resource, or of one of its objects. */
-export function pathOf({ group, version, plural, namespace }: Resource, name?: string): string {
+export function pathOf(resource: Resource, name?: string): string {
+  const { group, version, plural, namespace, subresource } = resource;
   const parts = [
     ...(group === '' ? ['api', version] : ['apis', group, version]),
     ...(namespace === undefined ? [] : ['namespaces', namespace]),
     plural,
     ...(name === undefined ? [] : [name]),
+    ...(name === undefined || subresource === undefined ? [] : [subresource]),
   ];
   return parts.map((part) => `/${encodeURIComponent(part)}`).join('');
 }

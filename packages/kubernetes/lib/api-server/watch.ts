@@ -15,6 +15,8 @@ export type WatchEvent =
 export interface WatchOptions {
   /** Watch only the object with this name. */
   readonly name?: string;
+  /** Watch only the objects that it selects, such as `spec.nodeName=worker-1`. */
+  readonly fieldSelector?: string;
   readonly signal?: AbortSignal;
   /** Called for each failure, with the pause before the watch continues. */
   readonly failed?: (error: ApiError, pauseMs: number) => void;
@@ -70,10 +72,11 @@ export async function* watch(
 async function list(
   connection: Connection,
   resource: Resource,
-  { name, signal }: WatchOptions & { readonly signal: AbortSignal },
+  options: WatchOptions & { readonly signal: AbortSignal },
   place: Place,
 ): Promise<WatchEvent> {
-  const { path, read } = listOf(resource, name);
+  const { signal } = options;
+  const { path, read } = listOf(resource, selectorOf(options));
   const { objects, version } = read(await connection.ask({ method: 'GET', path, signal }));
   place.version = version;
   return { type: 'LISTED', objects };
@@ -90,7 +93,7 @@ async function* changes(
   const query = queryOf({
     watch: 'true',
     allowWatchBookmarks: 'true',
-    fieldSelector: selectorOf(options.name),
+    fieldSelector: selectorOf(options),
     resourceVersion: place.version,
     timeoutSeconds: String(seconds),
   });

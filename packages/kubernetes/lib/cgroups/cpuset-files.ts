@@ -36,6 +36,11 @@ export class CpusetFiles {
     this.#isUnified = existsSync(join(root, 'cgroup.controllers'));
   }
 
+  /** The folder of the hierarchy. */
+  get root(): string {
+    return this.#root;
+  }
+
   /**
    * The folder of a container's cgroup, whether or not it exists. `cgroupsPath`: in the form of its
    * runtime.

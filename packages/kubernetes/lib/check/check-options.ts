@@ -1,5 +1,7 @@
 // CheckOptions: what to check, and where it is.
 import type { ApiServer } from '../api-server/api-server.js';
+import type { NeighbourPlaces } from '../neighbours/neighbours.js';
+import type { RefusalMode } from '../refusals/refusals.js';
 
 export interface CheckOptions {
   /**
@@ -7,6 +9,8 @@ export interface CheckOptions {
    * checked. Default: /var/run/nri/nri.sock.
    */
   readonly nriSocket?: string | null;
+  /** The name of numalign's plugin at the runtime. Default: numalign. */
+  readonly pluginName?: string;
   /** The runtime's CRI socket, with or without `unix://`. Default: containerd's or CRI-O's. */
   readonly runtimeEndpoint?: string;
   /** Default: /etc/containerd/config.toml. */
@@ -15,13 +19,18 @@ export interface CheckOptions {
   readonly kubeletFolder?: string;
   /** Default: /run/numalign. */
   readonly stateDir?: string;
+  /** Where other programs that place CPUs are looked for. Default: this machine's. */
+  readonly neighbours?: Omit<NeighbourPlaces, 'socketPath'>;
   /** Where the cgroups are mounted. Default: /sys/fs/cgroup. */
   readonly cgroupMount?: string;
-  /**
-   * Also checks what publishing needs. Default API server: that of the cluster this process is in.
-   */
-  readonly publish?: {
-    readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
-    readonly nodeName: string;
-  };
+  /** Also checks what publishing needs at the API server. */
+  readonly publish?: OfCluster;
+  /** Also checks what the answer to refusals needs there. */
+  readonly refusals?: OfCluster & { readonly mode: RefusalMode };
+}
+
+export interface OfCluster {
+  /** Default: that of the cluster this process is in. */
+  readonly apiServer?: Pick<ApiServer, 'get' | 'list' | 'create'>;
+  readonly nodeName: string;
 }

@@ -17,7 +17,8 @@ export function apiServer({ failure }: ClusterFacts): Verdict {
   return problem(`${code}: ${message}`, ADVICE[code] ?? 'see the log of the API server');
 }
 
-export function definition({ failure, hasDefinition }: ClusterFacts): Verdict {
+export function definition({ failure, hasDefinition, publishes }: ClusterFacts): Verdict {
+  if (!publishes) return ok('nothing is published');
   if (failure) return unknown('the API server was not asked');
   return hasDefinition
     ? ok('the cluster knows NodeResourceTopology v1alpha2')
@@ -29,11 +30,11 @@ export function definition({ failure, hasDefinition }: ClusterFacts): Verdict {
 
 export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   if (failure) return unknown('the API server was not asked');
-  if (missingVerbs.length === 0) return ok('the service account may do what publishing needs');
+  if (missingVerbs.length === 0) return ok('the service account may do what the agent needs');
   const verdict = missingVerbs.every((each) => each.endsWith(' events')) ? warning : problem;
   return verdict(
     `the service account may not: ${missingVerbs.join(', ')}`,
-    '`kubectl apply -f examples/kubernetes/rbac.yaml`',
+    '`kubectl apply -f examples/kubernetes/rbac.yaml`; for --on-refusal also deploy/refusals.yaml of this package',
   );
 }
 

@@ -3,19 +3,33 @@
 import { ApiServer } from '../api-server/api-server.js';
 import { NodeError } from '../base/errors.js';
 import { GROUP, PLURAL, VERSION } from '../publish/node-resource-topology.js';
-import type { CheckOptions } from './check-options.js';
+import type { RefusalMode } from '../refusals/refusals.js';
+import type { OfCluster } from './check-options.js';
 import type { ClusterFacts } from './node-facts.js';
 
-type Publish = NonNullable<CheckOptions['publish']>;
+type Right = readonly [verb: string, group: string, resource: string];
 
 /** The verbs and resources that a publisher needs. */
-export const NEEDED: readonly (readonly [verb: string, group: string, resource: string])[] = [
+export const NEEDED: readonly Right[] = [
   ['list', GROUP, PLURAL],
   ['watch', GROUP, PLURAL],
   ['create', GROUP, PLURAL],
   ['patch', GROUP, PLURAL],
   ['get', '', 'nodes'],
+  ['list', '', 'pods'],
+  ['watch', '', 'pods'],
 ];
+
+/** Those that an answer to refusals needs. */
+export const NEEDED_FOR_REFUSALS: Readonly<Record<RefusalMode, readonly Right[]>> = {
+  keep: [],
+  condition: [['patch', '', 'pods/status']],
+  evict: [
+    ['patch', '', 'pods/status'],
+    ['get', '', 'pods'],
+    ['create', '', 'pods/eviction'],
+  ],
+};
 
 /** Those that Events need: without them the agent only works unseen. */
 export const NEEDED_FOR_EVENTS: typeof NEEDED = [
@@ -29,28 +43,35 @@ const TOPOLOGIES = { group: GROUP, version: VERSION, plural: PLURAL };
 
 const NOTHING = { hasNode: null, missingVerbs: [], hasDefinition: false } as const;
 
-export async function readCluster({ apiServer, nodeName }: Publish): Promise<ClusterFacts> {
+export async function readCluster(
+  { apiServer, nodeName }: OfCluster,
+  publishes: boolean,
+  onRefusal: RefusalMode = 'keep',
+): Promise<ClusterFacts> {
+  const needed = [...(publishes ? NEEDED : []), ...NEEDED_FOR_EVENTS, ...NEEDED_FOR_REFUSALS[onRefusal]];
   let ownServer: ApiServer | undefined;
   try {
     ownServer = apiServer ? undefined : new ApiServer();
-    return { nodeName, failure: null, ...(await ask(apiServer ?? ownServer!, nodeName)) };
+    const answers = await ask(apiServer ?? ownServer!, nodeName, needed);
+    return { nodeName, publishes, failure: null, ...answers };
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     const { code, message } = error;
-    return { nodeName, failure: { code, message }, ...NOTHING };
+    return { nodeName, publishes, failure: { code, message }, ...NOTHING };
   } finally {
     ownServer?.close();
   }
 }
 
-type ServerCalls = NonNullable<Publish['apiServer']>;
+type ServerCalls = NonNullable<OfCluster['apiServer']>;
 
 async function ask(
   apiServer: ServerCalls,
   nodeName: string,
-): Promise<Omit<ClusterFacts, 'nodeName' | 'failure'>> {
+  needed: readonly Right[],
+): Promise<Omit<ClusterFacts, 'nodeName' | 'publishes' | 'failure'>> {
   const missingVerbs: string[] = [];
-  for (const [verb, group, resource] of [...NEEDED, ...NEEDED_FOR_EVENTS]) {
+  for (const [verb, group, resource] of needed) {
     if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
   }
   const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));
@@ -78,11 +99,12 @@ async function mayDo(
   group: string,
   resource: string,
 ): Promise<boolean> {
+  const [kind, subresource] = resource.split('/');
   const review = await apiServer.create(REVIEWS, {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',
     metadata: { name: '' },
-    spec: { resourceAttributes: { verb, group, resource } },
+    spec: { resourceAttributes: { verb, group, resource: kind, ...(subresource && { subresource }) } },
   });
   return (review.status as { allowed?: unknown } | undefined)?.allowed === true;
 }

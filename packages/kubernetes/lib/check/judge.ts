@@ -2,6 +2,7 @@
 import type { Finding } from 'numalign/diagnostics';
 import * as cluster from './cluster-checks.js';
 import { cpuPolicy, devicePlugins, memoryPolicy, podResources } from './kubelet-checks.js';
+import { neighbours, requiredPlugins } from './neighbour-checks.js';
 import type { NodeFacts } from './node-facts.js';
 import { cpusetController, nriSocket, runtimeSocket, runtimeVersion } from './runtime-checks.js';
 import { ok, problem, type Verdict, warning } from './verdict.js';
@@ -32,6 +33,8 @@ const CHECKS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
     'runtime-version': runtimeVersion,
     'nri-socket': nriSocket,
     'cpuset-controller': cpusetController,
+    neighbours,
+    'required-plugins': requiredPlugins,
   },
   kubelet: {
     'cpu-manager': cpuPolicy,

@@ -1,4 +1,5 @@
 // NodeFacts: what can be seen of a node, before any judgement.
+import type { Neighbour } from '../neighbours/neighbours.js';
 
 /** A socket, as a client finds it. */
 export interface SocketFacts {
@@ -32,9 +33,10 @@ export interface KubeletFacts {
   readonly isService: boolean;
 }
 
-/** What the API server says to a publisher. */
+/** What the API server says to the agent. */
 export interface ClusterFacts {
   readonly nodeName: string;
+  readonly publishes: boolean;
   /** Null if it answers. */
   readonly failure: { readonly code: string; readonly message: string } | null;
   /** Whether there is a Node object with the name; null if it may not be read. */
@@ -45,6 +47,12 @@ export interface ClusterFacts {
 }
 
 export interface NodeFacts {
+  /** Programs that place CPUs of containers, too, or may. */
+  readonly neighbours: readonly Neighbour[];
+  /** The name of numalign's plugin. */
+  readonly pluginName: string;
+  /** The plugins without which containerd creates no container. */
+  readonly requiredPlugins: readonly string[];
   /** Null if the runtime and the kubelet place containers. */
   readonly nri: SocketFacts | null;
   readonly runtime: SocketFacts;

@@ -11,10 +11,11 @@ import {
 import { ContainerRuntime } from '../cri/container-runtime.js';
 import { findRuntimeSocket, RUNTIME_SOCKETS } from '../cri/runtime-sockets.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
+import { findNeighbours } from '../neighbours/neighbours.js';
 import { NRI_SOCKET } from '../nri/plugin.js';
 import type { CheckOptions } from './check-options.js';
 import { readCluster } from './cluster-facts.js';
-import { isNriDisabled } from './containerd-configuration.js';
+import { isNriDisabled, requiredPlugins } from './containerd-configuration.js';
 import type { CgroupFacts, KubeletFacts, NodeFacts, RuntimeFacts } from './node-facts.js';
 import { socketFacts } from './socket-facts.js';
 
@@ -41,8 +42,12 @@ export async function readNodeFacts(
     kubeletFolder = DEFAULT_PLACES.kubeletFolder,
     stateDir = MACHINE_STATE_DIR,
     cgroupMount = DEFAULT_PLACES.cgroupMount,
+    neighbours,
+    pluginName = 'numalign',
     publish,
+    refusals,
   } = options;
+  const ofCluster = publish ?? refusals;
   const text = textOf(configuration);
   const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
   return {
@@ -50,12 +55,14 @@ export async function readNodeFacts(
     runtime,
     runtimeVersion: runtime.state === 'listens' ? await versionOf(runtime.path, ask) : null,
     isNriDisabled: typeof text === 'string' ? isNriDisabled(text) : null,
-    configuration,
+    requiredPlugins: typeof text === 'string' ? requiredPlugins(text) : [],
+    neighbours: nriSocket === null ? [] : await findNeighbours({ socketPath: nriSocket, ...neighbours }),
+    ...{ configuration, pluginName },
     cgroups: cgroupFacts(cgroupMount),
     kubelet: await kubeletFacts(kubeletFolder),
     stateFolder: { path: stateDir, refusal: refusalOf(stateDir) },
     user: process.getuid!(),
-    cluster: publish ? await readCluster(publish) : null,
+    cluster: ofCluster ? await readCluster(ofCluster, publish !== undefined, refusals?.mode) : null,
   };
 }
 

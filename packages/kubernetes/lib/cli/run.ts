@@ -151,8 +151,8 @@ function isInCluster(): boolean {
 
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
-  const { runtimeEndpoint: runtimeSocket } = values;
-  const { kubelet, kubeletFolder, wholePods, publish, events, nodeName, kubeconfig } = values;
+  const { runtimeEndpoint: runtimeSocket, slices } = values;
+  const { kubelet, kubeletFolder, wholePods, publish, onRefusal, events, nodeName, kubeconfig } = values;
   const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
@@ -161,6 +161,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
           ...{ nriSocket, name, index },
           ...(runtimeSocket !== undefined && { runtimeSocket }),
           ...(cgroupRoot !== undefined && { cgroupRoot }),
+          ...(slices !== undefined && { slices }),
         }
       : null,
     devicePlugin:
@@ -177,12 +178,23 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
         : null,
     wholePods: nri && wholePods ? { ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) } : null,
     publish: publish ? node : null,
+    refusals: onRefusal === 'keep' ? null : { ...node, mode: onRefusal },
     events: events && (kubeconfig !== undefined || isInCluster()) ? node : null,
   };
 }
 
-function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: Values): void {
-  const { events: _, ...others } = parts;
+function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder, slices }: Values): void {
+  if (slices && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri the containers in slices are unknown', {
+      value: slices,
+      valid: '--slices without --no-nri',
+    });
+  const { refusals, events: _, ...others } = parts;
+  if (refusals && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri nothing is refused', {
+      value: refusals.mode,
+      valid: '--on-refusal without --no-nri',
+    });
   if (Object.values(others).some((part) => part !== null)) return;
   const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is set';
   throw new NodeError('ERR_INVALID_OPTION', `there is nothing to do with --no-nri: ${why}`, {
@@ -195,13 +207,15 @@ const FAILURE = 1;
 const STATUS_WIDTH = 'problem'.length + 2;
 
 async function check(values: Values, json: boolean): Promise<void> {
-  const { nri, nriSocket, kubeletFolder, stateDir, publish, nodeName, kubeconfig } = values;
+  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig } = values;
   const server = kubeconfig === undefined ? undefined : new ApiServer({ kubeconfig });
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
+    pluginName: name,
     kubeletFolder,
     stateDir,
     ...(publish && { publish: { nodeName, ...(server && { apiServer: server }) } }),
+    ...(onRefusal !== 'keep' && { refusals: { nodeName, mode: onRefusal } }),
   });
   server?.close();
   if (json) printJson(findings);

@@ -7,8 +7,9 @@ import { DEFAULT_GATES, DEFAULT_VERSION, invalidOption, PLACEMENT_OPTIONS } from
 import { LOG_FORMATS, LOG_LEVELS } from '../base/log.js';
 import { DEVICE_UNITS } from '../device-plugin/inventory.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
-import { NRI_SOCKET } from '../node.js';
+import { NRI_SOCKET, SLICE_MODES } from '../node.js';
 import { parseRules } from '../placement/rules.js';
+import { REFUSAL_MODES } from '../refusals/refusals.js';
 import { cpuList, cpuListOr, type Field, field, flag, flagOr, managerOption, oneOf, text } from './field.js';
 
 export const PAGE = '127.0.0.1:9480';
@@ -206,6 +207,15 @@ export const FIELDS = {
     part: 'start',
     isPath: true,
   }),
+  slices: field({
+    check: oneOf(SLICE_MODES),
+    default: undefined,
+    defaultWords: 'as they are',
+    type: SLICE_MODES.join(', '),
+    words: "what the kubelet's slices have: the pool, also while the agent is away, or all CPUs again",
+    flag: { usage: '--slices <cpus>' },
+    part: 'start',
+  }),
   devicePlugin: field({
     check: flagOr(text),
     default: false,
@@ -253,6 +263,14 @@ export const FIELDS = {
     type: 'true, false',
     words: "keeps the node's NodeResourceTopology up to date at the API server",
     flag: { usage: '--publish' },
+    part: 'start',
+  }),
+  onRefusal: field({
+    check: oneOf(REFUSAL_MODES),
+    default: 'keep',
+    type: REFUSAL_MODES.join(', '),
+    words: 'what becomes of pods without a place here, at the API server',
+    flag: { usage: '--on-refusal <what>' },
     part: 'start',
   }),
   nodeName: field({

@@ -32,6 +32,7 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { LateAdmissions } from './late-admissions.js';
 import { type Reports, subjectOf } from './reports.js';
 import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
@@ -72,6 +73,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #policy: () => ContainerPolicy;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #late: LateAdmissions;
   readonly #runtimeUpdates: RuntimeUpdates;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
@@ -106,6 +108,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#domains = new SharedDomains({ manager, inventory });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
+    this.#late = new LateAdmissions({ inventory, grants, granted: this.#granted, reports, log });
     manager.on('change', this.#followRecord);
     manager.on('change', reports.changed);
   }
@@ -116,6 +119,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
+    this.#late.close();
   }
 
   /** The containers that the runtime has reported. */
@@ -250,11 +254,13 @@ export class ContainerHandlers implements NriHandlers {
     this.#shared.verify(this.#grants.pool);
   }
 
-  #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, {
+  async #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
+    const entries = await takeCensus(pods, containers, {
       ...{ grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports },
       ruleOf: (pod, container) => this.#ruleOf(pod, container),
     });
+    this.#late.found(entries);
+    return entries;
   }
 
   /**
@@ -312,6 +318,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #followRecord = (change: StateChange): void => {
     this.#granted.followRecord(change);
     this.#followPool();
+    this.#late.changed();
   };
 
   readonly #followPool = (): void => {

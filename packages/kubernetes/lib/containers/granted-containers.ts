@@ -217,6 +217,14 @@ export class GrantedContainers {
     }
   }
 
+  /** A container that runs in the shared pool has its own place from now on. */
+  settle(container: KnownContainer, placement: Placement): void {
+    const settled = { ...container, placement };
+    this.#inventory.put(settled);
+    if (placement.cpus) this.#move(settled, placement);
+    void this.setOwners([settled]);
+  }
+
   #move({ id, cgroupsPath }: KnownContainer, { cpus, memoryNodes }: Placement): void {
     const moved = { ...this.#inventory.find(id)!, cpus };
     this.#inventory.put(moved);

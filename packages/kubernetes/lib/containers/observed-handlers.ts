@@ -1,14 +1,12 @@
 // ObservedHandlers: handlers of a runtime's calls that report what they answer, and how long that took.
 import type { Log } from '../base/log.js';
 import type { Histogram, Metrics } from '../metrics/metrics.js';
-import { Event, type EventName, type NriHandlers } from '../nri/handlers.js';
+import { HANDLER_NAMES, type NriHandlers } from '../nri/handlers.js';
 import type { Container, ContainerAdjustment, ContainerUpdate, PodSandbox } from '../nri/messages.js';
 import { CPUS_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
 import type { Kind, Reports } from './reports.js';
 
-type CallName = EventName | 'configure' | 'synchronize';
-
-const NAMES = ['configure', 'synchronize', ...(Object.keys(Event) as EventName[])] as const;
+type CallName = (typeof HANDLER_NAMES)[number];
 
 // A runtime waits 2 s.
 const BUCKETS_S = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5];
@@ -70,7 +68,7 @@ export function observedHandlers(
       }
     };
   };
-  const names = NAMES.filter((name) => handlers[name]);
+  const names = HANDLER_NAMES.filter((name) => handlers[name]);
   return Object.fromEntries(names.map((name) => [name, observe(name)])) as unknown as NriHandlers;
 }
 

@@ -3,6 +3,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { type Client, credentials, makeClientConstructor, type ServiceError, status } from '@grpc/grpc-js';
 import { NodeError } from '../base/errors.js';
 import { serviceDefinition } from '../grpc/service.js';
+import { CONFLICT_REMEDY, conflictIn } from '../nri/plugin-conflict.js';
 import { type Message, Schema } from '../protobuf/schema.js';
 
 export interface RuntimeClientOptions {
@@ -127,9 +128,14 @@ export class RuntimeClient {
       case status.NOT_FOUND:
         return new NodeError('ERR_RUNTIME_NOT_FOUND', `${method}: ${text}`, facts);
       default:
-        return new NodeError('ERR_RUNTIME', `${method}: ${text}`, facts);
+        return new NodeError('ERR_RUNTIME', `${method}: ${withRemedy(text)}`, facts);
     }
   }
+}
+
+// Both plugins are told of the update of a container over CRI.
+function withRemedy(text: string): string {
+  return conflictIn(text) ? `${text} (${CONFLICT_REMEDY})` : text;
 }
 
 function pathOf(socket: unknown): string {

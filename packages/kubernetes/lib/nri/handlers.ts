@@ -67,6 +67,9 @@ export const Event = {
 export type EventName = keyof typeof Event;
 export type PodEvent = 'runPodSandbox' | 'stopPodSandbox' | 'removePodSandbox';
 
+/** All that handlers can have. */
+export const HANDLER_NAMES = ['configure', 'synchronize', ...(Object.keys(Event) as EventName[])] as const;
+
 /** The mask that subscribes a plugin to the events of its handlers. */
 export function eventMask(handlers: NriHandlers): number {
   const names = Object.keys(Event) as EventName[];

@@ -6,6 +6,7 @@ import { Mux, type MuxLimits } from '../ttrpc/mux.js';
 import { TtrpcServer } from '../ttrpc/server.js';
 import type { NriHandlers } from './handlers.js';
 import type { ContainerUpdate, Runtime } from './messages.js';
+import { conflictIn, conflictText } from './plugin-conflict.js';
 import { PluginService } from './plugin-service.js';
 import {
   decode,
@@ -93,12 +94,28 @@ export class NriSession {
    * Updates containers outside of any call of the runtime. A handler must not wait for it:
    * containerd makes no update before the handler has answered.
    * @returns those that the runtime could not update
-   * @throws see TtrpcClient.call
+   * @throws NodeError ERR_NRI_CONFLICT if another plugin sets the same; see TtrpcClient.call
    */
   async updateContainers(updates: readonly ContainerUpdate[]): Promise<readonly ContainerUpdate[]> {
     const request = encode('UpdateContainersRequest', { update: updates });
-    const answer = await this.call('UpdateContainers', request, UPDATE_TIMEOUT);
-    return decode('UpdateContainersResponse', answer).failed;
+    try {
+      const answer = await this.call('UpdateContainers', request, UPDATE_TIMEOUT);
+      return decode('UpdateContainersResponse', answer).failed;
+    } catch (cause) {
+      throw this.conflictOf(cause as Error) ?? cause;
+    }
+  }
+
+  private conflictOf(cause: Error): NodeError | undefined {
+    const conflict = conflictIn(cause.message);
+    if (!conflict) return undefined;
+    const { name, index } = this.options;
+    const message = `NRI: ${conflictText(conflict, `${index}-${name}`)}`;
+    return new NodeError('ERR_NRI_CONFLICT', message, {
+      value: conflict.plugins,
+      valid: 'one plugin that sets it',
+      cause,
+    });
   }
 
   /** Ends the connection at once: the runtime continues without the plugin. */

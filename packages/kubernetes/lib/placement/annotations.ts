@@ -32,7 +32,11 @@ export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
 /** What can be asked for: `numalign.io/KEY`, of a pod also `numalign.io/KEY.CONTAINER`. */
 export const ANNOTATION_KEYS = ['cpu', 'memory', 'resources', 'cdi', 'memory-tiers', 'core-kind', 'smt'];
 // Those that are not asked of this program.
-const OTHERS: ReadonlySet<string> = new Set(['choice', 'movable']);
+const OTHERS: ReadonlySet<string> = new Set(['choice', 'movable', 'on-refusal']);
+
+/** Of a pod that has no place here: `evict`, even if nothing replaces it, or `keep`. */
+export const REFUSAL_ANNOTATION = `${ANNOTATION_PREFIX}on-refusal`;
+const REFUSAL_CHOICES: readonly (string | undefined)[] = [undefined, 'evict', 'keep'];
 
 const CORE_KINDS = PLACEMENT_OPTIONS.coreKind.check.values!;
 
@@ -120,6 +124,8 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
   if (smt !== undefined && smt !== 'hold-sibling') invalid('smt', smt, 'hold-sibling');
   if (coreKind !== undefined && !CORE_KINDS.includes(coreKind))
     invalid('core-kind', coreKind, `one of ${CORE_KINDS.join(', ')}`);
+  const onRefusal = pod.annotations[REFUSAL_ANNOTATION];
+  if (!REFUSAL_CHOICES.includes(onRefusal)) invalid('on-refusal', onRefusal!, 'evict or keep');
   if (cdi !== undefined && cdi !== 'true' && cdi !== 'false') invalid('cdi', cdi, 'true or false');
   return {
     cpu: cpu === undefined ? undefined : Number(cpu),

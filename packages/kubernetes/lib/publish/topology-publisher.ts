@@ -11,6 +11,7 @@ import type { Condition } from '../base/condition.js';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
 import { NO_EVENTS, type RecordEvent, THIS_NODE } from '../events/event.js';
+import { NodePods } from './node-pods.js';
 import {
   GROUP,
   type NodeResourceTopology,
@@ -21,6 +22,7 @@ import {
   type Scope,
   VERSION,
 } from './node-resource-topology.js';
+import { FINGERPRINT_ANNOTATION } from './pod-fingerprint.js';
 import { isSame, PublishedVersions } from './published-versions.js';
 import { zonesOf } from './zones.js';
 
@@ -44,6 +46,8 @@ export interface TopologyPublisherOptions {
 const TOPOLOGIES: Resource = { group: GROUP, version: VERSION, plural: PLURAL };
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 
+type Work = 'published' | 'watched' | 'fingerprinted';
+
 // Publishes at most twice a second.
 const LEAST_MS = 500;
 // Publishes less often while others write the same object: the cluster's scheduler has to read each
@@ -64,24 +68,35 @@ export class TopologyPublisher {
   readonly #end = new AbortController();
   readonly #backoff = newBackoff();
   readonly #versions = new PublishedVersions();
+  readonly #pods: NodePods;
   #work: Promise<unknown>[] = [];
   // The last published object; stale if the server may have another one by now.
   #lastObject: NodeResourceTopology | undefined;
   #isStale = false;
   // Null if the Node cannot be read, or does not exist.
   #owner: OwnerReference | null | undefined;
+  readonly #unsettled = new Set(['topology', 'pods']);
   #isDue = false;
   #isRunning = false;
   #earliest = 0;
   // How often others have written the object, and when they last did.
   #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
   // The logged error codes, until it works again.
-  readonly #failures = new Map<'published' | 'watched', string>();
+  readonly #failures = new Map<Work, string>();
   // Ends a pause after a failure.
   #wake = new AbortController();
 
   constructor(options: TopologyPublisherOptions) {
     this.#options = { ...options, log: reported(options.log) };
+    const { apiServer, nodeName } = options;
+    this.#pods = new NodePods({
+      ...{ apiServer, nodeName, signal: this.#end.signal },
+      changed: () => {
+        if (this.#pods.isKnown) this.#failures.delete('fingerprinted');
+        this.#settled('pods');
+      },
+      failed: (error) => this.#reportFailure('fingerprinted', error),
+    });
   }
 
   /** Publishes, and watches from now on. Does not wait for the API server. */
@@ -89,7 +104,7 @@ export class TopologyPublisher {
     const { manager } = this.#options;
     manager.on('change', this.#onChange);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
-    this.#work.push(this.#watch());
+    this.#work.push(this.#watch(), this.#pods.watch());
   }
 
   /** Whether the API server has the present topology, and tells of changes. */
@@ -132,6 +147,13 @@ export class TopologyPublisher {
     this.#work.push(run);
   };
 
+  // The first publication waits until it is known what exists, or that this cannot be known: a list
+  // that is still on its way would otherwise look like a deletion.
+  #settled(what: 'topology' | 'pods'): void {
+    this.#unsettled.delete(what);
+    if (this.#unsettled.size === 0 && (what === 'pods' || !this.#lastObject)) this.#onChange();
+  }
+
   // No commit shows CPUs that went offline or devices that were registered again.
   readonly #reconciled = (message: unknown): void => {
     const { stateDir } = message as DiagnosticsMessages['reconcile'];
@@ -171,14 +193,8 @@ export class TopologyPublisher {
   }
 
   async #publish(): Promise<void> {
-    const { manager, nodeName, policy, scope } = this.#options;
-    const placement = this.#options.placement?.() ?? manager.placement;
-    const target = nodeResourceTopology(
-      nodeName,
-      policy ?? placement.policy,
-      scope ?? placement.scope,
-      zonesOf(manager, placement),
-    );
+    const { nodeName } = this.#options;
+    const target = this.#target();
     if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;
     this.#isStale = false;
     const times = this.#isContested ? this.#contested.times : 0;
@@ -191,13 +207,29 @@ export class TopologyPublisher {
       this.#options.log('info', `the topology of ${nodeName} is published again`);
   }
 
+  // The zones are read after the pods have been seen, and so include what these have.
+  #target(): NodeResourceTopology {
+    const { manager, nodeName, policy, scope } = this.#options;
+    const placement = this.#options.placement?.() ?? manager.placement;
+    const zones = zonesOf(manager, placement);
+    const resources = zones.flatMap((zone) => zone.resources.map(({ name }) => name));
+    const settings = {
+      policy: policy ?? placement.policy,
+      scope: scope ?? placement.scope,
+      maxNodes: Number(placement.topologyManagerPolicyOptions['max-allowable-numa-nodes']),
+    };
+    return nodeResourceTopology(nodeName, settings, zones, this.#pods.fingerprint(new Set(resources)));
+  }
+
   // A merge patch keeps what others have added. Without an object, one is created.
   async #write(target: NodeResourceTopology): Promise<KubernetesObject> {
     const { apiServer, nodeName } = this.#options;
     const { signal } = this.#end;
-    const metadata = { name: nodeName, ...(this.#owner && { ownerReferences: [this.#owner] }) };
-    const object = { ...target, metadata };
-    const patch = () => apiServer.patch(TOPOLOGIES, nodeName, object, { signal });
+    const owners = this.#owner && { ownerReferences: [this.#owner] };
+    const object = { ...target, metadata: { ...target.metadata, ...owners } };
+    const { annotations = WITHOUT_FINGERPRINT } = target.metadata;
+    const change = { ...object, metadata: { ...object.metadata, annotations } };
+    const patch = () => apiServer.patch(TOPOLOGIES, nodeName, change, { signal });
     try {
       return await patch();
     } catch (error) {
@@ -229,11 +261,9 @@ export class TopologyPublisher {
 
   async #watch(): Promise<void> {
     const { apiServer, nodeName } = this.#options;
-    // The first publication waits until it is known what exists, or that this cannot be known: a
-    // list that is still on its way would otherwise look like a deletion.
     const onError = (error: ApiError) => {
       this.#reportFailure('watched', error);
-      if (!this.#lastObject) this.#onChange();
+      this.#settled('topology');
     };
     const options = { name: nodeName, signal: this.#end.signal, failed: onError };
     for await (const event of apiServer.watch(TOPOLOGIES, options)) {
@@ -244,7 +274,7 @@ export class TopologyPublisher {
         this.#owner ??= undefined;
         this.#wake.abort();
         this.#failures.delete('watched');
-        if (!this.#lastObject) this.#onChange();
+        this.#settled('topology');
       } else if (event.object.metadata.name === nodeName) {
         this.#react(event.type === 'DELETED' ? undefined : event.object);
       }
@@ -268,7 +298,7 @@ export class TopologyPublisher {
     this.#onChange();
   }
 
-  #reportFailure(what: 'published' | 'watched', error: Error): void {
+  #reportFailure(what: Work, error: Error): void {
     const { nodeName, log, recordEvent = NO_EVENTS } = this.#options;
     const code = (error as { code?: string }).code ?? 'ERR_INTERNAL';
     if (this.#failures.get(what) === code || this.#end.signal.aborted) return;
@@ -279,4 +309,5 @@ export class TopologyPublisher {
   }
 }
 
+const WITHOUT_FINGERPRINT = { [FINGERPRINT_ANNOTATION]: null };
 const WITHOUT_OWNER: ReadonlySet<string> = new Set(['ERR_API_FORBIDDEN', 'ERR_API_NOT_FOUND']);

@@ -27,11 +27,21 @@ export function zonesOf(manager: ManagerView, placement = manager.placement): Zo
   });
 }
 
-/** One zone per NUMA node, ascending. Resources that a node does not have are left out. */
+// NodeResourceTopologyMatch ends at the zone node-64, and skips those after it.
+const MOST_ID = 63;
+
+/**
+ * One zone per NUMA node that a scheduler reads, ascending. Resources that a node does not have are
+ * left out.
+ */
 export function zones(facts: ZoneFacts): Zone[] {
   const { nodes } = facts.topology;
-  return nodes.map((node) => {
-    const costs = node.distances?.map((value, i) => ({ name: zoneName(nodes[i]!), value }));
+  const isRead = ({ id }: NumaNode) => id <= MOST_ID;
+  return nodes.filter(isRead).map((node) => {
+    const costs = node.distances
+      ?.map((value, i) => ({ node: nodes[i]!, value }))
+      .filter((cost) => isRead(cost.node))
+      .map(({ node, value }) => ({ name: zoneName(node), value }));
     return {
       name: zoneName(node),
       type: 'Node',

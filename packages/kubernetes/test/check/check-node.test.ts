@@ -39,6 +39,7 @@ const options = (): CheckOptions => ({
   kubeletFolder: at('kubelet'),
   stateDir: at('numalign'),
   cgroupMount: at('cgroup'),
+  neighbours: { pluginFolder: at('plugins'), procFolder: at('proc'), clients: async () => [] },
 });
 
 /** The file of a socket whose process has died. */

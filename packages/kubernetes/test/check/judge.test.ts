@@ -1,6 +1,6 @@
 // The findings about a node, from its facts.
 import { describe, expect, it } from 'vitest';
-import { isNriDisabled } from '../../lib/check/containerd-configuration.js';
+import { isNriDisabled, requiredPlugins } from '../../lib/check/containerd-configuration.js';
 import { judge } from '../../lib/check/judge.js';
 import type { ClusterFacts, NodeFacts, SocketFacts } from '../../lib/check/node-facts.js';
 
@@ -17,6 +17,7 @@ const KUBELET: NodeFacts['kubelet'] = {
 };
 const CLUSTER: ClusterFacts = {
   nodeName: 'worker-1',
+  publishes: true,
   failure: null,
   hasNode: true,
   missingVerbs: [],
@@ -27,6 +28,9 @@ const GOOD: NodeFacts = {
   runtime: socket(),
   runtimeVersion: { name: 'containerd', version: '1.7.24' },
   isNriDisabled: false,
+  neighbours: [],
+  pluginName: 'numalign',
+  requiredPlugins: [],
   configuration: '/etc/containerd/config.toml',
   cgroups: { version: 2, controllers: ['cpuset', 'cpu', 'memory'] },
   kubelet: KUBELET,
@@ -58,6 +62,8 @@ describe('a node', () => {
         'runtime-version',
         'nri-socket',
         'cpuset-controller',
+        'neighbours',
+        'required-plugins',
       ],
       ...['cpu-manager', 'memory-manager', 'pod-resources', 'device-plugins'],
       ...['api-server', 'definition', 'rights', 'node'],
@@ -229,5 +235,41 @@ describe("containerd's configuration", () => {
     [`${table}\ndisable_connections = true`, null],
   ])('%j says that NRI is off: %s', (text, expected) => {
     expect(isNriDisabled(text)).toBe(expected);
+  });
+});
+
+describe('other programs that place CPUs', () => {
+  const balloons = { name: 'nri-resource-policy-balloons', at: 'pid 7', isPlacing: true };
+  const logger = { name: 'logger', at: '/opt/nri/plugins/10-logger', isPlacing: false };
+
+  it('are a problem, and named', () => {
+    const { what, found } = worse({ neighbours: [logger, balloons] });
+    expect(what).toBe('problem neighbours');
+    expect(found).toMatch(/^nri-resource-policy-balloons \(pid 7\) places CPUs of containers, too/);
+  });
+
+  it('are a warning if they only may', () => {
+    const { what, found } = worse({ neighbours: [logger] });
+    expect(what).toBe('warning neighbours');
+    expect(found).toBe('logger (/opt/nri/plugins/10-logger) is a plugin of the runtime, too');
+  });
+
+  it('may be required by the runtime, as numalign may', () => {
+    const { what, found } = worse({ requiredPlugins: ['numalign', 'balloons'] });
+    expect(what).toBe('warning required-plugins');
+    expect(found).toMatch(/without the plugin balloons$/);
+    const findings = judge({ ...GOOD, requiredPlugins: ['numalign'] });
+    expect(findings.find(({ check }) => check === 'required-plugins')?.found).toMatch(
+      /while numalign is away$/,
+    );
+  });
+
+  it("are read from containerd's configuration", () => {
+    const table = "[plugins.'io.containerd.nri.v1.nri'.default_validator]";
+    const list = '  required_plugins = [ "numalign", \'other\' ] # both';
+    expect(requiredPlugins(`${table}\n  enable = true\n${list}`)).toEqual(['numalign', 'other']);
+    expect(requiredPlugins(`${table}\n  enable = false\n${list}`)).toEqual([]);
+    expect(requiredPlugins(`${table}\nenable = true\n[plugins.x]\n${list}`)).toEqual([]);
+    expect(isNriDisabled(`${table}\n  disable = true`)).toBe(null);
   });
 });

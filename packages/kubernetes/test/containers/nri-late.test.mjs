@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { CpuSet } from 'numalign';
 import { ContainerHandlers } from '../../dist/containers/container-handlers.js';
 import { ALL, allCpusBut, EXCLUSIVE, until, useNodeFixture } from './support/node-fixture.mjs';
 
@@ -49,6 +50,22 @@ describe('A container is created', () => {
     await hasCpus(shared, allCpusBut(cpus));
     await pod.stop();
     await hasCpus(shared, ALL.cpus);
+  });
+
+  it('without the plugin, and has no place when it comes: it has one as soon as another ends', async () => {
+    const pods = [];
+    for (let i = 0; i < CpuSet.parse(ALL.cpus).size; i++)
+      pods.push(await fixture.pods.runPod(`exclusive-${i}`, EXCLUSIVE));
+    const { manager } = await fixture.startNode();
+    // One CPU stays shared.
+    assert.equal(manager.grants().length, pods.length - 1);
+    const granted = ({ containerId }) => manager.grants().find(({ uid }) => uid === containerId);
+    const late = pods.find((pod) => !granted(pod));
+    const first = pods.find((pod) => granted(pod));
+    const { cpus } = granted(first);
+    await first.stop();
+    await until('it has a grant', () => granted(late));
+    await hasCpus(late, String(cpus));
   });
 
   it('while the state is locked: it is refused within the time, with the name of the process', async () => {

@@ -105,4 +105,15 @@ describe('A plugin of another name', () => {
     await node.close();
     assert.equal(manager.grants().length, 1);
   });
+
+  it('keeps containers from being created, and is named', async () => {
+    await fixture.startNode({ name: 'first' });
+    const second = await fixture.startProcess({ name: 'second' });
+    await assert.rejects(fixture.pods.runPod('exclusive', EXCLUSIVE), {
+      message: /plugins "90-\w+" and "90-\w+" both tried to set/,
+    });
+    await until('the log names it', () =>
+      fixture.lines.some((line) => line.includes(`did not create`) && line.includes(`pid ${second.pid}`)),
+    );
+  });
 });

@@ -5,7 +5,7 @@ import { MACHINE_STATE_DIR, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments, parse as parseYaml } from 'yaml';
-import { NEEDED, NEEDED_FOR_EVENTS } from '../../lib/check/cluster-facts.js';
+import { NEEDED, NEEDED_FOR_EVENTS, NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
 import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
 import { createProgram } from '../../lib/cli/program.js';
 import {
@@ -16,6 +16,10 @@ import {
   VERSION,
 } from '../../lib/publish/node-resource-topology.js';
 import { zonesOf } from '../../lib/publish/zones.js';
+
+const REFUSALS_ROLE = parseAllDocuments(
+  readFileSync(new URL('../../deploy/refusals.yaml', import.meta.url), 'utf8'),
+)[0]!.toJS();
 
 const ROOT = new URL('../../../../', import.meta.url);
 const FOLDER = new URL('examples/kubernetes/', ROOT);
@@ -93,13 +97,15 @@ describe('the manifests', () => {
 });
 
 describe('the agent', () => {
-  it('has exactly the rights that publishing and Events need', () => {
-    const { rules } = find('ClusterRole', 'numalign-node');
+  it.each([
+    ['publishing and Events need', find('ClusterRole', 'numalign-node'), [...NEEDED, ...NEEDED_FOR_EVENTS]],
+    ['evictions need', REFUSALS_ROLE, NEEDED_FOR_REFUSALS.evict],
+  ])('has exactly the rights that %s', (_, { rules }, needed) => {
     const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
       expect(others).toEqual({});
       return verbs.map((verb: string) => [verb, group, resource]);
     });
-    expect(allowed.toSorted()).toEqual([...NEEDED, ...NEEDED_FOR_EVENTS].toSorted());
+    expect(allowed.toSorted()).toEqual([...needed].toSorted());
   });
 
   it('sees the sockets, files and folders that it needs, at their places on the machine', () => {
@@ -207,7 +213,8 @@ describe('the definition', () => {
     const json: any = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes };
     using manager = await openManager({ topology: await discover({ json }) });
     manager.registerDevices('example.com/nic', [{ id: 'a', numaNodes: [1] }]);
-    const object = nodeResourceTopology('a', 'restricted', 'container', zonesOf(manager));
+    const settings = { policy: 'restricted', scope: 'container', maxNodes: 8 } as const;
+    const object = nodeResourceTopology('a', settings, zonesOf(manager), 'pfp0v001ef46db3751d8e999');
     const schema = definition.spec.versions[0].schema.openAPIV3Schema;
     expect(flaws(object, schema)).toEqual([]);
     expect(flaws({ ...object, zones: [{ name: 'a', kind: 'b' }] }, schema)).toEqual([
@@ -222,8 +229,7 @@ describe('the scheduler', () => {
     const { data } = find('ConfigMap', 'topology-scheduler', 'kube-system');
     const { profiles } = parseYaml(data['scheduler.yaml']);
     const [{ schedulerName, plugins, pluginConfig }] = profiles;
-    for (const point of ['filter', 'score'])
-      expect(plugins[point].enabled).toEqual([{ name: 'NodeResourceTopologyMatch' }]);
+    expect(plugins.multiPoint.enabled).toEqual([{ name: 'NodeResourceTopologyMatch' }]);
     expect(pluginConfig[0].name).toBe('NodeResourceTopologyMatch');
     expect(find('Pod', 'gateway').spec.schedulerName).toBe(schedulerName);
     const { rules } = find('ClusterRole', 'topology-scheduler');

@@ -11,6 +11,7 @@ import { discover } from 'numalign/topology';
 import { parseAllDocuments } from 'yaml';
 import { ApiServer } from '../../dist/api-server/api-server.js';
 import { checkNode } from '../../dist/check/check-node.js';
+import { hashOfPod, podFingerprint } from '../../dist/publish/pod-fingerprint.js';
 import { TopologyPublisher } from '../../dist/publish/topology-publisher.js';
 import { zonesOf } from '../../dist/publish/zones.js';
 import { KubeApiServer } from './api-server.mjs';
@@ -167,6 +168,38 @@ test('the object equals plan before and after 50 admissions, with the server kil
   assert.notEqual(availableOf(after), availableOf(first));
   for (const uid of uids) await manager.release(uid);
   assert.equal(availableOf(await current(manager)), availableOf(first));
+});
+
+test('the fingerprint is that of the pods that run, and of one that is to have exclusive CPUs', async () => {
+  const manager = await machine();
+  await publish(manager, await account());
+  const limits = { cpu: '2', memory: '1Gi' };
+  const make = (name, resources) => {
+    const containers = [{ name: 'main', image: 'busybox', resources }];
+    const account = { serviceAccountName: 'numalign-node', automountServiceAccountToken: false };
+    const spec = { nodeName: NODE, ...account, containers };
+    return server.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'numalign' }, spec });
+  };
+  const plain = await make('plain', {});
+  await make('exclusive', { limits });
+  const hasFingerprintOf = (names) =>
+    until(
+      async () => {
+        const wanted = podFingerprint(names.map((name) => hashOfPod('numalign', name)));
+        const found = (await stored())?.attributes.find(({ name }) => name === 'nodeTopologyPodsFingerprint');
+        return found?.value === wanted;
+      },
+      `the fingerprint of ${names.join(' and ')}`,
+    );
+  await hasFingerprintOf(['exclusive']);
+  await server.ask('PUT', '/api/v1/namespaces/numalign/pods/plain/status', {
+    ...plain,
+    status: { phase: 'Running' },
+  });
+  await hasFingerprintOf(['plain', 'exclusive']);
+  for (const name of ['plain', 'exclusive'])
+    await server.ask('DELETE', `/api/v1/namespaces/numalign/pods/${name}?gracePeriodSeconds=0`);
+  await hasFingerprintOf([]);
 });
 
 test('a watcher sees each change, within 100 ms of its commit', async () => {

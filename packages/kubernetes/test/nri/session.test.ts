@@ -172,6 +172,16 @@ test('updates that the runtime refuses have its words', async () => {
   });
 });
 
+test('updates that another plugin makes, too, name it', async () => {
+  const { session: made, peer } = await pair.synchronize(handlers);
+  const text = 'plugins "10-numalign" and "20-balloons" both tried to set CPU set';
+  peer.onUpdate = () => Promise.reject(new Error(text));
+  await expect(made.updateContainers([updateOf('a', '0')])).rejects.toMatchObject({
+    code: 'ERR_NRI_CONFLICT',
+    message: expect.stringMatching(/the plugin 20-balloons also sets CPU set: run only one/),
+  });
+});
+
 test('updates and calls may cross', async () => {
   const { session: made, peer } = await pair.synchronize(handlers);
   let failed: Promise<readonly ContainerUpdate[]> | undefined;

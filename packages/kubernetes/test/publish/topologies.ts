@@ -6,6 +6,12 @@ const PATH = '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies';
 
 export type Stored = { metadata: Record<string, unknown>; [field: string]: any };
 
+// As in a merge patch; undefined if nothing is left.
+function withoutNulls(members: object): object | undefined {
+  const left = Object.entries(members).filter(([, value]) => value !== null);
+  return left.length === 0 ? undefined : Object.fromEntries(left);
+}
+
 /** Each written version of the object, and the watchers. */
 export class Topologies {
   readonly versions: Stored[] = [];
@@ -15,7 +21,10 @@ export class Topologies {
   object: Stored | undefined;
   node: Stored | undefined;
   refusal: ((seen: Seen) => [number, string] | undefined) | undefined;
+  /** The pods that are listed; a watch of them never reports anything but {@link putPod}. */
+  readonly pods = new Map<string, Stored>();
   #version = 0;
+  #podWatches: ServerResponse[] = [];
   #watches: ServerResponse[] = [];
   #waiting: (() => void)[] = [];
 
@@ -38,6 +47,17 @@ export class Topologies {
     for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: written })}\n`);
   }
 
+  /** A pod of the node, as another client changes it; undefined: it is deleted. */
+  putPod(key: string, pod: Stored | undefined): void {
+    const object = pod ?? this.pods.get(key)!;
+    const [namespace, name] = key.split('/');
+    Object.assign(object.metadata, { namespace, name, resourceVersion: String(++this.#version) });
+    const type = pod === undefined ? 'DELETED' : this.pods.has(key) ? 'MODIFIED' : 'ADDED';
+    if (pod) this.pods.set(key, pod);
+    else this.pods.delete(key);
+    for (const watch of this.#podWatches) watch.write(`${JSON.stringify({ type, object })}\n`);
+  }
+
   get watches(): number {
     return this.#watches.length;
   }
@@ -58,6 +78,7 @@ export class Topologies {
     if (path.startsWith('/api/v1/nodes/')) {
       return this.node ? json(answer, this.node) : refuse(answer, 404, 'nodes not found');
     }
+    if (path === '/api/v1/pods') return this.#handlePods(query, answer);
     if (path === PATH && query.get('watch') === 'true') {
       answer.writeHead(200).flushHeaders();
       this.#watches.push(answer);
@@ -77,10 +98,26 @@ export class Topologies {
       return json(answer, { kind: 'Status', status: 'Success' });
     }
     const { metadata, ...given } = JSON.parse(body);
-    const written = { ...this.object, ...given, metadata: { ...this.object?.metadata, ...metadata } };
+    const annotations = withoutNulls({
+      ...(this.object?.metadata.annotations as object),
+      ...metadata.annotations,
+    });
+    const merged = { ...this.object?.metadata, ...metadata, annotations };
+    const written = { ...this.object, ...given, metadata: merged };
     this.versions.push(structuredClone(written));
     this.times.push(performance.now());
     this.write(written);
     return json(answer, written);
+  }
+
+  #handlePods(query: URLSearchParams, answer: ServerResponse): unknown {
+    if (query.get('fieldSelector') !== 'spec.nodeName=worker-1') return refuse(answer, 400, 'another node');
+    if (query.get('watch') !== 'true') {
+      const items = [...this.pods.values()];
+      return json(answer, { items, metadata: { resourceVersion: String(this.#version) } });
+    }
+    answer.writeHead(200).flushHeaders();
+    this.#podWatches.push(answer);
+    return answer;
   }
 }

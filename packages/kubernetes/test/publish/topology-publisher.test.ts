@@ -6,9 +6,11 @@ import { type Manager, type ManagerOptions, openManager } from 'numalign';
 import { discover, type MachineJson } from 'numalign/topology';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { NEEDED } from '../../lib/check/cluster-facts.js';
+import { hashOfPod, podFingerprint } from '../../lib/publish/pod-fingerprint.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from '../../lib/publish/topology-publisher.js';
 import { zonesOf } from '../../lib/publish/zones.js';
 import { makePki, type Pki } from '../api-server/fake-server.js';
+import { fingerprintIn, flawsForScheduler } from './scheduler-rules.js';
 import { Topologies } from './topologies.js';
 
 let pki: Pki;
@@ -57,20 +59,26 @@ describe('the object', () => {
   it('describes the machine, its policy and scope, and ends with the Node', async () => {
     const topologies = await Topologies.open(pki);
     topologies.node = { metadata: { name: 'worker-1', uid: 'u-1' } };
+    topologies.putPod('default/a', { metadata: {}, status: { phase: 'Running' } });
     const { manager } = await publish({ scope: 'pod' }, topologies);
     await published(topologies, 1);
+    const fingerprint = podFingerprint([hashOfPod('default', 'a')]);
     expect(topologies.object).toEqual({
       apiVersion: 'topology.node.k8s.io/v1alpha2',
       kind: 'NodeResourceTopology',
       metadata: {
         name: 'worker-1',
-        resourceVersion: '1',
+        resourceVersion: '2',
+        annotations: { 'topology.node.k8s.io/fingerprint': fingerprint },
         ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'worker-1', uid: 'u-1' }],
       },
       topologyPolicies: ['SingleNUMANodePodLevel'],
       attributes: [
         { name: 'topologyManagerPolicy', value: 'single-numa-node' },
         { name: 'topologyManagerScope', value: 'pod' },
+        { name: 'topologyManagerMaxNUMANodes', value: '8' },
+        { name: 'nodeTopologyPodsFingerprint', value: fingerprint },
+        { name: 'nodeTopologyPodsFingerprintMethod', value: 'all' },
       ],
       zones: zonesOf(manager),
     });
@@ -86,6 +94,32 @@ describe('the object', () => {
         { name: 'memory', capacity: '8589934592', allocatable: '8589934592', available: '8589934592' },
       ],
     });
+  });
+
+  it('has the fingerprint of the pods as they change', async () => {
+    const topologies = await Topologies.open(pki);
+    await publish({}, topologies);
+    await published(topologies, 1);
+    topologies.putPod('default/a', { metadata: {}, status: { phase: 'Running' } });
+    await published(topologies, 2);
+    topologies.putPod('default/a', undefined);
+    await published(topologies, 3);
+    const fingerprints = [[], [hashOfPod('default', 'a')], []].map(podFingerprint);
+    expect(topologies.versions.map(fingerprintIn)).toEqual(fingerprints);
+    expect(topologies.versions.map(flawsForScheduler)).toEqual([[], [], []]);
+  });
+
+  it('has no fingerprint if pods may not be listed', async () => {
+    const topologies = await Topologies.open(pki);
+    topologies.refusal = ({ path }) => (path === '/api/v1/pods' ? [403, 'no'] : undefined);
+    const annotations = { 'topology.node.k8s.io/fingerprint': 'earlier', kept: 'yes' };
+    topologies.write({ metadata: { name: 'worker-1', annotations }, zones: [] });
+    const { lines } = await publish({}, topologies);
+    await published(topologies, 1);
+    expect(fingerprintIn(topologies.object!)).toBeUndefined();
+    expect(topologies.object!.metadata.annotations).toEqual({ kept: 'yes' });
+    expect(flawsForScheduler(topologies.object!)).toEqual(['without a fingerprint']);
+    expect(lines).toContain('error the topology of worker-1 cannot be fingerprinted: GET /api/v1/pods: no');
   });
 
   it.each([

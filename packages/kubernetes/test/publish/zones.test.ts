@@ -243,3 +243,17 @@ describe('what is published of a machine', () => {
     );
   });
 });
+
+it('Zones end where a scheduler stops reading', async () => {
+  const ids = [0, 63, 64];
+  const cpus = ids.map((id, cpu) => [cpu, cpu, cpu, id]);
+  const nodes = ids.map((id) => ({ id, memory: GI, distances: [10, 20, 30] }));
+  const json = { columns: ['cpu', 'core', 'socket', 'numa'], cpus, nodes } as unknown as MachineJson;
+  using manager = await open(json, {});
+  const zones = zonesOf(manager);
+  expect(zones.map(({ name }) => name)).toEqual(['node-0', 'node-63']);
+  expect(zones[0]!.costs).toEqual([
+    { name: 'node-0', value: 10 },
+    { name: 'node-63', value: 20 },
+  ]);
+});
