@@ -75,8 +75,8 @@ export const HOUSES = {
     }),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1560, 'transactions on the state that processes share', {
-      because: 'which state folder of root uses a cgroup root is decided here',
+    room('state', 1620, 'transactions on the state that processes share', {
+      because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
     }),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
     room(
@@ -135,9 +135,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1190, 'locks, journals and notices', {
+    room('files', 1265, 'locks, journals and notices', {
       ...on('containers'),
-      because: 'the file that a look at an owner has open is read, instead of opened again',
+      because:
+        'the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),
@@ -210,24 +211,28 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
+    room('api-server', 675, 'the API server', {
+      ...on('containers'),
+      because: 'it finds the manifests of pods that are placed as a whole',
+    }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 670, 'the Node Resource Interface', on('containers')),
+    room('nri', 680, 'the Node Resource Interface', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 285, 'from a container to a request', {
+    room('placement', 330, 'from a container to a request', {
       ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name',
+      because:
+        'a container that starts again has the grant of its pod and name; whole pods are requests, too',
     }),
-    room('containers', 1390, 'containers and their grants', {
+    room('containers', 1490, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
@@ -240,7 +245,7 @@ export const HOUSES = {
       because: 'the publisher says whether it works, to probes and as an Event',
     }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 430, 'the exports of the package', {
+    room('.', 440, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics and Events, and say whether they work; the plugin has the CRI socket of its runtime',

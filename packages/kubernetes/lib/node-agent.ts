@@ -1,6 +1,7 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import { PodManifests } from './api-server/pod-manifests.js';
 import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
@@ -10,6 +11,7 @@ import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
+import { logManager } from './manager-log.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
@@ -22,8 +24,10 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+    'manager' | 'restoreAllocation' | 'findManifest' | 'log' | 'metrics' | 'recordEvent'
   > | null;
+  /** Has pods placed with all their containers, by their manifests at the API server. */
+  readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** Records what the kubelet has assigned. */
@@ -51,13 +55,14 @@ interface Part {
 // A runtime waits 2 s for an answer, and then goes on without the plugin.
 const STUCK_MS = 60_000;
 
-// The runtime's plugin always uses this scope, see NumalignNode.
+// The scope of the runtime's plugin without whole pods, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
 
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
   readonly #node: NumalignNode | null;
+  readonly #endLog: () => void;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
@@ -65,15 +70,19 @@ export class NodeAgent {
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
+    const { wholePods } = options;
+    const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
+    this.#endLog = logManager(manager, log, recordEvent);
     const node =
       nri &&
       new NumalignNode({
         ...nri,
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+        ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent },
       });
     const parts: (Part | null)[] = [
@@ -87,7 +96,8 @@ export class NodeAgent {
           ...{ log, recordEvent },
         }),
       devices,
-      publish && publisher({ manager, log, recordEvent, ...(nri && CONTAINER_SCOPE) }, publish),
+      publish && publisher({ manager, log, recordEvent, ...(nri && !manifests && CONTAINER_SCOPE) }, publish),
+      manifests ?? null,
       node,
     ];
     this.#node = node;
@@ -155,6 +165,7 @@ export class NodeAgent {
   /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#endLog();
     await this.#closeParts();
     // What was about to start is closed by then, too.
     await this.#starting?.catch(() => {});

@@ -30,6 +30,7 @@ interface RunFlags {
   deviceUnit: DeviceUnit;
   kubelet: boolean;
   kubeletFolder: string;
+  wholePods?: boolean;
   publish?: boolean;
   nodeName: string;
   policy?: NonNullable<ManagerOptions['policy']>;
@@ -69,6 +70,7 @@ export function addRun(program: Command): void {
     .addOption(new Option('--device-unit <unit>', 'what a device is').choices(DEVICE_UNITS).default('cpu'))
     .option('--kubelet-folder <dir>', "the kubelet's folder", KUBELET_FOLDER)
     .option('--no-kubelet', 'do not record what the kubelet assigns')
+    .option('--whole-pods', 'place a pod with all its containers, by its manifest at the API server')
     .option('--publish', "keep the node's NodeResourceTopology up to date at the API server")
     .option(
       '--node-name <name>',
@@ -193,7 +195,7 @@ function isInCluster(): boolean {
 
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
-  const { kubelet, kubeletFolder, publish, events, nodeName } = flags;
+  const { kubelet, kubeletFolder, wholePods, publish, events, nodeName } = flags;
   const { runtimeEndpoint: runtimeSocket } = flags;
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
@@ -216,6 +218,7 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
             podResourcesSocket: `${kubeletFolder}/pod-resources/kubelet.sock`,
           }
         : null,
+    wholePods: nri && wholePods ? {} : null,
     publish: publish ? { nodeName } : null,
     events: events && isInCluster() ? { nodeName } : null,
   };

@@ -3,6 +3,7 @@
 import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import { hasMemoryPolicy } from '../nri/abilities.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
   type Container,
@@ -11,10 +12,12 @@ import {
   type ContainerUpdate,
   type LinuxResources,
   type PodSandbox,
+  type Runtime,
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -34,6 +37,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest?: FindManifest | undefined;
   /** Tells the runtime outside of an answer. */
   readonly tell: TellRuntime;
   readonly log: Log;
@@ -58,15 +63,17 @@ export class ContainerHandlers implements NriHandlers {
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
+  // Whether the runtime sets memory policies.
+  #bindsMemory = false;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, tell, log, reports } = options;
+    const { manager, prefix, cpusets, restoreAllocation, findManifest, tell, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
     this.#reports = reports;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
@@ -94,6 +101,10 @@ export class ContainerHandlers implements NriHandlers {
   /** How often a container was put back that another program had moved. */
   get repairs(): number {
     return this.#drift.repairs;
+  }
+
+  configure(runtime: Runtime): void {
+    this.#bindsMemory = hasMemoryPolicy(runtime);
   }
 
   /** Admits everything that runs where it is, as far as possible. */
@@ -129,7 +140,7 @@ export class ContainerHandlers implements NriHandlers {
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
       return {
-        adjust: adjustment(cpus, placement, request),
+        adjust: adjustment(cpus, placement, request, { bindsMemory: this.#bindsMemory }),
         updates: this.#shared.updates(pool, container.id),
       };
     });

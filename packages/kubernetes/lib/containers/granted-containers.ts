@@ -78,13 +78,19 @@ export class GrantedContainers {
 
   /**
    * The container's place, with the CPUs and memory of `request`.
-   * @throws ERR_NOT_RESIZABLE if that is not a whole number of CPUs; like {@link Grants.resize}
+   * @throws ERR_NOT_RESIZABLE if that is not a whole number of CPUs, or the grant is the whole pod's;
+   *   like {@link Grants.resize}
    */
   async resize(container: KnownContainer, target: ContainerRequest): Promise<Placement | null> {
     const { placement, title, request } = container;
     if (!placement?.cpus || placement.isAllocation) return placement;
     const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
+    if (placement.partOfPod !== null)
+      throw new NodeError('ERR_NOT_RESIZABLE', `${title} has its CPUs and memory with its whole pod`, {
+        value: target.pod,
+        valid: 'the amounts that it was created with',
+      });
     if (target.exclusiveCpus > 0) {
       this.#resizing.add(placement.uid);
       try {
@@ -112,7 +118,8 @@ export class GrantedContainers {
     const uid = grantUid(pod, container);
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
-    const place = () => this.#grants.place(pod, container, request);
+    const isFirst = this.#inventory.keptBy(pod.id).length === 0;
+    const place = () => this.#grants.place(pod, container, request, { isFirst });
     try {
       return await place();
     } catch (error) {

@@ -20,7 +20,9 @@ import {
   type RestoreAllocation,
 } from '../placement/allocation.js';
 import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
+import { WholePods } from './whole-pods.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
 
@@ -52,6 +54,8 @@ export interface GrantsOptions {
   readonly prefix: string;
   /** Undefined without a device plugin. */
   readonly restoreAllocation: RestoreAllocation | undefined;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest: FindManifest | undefined;
   readonly log: Log;
 }
 
@@ -59,6 +63,7 @@ export class Grants {
   readonly #manager: Manager;
   readonly #prefix: string;
   readonly #restoreAllocation: RestoreAllocation | undefined;
+  readonly #wholePods: WholePods;
   readonly #log: Log;
   readonly #pending = new Set<string>();
   // True if the state does not let them be released.
@@ -67,8 +72,9 @@ export class Grants {
   #retry: NodeJS.Timeout | undefined;
   readonly #backoff = new Backoff(RETRIES);
 
-  constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
+  constructor({ manager, prefix, restoreAllocation, findManifest, log }: GrantsOptions) {
     this.#manager = manager;
+    this.#wholePods = new WholePods({ manager, prefix, findManifest, log });
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#log = log;
@@ -94,7 +100,12 @@ export class Grants {
     if (allocation) return this.#findAllocation(allocation);
     // `attach` grants to a container's id, and so did earlier versions.
     const uid = grantUid(pod, container);
-    return this.#recorded(uid, uid !== container.id) ?? this.#recorded(container.id, false);
+    const isOfPod = uid !== container.id;
+    return (
+      this.#recorded(uid, isOfPod) ??
+      this.#recorded(container.id, false) ??
+      (isOfPod ? this.#wholePods.find(pod, container.name) : null)
+    );
   }
 
   #recorded(uid: string, isOfPod: boolean): Placement | null {
@@ -107,7 +118,8 @@ export class Grants {
   }
 
   /** What is on record of a placement now; null if nothing is. */
-  current({ uid, cpus, isAllocation, isOfPod }: Placement): Placement | null {
+  current({ uid, cpus, isAllocation, isOfPod, partOfPod }: Placement): Placement | null {
+    if (partOfPod !== null) return this.#wholePods.find({ uid }, partOfPod);
     return isAllocation ? this.#findAllocation({ uid, cpus: cpus! }) : this.#recorded(uid, isOfPod);
   }
 
@@ -118,23 +130,34 @@ export class Grants {
     for (const pod of pods) {
       for (const { uid } of grants) {
         const placement = isGrantOfPod(uid, pod.uid) && this.#recorded(uid, true);
-        if (placement) yield [pod, placement];
+        // Of a whole pod it is no single container's.
+        if (placement) yield [pod, uid === pod.uid ? { ...placement, partOfPod: '' } : placement];
       }
     }
   }
 
   /**
-   * The place of a container: what the device plugin has booked for it, or its admission.
+   * The place of a container: what the device plugin has booked for it, or its admission. `isFirst`:
+   * nothing is on record for its pod, which may be admitted with all its containers.
    * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; like {@link admit} and
    *   {@link RestoreAllocation}
    */
   async place(
-    { uid: podUid }: PodSandbox,
+    pod: PodSandbox,
     container: Container,
     request: ContainerRequest,
+    { isFirst = false } = {},
   ): Promise<Placement | null> {
+    const { uid: podUid } = pod;
     const allocation = allocationIn(container.env);
-    if (!allocation) return this.admit(request);
+    if (!allocation) {
+      const isOfWhole = request.isOfPod && request.pod !== null;
+      const part =
+        isOfWhole && !this.#recorded(grantUid(pod, container), true)
+          ? await this.#partOf(pod, container, isFirst)
+          : null;
+      return part ?? this.admit(request);
+    }
     const found = this.#findAllocation(allocation);
     if (found) return found;
     if (await this.#restoreAllocation?.(allocation, { podUid, name: container.name })) {
@@ -146,13 +169,18 @@ export class Grants {
     throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });
   }
 
+  async #partOf(pod: PodSandbox, { name }: Container, isFirst: boolean): Promise<Placement | null> {
+    return this.#wholePods.find(pod, name) ?? (isFirst ? await this.#wholePods.admit(pod, name) : null);
+  }
+
   // All of its CPUs must be on record: a client may have released the grant.
   #findAllocation({ uid, cpus }: AllocationEnvironment): Placement | null {
     const areHeld = (grants: readonly GrantInfo[]) =>
       cpus.isSubsetOf(grantsOf(uid, grants).reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY));
     // Looking at all grants takes long if there are hundreds.
     if (!areHeld(this.#grantNamed(uid)) && !areHeld(this.#manager.grants())) return null;
-    return { uid, isAllocation: true, isOfPod: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
+    const none = { partOfPod: null, memoryNodes: NodeSet.EMPTY, devices: [] };
+    return { uid, isAllocation: true, isOfPod: true, cpus, ...none };
   }
 
   #grantNamed(uid: string): GrantInfo[] {
@@ -235,7 +263,7 @@ export class Grants {
     const ids = new Set(
       containers.flatMap((container) => {
         const pod = podOf.get(container.pod_sandbox_id);
-        return pod ? [container.id, grantUid(pod, container)] : [container.id];
+        return pod ? [container.id, grantUid(pod, container), pod.uid] : [container.id];
       }),
     );
     // One that has not started belongs to no cgroup, and may never start.

@@ -41,14 +41,14 @@ export const grantUid = (pod: Pick<PodSandbox, 'uid'>, { id, name, linux }: Cont
 /** The uid of the grant of a pod's container. Names have no dots. */
 export const podGrantUid = (podUid: string, name: string) => `${podUid}.${name}`;
 
-/** Whether a grant is of a container of this pod, which may start again. */
+/** Whether a grant is of this pod, or of a container of it, which may start again. */
 export const isGrantOfPod = (uid: string, podUid: string): boolean =>
-  podUid !== '' && uid.slice(0, Math.max(0, uid.lastIndexOf('.'))) === podUid;
+  podUid !== '' && (uid === podUid || uid.slice(0, Math.max(0, uid.lastIndexOf('.'))) === podUid);
 
 /**
  * Containers come one after the other, and a runtime does not announce the next ones: each is a
- * separate pod for the managers. An init container has ended when the next one is created; sidecars
- * stay.
+ * separate pod for the managers, unless the whole pod is known (whole-pod.ts). An init container has
+ * ended when the next one is created; sidecars stay.
  * @throws NodeError ERR_INVALID_ANNOTATION
  */
 export function containerRequest(prefix: string, pod: PodSandbox, container: Container): ContainerRequest {
