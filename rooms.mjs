@@ -70,11 +70,11 @@ export const HOUSES = {
     room('state/format', 1275, 'the format of the state', {
       because: 'version 4 is that of states that follow the kubelet 1.37',
     }),
-    room('state/files', 985, 'files of the state folder, and watching them', {
+    room('state/files', 1020, 'files of the state folder, and watching them', {
       because: 'a note on the names of owners’ files saves a look at /proc/locks',
     }),
     room('state/folder', 432, 'the state folder and its rights'),
-    room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
+    room('state/owners', 1080, 'owners of grants, and whether they live', on('containers')),
     room('state', 1620, 'transactions on the state that processes share', {
       because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
     }),
@@ -211,9 +211,9 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 675, 'the API server', {
+    room('api-server', 785, 'the API server', {
       ...on('containers'),
-      because: 'it finds the manifests of pods that are placed as a whole',
+      because: 'a kubeconfig is read, and certificates of clients are shown; manifests of pods are found',
     }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
@@ -224,15 +224,15 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 330, 'from a container to a request', {
+    room('placement', 550, 'from a container to a request', {
       ...on('containers'),
       because:
-        'a container that starts again has the grant of its pod and name; whole pods are requests, too',
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers',
     }),
-    room('containers', 1490, 'containers and their grants', {
+    room('containers', 1610, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; pods are placed as a whole; each decision is a line of the log, a metric and an Event',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
@@ -245,14 +245,16 @@ export const HOUSES = {
       because: 'the publisher says whether it works, to probes and as an Event',
     }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 440, 'the exports of the package', {
+    room('.', 470, 'the exports of the package', {
       ...on('containers'),
       because:
-        'the parts share metrics and Events, and say whether they work; the plugin has the CRI socket of its runtime',
+        'the parts share metrics, Events and what is in effect, and say whether they work; the plugin has the CRI socket of its runtime',
     }),
-    room('cli', 560, 'the command numalign-node', {
+    room('configuration', 1110, 'the configuration of numalign-node', on('containers')),
+    room('cli', 690, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page, metrics and health on request',
+      because:
+        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod',
     }),
   ],
 };

@@ -2,8 +2,11 @@
 // one is created. Then all fit or none, init containers and sidecars count as a kubelet counts them,
 // and the scope of the policy may be the pod.
 import { type Manager, NumalignError, type Pod } from 'numalign';
+import type { PlainPod } from 'numalign/kubelet';
 import type { Log } from '../base/log.js';
 import type { PodSandbox } from '../nri/messages.js';
+import type { ContainerPolicy } from '../placement/container-policy.js';
+import { matching } from '../placement/rules.js';
 import { type FindManifest, wholePodOf } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 
@@ -12,6 +15,7 @@ export interface WholePodsOptions {
   readonly prefix: string;
   /** Undefined: containers are placed one by one. */
   readonly findManifest: FindManifest | undefined;
+  readonly policy: () => ContainerPolicy;
   readonly log: Log;
 }
 
@@ -42,8 +46,21 @@ export class WholePods {
     const whole = await this.#wholeOf(pod);
     if (!whole) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
-    const options = { owner: 'persistent', enforcement: 'members' } as const;
+    const { placement } = this.#options.policy();
+    const options = { owner: 'persistent', enforcement: 'members', ...placement } as const;
     return partOf(await this.#options.manager.admit(whole, options), container);
+  }
+
+  /** Whether a rule says what one of its containers gets: then they are placed one by one. */
+  #hasRule(
+    { namespace, labels, annotations }: PodSandbox,
+    { containers, initContainers = [] }: Pick<PlainPod, 'containers' | 'initContainers'>,
+  ): boolean {
+    const { rules } = this.#options.policy();
+    const pod = { namespace: namespace || 'default', labels, annotations, qosClass: 'Guaranteed' };
+    return [...initContainers, ...containers].some(({ name }) =>
+      matching(rules, { ...pod, container: name }),
+    );
   }
 
   async #wholeOf(pod: PodSandbox) {
@@ -53,7 +70,7 @@ export class WholePods {
       const manifest = await findManifest(pod);
       const whole = manifest ? wholePodOf(prefix, pod, manifest) : undefined;
       this.#lastFailure = '';
-      return whole;
+      return whole && !this.#hasRule(pod, whole) ? whole : undefined;
     } catch (error) {
       const { message } = error as Error;
       const fields = { pod: `${pod.namespace}/${pod.name}` };
