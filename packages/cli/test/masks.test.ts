@@ -1,6 +1,6 @@
 // needs: machine
-// A mask that somebody chose is a wish, one from numalign is none, and a cpuset is a limit: `run` and
-// `doctor` agree.
+// A mask that a person or program chose is a wish, one from numalign is none, and a cpuset is a limit:
+// `run` and `doctor` agree.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { MAIN, newFolder } from './numalign.js';
 const ALL = String(affinity());
 const [FIRST, LAST] = [String(affinity().first), String([...affinity()].at(-1))];
 
-// What the program of `run` may run on, and what doctor says of that.
+// Where the program of `run` may run, and what doctor says.
 const RUN = `numalign run --cpus 1 $IGNORE -- grep -h Cpus_allowed_list /proc/self/status 2>/dev/null`;
 const DOCTOR = `numalign doctor --output json | tr -d '\\n' | grep -o '"allowed-cpus"[^}]*'`;
 
