@@ -78,7 +78,9 @@ export function decide(
     answer = decideInPool(attempt, pool);
     if (answer.admitted) return answer;
   }
-  return withKinds(question, answer as Rejection);
+  const rejection = withKinds(question, answer as Rejection);
+  const { within } = question.request;
+  return within ? withFact(rejection, `it may have CPUs ${within} only`) : rejection;
 }
 
 // A request for some kinds alone is rejected although others may have room.

@@ -1,6 +1,7 @@
 // The options of requests, and their names.
 import type { EnforcementLevel } from '../../account/levels.js';
 import type { QuietPart } from '../../account/pod-assignment.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import type { AimedLevel } from '../enforcement-options.js';
 import { namesOf } from '../option-table.js';
 import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from '../placement-options.js';
@@ -152,6 +153,12 @@ export interface AdmitOptions extends RequestOptions {
    * @default none
    */
   exclusiveContainer?: string;
+  /**
+   * The CPUs to choose from, such as `'0-7'`. Only this decision keeps to them: a later resize does
+   * not.
+   * @default all
+   */
+  within?: CpuSet | string;
 }
 
 /** The names of {@link RequestOptions}. */
@@ -172,7 +179,7 @@ export const REQUEST_OPTIONS: readonly string[] = [
 ];
 
 /** The names of {@link AdmitOptions}. */
-export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveContainer'];
+export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveContainer', 'within'];
 
 /** The names of {@link AcquireOptions}. */
 export const ACQUIRE_OPTIONS: readonly string[] = [

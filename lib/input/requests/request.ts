@@ -5,6 +5,7 @@ import { checkOptions, invalidOption, isName, NAME } from '../../base/check-opti
 import { oncePer } from '../../base/collections/once-per.js';
 import { NumalignError } from '../../base/errors.js';
 import { isObject } from '../../base/shapes.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import { MANAGER_OPTIONS } from '../config.js';
 import { parseAim } from '../enforcement-options.js';
@@ -15,7 +16,7 @@ import type { PodRequest } from '../pods/pod-resources.js';
 import { CONTAINER_NAME, isContainerName } from '../pods/pod-spec.js';
 import { type ContainerRequest, parseResources } from '../pods/resource-amounts.js';
 import { isMemoryType } from '../values/memory-types.js';
-import { option, parseCpuCount, parseMixedCount } from '../values/option-values.js';
+import { option, parseCpuCount, parseCpus, parseMixedCount } from '../values/option-values.js';
 import { MILLI } from '../values/quantity.js';
 import { parseElastic } from './elastic.js';
 import { MOVABLE, parseMovable } from './movable.js';
@@ -57,6 +58,8 @@ export interface AdmissionRequest {
   readonly movable?: MoveConsent | undefined;
   /** The range of CPUs: the pod requests the least number, and gets more if there is room. */
   readonly elastic?: Elasticity | undefined;
+  /** The CPUs to choose from; undefined: all. */
+  readonly within?: CpuSet | undefined;
 }
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
@@ -244,5 +247,6 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
     movable: fields.movable === undefined && request.isMovable ? MOVABLE : movable,
     enforcement,
     placement: common.placement,
+    ...(fields.within !== undefined && { within: parseCpus(fields.within, 'within') }),
   });
 }
