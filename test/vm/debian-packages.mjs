@@ -23,16 +23,16 @@ export function run(command, args, options = {}) {
 
 /**
  * The options with which apt uses only these sources. Its lists are kept in `folder`. The machine's
- * own apt stays unchanged.
+ * own apt stays unchanged. `more`: options for the update of the lists.
  */
-export function sourceOptions(folder, name, sources) {
+export function sourceOptions(folder, name, sources, more = []) {
   const [lists, cache] = ['lists', 'cache'].map((each) => join(folder, each));
   for (const each of [lists, join(cache, 'archives')]) mkdirSync(join(each, 'partial'), { recursive: true });
   const list = join(folder, `${name}.list`);
   writeFileSync(list, sources);
   const places = [`Dir::Etc::sourcelist=${list}`, `Dir::State::lists=${lists}`, `Dir::Cache=${cache}`];
   const flags = [...places, 'Dir::Etc::sourceparts=-'].flatMap((option) => ['-o', option]);
-  run('apt-get', [...flags, '-q', 'update']);
+  run('apt-get', [...flags, ...more, '-q', 'update']);
   return flags;
 }
 
@@ -60,15 +60,16 @@ export function debianMirror() {
 
 /**
  * The contents of the packages in the folder `to`: either all of them, or the folder does not
- * exist. `flags`: options for apt.
+ * exist. `flags`: options for apt. `finish`: changes them before.
  */
-export function unpackPackages(names, to, flags) {
+export function unpackPackages(names, to, flags, finish = () => {}) {
   mkdirSync(dirname(to), { recursive: true });
   const temporary = mkdtempSync(join(dirname(to), 'new-'));
   try {
     run('apt-get', [...flags, '-q', 'download', ...names], { cwd: temporary });
     const archives = readdirSync(temporary).filter((file) => file.endsWith('.deb'));
     for (const archive of archives) run('dpkg-deb', ['-x', archive, 'tree'], { cwd: temporary });
+    finish(join(temporary, 'tree'));
     rmSync(to, { recursive: true, force: true });
     renameSync(join(temporary, 'tree'), to);
   } finally {

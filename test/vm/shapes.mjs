@@ -311,6 +311,20 @@ export const SHAPES = [
     tests: ['containers', 'static-kubelet'],
   },
   {
+    name: 'systemd-containers',
+    about: '4 small NUMA nodes, with systemd as the first process, containerd and runc',
+    nodeCpus: ['0-1', '2-3', '4-5', '6-7'],
+    arguments: [
+      ...['-smp', '8,sockets=4,dies=1,cores=1,threads=2', '-m', '2560'],
+      ...memoryNodes([0, 1, 2, 3].map((id) => [id, 640])),
+      ...nodeCpus(...[0, 1, 2, 3].map((id) => [id, `socket-id=${id}`])),
+    ],
+    append: 'numalign.systemd',
+    bootMs: 300_000,
+    hasContainers: true,
+    tests: ['systemd-containers'],
+  },
+  {
     name: 'newer-kernel',
     about: 'the kernel of Debian’s backports',
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],

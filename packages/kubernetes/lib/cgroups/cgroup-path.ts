@@ -8,12 +8,15 @@ import { posix } from 'node:path';
  * leads above it.
  */
 export function cgroupPath(cgroupsPath: string): string {
-  const parts = cgroupsPath.split(':');
-  if (parts.length !== 3 || cgroupsPath.startsWith('/')) return posix.join('/', cgroupsPath);
-  const [slice, prefix, name] = parts as [string, string, string];
+  if (!isOfSystemd(cgroupsPath)) return posix.join('/', cgroupsPath);
+  const [slice, prefix, name] = cgroupsPath.split(':') as [string, string, string];
   const scope = name.endsWith('.slice') ? name : `${prefix === '' ? name : `${prefix}-${name}`}.scope`;
   return posix.join('/', slicePath(slice === '' ? 'system.slice' : slice), scope);
 }
+
+/** Whether systemd has made the cgroup: it writes what it knows of it again, such as at a reload. */
+export const isOfSystemd = (cgroupsPath: string): boolean =>
+  cgroupsPath.split(':').length === 3 && !cgroupsPath.startsWith('/');
 
 function slicePath(slice: string): string {
   if (slice === '-.slice') return '';

@@ -69,11 +69,13 @@ export class CpusetFiles {
     return undefined;
   }
 
-  /** The memory nodes of a cgroup; undefined if it has none of its own. */
+  /**
+   * The memory nodes that are set for a cgroup; undefined if they cannot be read. In a unified
+   * hierarchy none means those of the parent.
+   */
   readMems(cgroupsPath: string): NodeSet | undefined {
     try {
-      const mems = NodeSet.parse(readFileSync(join(this.folder(cgroupsPath), 'cpuset.mems'), 'utf8').trim());
-      return mems.isEmpty ? undefined : mems;
+      return NodeSet.parse(readFileSync(join(this.folder(cgroupsPath), 'cpuset.mems'), 'utf8').trim());
     } catch {
       return undefined;
     }

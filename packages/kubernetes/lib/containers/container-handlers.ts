@@ -1,6 +1,6 @@
 // ContainerHandlers: numalign's answers to a container runtime (NRI). The runtime calls one handler
 // after the other, and waits for each answer.
-import type { Manager } from 'numalign';
+import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { NriHandlers } from '../nri/handlers.js';
@@ -21,6 +21,8 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { type Reports, subjectOf } from './reports.js';
+import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
 import { correctStartCpuset } from './start-cpuset.js';
@@ -32,9 +34,10 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
-  /** Updates containers outside of an answer. */
-  readonly updateContainers: (updates: readonly ContainerUpdate[]) => Promise<unknown>;
+  /** Tells the runtime outside of an answer. */
+  readonly tell: TellRuntime;
   readonly log: Log;
+  readonly reports: Reports;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
@@ -44,33 +47,41 @@ export class ContainerHandlers implements NriHandlers {
   readonly #prefix: string;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
+  readonly #reports: Reports;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
+  readonly #runtimeUpdates: RuntimeUpdates;
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, updateContainers, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, tell, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
+    this.#reports = reports;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
-    this.#granted = new GrantedContainers({ inventory, grants, cpusets, log });
-    this.#shared = new SharedContainers({ inventory, cpusets, log });
+    const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
+    this.#runtimeUpdates = runtimeUpdates;
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
+    this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, updateContainers, log });
-    manager.on('change', this.#followPool);
+    this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
+    manager.on('change', this.#followRecord);
+    manager.on('change', reports.changed);
   }
 
   close(): void {
-    this.#manager.off('change', this.#followPool);
+    this.#manager.off('change', this.#followRecord);
+    this.#manager.off('change', this.#reports.changed);
+    this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
   }
@@ -138,8 +149,9 @@ export class ContainerHandlers implements NriHandlers {
     void this.#granted.setOwners([entry]);
     const { pool } = this.#grants;
     const cpus = cpusOf(entry.placement, pool, entry.request.chosenCpus);
-    correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
+    const isCorrected = correctStartCpuset(entry, cpus, { cpusets: this.#cpusets, log: this.#log });
     this.#inventory.put({ ...entry, cpus });
+    if (isCorrected) this.#runtimeUpdates.owe(entry);
     this.#drift.follow(entry);
   }
 
@@ -175,9 +187,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
+    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
     this.#inventory.putPod(pod);
-    // Of a sandbox before it.
-    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 
@@ -194,7 +205,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
+    return takeCensus(pods, containers, options);
   }
 
   /**
@@ -213,6 +225,7 @@ export class ContainerHandlers implements NriHandlers {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
+      subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       request,
       placement,
@@ -235,6 +248,12 @@ export class ContainerHandlers implements NriHandlers {
       throw error;
     }
   }
+
+  // A grant may be released or changed by hand, or by another program.
+  readonly #followRecord = (change: StateChange): void => {
+    this.#granted.followRecord(change);
+    this.#followPool();
+  };
 
   readonly #followPool = (): void => {
     if (this.#answers === 0) this.#shared.write(this.#grants.pool);

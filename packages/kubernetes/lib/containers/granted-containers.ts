@@ -1,22 +1,50 @@
 // GrantedContainers: containers with a record. A grant belongs to the cgroup of its container's pod,
 // and ends with the pod's sandbox; without a kubelet, to the container's own, and ends with it.
 import { dirname } from 'node:path';
-import { NumalignError } from 'numalign';
+import { type CpuSet, type GrantInfo, NumalignError, type StateChange } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { Container, ContainerUpdate, PodSandbox } from '../nri/messages.js';
+import { grantsOf } from '../placement/allocation.js';
 import { type ContainerRequest, grantUid } from '../placement/container-request.js';
 import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
+import { fieldsOf } from './reports.js';
+import type { RuntimeUpdates } from './runtime-updates.js';
+
+const isGrantOf = (grant: GrantInfo, { uid, isAllocation }: Placement) =>
+  isAllocation ? grantsOf(uid, [grant]).length > 0 : grant.uid === uid;
+
+/** A grant that was made and released since the last change is in neither of its lists. */
+const mayConcern = ({ removed, changed, added, sharedPool }: StateChange, placement: Placement) => {
+  const meet = (cpus: CpuSet) => placement.cpus !== null && !placement.cpus.intersection(cpus).isEmpty;
+  return (
+    [...removed, ...changed.map(({ before }) => before)].some((grant) => isGrantOf(grant, placement)) ||
+    [sharedPool, ...added.map(({ cpus }) => cpus)].some(meet)
+  );
+};
+
+const isSame = (before: Placement, now: Placement | null) =>
+  now !== null && `${now.cpus} ${now.memoryNodes}` === `${before.cpus} ${before.memoryNodes}`;
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
+
+/**
+ * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
+ * some runtimes report.
+ */
+function withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
+  const living = new Set(pods.filter(({ pid }) => pid > 0).map(({ uid }) => uid));
+  return pods.filter(({ uid, pid }) => pid > 0 || !living.has(uid));
+}
 
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
   readonly grants: Grants;
   readonly cpusets: CpusetFiles;
+  readonly runtimeUpdates: RuntimeUpdates;
   readonly log: Log;
 }
 
@@ -24,9 +52,13 @@ export class GrantedContainers {
   readonly #inventory: Inventory;
   readonly #grants: Grants;
   readonly #cpusets: CpusetFiles;
+  readonly #runtimeUpdates: RuntimeUpdates;
   readonly #log: Log;
+  // Grants that this process changes itself.
+  readonly #resizing = new Set<string>();
 
-  constructor({ inventory, grants, cpusets, log }: GrantedContainersOptions) {
+  constructor({ inventory, grants, cpusets, runtimeUpdates, log }: GrantedContainersOptions) {
+    this.#runtimeUpdates = runtimeUpdates;
     this.#inventory = inventory;
     this.#grants = grants;
     this.#cpusets = cpusets;
@@ -53,7 +85,14 @@ export class GrantedContainers {
     if (!placement?.cpus || placement.isAllocation) return placement;
     const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
-    if (target.exclusiveCpus > 0) return this.#grants.resize(placement, target);
+    if (target.exclusiveCpus > 0) {
+      this.#resizing.add(placement.uid);
+      try {
+        return await this.#grants.resize(placement, target);
+      } finally {
+        this.#resizing.delete(placement.uid);
+      }
+    }
     throw new NodeError('ERR_NOT_RESIZABLE', `${title} has exclusive CPUs, which must be a whole number`, {
       value: target.pod,
       valid: 'a whole number of CPUs in a Guaranteed pod',
@@ -93,7 +132,7 @@ export class GrantedContainers {
   /** Keeps the grants of containers that ended while this plugin did not run. Never throws. */
   keepOf(pods: readonly PodSandbox[]): void {
     try {
-      for (const [{ id }, placement] of this.#grants.ofPods(pods))
+      for (const [{ id }, placement] of this.#grants.ofPods(withoutEnded(pods)))
         this.#inventory.keep(id, { placement, cgroupsPath: '' }, { isKnown: false });
     } catch (error) {
       this.#log('warn', `grants of ended containers are unknown: ${(error as Error).message}`);
@@ -103,10 +142,11 @@ export class GrantedContainers {
   /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */
   async endPod(podId: string, { withAllocations = false } = {}): Promise<void> {
     for (const { id } of this.#inventory.ofPod(podId)) await this.end(id);
-    for (const { placement } of this.#inventory.grantsOf(podId)) {
+    for (const { placement } of this.#inventory.keptBy(podId)) {
       if (placement.isAllocation && !withAllocations) continue;
-      await this.#grants.end(placement);
+      // An ended sandbox keeps nothing back when the other one ends.
       this.#inventory.forget(podId, placement);
+      if (!this.#inventory.isKeptByOther(podId, placement)) await this.#grants.end(placement);
     }
   }
 
@@ -119,7 +159,7 @@ export class GrantedContainers {
       if (container.placement) await this.#setOwner(container, container.placement);
   }
 
-  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+  async #setOwner({ id, title, subject, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
       await this.#grants.setOwner(placement, placement.isOfPod ? dirname(folder) : folder);
@@ -127,14 +167,47 @@ export class GrantedContainers {
       // The container's last process has ended, and a plugin that starts at this moment may never
       // be notified.
       if (this.#cpusets.isEmpty(cgroupsPath)) return this.end(id);
-      this.#log('warn', `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`);
+      this.#log(
+        'warn',
+        `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`,
+        fieldsOf(subject),
+      );
     }
   }
 
   /** The container has ended: releases its grant, unless that belongs to the pod. */
   async end(id: string): Promise<void> {
     const placement = this.#inventory.find(id)?.placement;
-    if (placement && !placement.isOfPod) await this.#grants.end(placement);
     this.#inventory.remove(id);
+    if (placement && !placement.isOfPod) await this.#grants.end(placement);
+  }
+
+  /**
+   * Containers have what is on record now. One whose grant was released runs in the shared pool; the
+   * caller moves it there.
+   */
+  followRecord(change: StateChange): void {
+    for (const container of this.#inventory.containers) {
+      const { placement, title, subject, id, podId } = container;
+      if (!placement || this.#resizing.has(placement.uid) || !mayConcern(change, placement)) continue;
+      const current = this.#grants.current(placement);
+      if (isSame(placement, current)) continue;
+      if (!current) this.#inventory.forget(podId, placement);
+      this.#inventory.put({ ...container, placement: current });
+      const now = current?.cpus ? `it has CPUs ${current.cpus}` : 'it runs in the shared pool';
+      this.#log('warn', `the grant of ${title} was changed or released: ${now}`, {
+        ...fieldsOf(subject),
+        id,
+      });
+      if (current?.cpus) this.#move(container, current);
+    }
+  }
+
+  #move({ id, cgroupsPath }: KnownContainer, { cpus, memoryNodes }: Placement): void {
+    const moved = { ...this.#inventory.find(id)!, cpus };
+    this.#inventory.put(moved);
+    this.#cpusets.write(cgroupsPath, cpus!);
+    if (!memoryNodes.isEmpty) this.#cpusets.writeMems(cgroupsPath, memoryNodes);
+    this.#runtimeUpdates.owe(moved);
   }
 }

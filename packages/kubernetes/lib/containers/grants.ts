@@ -106,6 +106,11 @@ export class Grants {
     }
   }
 
+  /** What is on record of a placement now; null if nothing is. */
+  current({ uid, cpus, isAllocation, isOfPod }: Placement): Placement | null {
+    return isAllocation ? this.#findAllocation({ uid, cpus: cpus! }) : this.#recorded(uid, isOfPod);
+  }
+
   /** The grants of these pods' containers, also of those that have ended and may start again. */
   *ofPods(pods: readonly PodSandbox[]): Generator<readonly [PodSandbox, Placement]> {
     // To look at all takes long if there are hundreds.

@@ -2,27 +2,36 @@
 // these are released.
 import type { CpuSet } from 'numalign';
 import type { Log } from '../base/log.js';
+import { isOfSystemd } from '../cgroups/cgroup-path.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { ContainerUpdate } from '../nri/messages.js';
 import { sharedCpus, update } from './container-placement.js';
 import { type Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { fieldsOf } from './reports.js';
+import type { RuntimeUpdates } from './runtime-updates.js';
 
 export interface SharedContainersOptions {
   readonly inventory: Inventory;
   readonly cpusets: CpusetFiles;
+  readonly runtimeUpdates: RuntimeUpdates;
   readonly log: Log;
 }
+
+// Without the right to write cgroups, the runtime has to.
+const MAY_NOT_WRITE: ReadonlySet<string> = new Set(['EROFS', 'EACCES', 'EPERM']);
 
 export class SharedContainers {
   readonly #inventory: Inventory;
   readonly #cpusets: CpusetFiles;
+  readonly #runtimeUpdates: RuntimeUpdates;
   readonly #log: Log;
   // Containers that were moved and not read back yet.
   readonly #unverified = new Set<string>();
 
-  constructor({ inventory, cpusets, log }: SharedContainersOptions) {
+  constructor({ inventory, cpusets, runtimeUpdates, log }: SharedContainersOptions) {
     this.#inventory = inventory;
     this.#cpusets = cpusets;
+    this.#runtimeUpdates = runtimeUpdates;
     this.#log = log;
   }
 
@@ -31,27 +40,34 @@ export class SharedContainers {
    * the CPUs of its containers.
    */
   updates(pool: CpuSet, exceptId?: string): ContainerUpdate[] {
-    return this.#misplaced(pool)
+    const updates = this.#misplaced(pool)
       .filter(({ container }) => container.id !== exceptId)
       .map(({ container, cpus }) => {
         this.#move(container, cpus);
         return update(container.id, cpus, undefined, true);
       });
+    this.#runtimeUpdates.told(updates);
+    return updates;
   }
 
   /**
-   * Writes the cpusets directly, if no answer is due. A request to the runtime would wait for its
-   * lock, and might be applied after an answer that has granted some of these CPUs.
+   * Writes the cpusets directly, if no answer is due: a request to the runtime would wait for its
+   * lock. What else writes the cgroup of a container is told later.
    */
   write(pool: CpuSet): void {
     for (const { container, cpus } of this.#misplaced(pool)) {
       const error = this.#cpusets.write(container.cgroupsPath, cpus);
+      const isUrgent = error !== undefined && MAY_NOT_WRITE.has(error);
       // The runtime may still apply an earlier answer.
-      if (error === undefined) this.#move(container, cpus);
+      if (error === undefined || isUrgent) {
+        this.#move(container, cpus);
+        if (isUrgent || isOfSystemd(container.cgroupsPath)) this.#runtimeUpdates.owe(container, { isUrgent });
+      }
       // A container has no cgroup before it starts and after it has ended.
       else if (error !== 'ENOENT')
         this.#log('warn', `${container.title} stays on CPUs ${container.cpus}: ${error}`, {
-          container: container.id,
+          ...fieldsOf(container.subject),
+          id: container.id,
         });
     }
   }

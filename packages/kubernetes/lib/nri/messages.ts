@@ -130,7 +130,7 @@ export interface Runtime {
   readonly version: string;
   /** The plugin's configuration file in the runtime's folder; '' without one. */
   readonly config: string;
-  /** The version of its NRI; undefined before NRI 0.11. */
+  /** The version of its NRI; undefined before NRI 0.12. */
   readonly nriVersion: string | undefined;
   /** In milliseconds; undefined before NRI 0.7. */
   readonly registrationTimeout: number | undefined;

@@ -35,7 +35,7 @@ export interface Milestones {
 }
 
 /**
- * The methods of `nri.pkg.api.v1alpha1.Plugin`. Events come by StateChange (before NRI 0.10) or by
+ * The methods of `nri.pkg.api.v1alpha1.Plugin`. Events come by StateChange (before NRI 0.12) or by
  * their own calls; both lead to the same handler. Until Synchronize has been answered, calls that
  * need the runtime's state are refused with FAILED_PRECONDITION.
  */

@@ -48,7 +48,7 @@ describe('check', () => {
     }));
 
   it('says that containerd 1.6 has no NRI', () =>
-    withRuntime({ release: 'containerd-1.6' }, async (runtime) => {
+    withRuntime({ release: '1.6' }, async (runtime) => {
       const { status, found } = (await check(runtime))['runtime-version'];
       assert.equal(status, 'problem');
       assert.ok(found.includes('has no NRI: the first version with NRI is 1.7'), found);

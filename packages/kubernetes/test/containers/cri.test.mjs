@@ -1,4 +1,4 @@
-// Running containers that get their own CPUs: with both releases of containerd, NRI off.
+// Running containers that get their own CPUs: with each release of containerd, NRI off.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,6 +9,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { AttachmentKeeper, ContainerAttachment, ContainerRuntime } from '@numalign/kubernetes';
 import { openManager } from 'numalign';
+import { CRI_RELEASES } from './components.mjs';
 import { Containerd } from './support/containerd.mjs';
 import { Pods } from './support/pods.mjs';
 import { allowedOf } from './support/process-view.mjs';
@@ -45,8 +46,10 @@ async function until(look) {
   }
 }
 
-for (const release of ['containerd', 'containerd-1.6']) {
-  describe(`A container of ${release}`, { skip: availableParallelism() < 2 && 'it needs two CPUs' }, () => {
+for (const release of CRI_RELEASES) {
+  describe(`A container of containerd ${release}`, {
+    skip: availableParallelism() < 2 && 'it needs two CPUs',
+  }, () => {
     let containerd;
     let pods;
     let runtime;

@@ -1,9 +1,10 @@
 // Containers whose cpuset another program writes.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
 import { containerOf, podOf } from '../support/nri-objects.js';
-import { type SimulatedNode, simulatedNode } from '../support/simulated-node.js';
+import { cpusByContainer, type SimulatedNode, simulatedNode } from '../support/simulated-node.js';
 
 const POD = podOf();
 const EXCLUSIVE = containerOf({ id: 'own', cpus: 2, memory: 2 ** 20 });
@@ -41,16 +42,29 @@ describe('A container that another program moves', () => {
     expect(drifts(node)).toEqual([
       'warn: another program has put numalign:default/web/main on CPUs 0-7: it is back on 0-1',
     ]);
-    expect(node.told).toMatchObject([
-      { container_id: 'own', linux: { resources: { cpu: { cpus: '0-1' } } } },
-    ]);
+    await expect
+      .poll(() => node.told, { timeout: 5000 })
+      .toMatchObject([{ container_id: 'own', linux: { resources: { cpu: { cpus: '0-1' } } } }]);
   });
 
-  it('is put back in the shared pool, of which no runtime is told late', async () => {
+  it('is put back in the shared pool, and the runtime is told where that is by then', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const node = await running();
     write(node, SHARED, 'cpuset.cpus', '0-7');
-    await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('2-7');
-    expect([node.handlers.repairs, node.told]).toEqual([1, []]);
+    await vi.waitUntil(() => node.handlers.repairs === 1, { interval: 1, timeout: 20_000 });
+    expect([node.cpusOf(pathOf(SHARED)), node.told]).toEqual(['2-7', []]);
+    await node.manager.adopt({ uid: 'x', name: 'x', containers: [{ name: 'main', cpus: '7' }] });
+    await vi.waitUntil(() => node.cpusOf(pathOf(SHARED)) === '2-6', { interval: 1, timeout: 20_000 });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(cpusByContainer(node.told)).toEqual({ shared: '2-6' });
+  });
+
+  it('has its memory nodes back if someone has emptied them', async () => {
+    const node = await running();
+    write(node, EXCLUSIVE, 'cpuset.mems', '\n');
+    await expect.poll(() => drifts(node)).toHaveLength(1);
+    expect(drifts(node)[0]).toContain('on memory of all NUMA nodes: it is back');
+    expect(readFileSync(join(node.cgroups, pathOf(EXCLUSIVE), 'cpuset.mems'), 'utf8')).toBe('0');
   });
 
   it('has its memory nodes back, too', async () => {
@@ -113,5 +127,73 @@ describe('A container that another program moves', () => {
     write(node, SHARED, 'cpuset.cpus', '3');
     await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('0-7');
     expect(node.cpusOf(pathOf(EXCLUSIVE))).toBe('3');
+  });
+});
+
+describe('A grant that another program', () => {
+  it('releases binds its container no longer, which runs in the shared pool', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const node = await running();
+    await node.manager.release('own');
+    await vi.waitUntil(() => node.cpusOf(pathOf(EXCLUSIVE)) === '0-7', { interval: 1, timeout: 20_000 });
+    expect(node.lines).toContain(
+      'warn: the grant of numalign:default/web/main was changed or released: it runs in the shared pool',
+    );
+    write(node, EXCLUSIVE, 'cpuset.mems', '1');
+    await node.manager.adopt({ uid: 'x', name: 'x', containers: [{ name: 'main', cpus: '0-1' }] });
+    await vi.waitUntil(() => node.cpusOf(pathOf(EXCLUSIVE)) === '2-7', { interval: 1, timeout: 20_000 });
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(readFileSync(join(node.cgroups, pathOf(EXCLUSIVE), 'cpuset.mems'), 'utf8')).toBe('1');
+    expect(node.handlers.repairs).toBe(0);
+  });
+
+  it('resizes has its container on the CPUs that it has now', async () => {
+    const node = await running();
+    await node.manager.grant('own').resize({ cpu: 3, noticeMs: 0 });
+    await expect.poll(() => node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-2');
+    await expect.poll(() => node.cpusOf(pathOf(SHARED))).toBe('3-7');
+    await expect.poll(() => cpusByContainer(node.told), { timeout: 5000 }).toEqual({ own: '0-2' });
+    expect(node.handlers.repairs).toBe(0);
+  });
+
+  it('is not noticed of what an update of the container does', async () => {
+    const node = await running();
+    const resources = containerOf({ id: 'own', cpus: 3, memory: 2 ** 20 }).linux!.resources!;
+    await node.handlers.updateContainer(POD, EXCLUSIVE, resources);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(node.lines.filter((line) => line.includes('changed or released'))).toEqual([]);
+  });
+});
+
+describe('The runtime is told of a shared container', () => {
+  const scope = (id: string) => {
+    const container = containerOf({ id });
+    return { ...container, linux: { ...container.linux!, cgroups_path: `k.slice:cri-containerd:${id}` } };
+  };
+
+  it('if numalign may not write its cgroup, at once', async () => {
+    const node = await running();
+    vi.spyOn(CpusetFiles.prototype, 'write').mockReturnValue('EROFS');
+    onTestFinished(() => void vi.restoreAllMocks());
+    await node.manager.adopt({ uid: 'x', name: 'x', containers: [{ name: 'main', cpus: '7' }] });
+    await expect.poll(() => cpusByContainer(node.told)).toEqual({ shared: '2-6' });
+    expect(node.lines.filter((line) => line.includes('stays on'))).toEqual([]);
+  });
+
+  it('if systemd made its cgroup, and not otherwise', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const node = await simulatedNode();
+    for (const [container, path] of [
+      [SHARED, pathOf(SHARED)],
+      [scope('of-systemd'), '/k.slice/cri-containerd-of-systemd.scope'],
+    ] as const) {
+      await node.handlers.createContainer(POD, container);
+      node.makeCgroup(path, '0-7');
+      await node.handlers.startContainer(POD, container);
+    }
+    await node.manager.adopt({ uid: 'x', name: 'x', containers: [{ name: 'main', cpus: '7' }] });
+    await vi.waitUntil(() => node.cpusOf(pathOf(SHARED)) === '0-6', { interval: 1, timeout: 20_000 });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(cpusByContainer(node.told)).toEqual({ 'of-systemd': '0-6' });
   });
 });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ALL, EXCLUSIVE, until, useNodeFixture } from './support/node-fixture.mjs';
 
 describe('A container that another program moves', () => {
@@ -23,6 +24,30 @@ describe('A container that another program moves', () => {
     await isPutBack(shared, pool);
     assert.equal(node.repairs, 2);
     assert.equal(fixture.lines.filter((line) => line.includes('another program has put')).length, 2);
+  });
+
+  it('is put back while the runtime creates and updates others, which go on', async () => {
+    const { node } = await fixture.startNode();
+    const exclusive = await fixture.pods.runPod('exclusive', EXCLUSIVE);
+    const { cpus } = await exclusive.seen();
+    const busy = await fixture.pods.runPod('busy');
+    let isOver = false;
+    const updates = (async () => {
+      for (let shares = 512; !isOver; shares++) await busy.update({ cpu_shares: shares });
+    })();
+    // A repair that is told over NRI while the runtime calls plugins would stop it for ever.
+    for (let i = 0; i < 5; i++) {
+      await isPutBack(exclusive, cpus);
+      await sleep(1100);
+    }
+    isOver = true;
+    await updates;
+    await fixture.pods.runPod('later');
+    assert.equal(node.repairs, 5);
+    assert.deepEqual(
+      fixture.lines.filter((line) => line.includes('was not told')),
+      [],
+    );
   });
 
   it('is put back if it was there before the plugin came', async () => {

@@ -1,12 +1,15 @@
-// npm run test:containers [-- --test NAME]… Runs *.test.mjs of this folder with a separate
-// containerd and runc, out of Debian's packages. Skipped if these are out of reach.
+// npm run test:containers [-- --test NAME]… [--containerd RELEASE]… Runs *.test.mjs of this folder
+// with a separate containerd and runc, out of Debian's packages: with each release that has NRI, and
+// with the newest only a part of the tests, unless all are to run (NUMALIGN_TEST_LONG) or they are
+// chosen here. A release that cannot be downloaded is skipped.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { works } from '../../../../scripts/steps.mjs';
-import { describeComponents, prepareComponents } from './components.mjs';
+import { isLong } from '../../../../test/support/budget.mjs';
+import { describeComponents, NRI_RELEASES, prepareComponents, UnreachableError } from './components.mjs';
 import { whyNoCpusets } from './support/cgroups.mjs';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
@@ -22,13 +25,27 @@ function refuse(why) {
   process.exit(2);
 }
 
-function chosenFiles() {
-  const { values } = parseArgs({ options: { test: { type: 'string', multiple: true } } });
-  const files = readdirSync(FOLDER).filter((file) => file.endsWith(SUFFIX));
-  const names = files.map((file) => file.slice(0, -SUFFIX.length));
-  const unknown = values.test?.find((name) => !names.includes(name));
-  if (unknown !== undefined) refuse(`there is no test ${unknown}; valid: ${names.join(', ')}`);
-  return (values.test ?? names).map((name) => join(FOLDER, name + SUFFIX));
+/** What depends most on the runtime. */
+const PART = ['nri-birth', 'nri-churn', 'nri-drift', 'nri-restart', 'nri-session', 'nri-update'];
+
+const option = { type: 'string', multiple: true };
+const { values } = parseArgs({ options: { test: option, containerd: option } });
+
+function checked(kind, chosen, valid) {
+  const unknown = chosen?.find((name) => !valid.includes(name));
+  if (unknown !== undefined) refuse(`there is no ${kind} ${unknown}; valid: ${valid.join(', ')}`);
+  return chosen;
+}
+
+const names = readdirSync(FOLDER)
+  .filter((file) => file.endsWith(SUFFIX))
+  .map((file) => file.slice(0, -SUFFIX.length));
+const chosen = checked('test', values.test, names);
+const releases = checked('release of containerd with NRI', values.containerd, NRI_RELEASES) ?? NRI_RELEASES;
+
+function testsWith(release) {
+  if (chosen || values.containerd || isLong || release === NRI_RELEASES[0]) return chosen ?? names;
+  return PART;
 }
 
 function checkMachine() {
@@ -40,17 +57,23 @@ function checkMachine() {
   if (!works('unshare', ['--mount', 'true'])) skip('mount namespaces cannot be made here');
 }
 
-function components() {
+/** @returns the exit status; null for a release that cannot be downloaded */
+function run(release) {
+  let components;
   try {
-    return describeComponents(prepareComponents());
+    components = prepareComponents(release);
   } catch (error) {
-    return skip(`Debian's packages cannot be had, or do not run here: ${error.message}`);
+    if (!(error instanceof UnreachableError)) throw error;
+    console.log(`test:containers: containerd ${release}: skipped: ${error.message}`);
+    return null;
   }
+  console.log(`test:containers: ${describeComponents(components)}`);
+  const options = ['--test', '--test-reporter=spec', '--test-concurrency=1'];
+  const files = testsWith(release).map((name) => join(FOLDER, name + SUFFIX));
+  const env = { ...process.env, NUMALIGN_CONTAINERD: release };
+  const { status } = spawnSync(process.execPath, [...options, ...files], { stdio: 'inherit', env });
+  return status ?? 1;
 }
 
-const files = chosenFiles();
 checkMachine();
-console.log(`test:containers: ${components()}`);
-const options = ['--test', '--test-reporter=spec', '--test-concurrency=1'];
-const { status } = spawnSync(process.execPath, [...options, ...files], { stdio: 'inherit' });
-process.exitCode = status ?? 1;
+process.exitCode = Math.max(0, ...releases.map(run));

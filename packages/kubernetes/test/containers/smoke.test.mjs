@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { CRI_RELEASES } from './components.mjs';
 import { hierarchyRoots } from './support/cgroups.mjs';
 import { Containerd } from './support/containerd.mjs';
 import { Pods } from './support/pods.mjs';
@@ -16,8 +17,8 @@ const groupsOf = (parent) =>
     .map((root) => join(root, parent))
     .filter(existsSync);
 
-for (const release of ['containerd', 'containerd-1.6']) {
-  describe(`${release} runs pods`, () => {
+for (const release of CRI_RELEASES) {
+  describe(`containerd ${release} runs pods`, () => {
     it('whose CPUs, environment and cgroup are read', async () => {
       const runtime = await Containerd.start({ release });
       const pods = new Pods(runtime);

@@ -45,7 +45,7 @@ test('a session gets the runtime’s name before it is synchronized', async () =
   await peer.configure({
     registration_timeout: 5000,
     request_timeout: 2000,
-    NRI_version: 'v0.11.0',
+    NRI_version: 'v0.12.0',
     config: 'x: 1',
   });
   await peer.synchronize([], []);
@@ -54,7 +54,7 @@ test('a session gets the runtime’s name before it is synchronized', async () =
     name: 'containerd',
     version: '2.1.0',
     config: 'x: 1',
-    nriVersion: 'v0.11.0',
+    nriVersion: 'v0.12.0',
     registrationTimeout: 5000,
     requestTimeout: 2000,
   };

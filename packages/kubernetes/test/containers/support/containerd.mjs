@@ -7,14 +7,14 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RuntimeClient } from '@numalign/kubernetes';
 import { run } from '../../../../../test/vm/debian-packages.mjs';
-import { containerdVersion, prepareComponents } from '../components.mjs';
+import { containerdVersion, prepareComponents, RELEASE } from '../components.mjs';
 import { IMAGE } from '../image.mjs';
 import { makeGroups } from './cgroups.mjs';
 
 const KEEPER = fileURLToPath(new URL('keeper.mjs', import.meta.url));
 const START_MS = 30_000;
 
-function configuration(folder, { runc, nri, nriTimeout }) {
+function configuration(folder, { runc, nri, nriTimeout, bySystemd }) {
   const at = (name) => JSON.stringify(join(folder, name));
   const cri = 'plugins."io.containerd.grpc.v1.cri"';
   const nriPlugin = `
@@ -49,7 +49,7 @@ ${nri === undefined ? '' : nriPlugin}
 [${cri}.containerd.runtimes.runc.options]
   BinaryName = ${JSON.stringify(runc)}
   Root = ${at('runc')}
-  SystemdCgroup = false
+  SystemdCgroup = ${bySystemd}
 `;
 }
 
@@ -61,22 +61,27 @@ export class Containerd {
   nriSocketPath;
   /** For `cgroup_parent` of pods: the group in each hierarchy that ends with the runtime. */
   cgroupParent;
+  #group;
   #programs;
   #keeper;
   #child;
 
   /**
-   * `release`: `containerd`, which has NRI, or `containerd-1.6`. `nri`: whether it is on.
-   * `nriTimeout`: how long it waits for a plugin's answer.
+   * `release`: such as `1.7`; 1.6 has no NRI. `nri`: whether it is on. `nriTimeout`: how long it
+   * waits for a plugin's answer. `bySystemd`: it has systemd make cgroups, in slices of the
+   * machine's, and `cgroupParent` is one.
    */
-  static async start({ release = 'containerd', nri = release === 'containerd', nriTimeout = '2s' } = {}) {
-    const components = prepareComponents();
-    const containerd = new Containerd(components, release, nri, nriTimeout);
-    await containerd.#keep();
+  static async start(options = {}) {
+    const { release = RELEASE, nri = release !== '1.6', nriTimeout = '2s', bySystemd = false } = options;
+    const components = prepareComponents(release);
+    const containerd = new Containerd(components, { nri, nriTimeout, bySystemd });
+    await containerd.#keep(bySystemd ? ['/run/systemd'] : []);
     try {
       await containerd.start();
       containerd.#run('ctr', [
         ...['-a', containerd.socketPath, '-n', 'k8s.io', 'images', 'import'],
+        // Newer ones would let the daemon unpack it, which knows a snapshotter per platform.
+        ...(release.startsWith('2.') ? ['--local'] : []),
         ...['--snapshotter', 'native', components.image],
       ]);
     } catch (error) {
@@ -86,17 +91,18 @@ export class Containerd {
     return containerd;
   }
 
-  constructor({ containerd, runc }, release, nri, nriTimeout) {
+  constructor({ release, containerd, runc }, { nri, nriTimeout, bySystemd }) {
     this.folder = mkdtempSync(join(tmpdir(), 'numalign-containerd-'));
     this.socketPath = join(this.folder, 'containerd.sock');
     this.nriSocketPath = nri ? join(this.folder, 'nri.sock') : undefined;
-    this.cgroupParent = `/${basename(this.folder)}`;
-    this.#programs = { folder: containerd[release], path: [containerd[release], dirname(runc)].join(':') };
+    this.#group = `/${basename(this.folder)}`;
+    this.cgroupParent = bySystemd ? 'numalign_test.slice' : this.#group;
+    this.#programs = { folder: containerd, path: [containerd, dirname(runc)].join(':') };
     for (const name of ['nri-plugins', 'nri-config', 'opt', 'cni']) mkdirSync(join(this.folder, name));
-    const hasNri = release === 'containerd' ? nri : undefined;
+    const hasNri = release === '1.6' ? undefined : nri;
     writeFileSync(
       join(this.folder, 'containerd.toml'),
-      configuration(this.folder, { runc, nri: hasNri, nriTimeout }),
+      configuration(this.folder, { runc, nri: hasNri, nriTimeout, bySystemd }),
     );
   }
 
@@ -124,7 +130,7 @@ export class Containerd {
     const log = openSync(join(this.folder, 'containerd.log'), 'a');
     const [program, args] = this.#inside('containerd', ['-c', join(this.folder, 'containerd.toml')]);
     // The shell is in the cgroups before there is a containerd, whose shims inherit them.
-    const joinGroups = makeGroups(this.cgroupParent).map((group) => `echo $$ > ${group}/cgroup.procs`);
+    const joinGroups = makeGroups(this.#group).map((group) => `echo $$ > ${group}/cgroup.procs`);
     const script = [...joinGroups, 'exec "$0" "$@"'].join('\n');
     this.#child = spawn('sh', ['-ec', script, program, ...args], {
       env: { ...process.env, PATH: `${this.#programs.path}:${process.env.PATH}` },
@@ -160,7 +166,7 @@ export class Containerd {
     if (code !== 0) throw new Error(`the keeper of ${this.folder} ended with ${code}`);
   }
 
-  async #keep() {
+  async #keep(paths) {
     const args = [
       '--mount',
       '--propagation',
@@ -168,7 +174,8 @@ export class Containerd {
       process.execPath,
       KEEPER,
       this.folder,
-      this.cgroupParent,
+      this.#group,
+      ...paths,
     ];
     // In a session of its own: a signal for the tests' group must not end it before them.
     this.#keeper = spawn('unshare', args, { detached: true, stdio: ['pipe', 'pipe', 'inherit'] });

@@ -103,7 +103,8 @@ export class NodeFixture {
   async startNode({ name, ...options } = {}) {
     const manager = await this.openManager(options);
     const log = (level, message) => this.lines.push(`${level}: ${message}`);
-    const node = new NumalignNode({ manager, nriSocket: this.runtime.nriSocketPath, name, log });
+    const { nriSocketPath: nriSocket, socketPath: runtimeSocket } = this.runtime;
+    const node = new NumalignNode({ manager, nriSocket, runtimeSocket, name, log });
     await node.start();
     this.#closing.push(() => node.close());
     return { node, manager };
@@ -113,6 +114,7 @@ export class NodeFixture {
   async startProcess({ death, name, ...options } = {}) {
     const plugin = new PluginProcess({
       nriSocket: this.runtime.nriSocketPath,
+      runtimeSocket: this.runtime.socketPath,
       manager: managerOptions(this.stateDir, options),
       ...{ death, name },
     });

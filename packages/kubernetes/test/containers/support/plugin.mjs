@@ -1,5 +1,5 @@
 // plugin.mjs OPTIONS: a numalign-node that can be killed in the middle of a call. OPTIONS, as JSON:
-// `nriSocket`, `name`, `manager` (of openManager), and `death`: { call, when: 'before' or 'after' },
+// `nriSocket`, `runtimeSocket`, `name`, `manager` (of openManager), and `death`: { call, when: 'before' or 'after' },
 // the handler of the runtime's call before which, or after which and before its answer, the process
 // kills itself. A line of its input is another `death`. A line of its output is `armed`, the name of
 // a call that it has handled, or `log …`.
@@ -9,7 +9,7 @@ import { NumalignNode } from '@numalign/kubernetes';
 import { openManager } from 'numalign';
 import { ContainerHandlers } from '../../../dist/containers/container-handlers.js';
 
-const { nriSocket, name, manager: options, ...rest } = JSON.parse(process.argv[2]);
+const { nriSocket, runtimeSocket, name, manager: options, ...rest } = JSON.parse(process.argv[2]);
 let { death } = rest;
 const CALLS = [
   'synchronize',
@@ -48,5 +48,5 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 });
 const manager = await openManager(options);
 const log = (level, message) => say(`log ${level}: ${message}`);
-const node = new NumalignNode({ manager, nriSocket, ...(name && { name }), log });
+const node = new NumalignNode({ manager, nriSocket, runtimeSocket, ...(name && { name }), log });
 await node.start();
