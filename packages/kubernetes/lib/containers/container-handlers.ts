@@ -15,6 +15,7 @@ import {
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { containerRequest, grantName } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
+import { AffinePlaces } from './affine-places.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -70,7 +71,8 @@ export class ContainerHandlers implements NriHandlers {
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
-    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
+    const affinePlaces = new AffinePlaces({ inventory, manager, log });
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, affinePlaces, log });
     this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
@@ -128,6 +130,8 @@ export class ContainerHandlers implements NriHandlers {
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
+      if (request.quiet && placement)
+        this.#reports.disturbed(pod, container, this.#grants.disturbances(placement));
       return {
         adjust: adjustment(cpus, placement, request),
         updates: this.#shared.updates(pool, container.id),

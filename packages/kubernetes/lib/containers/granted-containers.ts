@@ -8,6 +8,7 @@ import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { Container, ContainerUpdate, PodSandbox } from '../nri/messages.js';
 import { grantsOf } from '../placement/allocation.js';
 import { type ContainerRequest, grantUid } from '../placement/container-request.js';
+import type { AffinePlaces } from './affine-places.js';
 import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
@@ -45,6 +46,7 @@ export interface GrantedContainersOptions {
   readonly grants: Grants;
   readonly cpusets: CpusetFiles;
   readonly runtimeUpdates: RuntimeUpdates;
+  readonly affinePlaces: AffinePlaces;
   readonly log: Log;
 }
 
@@ -53,11 +55,14 @@ export class GrantedContainers {
   readonly #grants: Grants;
   readonly #cpusets: CpusetFiles;
   readonly #runtimeUpdates: RuntimeUpdates;
+  readonly #affinePlaces: AffinePlaces;
   readonly #log: Log;
   // Grants that this process changes itself.
   readonly #resizing = new Set<string>();
 
-  constructor({ inventory, grants, cpusets, runtimeUpdates, log }: GrantedContainersOptions) {
+  constructor(options: GrantedContainersOptions) {
+    const { inventory, grants, cpusets, runtimeUpdates, affinePlaces, log } = options;
+    this.#affinePlaces = affinePlaces;
     this.#runtimeUpdates = runtimeUpdates;
     this.#inventory = inventory;
     this.#grants = grants;
@@ -112,7 +117,12 @@ export class GrantedContainers {
     const uid = grantUid(pod, container);
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
-    const place = () => this.#grants.place(pod, container, request);
+    const placeWithin = (within?: CpuSet) => this.#grants.place(pod, container, request, within);
+    // What is on record has a place, whoever is near it now.
+    const place = () =>
+      this.#grants.find(pod, container)
+        ? placeWithin()
+        : this.#affinePlaces.place(pod, container, request, placeWithin);
     try {
       return await place();
     } catch (error) {

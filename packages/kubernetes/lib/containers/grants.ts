@@ -20,6 +20,7 @@ import {
   type RestoreAllocation,
 } from '../placement/allocation.js';
 import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
+import { disturbances } from '../placement/quiet.js';
 import { type Placement, placementOf } from './container-placement.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
@@ -132,9 +133,10 @@ export class Grants {
     { uid: podUid }: PodSandbox,
     container: Container,
     request: ContainerRequest,
+    within?: CpuSet,
   ): Promise<Placement | null> {
     const allocation = allocationIn(container.env);
-    if (!allocation) return this.admit(request);
+    if (!allocation) return this.admit(request, within);
     const found = this.#findAllocation(allocation);
     if (found) return found;
     if (await this.#restoreAllocation?.(allocation, { podUid, name: container.name })) {
@@ -171,15 +173,21 @@ export class Grants {
 
   /**
    * Admits a container under the manager's policy. A grant that is already on record stays.
+   * `within`: the CPUs to choose from.
    * @throws like Manager.admit
    */
-  async admit({ pod, isOfPod, smt, coreKind, memoryTiers }: ContainerRequest): Promise<Placement | null> {
+  async admit(
+    { pod, isOfPod, smt, coreKind, memoryTiers, quiet }: ContainerRequest,
+    within?: CpuSet,
+  ): Promise<Placement | null> {
     if (!pod) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
     const wishes = {
       ...(smt && { smt }),
       ...(coreKind && { coreKind }),
       ...(memoryTiers && { memoryTiers }),
+      ...(quiet && { quiet: quiet.quiet, require: { quiet: quiet.required } }),
+      ...(within && { within }),
     };
     const options = { owner: 'persistent', enforcement: 'members', ...wishes } as const;
     const admitted = await this.#manager.admit(pod, options);
@@ -212,6 +220,11 @@ export class Grants {
       this.#log('warn', `the memory of ${name} is not booked on NUMA nodes ${mems}: ${error.message}`);
       return placement;
     }
+  }
+
+  /** What still disturbs the CPUs of a container that is to be quiet, in words. */
+  disturbances({ uid }: Placement): readonly string[] {
+    return disturbances(this.#manager.pod(uid).quiet);
   }
 
   /** From now on the grant lives while a process is in the cgroup. */

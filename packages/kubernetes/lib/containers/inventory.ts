@@ -75,6 +75,10 @@ export class Inventory {
     this.#containers.delete(id);
   }
 
+  get pods(): readonly PodSandbox[] {
+    return [...this.#pods.values()];
+  }
+
   findPod(id: string): PodSandbox | undefined {
     return this.#pods.get(id);
   }

@@ -1,7 +1,9 @@
 // Annotations: what annotations ask of numalign, for all containers of a pod or for one. Pure.
 import type { NumalignError } from 'numalign';
 import { PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
-import { NodeError } from '../base/errors.js';
+import { type AffinityTerm, affinityTerms } from './affinity.js';
+import { ANNOTATION_PREFIX, invalid } from './annotation-text.js';
+import { type QuietWish, quietWish } from './quiet.js';
 
 /** Annotations by name; a container's own take precedence over its pod's. */
 export interface Annotated {
@@ -21,9 +23,19 @@ export interface Wishes {
   readonly memoryTiers: PlacementOptions['memoryTiers'];
   /** Whether devices are passed on by their CDI names. */
   readonly cdi: boolean;
+  readonly quiet: QuietWish | undefined;
+  readonly affinity: readonly AffinityTerm[];
+  readonly classes: RuntimeClasses;
 }
 
-export const ANNOTATION_PREFIX = 'numalign.io/';
+/** Classes that the runtime is configured with; undefined: none is asked for. */
+export interface RuntimeClasses {
+  /** Of Intel's RDT or the like: a share of caches and memory bandwidth. */
+  readonly rdt: string | undefined;
+  readonly blockio: string | undefined;
+}
+
+export { ANNOTATION_PREFIX };
 /**
  * Set on containers that numalign has placed: the CPUs that the creator has chosen; empty: none.
  */
@@ -34,18 +46,7 @@ const CORE_KINDS = PLACEMENT_OPTIONS.coreKind.check.values!;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
 const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 const COUNT = /^[0-9]{1,5}$/;
-
-function invalid(key: string, value: string, valid: string): never {
-  const name = `${ANNOTATION_PREFIX}${key}`;
-  throw new NodeError(
-    'ERR_INVALID_ANNOTATION',
-    `annotation ${name} is ${JSON.stringify(value)}, not ${valid}`,
-    {
-      value,
-      valid,
-    },
-  );
-}
+const CLASS = /^[\w./-]{1,128}$/;
 
 /**
  * The annotations of a container, as its runtime reports them. The first of these counts:
@@ -66,6 +67,11 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
   if (coreKind !== undefined && !CORE_KINDS.includes(coreKind))
     invalid('core-kind', coreKind, `one of ${CORE_KINDS.join(', ')}`);
   if (cdi !== undefined && cdi !== 'true' && cdi !== 'false') invalid('cdi', cdi, 'true or false');
+  const quiet = quietWish(find);
+  const [rdt, blockio] = ['rdt-class', 'blockio-class'].map((key) => classOf(key, find(key)));
+  // Tasks of a class do not use the ways of their CPUs.
+  if (rdt !== undefined && quiet?.quiet.cache)
+    invalid('rdt-class', rdt, 'left out beside cache in numalign.io/quiet');
   return {
     cpu: cpu === undefined ? undefined : Number(cpu),
     memory,
@@ -74,7 +80,15 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
     coreKind: coreKind as Wishes['coreKind'],
     memoryTiers: tiersOf(find('memory-tiers')),
     cdi: cdi === 'true',
+    quiet,
+    affinity: affinityTerms(find),
+    classes: { rdt, blockio },
   };
+}
+
+function classOf(key: string, text: string | undefined): string | undefined {
+  if (text !== undefined && !CLASS.test(text)) invalid(key, text, 'the name of a class of the runtime');
+  return text;
 }
 
 function tiersOf(text: string | undefined): Wishes['memoryTiers'] {

@@ -2,8 +2,10 @@
 import { CpuSet, type PodSpec } from 'numalign';
 import { isInPod } from '../cgroups/cgroup-path.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
-import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';
+import type { AffinityTerm } from './affinity.js';
+import { CHOICE_ANNOTATION, type RuntimeClasses, type Wishes, wishesOf } from './annotations.js';
 import { qosClassOf } from './qos-class.js';
+import { checkHousekeeping, type QuietWish } from './quiet.js';
 import { type Amounts, amountsOf } from './resources.js';
 
 /** What a container asks for. */
@@ -25,6 +27,11 @@ export interface ContainerRequest {
   readonly coreKind: Wishes['coreKind'];
   readonly memoryTiers: Wishes['memoryTiers'];
   readonly cdi: boolean;
+  /** Undefined also without exclusive CPUs. */
+  readonly quiet?: QuietWish | undefined;
+  /** Empty also without exclusive CPUs. */
+  readonly affinity?: readonly AffinityTerm[];
+  readonly classes?: RuntimeClasses;
 }
 
 /** The name of its grant: for people, and to distinguish a plugin's grants from others'. */
@@ -75,7 +82,15 @@ export function containerRequest(prefix: string, pod: PodSandbox, container: Con
     coreKind: wishes.coreKind,
     memoryTiers: wishes.memoryTiers,
     cdi: wishes.cdi,
+    classes: wishes.classes,
+    ...(exclusiveCpus > 0 && ofExclusiveCpus(wishes, exclusiveCpus)),
   };
+}
+
+// Annotations of a pod count for all of its containers, also for those in the shared pool.
+function ofExclusiveCpus({ quiet, affinity }: Wishes, exclusiveCpus: number) {
+  if (quiet) checkHousekeeping(quiet, exclusiveCpus);
+  return { quiet, affinity };
 }
 
 function guaranteedAmounts({ requestMillis, limitMillis, memoryBytes, hugepages }: Amounts, wishes: Wishes) {
