@@ -46,13 +46,11 @@ export interface Question {
 
 /**
  * Applies the machine's settings to the question: the kubelet version, and what that makes of
- * pod-level resources; and the CPUs and nodes that the request is restricted to.
+ * pod-level resources; and the nodes that the request is restricted to.
  * @throws ERR_INVALID_POD
  */
-export function underSettings(given: Question): Question {
-  const { request, state } = given;
-  const { within } = request;
-  const question = within ? { ...given, within: given.within?.intersection(within) ?? within } : given;
+export function underSettings(question: Question): Question {
+  const { request, state } = question;
   const placement = placementUnder(state.settings.kubeletVersion, request.placement);
   const pod = podUnder(state.settings, request.pod);
   const asked = placement.onlyCpuNodes ? onCpuNodes(question) : question;

@@ -1,38 +1,37 @@
 // needs: nothing
-import { CpuSet, openManager } from 'numalign';
+import { openManager } from 'numalign';
 import { discover } from 'numalign/topology';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
-const podOf = (uid: string, cpu: number) => ({
+const pod = (uid: string, cpu: number) => ({
   uid,
+  qosClass: 'Guaranteed' as const,
   containers: [{ name: 'main', limits: { cpu, memory: '1Gi' } }],
 });
 
 async function managerOf() {
   const topology = await discover({ synthetic: 'numa:2(memory=8GiB) core:4 pu:1' });
-  const manager = await openManager({ topology });
+  const manager = await openManager({ topology, policy: 'single-numa-node' });
   onTestFinished(() => manager.close());
   return manager;
 }
 
-describe('the CPUs of a request that is limited to some', () => {
-  it('are some of these, and so is their memory', async () => {
-    const manager = await managerOf();
-    const options = { owner: 'persistent', within: '6-7' } as const;
-    expect(String(manager.plan(podOf('a', 2), options).containers[0]!.cpus)).toBe('6-7');
-    const [main] = (await manager.admit(podOf('a', 2), options)).containers;
-    expect([String(main!.cpus), String(main!.memory[0]!.nodes)]).toEqual(['6-7', '1']);
-  });
+it('exclusive CPUs are chosen among those that the request names', async () => {
+  const manager = await managerOf();
+  const options = { owner: 'persistent', within: '3-6' } as const;
+  expect(String(manager.plan(pod('a', 3), options).containers[0]!.cpus)).toBe('4-6');
+  const admitted = await manager.admit(pod('a', 3), options);
+  expect(String(admitted.containers[0]!.cpus)).toBe('4-6');
+  expect(String(manager.sharedPool())).toBe('0-3,7');
+});
 
-  it('are refused if there are not so many, with the limit as a reason', async () => {
-    const manager = await managerOf();
-    const rejected = manager.admit(podOf('a', 3), { owner: 'persistent', within: CpuSet.of(2, 3) });
-    await expect(rejected).rejects.toThrow(/may have CPUs 2-3 only/);
-    expect(manager.grants()).toEqual([]);
+it('a request that does not fit there is rejected, and says so', async () => {
+  const manager = await managerOf();
+  await expect(manager.admit(pod('a', 3), { owner: 'persistent', within: '0-1' })).rejects.toMatchObject({
+    code: 'ERR_TOPOLOGY_AFFINITY',
+    message: expect.stringContaining('only CPUs 0-1 are to be chosen from'),
   });
-
-  it('are checked as a list', async () => {
-    const manager = await managerOf();
-    expect(() => manager.plan(podOf('a', 1), { within: 5 as never })).toThrow(/within must be a CpuSet or/);
+  await expect(manager.admit(pod('a', 1), { within: 'x' })).rejects.toMatchObject({
+    code: 'ERR_INVALID_LIST',
   });
 });

@@ -154,8 +154,8 @@ export interface AdmitOptions extends RequestOptions {
    */
   exclusiveContainer?: string;
   /**
-   * The CPUs to choose from, such as `'0-7'`. Only this decision keeps to them: a later resize does
-   * not.
+   * The only CPUs to choose exclusive ones from, as a CpuSet or a list such as `'4-7'`. The shared
+   * pool stays whole.
    * @default all
    */
   within?: CpuSet | string;

@@ -52,14 +52,14 @@ export interface AdmissionRequest {
   readonly quiet?: QuietRequest | undefined;
   /** The parts of `quiet` without which the request is refused. */
   readonly requiredQuiet?: readonly QuietPart[];
+  /** The only CPUs to choose from; undefined: all. */
+  readonly within?: CpuSet | undefined;
   /** True to replace CPUs that the kubelet takes. */
   readonly movesWhenTaken?: boolean | undefined;
   /** The terms of a move that makes room for others; undefined: the grant never moves. */
   readonly movable?: MoveConsent | undefined;
   /** The range of CPUs: the pod requests the least number, and gets more if there is room. */
   readonly elastic?: Elasticity | undefined;
-  /** The CPUs to choose from; undefined: all. */
-  readonly within?: CpuSet | undefined;
 }
 
 function parseCommon(options: Record<string, unknown>, placement: Placement) {
@@ -247,6 +247,6 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
     movable: fields.movable === undefined && request.isMovable ? MOVABLE : movable,
     enforcement,
     placement: common.placement,
-    ...(fields.within !== undefined && { within: parseCpus(fields.within, 'within') }),
+    within: option.optional(fields.within, 'within', parseCpus),
   });
 }

@@ -90,6 +90,13 @@ export class GrantedContainers {
     if (!placement?.cpus || placement.isAllocation) return placement;
     const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
+    if (target.within && target.exclusiveCpus > placement.cpus.size) {
+      const text = `${title} has CPUs of ${target.within} by the rule ${target.rule?.name}, and cannot get more`;
+      throw new NodeError('ERR_NOT_RESIZABLE', text, {
+        value: target.exclusiveCpus,
+        valid: `at most ${placement.cpus.size} CPUs, or a new container`,
+      });
+    }
     if (target.exclusiveCpus > 0) {
       this.#resizing.add(placement.uid);
       try {
@@ -118,7 +125,7 @@ export class GrantedContainers {
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
     const placeWithin = (within?: CpuSet) => this.#grants.place(pod, container, request, within);
-    // What is on record has a place, whoever is near it now.
+    // What is on record has a place, whatever is near it now.
     const place = () =>
       this.#grants.find(pod, container)
         ? placeWithin()

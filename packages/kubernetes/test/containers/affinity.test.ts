@@ -53,14 +53,14 @@ describe('A container that is to be near another one', () => {
     );
   });
 
-  it('is refused if it must be there and there is no room, or nobody; the error says who is where', async () => {
+  it('is refused if it must be there and there is no room, or no other; the error says who is where', async () => {
     const { create, manager } = await nodeOf();
     await create('db', 1, {}, { app: 'db' });
     const required = { near: 'app=db l3 required' };
     await expect(create('web', 2, required)).rejects.toMatchObject({
       code: 'ERR_AFFINITY',
       message: expect.stringMatching(
-        /^container main must be near app=db, at the same L3 cache \(default\/db\/main on CPUs 0\): .*CPUs 0-1 only/,
+        /^container main must be near app=db, at the same L3 cache \(default\/db\/main on CPUs 0\): .*only CPUs 0-1 are to be chosen from/,
       ),
     });
     await expect(create('other', 1, { near: 'app=x required' })).rejects.toThrow(
@@ -70,7 +70,7 @@ describe('A container that is to be near another one', () => {
     expect(manager.grants()).toHaveLength(2);
   });
 
-  it('is the first of its kind if nobody else has the labels', async () => {
+  it('is the first of its kind if no other has the labels', async () => {
     const { create } = await nodeOf();
     const keys = { near: 'app=web l3 required' };
     expect(await create('a', 1, keys, { app: 'web' })).toBe('0');
@@ -110,7 +110,7 @@ describe('A container that is to be apart from another one', () => {
 it('Containers without CPUs of their own go anywhere', async () => {
   const { create } = await nodeOf();
   await create('db', 1);
-  expect(await create('shared', 0.5, { near: 'nobody/main required' })).toBe('1-7');
+  expect(await create('shared', 0.5, { near: 'absent/main required' })).toBe('1-7');
 });
 
 it.each(['', 'app=', 'a/b/c/d', 'app=db l3 node', 'app=db always', 'app==db'])(
