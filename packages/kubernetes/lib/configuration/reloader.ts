@@ -159,13 +159,11 @@ export class Reloader {
     this.#configuration = next;
     this.#live = live;
     this.#options.changed();
-    const applied = changedFields(before, next).filter((name) => rowOf(name).part !== 'start');
-    if (applied.length > 0 || live.stale.length === 0) {
-      const texts = applied
-        .filter((name) => rowOf(name).part !== 'machine')
-        .map((name) => `${name}: ${shown(before, name)} -> ${shown(next, name)}`);
-      this.#tell('applied', `the configuration has changed${texts.map((text) => `; ${text}`).join('')}`);
-    }
+    // Settings of the machine are told once they are applied.
+    const texts = changedFields(before, next)
+      .filter((name) => !['machine', 'start'].includes(rowOf(name).part))
+      .map((name) => `${name}: ${shown(before, name)} -> ${shown(next, name)}`);
+    if (texts.length > 0) this.#tell('applied', `the configuration has changed; ${texts.join('; ')}`);
     this.#tellStale(live.stale);
     const [had, has] = [before.manager.settings, next.manager.settings];
     if (!isDeepStrictEqual(had, has)) this.#waiting = changedSettings(had, has);
