@@ -227,7 +227,7 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 725, 'from a container to a request', {
+    room('placement', 780, 'from a container to a request', {
       ...on('containers'),
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',

@@ -12,6 +12,7 @@ import {
   type LinuxResources,
   type PodSandbox,
 } from '../nri/messages.js';
+import { AffinePlaces } from '../placement/affine-places.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { CHOICE_ANNOTATION, checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
@@ -23,7 +24,6 @@ import {
 } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
 import { matching, type Rule } from '../placement/rules.js';
-import { AffinePlaces } from './affine-places.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -94,7 +94,7 @@ export class ContainerHandlers implements NriHandlers {
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
-    const affinePlaces = new AffinePlaces({ inventory, manager, log });
+    const affinePlaces = new AffinePlaces({ neighbours: inventory, manager, log });
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, affinePlaces, log });
     this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#domains = new SharedDomains({ manager, inventory });

@@ -60,7 +60,7 @@ describe('A container that is to be near another one', () => {
     await expect(create('web', 2, required)).rejects.toMatchObject({
       code: 'ERR_AFFINITY',
       message: expect.stringMatching(
-        /^container main must be near app=db, at the same L3 cache \(default\/db\/main on CPUs 0\): .*only CPUs 0-1 are to be chosen from/,
+        /^container main must be near app=db, at the same L3 cache \(default\/db\/main on CPUs 0\): .*to be chosen from CPUs 0-1 only/,
       ),
     });
     await expect(create('other', 1, { near: 'app=x required' })).rejects.toThrow(

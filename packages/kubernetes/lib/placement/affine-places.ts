@@ -3,27 +3,25 @@ import { AdmissionError, type CpuSet, type Manager } from 'numalign';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
-import {
-  type AffinityChoices,
-  affinityChoices,
-  type Neighbour,
-  type PlacedNeighbour,
-} from '../placement/affinity.js';
-import { type ContainerRequest, grantUid } from '../placement/container-request.js';
-import type { Placement } from './container-placement.js';
-import type { Inventory } from './inventory.js';
-import { fieldsOf, subjectOf } from './reports.js';
+import { type AffinityChoices, affinityChoices, type Neighbour, type PlacedNeighbour } from './affinity.js';
+import { type ContainerRequest, grantUid } from './container-request.js';
 
-/** Places the container on some of these CPUs; undefined: on any. */
-export type PlaceWithin = (within?: CpuSet) => Promise<Placement | null>;
+/** The containers of a node with CPUs of their own. */
+export interface Neighbours {
+  /** Whether any is to be apart from others. */
+  readonly hasAparter: boolean;
+  /** All but the one with this grant. */
+  neighboursOf(uid: string): Iterable<PlacedNeighbour>;
+}
 
 export interface AffinePlacesOptions {
-  readonly inventory: Inventory;
+  readonly neighbours: Neighbours;
   readonly manager: Manager;
   readonly log: Log;
 }
 
-const neighbourOf = ({ namespace, name, labels }: PodSandbox, container: string): Neighbour => ({
+/** A container, as selectors see it. */
+export const neighbourOf = ({ namespace, name, labels }: PodSandbox, container: string): Neighbour => ({
   ...{ namespace: namespace || 'default', pod: name, container, labels },
 });
 
@@ -35,19 +33,18 @@ export class AffinePlaces {
   }
 
   /**
-   * The best place that `place` finds.
+   * The best place that `place` finds, which is given the CPUs to choose from; undefined: any.
    * @throws ERR_AFFINITY if there is none where the container must be; like `place`
    */
-  async place(
+  async place<Placement>(
     pod: PodSandbox,
     container: Container,
     { exclusiveCpus, affinity = [] }: ContainerRequest,
-    place: PlaceWithin,
-  ): Promise<Placement | null> {
-    const { inventory, manager } = this.#options;
-    const isConcerned = affinity.length > 0 || inventory.containers.some(({ request }) => isAparter(request));
-    if (exclusiveCpus === 0 || !isConcerned) return place();
-    const others = [...this.#others(grantUid(pod, container))];
+    place: (within?: CpuSet) => Promise<Placement>,
+  ): Promise<Placement> {
+    const { neighbours, manager } = this.#options;
+    if (exclusiveCpus === 0 || (affinity.length === 0 && !neighbours.hasAparter)) return place();
+    const others = [...neighbours.neighboursOf(grantUid(pod, container))];
     const found = affinityChoices(affinity, neighbourOf(pod, container.name), others, manager.topology);
     const refusals: string[] = [];
     for (const within of found.choices) {
@@ -68,29 +65,9 @@ export class AffinePlaces {
   #reportSecondBest(pod: PodSandbox, container: Container, { preferred }: AffinityChoices): void {
     if (preferred.length === 0) return;
     const text = `container ${container.name} may not be where it prefers to be: ${preferred.join('; ')}`;
-    this.#options.log('info', text, { ...fieldsOf(subjectOf(pod, container)), id: container.id });
-  }
-
-  // A container that has ended keeps its CPUs for its next start.
-  *#others(uid: string): Generator<PlacedNeighbour> {
-    const { inventory } = this.#options;
-    for (const { podId, subject, placement, request } of inventory.containers) {
-      const pod = inventory.findPod(podId);
-      if (!pod || !placement?.cpus || placement.uid === uid) continue;
-      const { affinity = [] } = request;
-      yield { ...neighbourOf(pod, subject.container!), cpus: placement.cpus, affinity };
-    }
-    for (const pod of inventory.pods) {
-      for (const { placement } of inventory.leftIn(pod.id)) {
-        if (!placement.cpus || placement.uid === uid) continue;
-        const container = placement.uid.slice(placement.uid.lastIndexOf('.') + 1);
-        yield { ...neighbourOf(pod, container), cpus: placement.cpus, affinity: [] };
-      }
-    }
+    this.#options.log('info', text, { pod: `${pod.namespace}/${pod.name}`, container: container.name });
   }
 }
-
-const isAparter = ({ affinity = [] }: ContainerRequest) => affinity.some(({ key }) => key === 'apart');
 
 function affinityError(name: string, { required }: AffinityChoices, refusals: readonly string[]): NodeError {
   const why = refusals.at(-1) ?? 'no CPUs are there';
