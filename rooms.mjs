@@ -214,25 +214,25 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 735, 'the API server', {
+    room('api-server', 785, 'the API server', {
       ...on('containers'),
-      because: 'a kubeconfig is read, and certificates of clients are shown',
+      because: 'a kubeconfig is read, and certificates of clients are shown; manifests of pods are found',
     }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
-    room('nri', 670, 'the Node Resource Interface', on('containers')),
+    room('nri', 680, 'the Node Resource Interface', on('containers')),
     room('cgroups', 150, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 780, 'from a container to a request', {
+    room('placement', 830, 'from a container to a request', {
       ...on('containers'),
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',
     }),
-    room('containers', 1640, 'containers and their grants', {
+    room('containers', 1700, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
@@ -248,7 +248,7 @@ export const HOUSES = {
       because: 'the publisher says whether it works, to probes and as an Event',
     }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 450, 'the exports of the package', {
+    room('.', 470, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; the plugin has the CRI socket of its runtime',

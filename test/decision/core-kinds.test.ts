@@ -194,6 +194,53 @@ describe('kinds of cores', () => {
     );
   });
 
+  it('are never mixed in a pod that one kind could hold, whatever the policy and options are', async () => {
+    const settings = fc.record({
+      policy: fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node'),
+      scope: fc.constantFrom('container', 'pod'),
+      placement: fc.constantFrom('kubelet', 'joint'),
+      cpuManagerPolicyOptions: fc.record({
+        'full-pcpus-only': fc.boolean(),
+        'distribute-cpus-across-numa': fc.boolean(),
+        'prefer-align-cpus-by-uncorecache': fc.boolean(),
+      }),
+    });
+    const counts = fc.array(fc.integer({ min: 1, max: 8 }), { minLength: 1, maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(kindRows, settings, counts, fc.nat(6), async (rows, options, cpus, before) => {
+        const topology = await hybridMachine(rows);
+        fc.pre(topology.coreKinds.length > 1);
+        const { 'distribute-cpus-across-numa': distributes, ...others } = options.cpuManagerPolicyOptions;
+        // The kubelet refuses these two together.
+        const cpuManagerPolicyOptions = {
+          ...others,
+          'distribute-cpus-across-numa': distributes && !others['prefer-align-cpus-by-uncorecache'],
+        };
+        const manager = await simulate(topology, { ...options, cpuManagerPolicyOptions } as never);
+        try {
+          if (before > 0) await manager.acquire({ cpu: before, coreKind: 'any' }).catch(() => {});
+          const plan = manager.plan(podOf(...cpus));
+          const all = plan.containers.reduce(
+            (sum, container) => sum.union(container.cpus ?? CpuSet.EMPTY),
+            CpuSet.EMPTY,
+          );
+          const used = topology.coreKinds.filter((kind) => kind.cpus.intersects(all));
+          const wishes =
+            topology.coreKinds.length === 2
+              ? (['performance', 'efficiency'] as const)
+              : (['performance'] as const);
+          const [first] = wishes.filter((coreKind) => manager.plan(podOf(...cpus), { coreKind }).admitted);
+          if (first === undefined) return;
+          expect(plan.admitted).toBe(true);
+          expect(used.map(({ name }) => name)).toEqual([first]);
+        } finally {
+          await manager.close();
+        }
+      }),
+      { numRuns: budget({ all: 1000, usual: 40 }) },
+    );
+  });
+
   it('are in the JSON of a machine that has several, and read back', async () => {
     const topology = await hybridMachine(THREE_KINDS);
     const json = topology.toJSON();

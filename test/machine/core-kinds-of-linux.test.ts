@@ -1,5 +1,7 @@
 // needs: folders
 // Kinds of cores as Linux shows them, in the /sys of other machines.
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { discover } from '../../lib/entries/topology.js';
@@ -8,10 +10,17 @@ import { outputUnder, type SysMachine, writeSysTree } from '../support/sys-tree.
 
 const COMMAND = fileURLToPath(new URL('../../packages/cli/dist/main.cjs', import.meta.url));
 
+// The /sys of a laptop, as hwloc-gather-topology captured it.
+const CAPTURE = fileURLToPath(new URL('../fixtures/sys/hybrid-6p8e.tar.gz', import.meta.url));
+
 /** The kinds of a machine, the fastest first. */
-async function kindsOf(machine: SysMachine): Promise<string[]> {
+function kindsOf(machine: SysMachine): Promise<string[]> {
   const sys = makeStateDir();
   writeSysTree(sys, machine);
+  return kindsUnder(sys);
+}
+
+async function kindsUnder(sys: string): Promise<string[]> {
   const output = outputUnder(sys, [process.execPath, COMMAND, 'topology', '--output', 'json']);
   const { coreKinds } = await discover({ json: JSON.parse(output) });
   return coreKinds.map(({ cpus }) => String(cpus));
@@ -27,6 +36,15 @@ describe.runIf(process.getuid!() === 0)('kinds of cores', () => {
     const cpus = [...P_CORES, ...E_CORES, LOW_POWER];
     const types = { cpu_core: '0-3', cpu_atom: '4-6' };
     expect(await kindsOf({ cpus, types })).toEqual(['0-3', '4-5', '6']);
+  });
+
+  it('are those of a laptop, of which a process gets a P-core', async () => {
+    const sys = makeStateDir();
+    mkdirSync(sys);
+    execFileSync('tar', ['-xzf', CAPTURE, '-C', sys]);
+    expect(await kindsUnder(sys)).toEqual(['0-11', '12-19']);
+    const plan = ['plan', '--cpus', '2', '--state-dir', makeStateDir()];
+    expect(outputUnder(sys, [process.execPath, COMMAND, ...plan])).toMatch(/^main +app +0-1 /m);
   });
 
   it('are P-cores and E-cores by their types alone', async () => {

@@ -4,13 +4,14 @@ import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { discover, type MachineJson, type Topology } from '../../lib/entries/topology.js';
 import { type Manager, NumalignError } from '../../lib/index.js';
-import { corpus, machineJson } from '../support/corpus.mjs';
+import { captured, corpus, machineJson } from '../support/corpus.mjs';
 import { guaranteed, simulate } from '../support/simulated.js';
 
 const captures = new URL('../fixtures/machines/', import.meta.url);
 
 const MACHINES: readonly (readonly [string, () => Promise<Topology>])[] = [
   ...corpus().map((machine) => [machine.name, () => discover({ json: machineJson(machine) })] as const),
+  ...captured().map(({ name, machine }) => [name, () => discover({ json: machine })] as const),
   ...readdirSync(captures).map(
     (file) => [file, () => discover({ xml: new URL(file, captures).pathname })] as const,
   ),

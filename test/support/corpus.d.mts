@@ -23,3 +23,4 @@ export interface CorpusMachine {
 
 export function corpus(): CorpusMachine[];
 export function machineJson(machine: CorpusMachine): MachineJson;
+export function captured(): { readonly name: string; readonly machine: MachineJson }[];

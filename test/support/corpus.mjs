@@ -1,14 +1,25 @@
 // The machines of test/machines, which are described by their parts.
 import { readdirSync, readFileSync } from 'node:fs';
+import { gunzipSync } from 'node:zlib';
 
 const folder = new URL('../machines/', import.meta.url);
 
 /** Every machine, by the name of its file. */
 export const corpus = () =>
-  readdirSync(folder).map((file) => ({
-    file,
-    ...JSON.parse(readFileSync(new URL(file, folder), 'utf8')),
-  }));
+  readdirSync(folder)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => ({
+      file,
+      ...JSON.parse(readFileSync(new URL(file, folder), 'utf8')),
+    }));
+
+/** Real machines, as numalign has printed them: their names, and the JSON that it reads. */
+export const captured = () =>
+  gunzipSync(readFileSync(new URL('captured.jsonl.gz', folder)))
+    .toString()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
 
 const range = (length, from, step) => Array.from({ length }, (_, i) => from + i * step);
 

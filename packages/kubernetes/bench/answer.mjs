@@ -6,8 +6,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openManager } from 'numalign';
 import { discover } from 'numalign/topology';
+import { logWriter } from '../dist/base/log.js';
 import { CpusetFiles } from '../dist/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../dist/containers/container-handlers.js';
+import { CallsInProgress, observedHandlers } from '../dist/containers/observed-handlers.js';
+import { Reports } from '../dist/containers/reports.js';
+import { NO_METRICS } from '../dist/metrics/metrics.js';
 import { decode, encode } from '../dist/nri/protocol.js';
 import { summary } from './summary.mjs';
 
@@ -20,7 +24,7 @@ const MEMORY = 64 << 20;
 const folder = mkdtempSync('/dev/shm/numalign-bench-');
 const cgroups = join(folder, 'cpuset');
 const pod = {
-  ...{ id: 'pod', name: 'pod', namespace: 'default', annotations: {} },
+  ...{ id: 'pod', uid: '', name: 'pod', namespace: 'default', annotations: {} },
   linux: { cgroup_parent: '/k', cgroups_path: '' },
 };
 
@@ -42,22 +46,28 @@ function makeCgroup(id) {
 const topology = await discover({ synthetic: MACHINE });
 const stateDir = join(folder, 'state');
 const manager = await openManager({ topology, stateDir, lockTimeoutMs: 1000 });
+// Each decision is a line of a log, as in a node.
+const log = logWriter({ format: 'json', level: 'info', write: () => {} });
+const metrics = NO_METRICS;
+const reports = new Reports({ prefix: 'numalign', log, metrics, recordEvent: () => {} });
 const start = () =>
   new ContainerHandlers({
-    ...{ manager, prefix: 'numalign', cpusets: new CpusetFiles(cgroups), log: () => {} },
+    ...{ manager, prefix: 'numalign', cpusets: new CpusetFiles(cgroups), log, reports },
+    tell: async () => {},
   });
 let handlers = start();
+const observed = observedHandlers(handlers, new CallsInProgress(), { reports, metrics, log });
 
 async function create(bytes) {
   const message = decode('CreateContainerRequest', bytes);
-  const { adjust, updates } = await handlers.createContainer(message.pod, message.container);
+  const { adjust, updates } = await observed.createContainer(message.pod, message.container);
   return { updates, bytes: encode('CreateContainerResponse', { adjust, update: updates }) };
 }
 
 async function stop(bytes) {
   const message = decode('CreateContainerRequest', bytes);
   return encode('StopContainerResponse', {
-    update: await handlers.stopContainer(message.pod, message.container),
+    update: await observed.stopContainer(message.pod, message.container),
   });
 }
 

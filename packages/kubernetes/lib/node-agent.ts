@@ -1,6 +1,7 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager, ManagerView } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import { PodManifests } from './api-server/pod-manifests.js';
 import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
@@ -10,6 +11,7 @@ import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
+import { logManager } from './manager-log.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import type { ContainerPolicy } from './placement/container-policy.js';
@@ -23,8 +25,10 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'policy' | 'log' | 'metrics' | 'recordEvent'
+    'manager' | 'restoreAllocation' | 'findManifest' | 'policy' | 'log' | 'metrics' | 'recordEvent'
   > | null;
+  /** Has pods placed with all their containers, by their manifests at the API server. */
+  readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** Records what the kubelet has assigned. */
@@ -54,7 +58,7 @@ interface Part {
 // A runtime waits 2 s for an answer, and then goes on without the plugin.
 const STUCK_MS = 60_000;
 
-// The runtime's plugin always uses this scope, see NumalignNode.
+// The scope of the runtime's plugin without whole pods, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
 
 export class NodeAgent {
@@ -64,6 +68,7 @@ export class NodeAgent {
   /** Records Events; without an API server it does nothing. */
   readonly recordEvent: RecordEvent;
   readonly #node: NumalignNode | null;
+  readonly #endLog: () => void;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
@@ -71,6 +76,8 @@ export class NodeAgent {
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS, live } = options;
+    const { wholePods } = options;
+    const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
@@ -78,13 +85,19 @@ export class NodeAgent {
     this.recordEvent = recordEvent;
     const placement = live && { placement: () => live().effective };
     this.#publisher =
-      publish && publisher({ manager, log, recordEvent, ...placement, ...(nri && CONTAINER_SCOPE) }, publish);
+      publish &&
+      publisher(
+        { manager, log, recordEvent, ...placement, ...(nri && !manifests && CONTAINER_SCOPE) },
+        publish,
+      );
+    this.#endLog = logManager(manager, log, recordEvent);
     const node =
       nri &&
       new NumalignNode({
         ...nri,
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
         ...(live && { policy: live }),
+        ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent },
       });
     const parts: (Part | null)[] = [
@@ -99,6 +112,7 @@ export class NodeAgent {
         }),
       devices,
       this.#publisher,
+      manifests ?? null,
       node,
     ];
     this.#node = node;
@@ -171,6 +185,7 @@ export class NodeAgent {
   /** Containers and records stay as they are. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#endLog();
     await this.#closeParts();
     // What was about to start is closed by then, too.
     await this.#starting?.catch(() => {});

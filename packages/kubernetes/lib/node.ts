@@ -15,6 +15,7 @@ import type { Runtime } from './nri/messages.js';
 import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 import { type ContainerPolicy, NO_POLICY } from './placement/container-policy.js';
+import type { FindManifest } from './placement/whole-pod.js';
 
 export { NRI_SOCKET };
 
@@ -42,6 +43,11 @@ export interface NumalignNodeOptions {
    */
   readonly restoreAllocation?: RestoreAllocation;
   /**
+   * Finds the manifest of a pod: then a Guaranteed pod is placed with all its containers when the
+   * first one is created. Default: each container is placed by itself.
+   */
+  readonly findManifest?: FindManifest;
+  /**
    * The runtime's CRI socket, over which it is told where containers run if that cannot be done over
    * NRI (before 0.12.2). Null: it is not told then. Default: CONTAINER_RUNTIME_ENDPOINT, or the first
    * known socket that exists.
@@ -60,7 +66,8 @@ export interface NumalignNodeOptions {
 
 const NO_POD_SCOPE =
   'topologyManagerScope is pod, which needs all containers of a pod before the first: ' +
-  'a runtime names one at a time, and each is placed by itself, as with container';
+  'a runtime names one at a time, and each is placed by itself, as with container; --whole-pods has ' +
+  'them from the API server';
 
 /**
  * A plugin of a container runtime (NRI, the Node Resource Interface). It creates containers on
@@ -81,6 +88,7 @@ export class NumalignNode {
     name = 'numalign',
     index = '90',
     restoreAllocation,
+    findManifest,
     runtimeSocket: socket,
     cgroupRoot,
     policy = () => NO_POLICY,
@@ -92,7 +100,7 @@ export class NumalignNode {
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, policy, log, reports },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, findManifest, policy, log, reports },
       tell: (update) => this.#teller.tell(update),
     });
     const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });
@@ -108,7 +116,7 @@ export class NumalignNode {
     this.#nriSocket = nriSocket;
     this.#show(metrics);
     this.#warnOfScope = () => {
-      if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
+      if (manager.placement.scope === 'pod' && !findManifest) log('warn', NO_POD_SCOPE);
     };
   }
 

@@ -71,6 +71,6 @@ function plainOf(value: unknown): unknown {
   return typeof value === 'bigint' ? String(value) : value;
 }
 
-/** The text on one line, without control characters of whoever wrote it. */
+/** The text on one line, without control characters from elsewhere. */
 export const printable = (text: string): string =>
   text.replace(/\p{C}/gu, (character) => (character === '\n' ? ' ' : '\ufffd'));

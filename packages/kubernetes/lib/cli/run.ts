@@ -152,7 +152,7 @@ function isInCluster(): boolean {
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
   const { runtimeEndpoint: runtimeSocket } = values;
-  const { kubelet, kubeletFolder, publish, events, nodeName, kubeconfig } = values;
+  const { kubelet, kubeletFolder, wholePods, publish, events, nodeName, kubeconfig } = values;
   const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
@@ -175,6 +175,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
             podResourcesSocket: `${kubeletFolder}/pod-resources/kubelet.sock`,
           }
         : null,
+    wholePods: nri && wholePods ? { ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) } : null,
     publish: publish ? node : null,
     events: events && (kubeconfig !== undefined || isInCluster()) ? node : null,
   };

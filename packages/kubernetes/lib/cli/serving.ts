@@ -1,5 +1,4 @@
 // Serving: metrics and health on one address, and the page on another or the same.
-import { collectMetrics } from '@numalign/metrics';
 import { type MachinePage, machinePage } from '@numalign/page';
 import { addressText, end, handlerOf, type ListenAddress, listen } from '@numalign/page/listening';
 import type { Manager } from 'numalign';
@@ -25,6 +24,8 @@ export async function openMetrics(
   { maxGrants, version }: { readonly maxGrants: number; readonly version: string },
 ): Promise<PrometheusMetrics> {
   const metrics = await PrometheusMetrics.open();
+  // Most of its memory is prom-client's, which a node without metrics does not load either.
+  const { collectMetrics } = await import('@numalign/metrics');
   metrics.gauge('info', 'The version of numalign-node.', ['version'], () => [[{ version }, 1]]);
   const grants = { audit: maxGrants > 0, grants: { max: maxGrants } };
   collectMetrics(manager, { register: metrics.register, watch: true, ...grants });

@@ -239,6 +239,14 @@ export const FIELDS = {
     part: 'start',
     isPath: true,
   }),
+  wholePods: field({
+    check: flag,
+    default: false,
+    type: 'true, false',
+    words: 'places a pod with all its containers, by its manifest at the API server',
+    flag: { usage: '--whole-pods' },
+    part: 'start',
+  }),
   publish: field({
     check: flag,
     default: false,

@@ -3,6 +3,7 @@
 import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import { hasMemoryPolicy } from '../nri/abilities.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
   type Container,
@@ -11,6 +12,7 @@ import {
   type ContainerUpdate,
   type LinuxResources,
   type PodSandbox,
+  type Runtime,
 } from '../nri/messages.js';
 import { AffinePlaces } from '../placement/affine-places.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
@@ -24,6 +26,7 @@ import {
 } from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
 import { matching, type Rule } from '../placement/rules.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -44,6 +47,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest?: FindManifest | undefined;
   /** Tells the runtime outside of an answer. */
   readonly tell: TellRuntime;
   /** Default: as the manager was opened. */
@@ -72,6 +77,8 @@ export class ContainerHandlers implements NriHandlers {
   // The number of answers in progress. Changes in the meantime are part of them; an answer that
   // fails has none.
   #answers = 0;
+  // Whether the runtime sets memory policies.
+  #bindsMemory = false;
 
   constructor(options: ContainerHandlersOptions) {
     const {
@@ -79,6 +86,7 @@ export class ContainerHandlers implements NriHandlers {
       prefix,
       cpusets,
       restoreAllocation,
+      findManifest,
       tell,
       log,
       reports,
@@ -90,7 +98,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#log = log;
     this.#reports = reports;
     this.#policy = policy;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, policy, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, policy, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
@@ -120,6 +128,10 @@ export class ContainerHandlers implements NriHandlers {
   /** How often a container was put back that another program had moved. */
   get repairs(): number {
     return this.#drift.repairs;
+  }
+
+  configure(runtime: Runtime): void {
+    this.#bindsMemory = hasMemoryPolicy(runtime);
   }
 
   /** Admits everything that runs where it is, as far as possible. */
@@ -162,7 +174,7 @@ export class ContainerHandlers implements NriHandlers {
       if (request.quiet && placement)
         this.#reports.disturbed(pod, container, this.#grants.disturbances(placement));
       return {
-        adjust: adjustment(cpus, placement, request),
+        adjust: adjustment(cpus, placement, request, { bindsMemory: this.#bindsMemory }),
         updates: this.#shared.updates(pool, container.id),
       };
     });

@@ -1,6 +1,6 @@
 // Placement: where a container runs by the record, and what its runtime is told. Pure.
 import { CpuSet, NodeSet, type PodContainer } from 'numalign';
-import type { ContainerAdjustment, ContainerUpdate } from '../nri/messages.js';
+import { type ContainerAdjustment, type ContainerUpdate, MemoryPolicyMode } from '../nri/messages.js';
 import {
   CPUS_VARIABLE,
   DEVICES_VARIABLE,
@@ -18,6 +18,8 @@ export interface Placement {
   readonly isAllocation: boolean;
   /** True if it belongs to the pod, whose containers may start again, and ends with its sandbox. */
   readonly isOfPod: boolean;
+  /** The container's name if the grant is the whole pod's; null if it has one by itself. */
+  readonly partOfPod: string | null;
   /** Its exclusive CPUs; null if it runs in the shared pool. */
   readonly cpus: CpuSet | null;
   /** The NUMA nodes of its booked memory; empty: nothing is booked. */
@@ -35,6 +37,7 @@ export function placementOf(
     uid,
     isAllocation: false,
     isOfPod,
+    partOfPod: null,
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
     devices: Object.entries(devices).flatMap(([resource, ids]) => ids.map(({ id }) => `${resource}=${id}`)),
@@ -58,13 +61,14 @@ const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
 });
 
 /**
- * The adjustment for CreateContainer. On request, devices are passed on by their CDI names, both in
+ * The adjustment for CreateContainer. `bindsMemory`: by a memory policy, too. On request, devices are passed on by their CDI names, both in
  * the form of newer runtimes and as the annotation of the CDI specification.
  */
 export function adjustment(
   cpus: CpuSet,
   placement: Placement | null,
   { chosenCpus, cdi, quiet, classes }: Pick<ContainerRequest, 'chosenCpus' | 'cdi' | 'quiet' | 'classes'>,
+  { bindsMemory = false } = {},
 ): ContainerAdjustment {
   const { uid, memoryNodes, devices = [] } = placement ?? {};
   // The shared pool may change while a container runs.
@@ -83,7 +87,13 @@ export function adjustment(
       [CHOICE_ANNOTATION]: chosenCpus?.toString() ?? '',
       ...(names.length > 0 && { 'cdi.k8s.io/numalign': names.join(',') }),
     },
-    linux: { resources: { ...cpuset(cpus, memoryNodes), ...classesOf(classes) } },
+    linux: {
+      resources: { ...cpuset(cpus, memoryNodes), ...classesOf(classes) },
+      // It holds if someone widens the cpuset, and follows it if numalign moves the memory.
+      ...(bindsMemory &&
+        memoryNodes &&
+        !memoryNodes.isEmpty && { memory_policy: { mode: MemoryPolicyMode.BIND, nodes: `${memoryNodes}` } }),
+    },
     ...(names.length > 0 && { CDI_devices: names.map((name) => ({ name })) }),
   };
 }

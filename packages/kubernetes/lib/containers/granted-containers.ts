@@ -83,13 +83,19 @@ export class GrantedContainers {
 
   /**
    * The container's place, with the CPUs and memory of `request`.
-   * @throws ERR_NOT_RESIZABLE if that is not a whole number of CPUs; like {@link Grants.resize}
+   * @throws ERR_NOT_RESIZABLE if that is not a whole number of CPUs, or the grant is the whole pod's;
+   *   like {@link Grants.resize}
    */
   async resize(container: KnownContainer, target: ContainerRequest): Promise<Placement | null> {
     const { placement, title, request } = container;
     if (!placement?.cpus || placement.isAllocation) return placement;
     const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
+    if (placement.partOfPod !== null)
+      throw new NodeError('ERR_NOT_RESIZABLE', `${title} has its CPUs and memory with its whole pod`, {
+        value: target.pod,
+        valid: 'the amounts that it was created with',
+      });
     if (target.within && target.exclusiveCpus > placement.cpus.size) {
       const text = `${title} has CPUs of ${target.within} by the rule ${target.rule?.name}, and cannot get more`;
       throw new NodeError('ERR_NOT_RESIZABLE', text, {
@@ -124,7 +130,8 @@ export class GrantedContainers {
     const uid = grantUid(pod, container);
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
-    const placeWithin = (within?: CpuSet) => this.#grants.place(pod, container, request, within);
+    const isFirst = this.#inventory.keptBy(pod.id).length === 0;
+    const placeWithin = (choice?: CpuSet) => this.#grants.place(pod, container, request, { isFirst, choice });
     // What is on record has a place, whatever is near it now.
     const place = () =>
       this.#grants.find(pod, container)

@@ -22,7 +22,9 @@ import {
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
 import { disturbances } from '../placement/quiet.js';
+import type { FindManifest } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
+import { WholePods } from './whole-pods.js';
 
 const isUnknown = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_UNKNOWN_GRANT';
 
@@ -55,6 +57,8 @@ export interface GrantsOptions {
   /** Undefined without a device plugin. */
   readonly restoreAllocation: RestoreAllocation | undefined;
   readonly policy?: () => ContainerPolicy;
+  /** Undefined: containers are placed one by one. */
+  readonly findManifest: FindManifest | undefined;
   readonly log: Log;
 }
 
@@ -63,6 +67,7 @@ export class Grants {
   readonly #prefix: string;
   readonly #restoreAllocation: RestoreAllocation | undefined;
   readonly #policy: () => ContainerPolicy;
+  readonly #wholePods: WholePods;
   readonly #log: Log;
   readonly #pending = new Set<string>();
   // True if the state does not let them be released.
@@ -71,8 +76,16 @@ export class Grants {
   #retry: NodeJS.Timeout | undefined;
   readonly #backoff = new Backoff(RETRIES);
 
-  constructor({ manager, prefix, restoreAllocation, policy = () => NO_POLICY, log }: GrantsOptions) {
+  constructor({
+    manager,
+    prefix,
+    restoreAllocation,
+    findManifest,
+    policy = () => NO_POLICY,
+    log,
+  }: GrantsOptions) {
     this.#manager = manager;
+    this.#wholePods = new WholePods({ manager, prefix, findManifest, policy, log });
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#policy = policy;
@@ -99,7 +112,12 @@ export class Grants {
     if (allocation) return this.#findAllocation(allocation);
     // `attach` grants to a container's id, and so did earlier versions.
     const uid = grantUid(pod, container);
-    return this.#recorded(uid, uid !== container.id) ?? this.#recorded(container.id, false);
+    const isOfPod = uid !== container.id;
+    return (
+      this.#recorded(uid, isOfPod) ??
+      this.#recorded(container.id, false) ??
+      (isOfPod ? this.#wholePods.find(pod, container.name) : null)
+    );
   }
 
   #recorded(uid: string, isOfPod: boolean): Placement | null {
@@ -112,7 +130,8 @@ export class Grants {
   }
 
   /** What is on record of a placement now; null if nothing is. */
-  current({ uid, cpus, isAllocation, isOfPod }: Placement): Placement | null {
+  current({ uid, cpus, isAllocation, isOfPod, partOfPod }: Placement): Placement | null {
+    if (partOfPod !== null) return this.#wholePods.find({ uid }, partOfPod);
     return isAllocation ? this.#findAllocation({ uid, cpus: cpus! }) : this.#recorded(uid, isOfPod);
   }
 
@@ -123,24 +142,34 @@ export class Grants {
     for (const pod of pods) {
       for (const { uid } of grants) {
         const placement = isGrantOfPod(uid, pod.uid) && this.#recorded(uid, true);
-        if (placement) yield [pod, placement];
+        // Of a whole pod it is no single container's.
+        if (placement) yield [pod, uid === pod.uid ? { ...placement, partOfPod: '' } : placement];
       }
     }
   }
 
   /**
-   * The place of a container: what the device plugin has booked for it, or its admission.
+   * The place of a container: what the device plugin has booked for it, or its admission. `isFirst`:
+   * nothing is on record for its pod, which may be admitted with all its containers.
    * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; like {@link admit} and
    *   {@link RestoreAllocation}
    */
   async place(
-    { uid: podUid }: PodSandbox,
+    pod: PodSandbox,
     container: Container,
     request: ContainerRequest,
-    within?: CpuSet,
+    { isFirst = false, choice }: { readonly isFirst?: boolean; readonly choice?: CpuSet | undefined } = {},
   ): Promise<Placement | null> {
+    const { uid: podUid } = pod;
     const allocation = allocationIn(container.env);
-    if (!allocation) return this.admit(request, within);
+    if (!allocation) {
+      const isOfWhole = request.isOfPod && request.pod !== null;
+      const part =
+        isOfWhole && !this.#recorded(grantUid(pod, container), true)
+          ? await this.#partOf(pod, container, isFirst)
+          : null;
+      return part ?? this.admit(request, choice);
+    }
     const found = this.#findAllocation(allocation);
     if (found) return found;
     if (await this.#restoreAllocation?.(allocation, { podUid, name: container.name })) {
@@ -152,13 +181,18 @@ export class Grants {
     throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });
   }
 
+  async #partOf(pod: PodSandbox, { name }: Container, isFirst: boolean): Promise<Placement | null> {
+    return this.#wholePods.find(pod, name) ?? (isFirst ? await this.#wholePods.admit(pod, name) : null);
+  }
+
   // All of its CPUs must be on record: a client may have released the grant.
   #findAllocation({ uid, cpus }: AllocationEnvironment): Placement | null {
     const areHeld = (grants: readonly GrantInfo[]) =>
       cpus.isSubsetOf(grantsOf(uid, grants).reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY));
     // Looking at all grants takes long if there are hundreds.
     if (!areHeld(this.#grantNamed(uid)) && !areHeld(this.#manager.grants())) return null;
-    return { uid, isAllocation: true, isOfPod: true, cpus, memoryNodes: NodeSet.EMPTY, devices: [] };
+    const none = { partOfPod: null, memoryNodes: NodeSet.EMPTY, devices: [] };
+    return { uid, isAllocation: true, isOfPod: true, cpus, ...none };
   }
 
   #grantNamed(uid: string): GrantInfo[] {
@@ -252,7 +286,7 @@ export class Grants {
     const ids = new Set(
       containers.flatMap((container) => {
         const pod = podOf.get(container.pod_sandbox_id);
-        return pod ? [container.id, grantUid(pod, container)] : [container.id];
+        return pod ? [container.id, grantUid(pod, container), pod.uid] : [container.id];
       }),
     );
     // One that has not started belongs to no cgroup, and may never start.

@@ -110,11 +110,12 @@ export class Inventory implements Neighbours {
     return [...this.#ofPods].some(([id, grants]) => id !== podId && grants.has(uid));
   }
 
-  /** The grants of the pod's containers that have ended. */
+  /** The grants of the pod's containers that have ended; what a whole pod has is in use until its end. */
   leftIn(podId: string): readonly PodGrant[] {
     const uids = new Set(this.containers.map(({ placement }) => placement?.uid));
     return this.keptBy(podId).filter(
-      ({ placement: { uid, isAllocation } }) => !isAllocation && !uids.has(uid),
+      ({ placement: { uid, isAllocation, partOfPod } }) =>
+        !isAllocation && partOfPod === null && !uids.has(uid),
     );
   }
 

@@ -113,17 +113,35 @@ export class Reports {
     this.#event(subject, 'Warning', reason, `container ${container.name} ${what}: ${message}`);
   }
 
-  /** Grants of containers have ended, whoever released them. */
-  readonly changed = ({ removed }: StateChange): void => {
-    for (const grant of removed) if (grant.name.startsWith(`${this.#options.prefix}:`)) this.#released(grant);
+  /** Grants of containers have ended, here or elsewhere, or do not hold any more. */
+  readonly changed = ({ removed, flagged }: StateChange): void => {
+    for (const grant of removed) if (this.#isOwn(grant)) this.#released(grant);
+    for (const grant of flagged) if (this.#isOwn(grant)) this.#flagged(grant);
   };
 
-  #released({ name, uid, cpus }: GrantInfo): void {
-    this.#releases.add();
+  #isOwn({ name }: GrantInfo): boolean {
+    return name.startsWith(`${this.#options.prefix}:`);
+  }
+
+  /** `NAMESPACE/POD` and the container, as {@link grantName} has them. */
+  #namesIn({ name }: GrantInfo): LogFields {
     const [namespace, pod, container] = name.slice(this.#options.prefix.length + 1).split('/');
+    return { pod: `${namespace}/${pod}`, container };
+  }
+
+  // For example, a CPU is offline.
+  #flagged(grant: GrantInfo): void {
+    for (const { code, message } of grant.flags)
+      this.#options.log('warn', `${grant.name}: ${message}`, { ...this.#namesIn(grant), code });
+  }
+
+  #released(grant: GrantInfo): void {
+    const { name, uid, cpus } = grant;
+    this.#releases.add();
     const what = cpus.isEmpty ? 'what was booked' : `CPUs ${cpus}`;
     this.#options.log('info', `${name} has ended: ${what} can be granted again`, {
-      ...{ pod: `${namespace}/${pod}`, container, decision: 'release', cpus: `${cpus}`, grant: uid },
+      ...this.#namesIn(grant),
+      ...{ decision: 'release', cpus: `${cpus}`, grant: uid },
     });
   }
 

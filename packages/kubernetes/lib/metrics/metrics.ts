@@ -29,7 +29,7 @@ export interface Metrics {
   gauge(name: string, help: string, labelNames: readonly string[], values: () => Values): void;
 }
 
-/** Counts nothing: nobody scrapes. */
+/** Counts nothing. */
 export const NO_METRICS: Metrics = {
   counter: () => ({ add: () => {} }),
   histogram: () => ({ observe: () => {} }),

@@ -8,6 +8,10 @@ function isAtLeast({ nriVersion }: Pick<Runtime, 'nriVersion'>, ...least: [numbe
   return first === -1 || Number(found[first + 1]) > least[first]!;
 }
 
+/** Whether it sets a memory policy for a container that it creates. */
+export const hasMemoryPolicy = (runtime: Pick<Runtime, 'nriVersion'>): boolean =>
+  isAtLeast(runtime, 0, 12, 0);
+
 /**
  * Whether a plugin may update containers outside of an answer. In runtimes before, such an update and
  * a call of the runtime's that meet wait for each other for ever

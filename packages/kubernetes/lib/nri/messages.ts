@@ -115,10 +115,21 @@ export interface ContainerAdjustment {
   readonly linux?: {
     readonly devices?: readonly Sent<LinuxDevice>[];
     readonly resources?: Sent<LinuxResources>;
+    /** Only runtimes with NRI 0.12 or newer set it; others skip the field. */
+    readonly memory_policy?: MemoryPolicy;
   };
   /** Only runtimes with NRI 0.7 or newer inject them; others skip the field. */
   readonly CDI_devices?: readonly CDIDevice[];
 }
+
+/** The memory policy with which a container's program starts; `nodes`: a list as in cpuset(7). */
+export interface MemoryPolicy {
+  readonly mode: (typeof MemoryPolicyMode)[keyof typeof MemoryPolicyMode];
+  readonly nodes: string;
+}
+
+/** Of the protocol's modes those that numalign asks for. */
+export const MemoryPolicyMode = { BIND: 2 } as const;
 
 export interface ContainerUpdate {
   readonly container_id: string;

@@ -55,9 +55,9 @@ export const grantUid = (pod: Pick<PodSandbox, 'uid'>, { id, name, linux }: Cont
 /** The uid of the grant of a pod's container. Names have no dots. */
 export const podGrantUid = (podUid: string, name: string) => `${podUid}.${name}`;
 
-/** Whether a grant is of a container of this pod, which may start again. */
+/** Whether a grant is of this pod, or of a container of it, which may start again. */
 export const isGrantOfPod = (uid: string, podUid: string): boolean =>
-  podUid !== '' && uid.slice(0, Math.max(0, uid.lastIndexOf('.'))) === podUid;
+  podUid !== '' && (uid === podUid || uid.slice(0, Math.max(0, uid.lastIndexOf('.'))) === podUid);
 
 /** What rules are matched by. */
 export const ruleSubject = (pod: PodSandbox, { name, linux, ...container }: Container): Subject => ({
@@ -70,8 +70,8 @@ export const ruleSubject = (pod: PodSandbox, { name, linux, ...container }: Cont
 
 /**
  * Containers come one after the other, and a runtime does not announce the next ones: each is a
- * separate pod for the managers. An init container has ended when the next one is created; sidecars
- * stay.
+ * separate pod for the managers, unless the whole pod is known (whole-pod.ts). An init container has
+ * ended when the next one is created; sidecars stay.
  * @throws NodeError ERR_INVALID_ANNOTATION
  */
 export function containerRequest(

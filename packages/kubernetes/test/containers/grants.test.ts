@@ -18,7 +18,7 @@ afterEach(() => {
 function grantsOn(manager: { grantInfo: () => unknown; release: () => Promise<void> }) {
   const lines: string[] = [];
   const log = (level: string, message: string) => lines.push(`${level}: ${message}`);
-  const options = { prefix: 'numalign', restoreAllocation: undefined, log };
+  const options = { prefix: 'numalign', restoreAllocation: undefined, findManifest: undefined, log };
   return { grants: new Grants({ manager: manager as unknown as Manager, ...options }), lines };
 }
 

@@ -21,7 +21,7 @@ interface Line extends LogFields {
   readonly message: string;
 }
 
-/** Handlers of a simulated machine, and what is told of their decisions. */
+/** Handlers of a simulated machine, and what they report. */
 async function observed() {
   const manager = await openManager({ topology: await discover({ synthetic: MACHINE }) });
   const folder = mkdtempSync(join(tmpdir(), 'numalign-reports-'));
@@ -115,6 +115,26 @@ describe('The end of a grant', () => {
       expect(isReleased()).toMatchObject({ pod: 'default/web', container: 'main', cpus: '0-1' }),
     );
     expect(await scrape()).toContain('numalign_node_releases_total 1');
+  });
+});
+
+describe('A grant that does not hold any more', () => {
+  it('is logged with its flag', async () => {
+    const { handlers, manager, lines } = await observed();
+    const isKnown = once(manager, 'change');
+    await handlers.createContainer(POD, EXCLUSIVE, CALL);
+    await isKnown;
+    await manager.configure({ reservedSystemCPUs: '0' });
+    await vi.waitFor(() =>
+      expect(lines).toContainEqual(
+        expect.objectContaining({
+          level: 'warn',
+          pod: 'default/web',
+          container: 'main',
+          code: 'CPU_RESERVED',
+        }),
+      ),
+    );
   });
 });
 

@@ -6,7 +6,7 @@ import { cpusByContainer, type SimulatedNode, simulatedNode } from '../support/s
 /** A node with these rules, which `replace` changes. */
 async function ruledNode(fields: object[], machine?: string) {
   let rules: readonly Rule[] = parseRules(fields, 'rules');
-  const node = await simulatedNode({}, machine, undefined, () => ({ placement: {}, rules }));
+  const node = await simulatedNode({}, machine, undefined, undefined, () => ({ placement: {}, rules }));
   const replace = (next: object[]) => {
     rules = parseRules(next, 'rules');
   };

@@ -1,9 +1,10 @@
 import { EventEmitter, once } from 'node:events';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Manager, openManager } from 'numalign';
+import { type Manager, NumalignError, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { expect, it, onTestFinished } from 'vitest';
+import type { Log } from '../../lib/base/log.js';
 import { NodeAgent } from '../../lib/node-agent.js';
 import { socketFolder } from '../support/socket-folder.js';
 
@@ -23,13 +24,13 @@ async function slowManager() {
 }
 
 /** An agent without a publisher; there is no runtime at its node. */
-function agentOf(manager: Manager, { hasNri }: { hasNri: boolean }) {
+function agentOf(manager: Manager, { hasNri }: { hasNri: boolean }, log: Log = () => {}) {
   const { folder, socketPath, remove } = socketFolder();
   onTestFinished(remove);
   const deviceFolder = join(folder, 'device-plugins');
   mkdirSync(deviceFolder);
   const agent = new NodeAgent({
-    ...{ manager, publish: null, log: () => {} },
+    ...{ manager, log, publish: null },
     nri: hasNri ? { nriSocket: socketPath } : null,
     devicePlugin: { folder: deviceFolder },
     kubelet: { stateFolder: folder, deviceFolder, podResourcesSocket: join(folder, 'pods.sock') },
@@ -61,4 +62,30 @@ it('is closed while it waits for a runtime', async () => {
   await agent.close();
   await refusal;
   expect(readdirSync(deviceFolder)).toEqual([]);
+});
+
+it('says which parts work, and that nothing is stuck', async () => {
+  const { manager, finish } = await slowManager();
+  const { agent } = agentOf(manager, { hasNri: true });
+  const met = () => Object.fromEntries(agent.conditions.map(({ part, isMet }) => [part, isMet]));
+  expect(met()).toEqual({ start: false, state: true, kubelet: false, 'device-plugin': false, nri: false });
+  expect(agent.conditions.find(({ part }) => part === 'nri')!.text).toMatch(/^waits for .*sock$/);
+  expect(agent.ailment).toBeUndefined();
+  finish();
+  await agent.close();
+});
+
+it('logs the errors of its manager, each once until it is over', async () => {
+  const { manager, finish } = await slowManager();
+  const lines: string[] = [];
+  const { agent } = agentOf(manager, { hasNri: false }, (level, message) =>
+    lines.push(`${level}: ${message}`),
+  );
+  const fail = () => void manager.emit('error', new NumalignError('ERR_SYSCALL', 'the disk is full', {}));
+  fail();
+  fail();
+  expect(lines).toEqual(['error: the disk is full']);
+  finish();
+  await agent.close();
+  expect(manager.listenerCount('error')).toBe(0);
 });

@@ -13,6 +13,7 @@ import { NO_METRICS } from '../../lib/metrics/metrics.js';
 import type { ContainerUpdate } from '../../lib/nri/messages.js';
 import type { RestoreAllocation } from '../../lib/placement/allocation.js';
 import { type ContainerPolicy, NO_POLICY } from '../../lib/placement/container-policy.js';
+import type { FindManifest } from '../../lib/placement/whole-pod.js';
 
 /** Two NUMA nodes of four cores: node 0 has CPUs 0-3, node 1 has 4-7. */
 export const MACHINE = 'numa:2(memory=8GB) core:4 pu:1';
@@ -37,6 +38,7 @@ export async function simulatedNode(
   options: ManagerOptions = {},
   machine = MACHINE,
   restore?: RestoreAllocation,
+  findManifest?: FindManifest,
   policy: () => ContainerPolicy = () => NO_POLICY,
 ): Promise<SimulatedNode> {
   const topology = await discover({ synthetic: machine });
@@ -55,6 +57,7 @@ export async function simulatedNode(
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       policy,
+      findManifest,
       tell: async (update) => void told.push(update),
       ...{ log, reports: new Reports({ prefix: 'numalign', log, metrics: NO_METRICS, recordEvent }) },
     });

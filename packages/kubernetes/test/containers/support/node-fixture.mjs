@@ -100,11 +100,11 @@ export class NodeFixture {
   }
 
   /** A node in this process: `{ node, manager }`, synchronized. */
-  async startNode({ name, ...options } = {}) {
+  async startNode({ name, findManifest, ...options } = {}) {
     const manager = await this.openManager(options);
     const log = (level, message) => this.lines.push(`${level}: ${message}`);
     const { nriSocketPath: nriSocket, socketPath: runtimeSocket } = this.runtime;
-    const node = new NumalignNode({ manager, nriSocket, runtimeSocket, name, log });
+    const node = new NumalignNode({ manager, nriSocket, runtimeSocket, name, findManifest, log });
     await node.start();
     this.#closing.push(() => node.close());
     return { node, manager };

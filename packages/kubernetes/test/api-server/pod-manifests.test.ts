@@ -1,0 +1,50 @@
+// The pods of the API server, for a container that waits.
+import { rmSync } from 'node:fs';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { PodManifests } from '../../lib/api-server/pod-manifests.js';
+import { FakeServer, type Handler, json, makePki, type Pki, refuse } from './fake-server.js';
+
+const POD = { metadata: { name: 'web', namespace: 'shop', uid: 'u1' }, spec: {} };
+
+let pki: Pki;
+beforeAll(() => {
+  pki = makePki();
+});
+afterAll(() => rmSync(pki.folder, { recursive: true, force: true }));
+
+async function manifestsOf(handler: Handler) {
+  const server = await FakeServer.open(pki, handler);
+  const { url, tokenFile } = server;
+  const manifests = new PodManifests({ url, caFile: pki.caFile, tokenFile });
+  onTestFinished(() => manifests.close());
+  return { server, manifests, find: () => manifests.find({ namespace: 'shop', name: 'web' }) };
+}
+
+it('are found by namespace and name', async () => {
+  const { server, find } = await manifestsOf((_seen, answer) => json(answer, POD));
+  expect(await find()).toEqual(POD);
+  expect(server.seen.map(({ method, path }) => [method, path])).toEqual([
+    ['GET', '/api/v1/namespaces/shop/pods/web'],
+  ]);
+});
+
+it('may be none', async () => {
+  const { find } = await manifestsOf((_seen, answer) => refuse(answer, 404, 'pods "web" not found'));
+  expect(await find()).toBeNull();
+});
+
+it('are waited for no longer than half a second, and asked for once', async () => {
+  const { server, find } = await manifestsOf(() => {});
+  const begin = performance.now();
+  await expect(find()).rejects.toMatchObject({ code: 'ERR_API_TIMEOUT' });
+  expect(performance.now() - begin).toBeLessThan(1500);
+  expect(server.seen).toHaveLength(1);
+});
+
+it('are refused without the right to read them', async () => {
+  const { manifests, find } = await manifestsOf((_seen, answer) => refuse(answer, 403, 'pods is forbidden'));
+  expect(manifests.condition.isMet).toBe(true);
+  await expect(find()).rejects.toMatchObject({ code: 'ERR_API_FORBIDDEN' });
+  expect(manifests.condition).toMatchObject({ part: 'whole-pods', isMet: false, isVital: false });
+  expect(manifests.condition.text).toContain('pods is forbidden');
+});
