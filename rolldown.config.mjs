@@ -126,7 +126,8 @@ const loadingLate = {
 /**
  * What import gets: the same, from the same modules. It requires them: before Node imports a CommonJS
  * module, it parses it for what it exports, which takes as long as all else here. Bundlers, which do
- * not see what require() loads, take the module itself: they do not have the condition `node-addons`.
+ * not see what require() loads, take the module itself: only Node has the conditions `node-addons` and
+ * `module-sync` both.
  */
 const esModules = {
   name: 'es-modules',

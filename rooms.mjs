@@ -70,11 +70,11 @@ export const HOUSES = {
     room('state/format', 1275, 'the format of the state', {
       because: 'version 4 is that of states that follow the kubelet 1.37',
     }),
-    room('state/files', 985, 'files of the state folder, and watching them', {
+    room('state/files', 1020, 'files of the state folder, and watching them', {
       because: 'a note on the names of owners’ files saves a look at /proc/locks',
     }),
     room('state/folder', 432, 'the state folder and its rights'),
-    room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
+    room('state/owners', 1080, 'owners of grants, and whether they live', on('containers')),
     room('state', 1620, 'transactions on the state that processes share', {
       because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
     }),

@@ -14,6 +14,7 @@ const BUNDLERS = [
   '@rollup/plugin-commonjs',
   'webpack',
   '@vercel/ncc',
+  'bun',
 ];
 
 const PROGRAM = `
@@ -80,6 +81,14 @@ function bundled(name: string, settings: string): string {
 describe('a bundled program', () => {
   it.each(Object.entries(BUILDS))('works with the setting of the documents: %s', (name, [bundler]) => {
     expect(bundled(name, setting(bundler))).toBe('true true\n');
+  });
+
+  it('has all that it imports if Bun bundles it', () => {
+    const bun = join(folder, 'node_modules/.bin/bun');
+    run(bun, ['build', '--target=node', '--outfile=bun.mjs', 'app.mjs'], { cwd: folder });
+    expect(run(process.execPath, ['bun.mjs'], { cwd: folder }).stdout).toMatch(
+      /^(true|false ERR_ADDON_MISSING) /,
+    );
   });
 
   it.each(Object.keys(BUILDS))('without it fails with a code that names the external module: %s', (name) => {

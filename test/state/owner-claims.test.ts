@@ -25,9 +25,9 @@ const DEAD = '0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 /** A state folder, and this process as an owner in it. */
 function folder(fileSystem?: string) {
   const path = makeStateDir(fileSystem);
-  mkdirSync(join(path, 'owners'), { recursive: true });
-  const open = () => native.Folder.open(join(path, 'owners'), false, 0o700, -1);
-  const owners = new Owners(open(), native.Folder.open(path, false, 0o700, -1), path, BOOT);
+  for (const part of ['owners', 'waiting']) mkdirSync(join(path, part), { recursive: true });
+  const open = (name = 'owners') => native.Folder.open(join(path, name), false, 0o700, -1);
+  const owners = new Owners(open(), open('waiting'), path, BOOT);
   onTestFinished(() => owners.own.close());
   const state = (pods: PodAssignment[], more: Partial<Assignments> = {}) => ({ ...EMPTY, pods, ...more });
   const follow = (generation: number, assignments: Assignments) =>
@@ -236,7 +236,7 @@ describe('the file of another owner', () => {
       return {
         ...all,
         lists,
-        owners: new Owners(owners, native.Folder.open(all.path, false, 0o700, -1), all.path, BOOT),
+        owners: new Owners(owners, all.open('waiting'), all.path, BOOT),
       };
     }
     const uuids = Array.from({ length: 20 }, (_, i) => `0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b${i + 10}`);
@@ -279,7 +279,7 @@ describe('the file of another owner', () => {
     });
 
     it('not if all files are numalign’s own', () => {
-      const { owners, path, file, lists, state } = listed('/dev/shm');
+      const { owners, path, open, file, lists, state } = listed('/dev/shm');
       writeFileSync(file(DEAD), textOf('process', ['1']));
       const checkpoint = { generation: 1, bootId: BOOT, writtenAt: '', assignments: state([]) };
       owners.find(checkpoint);
@@ -287,13 +287,24 @@ describe('the file of another owner', () => {
       owners.follow(checkpoint);
       owners.recordFor('process');
       expect(owners.hasEnded(DEAD)).toBe(true);
-      const opened = (...names: string[]) => native.Folder.open(join(path, ...names), false, 0o700, -1);
-      const others = opened('owners');
+      const others = open();
       const theirLists = vi.spyOn(others, 'lockDevice');
-      const later = new Owners(others, opened(), path, BOOT);
+      const later = new Owners(others, open('waiting'), path, BOOT);
       later.find(checkpoint);
       expect(later.hasEnded(DEAD)).toBe(true);
       expect([lists, theirLists].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
+    });
+
+    it('never for many files of ended owners, which are noted as removed at once', () => {
+      const { path, open, file, lists, owners, state } = listed('/dev/shm');
+      for (const uuid of uuids) writeFileSync(file(uuid), '');
+      const checkpoint = { generation: 1, bootId: BOOT, writtenAt: '', assignments: state([]) };
+      owners.find(checkpoint);
+      const notes = open('waiting');
+      const noted = vi.spyOn(notes, 'replace');
+      new Owners(open(), notes, path, BOOT).follow(checkpoint);
+      expect([readdirSync(join(path, 'owners')), lists.mock.calls.length]).toEqual([[], 1]);
+      expect(noted).toHaveBeenCalledTimes(1);
     });
 
     it('once in a transaction that takes grants back', () => {

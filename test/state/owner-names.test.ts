@@ -12,17 +12,17 @@ const COMPLETE = { isComplete: true };
 
 function folder(parent = '/dev/shm') {
   const path = makeStateDir(parent);
-  mkdirSync(join(path, 'owners'), { recursive: true });
+  for (const part of ['owners', 'notes']) mkdirSync(join(path, part), { recursive: true });
   const open = (...names: string[]) => native.Folder.open(join(path, ...names), false, 0o700, -1);
   /** As another process has them. */
-  const names = () => new OwnerNames(open('owners'), open(), path);
+  const names = () => new OwnerNames(open('owners'), open('notes'), path);
   const file = (name: string) => join(path, 'owners', name);
   const write = (name: string) => writeFileSync(file(name), name);
   const noted = () => {
     names().keepAfter(() => COMPLETE);
     return names();
   };
-  return { path, names, file, write, noted, note: join(path, 'owners.note') };
+  return { path, names, file, write, noted, note: join(path, 'notes', 'owners.note') };
 }
 
 describe('the names of owners’ files', () => {
@@ -50,14 +50,14 @@ describe('the names of owners’ files', () => {
     const { noted, names, write, file } = folder();
     write('a');
     const own = noted();
-    own.change('b', () => write('b'));
+    own.change(['b'], () => write('b'));
     expect([own.areKept(), names().areKept()]).toEqual([true, true]);
-    names().change('a', () => {
+    names().change(['a'], () => {
       write('a.new');
       renameSync(file('a.new'), file('a'));
     });
     expect([own.areKept(), names().areKept()]).toEqual([true, true]);
-    own.change('b', () => rmSync(file('b')));
+    own.change(['b'], () => rmSync(file('b')));
     expect([own.areKept(), names().areKept()]).toEqual([true, true]);
   });
 
@@ -66,8 +66,44 @@ describe('the names of owners’ files', () => {
     const fail = () => {
       throw new Error('no space');
     };
-    expect(() => noted().change('a', fail)).toThrow('no space');
+    expect(() => noted().change(['a'], fail)).toThrow('no space');
     expect(names().areKept()).toBe(true);
+  });
+
+  it('are not kept if another program swaps files or replaces the new one during a change', () => {
+    const { noted, names, write, file } = folder();
+    for (const name of ['a', 'b']) write(name);
+    const swap = () => {
+      for (const [from, to] of ['ac', 'ba', 'cb']) renameSync(file(from!), file(to!));
+    };
+    noted().change(['d'], swap);
+    expect(names().areKept()).toBe(false);
+    noted().change(
+      ['d'],
+      () => write('d'),
+      () => false,
+    );
+    expect(names().areKept()).toBe(false);
+  });
+
+  it('are not kept if another folder may have had its name meanwhile', () => {
+    const { noted, names, path } = folder();
+    const own = noted();
+    for (const [from, to] of [
+      [path, `${path}.away`],
+      [`${path}.away`, path],
+    ])
+      renameSync(from!, to!);
+    expect([own.areKept(), names().areKept()]).toEqual([false, false]);
+  });
+
+  it('are not kept by a change during which another folder had its name', () => {
+    const { noted, names, path } = folder();
+    noted().change(['a'], () => {
+      renameSync(path, `${path}.away`);
+      renameSync(`${path}.away`, path);
+    });
+    expect(names().areKept()).toBe(false);
   });
 
   // At once: in the same tick of the kernel's clock for files.
@@ -109,10 +145,10 @@ describe('the names of owners’ files', () => {
     const all = folder();
     all.write('a');
     const own = all.noted();
-    own.change('b', () => all.write('b'));
+    own.change(['b'], () => all.write('b'));
     act(all);
     expect(all.names().areKept()).toBe(false);
-    own.change('d', () => all.write('d'));
+    own.change(['d'], () => all.write('d'));
     expect([own.areKept(), all.names().areKept()]).toEqual([false, false]);
   });
 
@@ -121,7 +157,7 @@ describe('the names of owners’ files', () => {
     write('a');
     const own = noted();
     // Until a change has another time.
-    await pause(50);
+    await pause(200);
     expect(own.areKept()).toBe(true);
     rmSync(file('a'));
     write('a');

@@ -88,11 +88,15 @@ interface OwnersSought {
  */
 export function findOwners(owners: NativeFolder, bootId: string, sought: OwnersSought = {}): FoundOwners {
   const { path, names } = sought;
-  if (path === undefined || names?.areKept()) return search(owners, bootId, sought);
+  if (path === undefined) return search(owners, bootId, sought);
+  if (names?.areKept()) {
+    const found = search(owners, bootId, sought);
+    if (names.areKept()) return found;
+  }
   const find = () => {
     const locks = new OwnerLocks(owners, path);
     const found = search(owners, bootId, sought, locks);
-    return { found, isComplete: locks.areListed && found.unknown.length === 0 };
+    return { found, isComplete: found.unknown.length === 0 && locks.areUnderNamesIn(owners) };
   };
   return (names?.keepAfter(find) ?? find()).found;
 }
@@ -108,11 +112,11 @@ function search(
   const unknown: UnknownOwner[] = [];
   let latest = ownFile;
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
-  const strayLocks = path === undefined ? undefined : locks ? () => locks : locksOf(owners, path);
+  const listed = path === undefined ? undefined : locks ? () => locks : locksOf(owners, path);
   for (const uuid of uuids) {
     if (uuid === ownFile?.uuid) continue;
     const look = lookAt(owners, uuid);
-    if (!look && strayLocks && isStray(owners, uuid, strayLocks)) continue;
+    if (!look && listed && isStray(owners, uuid, listed)) continue;
     const isOwnFile = look?.isLocked ?? isLocked(owners, uuid);
     const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;
@@ -124,7 +128,7 @@ function search(
       const bytes = locked ? sealedPart(found, isSeal) : found;
       if (!bytes) {
         const error = lostOwner(uuid, 'replaced or changed');
-        unknown.push({ uuid, error, isFileLost: true, since: locks?.since(uuid) ?? 0 });
+        unknown.push({ uuid, error, isFileLost: true, since: listed?.().since(uuid) ?? 0 });
         continue;
       }
       const isWhole = look?.seal !== undefined;

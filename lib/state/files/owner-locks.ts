@@ -79,8 +79,8 @@ export class OwnerLocks {
   readonly #inodes = new Map<bigint, string[]>();
   // See OwnOwner.since.
   readonly #since = new Map<string, number>();
-  /** True if the kernel lists locks for this process. */
-  readonly areListed: boolean;
+  // True if the kernel lists locks for this process.
+  readonly #areListed: boolean;
 
   /**
    * `owners`: the folder owners/ in the state folder at `path`.
@@ -92,7 +92,7 @@ export class OwnerLocks {
     const isOfFolder = (marks: bigint) =>
       marks >> BigInt(MARK_BITS) === place || BigInt.asUintN(MARK_BITS, marks) === self;
     const lines = readLocks();
-    this.areListed = lines.size > 0;
+    this.#areListed = lines.size > 0;
     const lock = lockOn(device);
     for (const line of lines) {
       const [, type, inode, first, last] = lock.exec(line) ?? [];
@@ -116,7 +116,18 @@ export class OwnerLocks {
    * held, such as the state's.
    */
   mayHave(uuid: string): boolean {
-    return !this.areListed || this.has(uuid);
+    return !this.#areListed || this.has(uuid);
+  }
+
+  /**
+   * True if each lock is on the file with its owner's name in `owners`. A child may hold one of a
+   * file that its parent wrote again. REQUIRES: as {@link mayHave}.
+   */
+  areUnderNamesIn(owners: NativeFolder): boolean {
+    const named = owners.list().filter((name) => this.has(name));
+    const inodes = new Map(named.map((name) => [startOf(name), owners.version(name)?.split(':')[0]]));
+    const isNamed = ([start, held]: [bigint, string[]]) => held.every((inode) => inode === inodes.get(start));
+    return this.#areListed && [...this.#inodes].every(isNamed);
   }
 
   /** The generation that the owner's seal shows; 0 for an owner of an earlier version. */
@@ -144,7 +155,7 @@ export class OwnerLocks {
 export type LocksOfFolder = () => Pick<OwnerLocks, 'has' | 'mayHave'>;
 
 /** As {@link OwnerLocks}. */
-export function locksOf(owners: NativeFolder, path: string): LocksOfFolder {
+export function locksOf(owners: NativeFolder, path: string): () => OwnerLocks {
   let locks: OwnerLocks | undefined;
   return () => (locks ??= new OwnerLocks(owners, path));
 }

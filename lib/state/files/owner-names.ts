@@ -1,6 +1,6 @@
-// OwnerNames: whether the files in owners/ are those that numalign put there. A note in the state
-// folder says so. It saves a look at /proc/locks, for which the kernel stops all locking of files on
-// the machine, and first waits for all CPUs: often longer than all else that a first grant takes.
+// OwnerNames: whether the files in owners/ are those that numalign put there. A note says so. It
+// saves a look at /proc/locks, for which the kernel stops all locking of files on the machine, and
+// first waits for all CPUs: often longer than all else that a first grant takes.
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -8,88 +8,133 @@ import { unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 
 const NOTE_FILE = 'owners.note';
-// Longer than a tick of the kernel's clock for files.
-const TICK_MS = 20;
+// Longer than a tick of the kernel's clock for files, even if the CPU that keeps it is held up.
+const TICK_MS = 100;
+// Before a test sets another one.
+const { now } = Date;
 
-/** Does what gives a file in owners/ this name, or takes it away. */
-export type ChangeName = <T>(name: string, change: () => T) => T;
+/**
+ * Does what gives files in owners/ these names, or takes them away. `isDone`: false if another
+ * program has come between.
+ */
+export type ChangeNames = <T>(
+  names: readonly string[],
+  change: () => T,
+  isDone?: (result: T) => boolean,
+) => T;
+
+/** Does it, and notes nothing. */
+export const changeAlone: ChangeNames = (_, change) => change();
 
 interface Time {
   readonly text: string;
+  /** The part of the state folder. */
+  readonly folder: bigint;
   /** True if another change of a name from now on gives another time. */
   readonly isPast: boolean;
 }
 
-const noteOf = ({ text }: Time, sum: number) => `${text} ${sum >>> 0}\n`;
+const noteOf = ({ text }: Time, sum: number) => `${text} ${sum}\n`;
+
+// The inodes of a copy often differ from the originals by the same bits, which a sum of checksums
+// would not show. This is the end of MurmurHash3.
+function mixed(checksum: number): number {
+  const first = Math.imul(checksum ^ (checksum >>> 16), 0x85ebca6b);
+  const second = Math.imul(first ^ (first >>> 13), 0xc2b2ae35);
+  return (second ^ (second >>> 16)) >>> 0;
+}
 
 /**
- * The kernel sets a folder's change time whenever a name in it changes, and no program can set it
- * back. That time is only as fine as a tick, so the inodes count too: a file system in memory gives
- * none twice.
+ * The kernel sets a folder's change time whenever a name in it changes or it is renamed, and no
+ * program can set it back. That time is only as fine as a tick, so the inodes count too: a file
+ * system in memory gives none twice. The state folder's time counts because another folder may have
+ * had its name meanwhile, with owners of its own.
  */
 export class OwnerNames {
   readonly #owners: NativeFolder;
-  readonly #state: NativeFolder;
+  readonly #notes: NativeFolder;
   readonly #path: string;
-  // The folder's time, and the sum of its files, when the names last were as noted.
-  #time: Time | undefined;
-  #sum = 0;
+  // The time at which the names are certainly as noted.
+  #certain: string | undefined;
 
-  /** `owners`: owners/ in the folder `state` at `path`. */
-  constructor(owners: NativeFolder, state: NativeFolder, path: string) {
+  /**
+   * `owners`: owners/ in the state folder at `path`. `notes`: a folder for the note, which must not
+   * change the state folder's time.
+   */
+  constructor(owners: NativeFolder, notes: NativeFolder, path: string) {
     this.#owners = owners;
-    this.#state = state;
-    this.#path = join(path, 'owners');
+    this.#notes = notes;
+    this.#path = path;
   }
 
-  // Undefined on other file systems, and if the folder is gone.
+  // Undefined on other file systems, and if the path does not lead to the folder.
   #timeNow(): Time | undefined {
-    return unlessRefused(() => {
+    try {
       if (!this.#owners.isInMemory()) return undefined;
-      const now = Date.now();
-      const found = statSync(this.#path, { bigint: true, throwIfNoEntry: false });
-      return (
-        found && { text: `${found.ino} ${found.ctimeNs}`, isPast: now - Number(found.ctimeMs) > TICK_MS }
-      );
-    });
+      const at = now();
+      const folder = statSync(this.#path, { bigint: true });
+      const owners = statSync(join(this.#path, 'owners'), { bigint: true });
+      if (this.#owners.identity() !== `${owners.dev}:${owners.ino}`) return undefined;
+      return {
+        text: `${folder.ctimeNs} ${owners.ino} ${owners.ctimeNs}`,
+        folder: folder.ctimeNs,
+        // A time to come is one before the clock was set back.
+        isPast: [folder, owners].every(({ ctimeMs }) => Math.abs(at - Number(ctimeMs)) > TICK_MS),
+      };
+    } catch {
+      return undefined;
+    }
   }
 
-  // A number for the file with this name; 0 without one.
-  #numberOf(name: string): number {
-    const version = this.#owners.version(name);
-    return version === undefined ? 0 : crc32(`${name} ${version.slice(0, version.indexOf(':'))}`);
+  // The sum that is noted, if no name has changed in another tick.
+  #notedAt(time: Time): number | undefined {
+    const note = unlessRefused(() => this.#notes.read(NOTE_FILE)?.toString('latin1'));
+    const sum = Number(note?.slice(time.text.length));
+    return note === noteOf(time, sum) ? sum : undefined;
   }
 
-  // The same in any order.
-  #sumNow(): number {
-    return this.#owners.list().reduce((sum, name) => sum ^ this.#numberOf(name), 0);
+  // The same in any order. A name without a file counts nothing.
+  #sumOf(names: readonly string[]): number {
+    return names.reduce((sum, name) => {
+      const version = this.#owners.version(name);
+      if (version === undefined) return sum;
+      return (sum + mixed(crc32(`${name} ${version.slice(0, version.indexOf(':'))}`))) >>> 0;
+    }, 0);
   }
+
+  readonly #sumNow = () => unlessRefused(() => this.#sumOf(this.#owners.list()));
 
   /** True if no other program has added, removed or replaced a file. Needs no lock. */
   areKept(): boolean {
     const time = this.#timeNow();
     if (time === undefined) return false;
-    if (this.#time?.isPast && this.#time.text === time.text) return true;
-    const isAsNoted = () => {
-      const note = this.#state.read(NOTE_FILE)?.toString('latin1');
-      if (!note?.startsWith(`${time.text} `)) return false;
-      this.#sum = this.#sumNow();
-      return note === noteOf(time, this.#sum);
-    };
-    this.#time = unlessRefused(isAsNoted, false) ? time : undefined;
-    return this.#time !== undefined;
+    if (this.#certain === time.text) return true;
+    const sum = this.#notedAt(time);
+    const isKept = sum !== undefined && this.#sumNow() === sum;
+    this.#certain = isKept && time.isPast ? time.text : undefined;
+    return isKept;
   }
 
-  /** Changes a name. If the names were kept, they are. */
-  readonly change: ChangeName = (name, change) => {
-    if (!this.areKept()) return change();
-    const sum = this.#sum;
-    const before = unlessRefused(() => this.#numberOf(name));
+  /** Changes names. If the names were kept, they are. */
+  readonly change: ChangeNames = (names, change, isDone = () => true) => {
+    const time = this.#timeNow();
+    const sum = time && this.#notedAt(time);
+    if (sum === undefined) return change();
+    // The change may not show in the time.
+    if (!time!.isPast) unlessRefused(() => this.#notes.remove(NOTE_FILE));
+    const sumOf = () => unlessRefused(() => this.#sumOf(names));
+    const before = sumOf();
+    let isOver = () => true;
     try {
-      return change();
+      const result = change();
+      isOver = () => isDone(result);
+      return result;
     } finally {
-      const after = unlessRefused(() => this.#numberOf(name));
-      if (before !== undefined && after !== undefined && after !== before) this.#note(sum ^ before ^ after);
+      const after = sumOf();
+      const end = this.#timeNow();
+      // What another program has done meanwhile, or in the same tick, is in the files, not in the sum.
+      if (before !== undefined && after !== undefined && end?.folder === time!.folder && isOver())
+        this.#note(end, (sum - before + after) >>> 0);
     }
   };
 
@@ -98,17 +143,21 @@ export class OwnerNames {
    * are kept unless they have changed meanwhile.
    */
   keepAfter<T extends { readonly isComplete: boolean }>(look: () => T): T {
-    const sumNow = () => unlessRefused(() => this.#sumNow());
-    const before = sumNow();
+    const time = this.#timeNow();
+    const sum = time && this.#sumNow();
     const found = look();
-    if (found.isComplete && before !== undefined && sumNow() === before) this.#note(before);
+    if (
+      found.isComplete &&
+      sum !== undefined &&
+      this.#timeNow()?.text === time!.text &&
+      this.#sumNow() === sum
+    )
+      this.#note(time!, sum);
     return found;
   }
 
   // Without a note, others look at /proc/locks.
-  #note(sum: number): void {
-    const time = this.#timeNow();
-    if (!time) return;
-    unlessRefused(() => this.#state.replace(NOTE_FILE, noteOf(time, sum)));
+  #note(time: Time, sum: number): void {
+    unlessRefused(() => this.#notes.replace(NOTE_FILE, noteOf(time, sum)));
   }
 }

@@ -4,7 +4,7 @@ import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
-import type { ChangeName } from '../files/owner-names.js';
+import { type ChangeNames, changeAlone } from '../files/owner-names.js';
 import { explaining } from '../folder/folder-error.js';
 import { OwnOwner } from './own-owner.js';
 import { union } from './owner-pods.js';
@@ -16,7 +16,7 @@ const NONE: readonly PodAssignment[] = [];
 export class OwnClaims {
   readonly #folder: NativeFolder;
   readonly #path: string;
-  readonly #change: ChangeName;
+  readonly #change: ChangeNames;
   #owner: OwnOwner | undefined;
   // The pods on record that the file matches.
   #followed: readonly PodAssignment[] | undefined;
@@ -25,7 +25,7 @@ export class OwnClaims {
   #lost = NONE;
 
   /** `folder`: owners/ of the state folder at `path`. */
-  constructor(folder: NativeFolder, path: string, change: ChangeName = (_, change) => change()) {
+  constructor(folder: NativeFolder, path: string, change: ChangeNames = changeAlone) {
     this.#folder = folder;
     this.#path = path;
     this.#change = change;

@@ -6,7 +6,7 @@ import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js
 import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { lockRange } from '../files/owner-locks.js';
-import type { ChangeName } from '../files/owner-names.js';
+import { type ChangeNames, changeAlone } from '../files/owner-names.js';
 import {
   claimLine,
   END_LENGTH,
@@ -36,7 +36,6 @@ export class OwnOwner {
   since: number;
   readonly #folder: NativeFolder;
   readonly #path: string;
-  readonly #change: ChangeName;
   #lock: NativeOwner;
   // Locks of removed files. Where the removed folder is now, they show its users that this process
   // lives.
@@ -57,26 +56,19 @@ export class OwnOwner {
   #isTorn = false;
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
-  constructor(
-    folder: NativeFolder,
-    path: string,
-    header: Header,
-    change: ChangeName = (_, change) => change(),
-  ) {
+  constructor(folder: NativeFolder, path: string, header: Header, change: ChangeNames = changeAlone) {
     this.record = newOwner('process', native.randomUuid());
     this.#folder = folder;
     this.#path = path;
-    this.#change = change;
     this.#header = header;
     this.since = header.generation;
-    this.#lock = this.#createFile();
+    const isThere = (lock: NativeOwner) => lock.isCurrent(folder);
+    this.#lock = change([this.record.uuid], () => this.#createFile(), isThere);
   }
 
   #createFile(): NativeOwner {
     const { uuid } = this.record;
-    const text = this.#whole().toString();
-    const range = lockRange(uuid, this.#path);
-    const lock = this.#change(uuid, () => this.#folder.createOwner(uuid, text, ...range));
+    const lock = this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
     this.#seal(lock);
     return lock;
   }
@@ -265,6 +257,7 @@ export class OwnOwner {
     if (isThere) {
       this.#rewrite();
     } else {
+      // The names are no longer kept: a child may hold the former lock.
       const lock = this.#createFile();
       this.#formerFiles.push(this.#lock);
       this.#lock = lock;

@@ -5,7 +5,7 @@ import { unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/owner-claims.js';
 import type { LocksOfFolder } from '../files/owner-locks.js';
-import type { ChangeName } from '../files/owner-names.js';
+import { type ChangeNames, changeAlone } from '../files/owner-names.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
 import { byFile, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
@@ -25,10 +25,10 @@ const MOST_STRAYS = 1000;
 /** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
   readonly #folder: NativeFolder;
-  readonly #change: ChangeName;
+  readonly #change: ChangeNames;
 
   /** `folder`: owners/ of the state folder. */
-  constructor(folder: NativeFolder, change: ChangeName = (_, change) => change()) {
+  constructor(folder: NativeFolder, change = changeAlone) {
     this.#folder = folder;
     this.#change = change;
   }
@@ -50,7 +50,7 @@ export class OwnerFiles {
   settle(owners: readonly ChangedOwner[], header: Header, isCommitted: boolean): void {
     for (const { uuid, before, after } of owners) {
       const pods = isCommitted ? after : before;
-      if (pods.length === 0) unlessRefused(() => this.#remove(uuid));
+      if (pods.length === 0) this.#remove([uuid]);
       // The file already claims the pods that this commit added.
       else if (!isCommitted || before.length > 1) unlessRefused(() => this.#write(pods, header));
     }
@@ -60,11 +60,14 @@ export class OwnerFiles {
   #write(pods: Pods, header: Header): void {
     const { owner } = pods[0]!;
     const text = encodeOwnerFile(fileOf(owner, header, pods));
-    this.#change(owner.uuid, () => this.#folder.replace(owner.uuid, text));
+    this.#change([owner.uuid], () => this.#folder.replace(owner.uuid, text));
   }
 
-  #remove(name: string): void {
-    this.#change(name, () => this.#folder.remove(name));
+  #remove(names: readonly string[]): void {
+    if (names.length === 0) return;
+    this.#change(names, () => {
+      for (const name of names) unlessRefused(() => this.#folder.remove(name));
+    });
   }
 
   /**
@@ -72,10 +75,11 @@ export class OwnerFiles {
    */
   removeEnded(endedPods: Pods, onRecord: Pods, ownUuid: string | undefined, locks: LocksOfFolder): void {
     const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
-    for (const uuid of new Set(processes)) {
-      if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
-      unlessRefused(() => !isLocked(this.#folder, uuid, locks) && this.#remove(uuid));
-    }
+    const ended = [...new Set(processes)].filter((uuid) => {
+      if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) return false;
+      return unlessRefused(() => !isLocked(this.#folder, uuid, locks), false);
+    });
+    this.#remove(ended);
   }
 
   /**
@@ -86,14 +90,16 @@ export class OwnerFiles {
     const onRecord = new Set(pods.map(({ owner }) => owner.uuid));
     const names = new Set(this.#folder.list());
     const strays: string[] = [];
+    const ended: string[] = [];
     const isLeft = (uuid: string) =>
       !isLocked(this.#folder, uuid, locks) && !isNewerOwner(this.#folder, uuid);
     for (const name of names) {
       const uuid = ownerIn(name);
       if (!OWNER_NAME.test(uuid) || name === ownUuid || onRecord.has(name)) continue;
       if (isStray(this.#folder, name, locks)) strays.push(name);
-      else if (name !== uuid || isLeft(uuid)) this.#remove(name);
+      else if (name !== uuid || isLeft(uuid)) ended.push(name);
     }
+    this.#remove(ended);
     for (const [uuid, its] of byFile(pods)) if (!names.has(uuid)) this.#write(its, header);
     return strays.slice(0, MOST_STRAYS);
   }

@@ -48,12 +48,12 @@ export class Owners {
   // As they are in this transaction, or were at a look since it began.
   #turnLocks: LocksOfFolder;
 
-  /** `folder`: owners/ of the folder `state` at `path`. */
-  constructor(folder: NativeFolder, state: NativeFolder, path: string, bootId: string) {
+  /** `folder`: owners/ of the state folder at `path`. `notes`: see {@link OwnerNames}. */
+  constructor(folder: NativeFolder, notes: NativeFolder, path: string, bootId: string) {
     this.#folder = folder;
     this.#path = path;
     this.#bootId = bootId;
-    this.#names = new OwnerNames(folder, state, path);
+    this.#names = new OwnerNames(folder, notes, path);
     this.own = new OwnClaims(folder, path, this.#names.change);
     this.#others = new OwnerFiles(folder, this.#names.change);
     this.#turnLocks = this.#locks;
