@@ -89,7 +89,10 @@ export const HOUSES = {
     room('threads', 1115, 'threads and memory of this process', on('isolated', 'sixteen')),
     room('pools', 320, 'Workers on the CPUs of a grant', on('sixteen')),
     room('children', 250, 'programs that a grant starts'),
-    room('quiet/kernel', 310, 'settings of the kernel, a file each', on('quiet', 'quiet-newest')),
+    room('quiet/kernel', 324, 'settings of the kernel, a file each', {
+      ...on('quiet', 'quiet-newest'),
+      because: 'housekeeping CPUs of a grant are left to kernel work',
+    }),
     room('quiet/resctrl', 170, 'groups of the resctrl file system', on('quiet')),
     room('quiet/parts', 710, 'the parts of a quiet CPU', on('quiet', 'quiet-newest')),
     room('quiet', 640, 'keeps kernel work off granted CPUs', on('quiet')),
@@ -228,15 +231,15 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'the memory nodes of a container are read, too',
     }),
-    room('placement', 550, 'from a container to a request', {
+    room('placement', 830, 'from a container to a request', {
       ...on('containers'),
       because:
-        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers',
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',
     }),
-    room('containers', 1780, 'containers and their grants', {
+    room('containers', 1900, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),

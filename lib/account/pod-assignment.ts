@@ -157,6 +157,8 @@ export interface QuietRequest {
   readonly frequency: boolean;
   /** null: not requested. */
   readonly cache: CacheShare | null;
+  /** How many of its CPUs kernel work may still use; undefined: none. */
+  readonly housekeeping?: number | undefined;
 }
 
 /**

@@ -36,6 +36,10 @@ describe('quiet', () => {
     [{ idle: { maxLatency: 1_000_000 } }, { idle: { maxLatency: 1_000_000 } }],
     [{ cache: { ways: 32 } }, { cache: { ways: 32 } }],
     [{ cache: { percent: 99 } }, { cache: { percent: 99 } }],
+    [
+      { interrupts: true, housekeeping: 2 },
+      { interrupts: true, housekeeping: 2 },
+    ],
   ])('%j requests only these parts', (given, parts) => {
     expect(parseQuiet(given)).toEqual({ ...NOTHING, ...parts });
   });
@@ -73,6 +77,7 @@ describe('quiet', () => {
     [{ cache: { ways: '4' } }, 'quiet.cache.ways', '4', 'a whole number from 1 to 32'],
     [{ cache: { percent: 100 } }, 'quiet.cache.percent', 100, expect.stringContaining('1 to 99')],
     [{ cache: { percent: 2.5 } }, 'quiet.cache.percent', 2.5, expect.stringContaining('1 to 99')],
+    [{ housekeeping: 0 }, 'quiet.housekeeping', 0, 'a whole number from 1 to 1024'],
   ])('%j is refused with its value and what is valid', (given, option, value, valid) => {
     const { code, details } = thrownBy(() => parseQuiet(given))!;
     expect([code, details]).toEqual(['ERR_INVALID_OPTION', { option, value, valid }]);

@@ -174,6 +174,12 @@ describe('a state', () => {
     expect(cache).toEqual({ percent: 20 });
   });
 
+  it('has the housekeeping CPUs of a quiet grant, if there are any', () => {
+    const at = ['pods', '0', 'quiet', 'housekeeping'];
+    expect(decode(withValue(at, 2)).assignments.pods[0]!.quiet!.housekeeping).toBe(2);
+    expect(() => decode(withValue(at, 'all'))).toThrow(/quiet\.housekeeping/);
+  });
+
   it('has the CPUs and the memory of a pod as a whole, of which its containers have theirs', () => {
     const booking = { cpus: '1-2', held: '2', memory, shares: [memory] };
     const pod = (changes: object) =>

@@ -25,11 +25,17 @@ export interface QuietOptions {
   frequency?: boolean;
   /** Reserves ways of each L3 cache of the CPUs: no other task fills them. */
   cache?: CacheShare;
+  /**
+   * How many of the CPUs, the lowest, `interrupts`, `workqueues` and `packets` leave as they are: the
+   * grant's own interrupts can go there.
+   */
+  housekeeping?: number;
 }
 
 const LATENCY_US = 10;
 const MOST_LATENCY_US = 1_000_000;
 const MOST_WAYS = 32;
+const MOST_HOUSEKEEPING = 1024;
 
 /** The parts of `quiet: true`: all that take no amount. */
 export const WHOLE_QUIET: QuietRequest = Object.freeze({
@@ -73,7 +79,11 @@ export function parseQuiet(value: unknown): QuietRequest | undefined {
   if (value === true) return WHOLE_QUIET;
   const valid = `true, false or an object of ${QUIET_PARTS.join(', ')}`;
   if (typeof value !== 'object' || value === null) invalidOption('quiet', value, valid);
-  const { idle, cache, ...flags } = checkOptions(value, QUIET_PARTS, 'quiet');
+  const { idle, cache, housekeeping, ...flags } = checkOptions(
+    value,
+    [...QUIET_PARTS, 'housekeeping'],
+    'quiet',
+  );
   const flag = (part: 'interrupts' | 'workqueues' | 'packets' | 'frequency') =>
     option.flag(flags[part] ?? false, `quiet.${part}`);
   const request = {
@@ -84,8 +94,11 @@ export function parseQuiet(value: unknown): QuietRequest | undefined {
     frequency: flag('frequency'),
     cache: parseCache(cache),
   };
+  const kept = housekeeping !== undefined && {
+    housekeeping: amount(housekeeping, 'quiet.housekeeping', MOST_HOUSEKEEPING),
+  };
   if (Object.values(request).every((part) => !part)) return undefined;
-  return Object.freeze(request);
+  return Object.freeze({ ...request, ...kept });
 }
 
 /**

@@ -1,7 +1,7 @@
 // Which grants ask for quiet, and on which CPUs. Pure.
 import type { Assignments } from '../../account/assignments.js';
 import type { PodAssignment, QuietPart, QuietRequest } from '../../account/pod-assignment.js';
-import { presentCpus } from '../../account/pod-holdings.js';
+import { presentCpus, runningCpus } from '../../account/pod-holdings.js';
 import { oncePerPods, podsThat } from '../../account/pod-list-changes.js';
 import { CpuSet } from '../../machine/cpu-set.js';
 
@@ -10,6 +10,8 @@ export interface QuietDemand {
   /** The grant's id. */
   readonly uid: string;
   readonly cpus: CpuSet;
+  /** Those of them that kernel work may use. */
+  readonly housekeeping?: CpuSet;
   readonly request: QuietRequest;
 }
 
@@ -17,8 +19,14 @@ export interface QuietDemand {
 export const quietPods = podsThat(({ quiet }) => quiet !== undefined);
 
 function demandOf(pod: PodAssignment): QuietDemand[] {
+  const { uid, quiet } = pod;
   const cpus = presentCpus(pod);
-  return cpus.isEmpty ? [] : [{ uid: pod.uid, cpus, request: pod.quiet! }];
+  if (cpus.isEmpty) return [];
+  const count = quiet!.housekeeping;
+  const kept = count !== undefined && {
+    housekeeping: CpuSet.from(runningCpus(pod).toArray().slice(0, count)),
+  };
+  return [{ uid, cpus, request: quiet!, ...kept }];
 }
 
 const demandsOf = oncePerPods((pods) => pods.flatMap(demandOf));
@@ -29,9 +37,17 @@ export const quietDemands = ({ pods }: Pick<Assignments, 'pods'>): readonly Quie
 
 const asksFor = (request: QuietRequest, part: QuietPart) => request[part] !== false && request[part] !== null;
 
-/** The demands that ask for one part. */
+const KERNEL_WORK: ReadonlySet<QuietPart> = new Set(['interrupts', 'workqueues', 'packets']);
+
+/** The demands that ask for one part, on the CPUs where they do. */
 export const demandsFor = (demands: readonly QuietDemand[], part: QuietPart): readonly QuietDemand[] =>
-  demands.filter(({ request }) => asksFor(request, part));
+  demands
+    .filter(({ request }) => asksFor(request, part))
+    .map((each) =>
+      each.housekeeping && KERNEL_WORK.has(part)
+        ? { ...each, cpus: each.cpus.difference(each.housekeeping) }
+        : each,
+    );
 
 /** The parts that a grant asks for. */
 export const partsOf = (request: QuietRequest, parts: readonly QuietPart[]): readonly QuietPart[] =>
@@ -58,7 +74,10 @@ export function demandsAmong(
     if (!other || !isSameRequest(each.request, other.request)) return [];
     const cpus = each.cpus.intersection(other.cpus);
     if (cpus.isEmpty) return [];
-    return [cpus.equals(each.cpus) ? each : { ...each, cpus }];
+    const { housekeeping = CpuSet.EMPTY } = each;
+    const kept = housekeeping.union(other.housekeeping ?? CpuSet.EMPTY);
+    if (cpus.equals(each.cpus) && kept.equals(housekeeping)) return [each];
+    return [{ ...each, cpus, ...(!kept.isEmpty && { housekeeping: kept }) }];
   });
   return among.length === demands.length && among.every((each, i) => each === demands[i]) ? demands : among;
 }

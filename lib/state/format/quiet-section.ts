@@ -2,6 +2,7 @@
 // numalign changed for them. Pure.
 import type { QuietRecord, QuietSetting } from '../../account/assignments.js';
 import { type CacheShare, QUIET_PARTS, type QuietRequest } from '../../account/pod-assignment.js';
+import type { Shape } from '../../base/shapes.js';
 import {
   flag,
   list,
@@ -23,8 +24,7 @@ function cacheShare(value: unknown, where: string): CacheShare {
     : { ways: whole(ways, `${where}.ways`) };
 }
 
-/** @throws ERR_STATE_CORRUPT */
-export const decodeQuietRequest = members<QuietRequest>(
+const partsOf = members<Omit<QuietRequest, 'housekeeping'>>(
   {
     interrupts: flag,
     workqueues: flag,
@@ -35,6 +35,15 @@ export const decodeQuietRequest = members<QuietRequest>(
   },
   'quiet.',
 );
+
+/** @throws ERR_STATE_CORRUPT */
+export const decodeQuietRequest: Shape<QuietRequest> = (value, where) => {
+  const { housekeeping } = object(value, where);
+  const parts = partsOf(value, where);
+  return housekeeping === undefined
+    ? parts
+    : { ...parts, housekeeping: whole(housekeeping, 'quiet.housekeeping') };
+};
 
 function decodeSetting(value: unknown, where: string): QuietSetting {
   const { part, path, identity, original, written, refusal, isLeftover = false } = object(value, where);

@@ -26,7 +26,7 @@ export interface CensusOptions {
   /** The rule that a container follows. */
   readonly ruleOf: (pod: PodSandbox, container: Container) => Rule | undefined;
   readonly log: Log;
-  readonly reports: Pick<Reports, 'admitted' | 'refused'>;
+  readonly reports: Pick<Reports, 'admitted' | 'refused' | 'disturbed'>;
 }
 
 const SHARED: ContainerRequest = {
@@ -146,8 +146,13 @@ async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions
   }
 }
 
-function reportNew({ pod, container }: Candidate, placement: Placement, { reports }: CensusOptions): void {
+function reportNew(
+  { pod, container, request }: Candidate,
+  placement: Placement,
+  { grants, reports }: CensusOptions,
+): void {
   const { cpus, memoryNodes } = placement;
   const kind = cpus ? 'exclusive' : 'booked';
   reports.admitted(pod, container, { kind, cpus: `${cpus ?? ''}`, mems: `${memoryNodes}` });
+  if (request.quiet) reports.disturbed(pod, container, grants.disturbances(placement));
 }

@@ -14,6 +14,7 @@ import {
   type PodSandbox,
   type Runtime,
 } from '../nri/messages.js';
+import { AffinePlaces } from '../placement/affine-places.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
 import { CHOICE_ANNOTATION, checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
@@ -103,7 +104,8 @@ export class ContainerHandlers implements NriHandlers {
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
-    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
+    const affinePlaces = new AffinePlaces({ neighbours: inventory, manager, log });
+    this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, affinePlaces, log });
     this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#domains = new SharedDomains({ manager, inventory });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
@@ -173,6 +175,8 @@ export class ContainerHandlers implements NriHandlers {
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
+      if (request.quiet && placement)
+        this.#reports.disturbed(pod, container, this.#grants.disturbances(placement));
       return {
         adjust: adjustment(cpus, placement, request, { bindsMemory: this.#bindsMemory }),
         updates: this.#shared.updates(pool, container.id),

@@ -1,8 +1,13 @@
 // Placement: where a container runs by the record, and what its runtime is told. Pure.
-import { type CpuSet, NodeSet, type PodContainer } from 'numalign';
+import { CpuSet, NodeSet, type PodContainer } from 'numalign';
 import { type ContainerAdjustment, type ContainerUpdate, MemoryPolicyMode } from '../nri/messages.js';
-import { CPUS_VARIABLE, DEVICES_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
-import { CHOICE_ANNOTATION } from '../placement/annotations.js';
+import {
+  CPUS_VARIABLE,
+  DEVICES_VARIABLE,
+  GRANT_VARIABLE,
+  HOUSEKEEPING_VARIABLE,
+} from '../placement/allocation.js';
+import { CHOICE_ANNOTATION, type RuntimeClasses } from '../placement/annotations.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 
 /** What is granted to a container. */
@@ -62,7 +67,7 @@ const cpuset = (cpus: CpuSet, mems: NodeSet | undefined) => ({
 export function adjustment(
   cpus: CpuSet,
   placement: Placement | null,
-  { chosenCpus, cdi }: Pick<ContainerRequest, 'chosenCpus' | 'cdi'>,
+  { chosenCpus, cdi, quiet, classes }: Pick<ContainerRequest, 'chosenCpus' | 'cdi' | 'quiet' | 'classes'>,
   { bindsMemory = false } = {},
 ): ContainerAdjustment {
   const { uid, memoryNodes, devices = [] } = placement ?? {};
@@ -70,6 +75,7 @@ export function adjustment(
   const exclusive = placement?.cpus ?? null;
   const env = [
     ...(exclusive === null ? [] : [{ key: CPUS_VARIABLE, value: exclusive.toString() }]),
+    ...housekeepingOf(exclusive, quiet?.quiet.housekeeping),
     ...(uid === undefined ? [] : [{ key: GRANT_VARIABLE, value: uid }]),
     ...(devices.length === 0 ? [] : [{ key: DEVICES_VARIABLE, value: devices.join(',') }]),
   ];
@@ -82,7 +88,7 @@ export function adjustment(
       ...(names.length > 0 && { 'cdi.k8s.io/numalign': names.join(',') }),
     },
     linux: {
-      resources: cpuset(cpus, memoryNodes),
+      resources: { ...cpuset(cpus, memoryNodes), ...classesOf(classes) },
       // It holds if someone widens the cpuset, and follows it if numalign moves the memory.
       ...(bindsMemory &&
         memoryNodes &&
@@ -91,6 +97,19 @@ export function adjustment(
     ...(names.length > 0 && { CDI_devices: names.map((name) => ({ name })) }),
   };
 }
+
+/** The CPUs of its own that kernel work may use, as `quiet` chooses them: the lowest. */
+function housekeepingOf(exclusive: CpuSet | null, count = 0) {
+  if (exclusive === null || count === 0) return [];
+  const cpus = CpuSet.from(exclusive.toArray().slice(0, count));
+  return [{ key: HOUSEKEEPING_VARIABLE, value: cpus.toString() }];
+}
+
+// Newer runtimes have classes; others skip the fields.
+const classesOf = ({ rdt, blockio }: Partial<RuntimeClasses> = {}) => ({
+  ...(rdt !== undefined && { rdt_class: { value: rdt } }),
+  ...(blockio !== undefined && { blockio_class: { value: blockio } }),
+});
 
 /** `isOptional`: no error if the container has just ended. */
 export function update(id: string, cpus: CpuSet, mems?: NodeSet, isOptional = false): ContainerUpdate {

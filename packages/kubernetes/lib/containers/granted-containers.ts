@@ -6,6 +6,7 @@ import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { Container, ContainerUpdate, PodSandbox } from '../nri/messages.js';
+import type { AffinePlaces } from '../placement/affine-places.js';
 import { grantsOf } from '../placement/allocation.js';
 import { type ContainerRequest, grantUid } from '../placement/container-request.js';
 import { type Placement, update } from './container-placement.js';
@@ -45,6 +46,7 @@ export interface GrantedContainersOptions {
   readonly grants: Grants;
   readonly cpusets: CpusetFiles;
   readonly runtimeUpdates: RuntimeUpdates;
+  readonly affinePlaces: AffinePlaces;
   readonly log: Log;
 }
 
@@ -53,11 +55,14 @@ export class GrantedContainers {
   readonly #grants: Grants;
   readonly #cpusets: CpusetFiles;
   readonly #runtimeUpdates: RuntimeUpdates;
+  readonly #affinePlaces: AffinePlaces;
   readonly #log: Log;
   // Grants that this process changes itself.
   readonly #resizing = new Set<string>();
 
-  constructor({ inventory, grants, cpusets, runtimeUpdates, log }: GrantedContainersOptions) {
+  constructor(options: GrantedContainersOptions) {
+    const { inventory, grants, cpusets, runtimeUpdates, affinePlaces, log } = options;
+    this.#affinePlaces = affinePlaces;
     this.#runtimeUpdates = runtimeUpdates;
     this.#inventory = inventory;
     this.#grants = grants;
@@ -126,7 +131,12 @@ export class GrantedContainers {
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
     const isFirst = this.#inventory.keptBy(pod.id).length === 0;
-    const place = () => this.#grants.place(pod, container, request, { isFirst });
+    const placeWithin = (choice?: CpuSet) => this.#grants.place(pod, container, request, { isFirst, choice });
+    // What is on record has a place, whatever is near it now.
+    const place = () =>
+      this.#grants.find(pod, container)
+        ? placeWithin()
+        : this.#affinePlaces.place(pod, container, request, placeWithin);
     try {
       return await place();
     } catch (error) {

@@ -21,6 +21,7 @@ import {
 } from '../placement/allocation.js';
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
+import { disturbances } from '../placement/quiet.js';
 import type { FindManifest } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 import { WholePods } from './whole-pods.js';
@@ -157,7 +158,7 @@ export class Grants {
     pod: PodSandbox,
     container: Container,
     request: ContainerRequest,
-    { isFirst = false } = {},
+    { isFirst = false, choice }: { readonly isFirst?: boolean; readonly choice?: CpuSet | undefined } = {},
   ): Promise<Placement | null> {
     const { uid: podUid } = pod;
     const allocation = allocationIn(container.env);
@@ -167,7 +168,7 @@ export class Grants {
         isOfWhole && !this.#recorded(grantUid(pod, container), true)
           ? await this.#partOf(pod, container, isFirst)
           : null;
-      return part ?? this.admit(request);
+      return part ?? this.admit(request, choice);
     }
     const found = this.#findAllocation(allocation);
     if (found) return found;
@@ -210,12 +211,22 @@ export class Grants {
 
   /**
    * Admits a container under the policy in effect. A grant that is already on record stays.
+   * `choice`: the CPUs to choose from.
    * @throws like Manager.admit
    */
-  async admit({ pod, isOfPod, within, placement: own }: ContainerRequest): Promise<Placement | null> {
+  async admit(
+    { pod, isOfPod, within, placement: own, quiet }: ContainerRequest,
+    choice?: CpuSet,
+  ): Promise<Placement | null> {
     if (!pod) return null;
+    const cpus = (choice && within?.intersection(choice)) ?? choice ?? within;
+    const placement = {
+      ...this.#policy().placement,
+      ...own,
+      ...(quiet && { quiet: quiet.quiet, require: { quiet: quiet.required } }),
+      ...(cpus && { within: cpus }),
+    };
     // The runtime writes the cpusets of containers, and makes others leave.
-    const placement = { ...this.#policy().placement, ...own, ...(within && { within }) };
     const options = { owner: 'persistent', enforcement: 'members', ...placement } as const;
     const admitted = await this.#manager.admit(pod, options);
     // Until it starts, the pod's cgroup may become empty.
@@ -247,6 +258,11 @@ export class Grants {
       this.#log('warn', `the memory of ${name} is not booked on NUMA nodes ${mems}: ${error.message}`);
       return placement;
     }
+  }
+
+  /** What still disturbs the CPUs of a container that is to be quiet, in words. */
+  disturbances({ uid }: Placement): readonly string[] {
+    return disturbances(this.#manager.pod(uid).quiet);
   }
 
   /** From now on the grant lives while a process is in the cgroup. */

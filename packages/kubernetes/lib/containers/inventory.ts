@@ -2,6 +2,8 @@
 import type { CpuSet } from 'numalign';
 import type { PodSubject } from '../events/event.js';
 import type { PodSandbox } from '../nri/messages.js';
+import { type Neighbours, neighbourOf } from '../placement/affine-places.js';
+import type { PlacedNeighbour } from '../placement/affinity.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 import type { Placement } from './container-placement.js';
 
@@ -30,7 +32,7 @@ export interface PodGrant {
 /** Whether a container has exclusive CPUs. */
 export const isExclusive = ({ placement }: KnownContainer): boolean => placement?.cpus != null;
 
-export class Inventory {
+export class Inventory implements Neighbours {
   readonly #pods = new Map<string, PodSandbox>();
   readonly #containers = new Map<string, KnownContainer>();
   // What belongs to pods, by the id of the sandbox and the grant's uid.
@@ -115,6 +117,27 @@ export class Inventory {
       ({ placement: { uid, isAllocation, partOfPod } }) =>
         !isAllocation && partOfPod === null && !uids.has(uid),
     );
+  }
+
+  get hasAparter(): boolean {
+    return this.containers.some(({ request }) => request.affinity?.some(({ key }) => key === 'apart'));
+  }
+
+  // A container that has ended keeps its CPUs for its next start.
+  *neighboursOf(uid: string): Generator<PlacedNeighbour> {
+    for (const { podId, subject, placement, request } of this.containers) {
+      const pod = this.#pods.get(podId);
+      if (!pod || !placement?.cpus || placement.uid === uid) continue;
+      const { affinity = [] } = request;
+      yield { ...neighbourOf(pod, subject.container!), cpus: placement.cpus, affinity };
+    }
+    for (const pod of this.#pods.values()) {
+      for (const { placement } of this.leftIn(pod.id)) {
+        if (!placement.cpus || placement.uid === uid) continue;
+        const container = placement.uid.slice(placement.uid.lastIndexOf('.') + 1);
+        yield { ...neighbourOf(pod, container), cpus: placement.cpus, affinity: [] };
+      }
+    }
   }
 
   clear(): void {

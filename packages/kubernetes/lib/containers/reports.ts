@@ -86,6 +86,15 @@ export class Reports {
     this.#event(subjectOf(pod, container), 'Normal', 'CPUsAssigned', `container ${container.name} ${place}`);
   }
 
+  /** What still disturbs the CPUs of a container that is to be quiet: it runs all the same. */
+  disturbed(pod: PodSandbox, container: Container, disturbances: readonly string[]): void {
+    if (disturbances.length === 0) return;
+    const { prefix, log } = this.#options;
+    const [subject, what] = [subjectOf(pod, container), `is not fully quiet: ${disturbances.join('; ')}`];
+    log('warn', `${grantName(prefix, pod, container)} ${what}`, { ...fieldsOf(subject), id: container.id });
+    this.#event(subject, 'Warning', 'NotQuiet', `container ${container.name} ${what}`);
+  }
+
   /** Another client has changed a container. */
   updated(pod: PodSandbox, container: Container, cpus: string, ms: number): void {
     this.#tell(pod, container, `is updated: it has CPUs ${cpus}`, { decision: 'update', cpus, ms });

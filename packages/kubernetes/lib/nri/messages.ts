@@ -68,6 +68,9 @@ export interface LinuxResources {
   readonly memory: LinuxMemory | null;
   readonly cpu: LinuxCPU | null;
   readonly hugepage_limits: readonly HugepageLimit[];
+  /** Names of classes in the runtime's configuration. Only sent. */
+  readonly blockio_class?: Optional<string>;
+  readonly rdt_class?: Optional<string>;
   /** Files of cgroup v2 and their contents. */
   readonly unified: Readonly<Record<string, string>>;
 }

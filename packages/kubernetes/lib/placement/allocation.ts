@@ -7,6 +7,8 @@ import { NodeError } from '../base/errors.js';
 export const ALLOCATION_VARIABLE = 'NUMALIGN_ALLOCATION';
 /** The CPUs in Linux list format. */
 export const CPUS_VARIABLE = 'NUMALIGN_CPUS';
+/** Those of them that kernel work may use. */
+export const HOUSEKEEPING_VARIABLE = 'NUMALIGN_HOUSEKEEPING_CPUS';
 /** The uid of a container's own grant. */
 export const GRANT_VARIABLE = 'NUMALIGN_GRANT';
 /** `resource=id` of each device, separated by commas. */

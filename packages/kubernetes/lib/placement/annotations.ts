@@ -2,6 +2,9 @@
 import type { NumalignError } from 'numalign';
 import { nearestOf, PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
+import { type AffinityTerm, affinityTerms } from './affinity.js';
+import { ANNOTATION_PREFIX, invalid } from './annotation-text.js';
+import { type QuietWish, quietWish } from './quiet.js';
 
 /** Annotations by name; a container's own take precedence over its pod's. */
 export interface Annotated {
@@ -21,16 +24,29 @@ export interface Wishes {
   readonly memoryTiers: PlacementOptions['memoryTiers'];
   /** Whether devices are passed on by their CDI names. */
   readonly cdi: boolean;
+  readonly quiet: QuietWish | undefined;
+  readonly affinity: readonly AffinityTerm[];
+  readonly classes: RuntimeClasses;
 }
 
-export const ANNOTATION_PREFIX = 'numalign.io/';
+/** Classes that the runtime is configured with; undefined: none is asked for. */
+export interface RuntimeClasses {
+  /** Of Intel's RDT or the like: a share of caches and memory bandwidth. */
+  readonly rdt: string | undefined;
+  readonly blockio: string | undefined;
+}
+
+export { ANNOTATION_PREFIX };
 /**
  * Set on containers that numalign has placed: the CPUs that the creator has chosen; empty: none.
  */
 export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
 
 /** What can be asked for: `numalign.io/KEY`, of a pod also `numalign.io/KEY.CONTAINER`. */
-export const ANNOTATION_KEYS = ['cpu', 'memory', 'resources', 'cdi', 'memory-tiers', 'core-kind', 'smt'];
+export const ANNOTATION_KEYS = [
+  ...['cpu', 'memory', 'resources', 'cdi', 'memory-tiers', 'core-kind', 'smt', 'near', 'apart'],
+  ...['quiet', 'require-quiet', 'housekeeping', 'rdt-class', 'blockio-class'],
+];
 // Those that are not asked of this program.
 const OTHERS: ReadonlySet<string> = new Set(['choice', 'movable', 'on-refusal']);
 
@@ -43,18 +59,7 @@ const CORE_KINDS = PLACEMENT_OPTIONS.coreKind.check.values!;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
 const RESOURCE = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?\/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 const COUNT = /^[0-9]{1,5}$/;
-
-function invalid(key: string, value: string, valid: string): never {
-  const name = `${ANNOTATION_PREFIX}${key}`;
-  throw new NodeError(
-    'ERR_INVALID_ANNOTATION',
-    `annotation ${name} is ${JSON.stringify(value)}, not ${valid}`,
-    {
-      value,
-      valid,
-    },
-  );
-}
+const CLASS = /^[\w./-]{1,128}$/;
 
 /**
  * Refuses annotations with the prefix that mean nothing: most are typing errors.
@@ -104,6 +109,9 @@ export const NO_WISHES: Wishes = {
   coreKind: undefined,
   memoryTiers: undefined,
   cdi: false,
+  quiet: undefined,
+  affinity: [],
+  classes: { rdt: undefined, blockio: undefined },
 };
 
 /**
@@ -127,6 +135,11 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
   const onRefusal = pod.annotations[REFUSAL_ANNOTATION];
   if (!REFUSAL_CHOICES.includes(onRefusal)) invalid('on-refusal', onRefusal!, 'evict or keep');
   if (cdi !== undefined && cdi !== 'true' && cdi !== 'false') invalid('cdi', cdi, 'true or false');
+  const quiet = quietWish(find);
+  const [rdt, blockio] = ['rdt-class', 'blockio-class'].map((key) => classOf(key, find(key)));
+  // Tasks of a class do not use the ways of their CPUs.
+  if (rdt !== undefined && quiet?.quiet.cache)
+    invalid('rdt-class', rdt, 'left out beside cache in numalign.io/quiet');
   return {
     cpu: cpu === undefined ? undefined : Number(cpu),
     memory,
@@ -135,7 +148,15 @@ export function wishesOf(pod: Annotated, container: Annotated & { readonly name:
     coreKind: coreKind as Wishes['coreKind'],
     memoryTiers: tiersOf(find('memory-tiers')),
     cdi: cdi === 'true',
+    quiet,
+    affinity: affinityTerms(find),
+    classes: { rdt, blockio },
   };
+}
+
+function classOf(key: string, text: string | undefined): string | undefined {
+  if (text !== undefined && !CLASS.test(text)) invalid(key, text, 'the name of a class of the runtime');
+  return text;
 }
 
 function tiersOf(text: string | undefined): Wishes['memoryTiers'] {

@@ -3,8 +3,10 @@ import { CpuSet, type PodSpec } from 'numalign';
 import type { RequestPlacementOptions } from 'numalign/tools';
 import { isInPod } from '../cgroups/cgroup-path.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
-import { CHOICE_ANNOTATION, NO_WISHES, type Wishes, wishesOf } from './annotations.js';
+import type { AffinityTerm } from './affinity.js';
+import { CHOICE_ANNOTATION, NO_WISHES, type RuntimeClasses, type Wishes, wishesOf } from './annotations.js';
 import { qosClassOf } from './qos-class.js';
+import { checkHousekeeping, type QuietWish } from './quiet.js';
 import { type Amounts, amountsOf } from './resources.js';
 import type { Rule, Subject } from './rules.js';
 
@@ -30,6 +32,11 @@ export interface ContainerRequest {
   /** The options of its rule, and of its annotations, which take precedence. */
   readonly placement: RequestPlacementOptions;
   readonly cdi: boolean;
+  /** Undefined also without exclusive CPUs. */
+  readonly quiet?: QuietWish | undefined;
+  /** Empty also without exclusive CPUs. */
+  readonly affinity?: readonly AffinityTerm[];
+  readonly classes?: RuntimeClasses;
   /** The rule that it follows. */
   readonly rule: Rule | undefined;
 }
@@ -99,8 +106,16 @@ export function containerRequest(
     within: rule?.cpus,
     placement: { ...rule?.placement, ...optionsOf(wishes) },
     cdi: wishes.cdi,
+    classes: wishes.classes,
+    ...(exclusiveCpus > 0 && ofExclusiveCpus(wishes, exclusiveCpus)),
     rule,
   };
+}
+
+// Annotations of a pod count for all of its containers, also for those in the shared pool.
+function ofExclusiveCpus({ quiet, affinity }: Wishes, exclusiveCpus: number) {
+  if (quiet) checkHousekeeping(quiet, exclusiveCpus);
+  return { quiet, affinity };
 }
 
 const optionsOf = ({ smt, coreKind, memoryTiers }: Wishes): RequestPlacementOptions => ({

@@ -1,0 +1,78 @@
+// A quiet container changes settings of the machine's kernel, which are restored when it ends, also
+// if numalign-node is killed meanwhile.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, it } from 'node:test';
+import { CpuSet } from 'numalign';
+import { EXCLUSIVE, until, useNodeFixture } from './support/node-fixture.mjs';
+
+const FILES = ['/proc/irq/default_smp_affinity', '/sys/devices/virtual/workqueue/cpumask'];
+const read = (path) => readFileSync(path, 'utf8').trim();
+const latencyFile = (cpu) => `/sys/devices/system/cpu/cpu${cpu}/power/pm_qos_resume_latency_us`;
+
+/** Whether a mask in hexadecimal, as of few CPUs, has this one. */
+const has = (mask, cpu) => (Number.parseInt(mask.split(',').at(-1), 16) & (1 << cpu)) !== 0;
+
+const settings = () => Object.fromEntries(FILES.map((path) => [path, read(path)]));
+
+const annotations = (more) => ({ containerAnnotations: { 'numalign.io/quiet': 'all', ...more } });
+
+describe('A quiet container', () => {
+  const fixture = useNodeFixture();
+
+  const isRestored = (before, cpu, latency) =>
+    until('the settings are as before', () => {
+      const now = { ...settings(), latency: read(latencyFile(cpu)) };
+      return JSON.stringify(now) === JSON.stringify({ ...before, latency });
+    });
+
+  const cpuOf = async (pod) => CpuSet.parse((await pod.allowed()).cpus).first;
+
+  it('keeps kernel work off its CPU while it runs; the machine is as before when it has ended', async () => {
+    const before = settings();
+    const latencies = [0, 1].map((cpu) => read(latencyFile(cpu)));
+    const { manager } = await fixture.startNode();
+    const pod = await fixture.pods.runPod('quiet', { ...EXCLUSIVE, ...annotations() });
+    const cpu = await cpuOf(pod);
+    for (const [path, value] of Object.entries(settings())) assert.ok(!has(value, cpu), `${path}: ${value}`);
+    assert.equal(read(latencyFile(cpu)), '10');
+    const { parts } = manager.pod(pod.containerId).quiet;
+    assert.equal(parts.workqueues.reached, 'yes');
+    await pod.remove();
+    await isRestored(before, cpu, latencies[cpu]);
+  });
+
+  it('has ended while numalign-node was killed: the next one restores the machine', async () => {
+    const before = settings();
+    const latencies = [0, 1].map((cpu) => read(latencyFile(cpu)));
+    const plugin = await fixture.startProcess();
+    const pod = await fixture.pods.runPod('quiet', { ...EXCLUSIVE, ...annotations() });
+    const cpu = await cpuOf(pod);
+    await plugin.kill();
+    for (const [path, value] of Object.entries(settings())) assert.ok(!has(value, cpu), `${path}: ${value}`);
+    await pod.remove();
+    assert.equal(read(latencyFile(cpu)), '10');
+    await fixture.startProcess();
+    await isRestored(before, cpu, latencies[cpu]);
+  });
+
+  it('is refused if a part that it requires cannot be had, and leaves nothing changed', async () => {
+    const before = settings();
+    const { manager } = await fixture.startNode();
+    const required = { ...annotations({ 'numalign.io/quiet': 'workqueues,cache=1' }) };
+    required.containerAnnotations['numalign.io/require-quiet'] = 'cache';
+    // There is no resctrl here.
+    await assert.rejects(
+      fixture.pods.runPod('quiet', { ...EXCLUSIVE, ...required }),
+      /quiet cache is required/,
+    );
+    assert.deepEqual([settings(), manager.grants()], [before, []]);
+  });
+
+  it('with a class of RDT runs without it on a machine that has none, as the runtime does not tell', async () => {
+    await fixture.startNode();
+    const classes = { containerAnnotations: { 'numalign.io/rdt-class': 'gold' } };
+    const pod = await fixture.pods.runPod('gold', { ...EXCLUSIVE, ...classes });
+    assert.equal(CpuSet.parse((await pod.allowed()).cpus).size, 1);
+  });
+});
