@@ -20,16 +20,16 @@ function configuration(folder, { runc, nri, nriTimeout, bySystemd }) {
   const nriPlugin = `
 [plugins."io.containerd.nri.v1.nri"]
   disable = ${!nri}
-  socket_path = ${at('nri.sock')}
+  socket_path = ${at('run/nri/nri.sock')}
   plugin_path = ${at('nri-plugins')}
   plugin_config_path = ${at('nri-config')}
   plugin_request_timeout = ${JSON.stringify(nriTimeout)}
 `;
   return `version = 2
 root = ${at('root')}
-state = ${at('state')}
+state = ${at('run/containerd')}
 [grpc]
-  address = ${at('containerd.sock')}
+  address = ${at('run/containerd/containerd.sock')}
 [plugins."io.containerd.internal.v1.opt"]
   path = ${at('opt')}
 ${nri === undefined ? '' : nriPlugin}
@@ -93,8 +93,8 @@ export class Containerd {
 
   constructor({ release, containerd, runc }, { nri, nriTimeout, bySystemd }) {
     this.folder = mkdtempSync(join(tmpdir(), 'numalign-containerd-'));
-    this.socketPath = join(this.folder, 'containerd.sock');
-    this.nriSocketPath = nri ? join(this.folder, 'nri.sock') : undefined;
+    this.socketPath = join(this.folder, 'run/containerd/containerd.sock');
+    this.nriSocketPath = nri ? join(this.folder, 'run/nri/nri.sock') : undefined;
     this.#group = `/${basename(this.folder)}`;
     this.cgroupParent = bySystemd ? 'numalign_test.slice' : this.#group;
     this.#programs = { folder: containerd, path: [containerd, dirname(runc)].join(':') };
