@@ -123,16 +123,24 @@ const loadingLate = {
   },
 };
 
-/** What import gets: the same, from the same modules. */
+/**
+ * What import gets: the same, from the same modules. It requires them: before Node imports a CommonJS
+ * module, it parses it for what it exports, which takes as long as all else here. Bundlers, which do
+ * not see what require() loads, take the module itself: they do not have the condition `node-addons`.
+ */
 const esModules = {
   name: 'es-modules',
   generateBundle(_, bundle) {
     for (const { isEntry, name, exports, fileName } of Object.values(bundle)) {
       if (!isEntry) continue;
+      const file = `'./${basename(fileName)}'`;
+      const required = `process.getBuiltinModule('node:module').createRequire(import.meta.url)(${file})`;
       // What the default of a CommonJS module is depends on who loads it: here it is what has the
       // name of the file.
       const names = exports.map((each) => (each === 'default' ? `${basename(name)} as default` : each));
-      const source = `export { ${names.join(', ')} } from './${basename(fileName)}';\n`;
+      const source = exports.includes('default')
+        ? `export { ${names.join(', ')} } from ${file};\n`
+        : `export const { ${names.join(', ')} } = ${required};\n`;
       this.emitFile({ type: 'asset', fileName: `${name}.js`, source });
     }
   },

@@ -70,7 +70,9 @@ export const HOUSES = {
     room('state/format', 1275, 'the format of the state', {
       because: 'version 4 is that of states that follow the kubelet 1.37',
     }),
-    room('state/files', 880, 'files of the state folder, and watching them'),
+    room('state/files', 985, 'files of the state folder, and watching them', {
+      because: 'a note on the names of owners’ files saves a look at /proc/locks',
+    }),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
     room('state', 1560, 'transactions on the state that processes share', {
@@ -166,7 +168,9 @@ export const HOUSES = {
     room('words', 280, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
     room('sections', 325, 'the sections of the page as HTML'),
-    room('serving', 340, 'the server, which requests are answered, the streams of events, style and script'),
+    room('serving', 395, 'the server, which requests are answered, the streams of events, style and script', {
+      because: 'what a server answers beside the page came from the agent of packages/cli',
+    }),
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
@@ -187,9 +191,7 @@ export const HOUSES = {
     }),
     room('completion', 290, 'completion of bash, zsh and fish'),
     room('systemd', 175, 'units and set-up files', { ...on('systemd'), because: 'the agent has a unit' }),
-    room('agent', 310, 'the agent, and what frees CPUs without it', {
-      because: 'the agent serves a page',
-    }),
+    room('agent', 265, 'the agent, and what frees CPUs without it'),
     room('running', 160, 'how a command runs on its CPUs, and what frees them after it', {
       because: 'a shell waits for the end of a command that no process watches',
     }),
@@ -203,7 +205,13 @@ export const HOUSES = {
     room('.', 170, 'the program', { because: 'the installation has a part, and the version needs no more' }),
   ],
   'packages/kubernetes/lib': [
-    room('base', 110, 'errors and logs', on('containers')),
+    room('base', 170, 'errors and logs', {
+      ...on('containers'),
+      because: 'lines of the log have fields, as text or JSON',
+    }),
+    room('metrics', 108, 'the registry of metrics', on('containers')),
+    room('api-server', 630, 'the API server', on('containers')),
+    room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
@@ -216,10 +224,10 @@ export const HOUSES = {
       ...on('containers'),
       because: 'a container that starts again has the grant of its pod and name',
     }),
-    room('containers', 1160, 'containers and their grants', {
+    room('containers', 1390, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
@@ -227,16 +235,19 @@ export const HOUSES = {
     }),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
-    room('publish', 400, 'NodeResourceTopology objects', on('containers')),
-    room('check', 560, 'what a node can do', on('containers')),
-    room('.', 215, 'the exports of the package', {
+    room('publish', 420, 'NodeResourceTopology objects', {
       ...on('containers'),
-      because: 'it connects the plugin with the CRI socket of its runtime',
+      because: 'the publisher says whether it works, to probes and as an Event',
     }),
-    room('cli', 420, 'the command numalign-node', {
+    room('check', 560, 'what a node can do', on('containers')),
+    room('.', 430, 'the exports of the package', {
       ...on('containers'),
-      because: 'it serves the page on request',
+      because:
+        'the parts share metrics and Events, and say whether they work; the plugin has the CRI socket of its runtime',
+    }),
+    room('cli', 560, 'the command numalign-node', {
+      ...on('containers'),
+      because: 'it serves the page, metrics and health on request',
     }),
   ],
 };

@@ -17,9 +17,15 @@ export function smt({ cpusPerCore }: MachineFacts): Verdict {
 }
 
 export function coreKinds(facts: MachineFacts): Verdict {
-  const { coreKinds, reserved, reservable } = facts;
+  const { coreKinds, reserved, reservable, cpusPerCore } = facts;
   const [fastest, ...slower] = coreKinds as [CoreKindFacts, ...CoreKindFacts[]];
-  if (slower.length === 0) return ok('one: all cores are alike');
+  if (slower.length === 0) {
+    if (cpusPerCore.length === 1) return ok('one: all cores are alike');
+    const sizes = cpusPerCore.join(' or ');
+    return unknown(
+      `cores have ${sizes} CPUs (some may be offline), and Linux names no kinds: all count as alike`,
+    );
+  }
   const found = `${coreKinds.map(kindText).join(', ')}; requests get the fastest that have room`;
   const inWay = reserved.intersection(fastest.cpus);
   if (inWay.isEmpty || reservable.isEmpty || reservable.intersects(fastest.cpus)) return ok(found);

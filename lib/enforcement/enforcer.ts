@@ -134,7 +134,7 @@ class MachineEnforcer {
   ): Promise<Cleared> | Cleared {
     const transition = transitionOf(before, next);
     if (!transition) return NO_ENFORCER.clear(before, next, request);
-    if (transition.isTaken) this.#confiner.claim(next.settings);
+    if (transition.isTaken) this.#confiner.claim(next);
     if (this.cpusetsOf(next.settings)) this.learnAskedMasks(next.settings);
     const reopen = (state: Assignments) => void this.apply(state, [], true);
     return new Clearing(this.#confiner, { transition, request, unpinned, reopen }).clear();

@@ -82,8 +82,9 @@ export class MachineConfiner {
   }
 
   /** Takes the cgroup root for grants of this state, unless another state has grants there. */
-  claim({ cgroupRoot }: MachineSettings): void {
-    if (typeof this.#foundAt(cgroupRoot) !== 'string') this.#users?.claim(cgroupRoot!);
+  claim({ settings: { cgroupRoot }, pods }: Assignments): void {
+    const found = this.#foundAt(cgroupRoot);
+    if (typeof found !== 'string') this.#users?.claim(cgroupRoot!, pods, found.hierarchy);
   }
 
   cpusetsOf(settings: MachineSettings): Cpusets | undefined {

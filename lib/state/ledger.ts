@@ -62,7 +62,7 @@ export class Ledger implements Store {
     this.#folder = new StateFolder(path, scope);
     const { folder, owners, waiting } = this.#folder;
     const bootId = readBootId();
-    this.#owners = new Owners(owners, path, bootId);
+    this.#owners = new Owners(owners, folder, path, bootId);
     this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
     this.#agreedRoot = new AgreedRoot(path, scope, folder);
     this.#watch = new FolderWatch(path, STATE_FILE);

@@ -2,9 +2,11 @@
 // share; a MemoryStore belongs to one process. A StateSource can only be read.
 import type { Assignments } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
+import type { PodAssignment } from '../account/pod-assignment.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
+import type { CpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import type { Listener, Listening } from './files/folder-watch.js';
 import type { GoodState } from './files/state-files.js';
 import type { AgreedRoot, RootRefusal } from './folder/agreed-root.js';
@@ -84,15 +86,16 @@ export interface StateSource {
   readonly recoveries: readonly StateRecovered[];
 }
 
-/** The user of each cgroup root among the state folders of root. */
+/** Which state uses a cgroup root. */
 export interface RootClaims {
   /** Why this state may not use a cgroup root now, and what root can do. */
   refusal(cgroupRoot: string): RootRefusal | undefined;
   /**
    * Makes this state the user of a cgroup root, unless another one has grants there, or may be about
-   * to record one. REQUIRES: the lock of this state, until a grant is on record
+   * to record one. `pods`: the grants of this state; `hierarchy`: with the root. REQUIRES: the lock of
+   * this state, until a grant is on record
    */
-  claim(cgroupRoot: string): void;
+  claim(cgroupRoot: string, pods: readonly PodAssignment[], hierarchy: CpusetHierarchy): void;
 }
 
 export interface Store extends StateSource {

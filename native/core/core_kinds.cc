@@ -10,7 +10,7 @@ namespace numalign {
 namespace {
 
 // The types of Intel's hybrid processors; more is faster.
-constexpr std::string_view kTypes[] = {"IntelAtom", "IntelCore"};
+constexpr std::string_view kTypes[] = {"IntelLowPower", "IntelAtom", "IntelCore"};
 
 int parse_positive(std::string_view text) {
   int number = 0;

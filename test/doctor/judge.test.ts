@@ -465,6 +465,13 @@ describe('the doctor', () => {
       /^performance cores 0-3 \(4 CPUs, 3 free\), efficiency cores 4-5 \(2 CPUs, none free\), efficiency cores 6-7 \(2 CPUs\); requests get the fastest/,
     ],
     [
+      'cores of unknown kinds',
+      'core-kinds',
+      { cpusPerCore: [1, 2] },
+      'unknown',
+      /^cores have 1 or 2 CPUs \(some may be offline\), and Linux names no kinds: all count as alike\n$/,
+    ],
+    [
       'reserved CPUs on performance cores',
       'core-kinds',
       { ...HYBRID, reserved: cpus('0,7'), reservable: cpus('6-7') },

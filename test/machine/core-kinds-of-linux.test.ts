@@ -34,6 +34,15 @@ describe.runIf(process.getuid!() === 0)('kinds of cores', () => {
     expect(await kindsOf({ cpus, types: { cpu_core: '0-3', cpu_atom: '4-5' } })).toEqual(['0-3', '4-5']);
   });
 
+  it.each(['4-5', '4-6'])(
+    'are three by their types alone, with %s in the list of E-cores',
+    async (cpu_atom) => {
+      const cpus = [0, 0, 2, 2, 4, 5, 6].map((core) => ({ core }));
+      const types = { cpu_core: '0-3', cpu_atom, cpu_lowpower: '6' };
+      expect(await kindsOf({ cpus, types })).toEqual(['0-3', '4-5', '6']);
+    },
+  );
+
   it('are the three capacities of an Arm processor, whatever their frequencies', async () => {
     const capacities = [1024, 870, 870, 350, 350];
     const cpus = capacities.map((capacity, core) => ({ core, capacity, maxMHz: 2000 + core }));

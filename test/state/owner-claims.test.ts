@@ -23,11 +23,11 @@ const EMPTY = emptyAssignments(DEFAULT_SETTINGS);
 const DEAD = '0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b0c';
 
 /** A state folder, and this process as an owner in it. */
-function folder() {
-  const path = makeStateDir();
+function folder(fileSystem?: string) {
+  const path = makeStateDir(fileSystem);
   mkdirSync(join(path, 'owners'), { recursive: true });
   const open = () => native.Folder.open(join(path, 'owners'), false, 0o700, -1);
-  const owners = new Owners(open(), path, BOOT);
+  const owners = new Owners(open(), native.Folder.open(path, false, 0o700, -1), path, BOOT);
   onTestFinished(() => owners.own.close());
   const state = (pods: PodAssignment[], more: Partial<Assignments> = {}) => ({ ...EMPTY, pods, ...more });
   const follow = (generation: number, assignments: Assignments) =>
@@ -229,11 +229,15 @@ describe('the file of another owner', () => {
 
   describe('has the kernel list its locks', () => {
     /** Counts the lists. */
-    function listed() {
-      const all = folder();
+    function listed(fileSystem?: string) {
+      const all = folder(fileSystem);
       const owners = all.open();
       const lists = vi.spyOn(owners, 'lockDevice');
-      return { ...all, lists, owners: new Owners(owners, all.path, BOOT) };
+      return {
+        ...all,
+        lists,
+        owners: new Owners(owners, native.Folder.open(all.path, false, 0o700, -1), all.path, BOOT),
+      };
     }
     const uuids = Array.from({ length: 20 }, (_, i) => `0f9b8a71-1d2e-4f3a-8b4c-5d6e7f8a9b${i + 10}`);
 
@@ -274,6 +278,24 @@ describe('the file of another owner', () => {
       });
     });
 
+    it('not if all files are numalign’s own', () => {
+      const { owners, path, file, lists, state } = listed('/dev/shm');
+      writeFileSync(file(DEAD), textOf('process', ['1']));
+      const checkpoint = { generation: 1, bootId: BOOT, writtenAt: '', assignments: state([]) };
+      owners.find(checkpoint);
+      expect(lists).toHaveBeenCalledTimes(1);
+      owners.follow(checkpoint);
+      owners.recordFor('process');
+      expect(owners.hasEnded(DEAD)).toBe(true);
+      const opened = (...names: string[]) => native.Folder.open(join(path, ...names), false, 0o700, -1);
+      const others = opened('owners');
+      const theirLists = vi.spyOn(others, 'lockDevice');
+      const later = new Owners(others, opened(), path, BOOT);
+      later.find(checkpoint);
+      expect(later.hasEnded(DEAD)).toBe(true);
+      expect([lists, theirLists].map(({ mock }) => mock.calls.length)).toEqual([1, 0]);
+    });
+
     it('once in a transaction that takes grants back', () => {
       const { owners, file, lists, state, claimsIn } = listed();
       const theirs = podFor({ uuid: DEAD, kind: 'process' }, '1');
@@ -310,6 +332,8 @@ describe('the file of another owner', () => {
 
   it('seems to be of an ended owner if there is a folder in its place', () => {
     const { owners, file } = folder();
+    // With no lock on the machine, the kernel would list none.
+    owners.recordFor('process');
     mkdirSync(file(DEAD));
     expect([owners.seemsEnded(DEAD), owners.hasEnded(DEAD)]).toEqual([true, true]);
   });
@@ -321,7 +345,7 @@ describe('the file of another owner', () => {
         throw error;
       };
       const folder = { isOwnerAlive: fail, list: fail, lockDevice: () => '0:0' };
-      return new Owners(folder as never, path, BOOT);
+      return new Owners(folder as never, folder as never, path, BOOT);
     };
     const refused = failing(new NumalignError('ERR_SYSCALL', 'no memory', { errno: 12, syscall: 'fcntl' }));
     expect([refused.hasEnded(DEAD), refused.hasLeftGrants(DEAD)]).toEqual([false, false]);

@@ -1,14 +1,25 @@
 // needs: machine
 // Which state folder may use a cgroup root: one at a time, for as long as it has grants there.
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { diagnose } from '../../lib/entries/diagnostics.js';
 import { openManager } from '../../lib/index.js';
-import { forgetFolder, RootUsers } from '../../lib/state/root-users.js';
+import { cgroupRootRefusal, forgetFolder, RootUsers } from '../../lib/state/root-users.js';
 import { hierarchy, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
+import { agentOf, BOB } from '../enforcement/users.js';
 import { Agent } from '../support/agent.js';
 import { makeStateDir } from '../support/state-dir.js';
+import { canBeStranger } from '../support/strangers.js';
 
 const CHOICES = '/run/numalign-root';
 const FILE = join(CHOICES, `user-of-${encodeURIComponent(ROOT)}`);
@@ -22,6 +33,8 @@ async function opened(stateDir = makeStateDir(), options = {}) {
   });
   return manager;
 }
+
+const groupOf = (uid: string) => join(hierarchy!.mount.point, ROOT, `${uid}%2Fmain`);
 
 const sharedCpus = () =>
   readFileSync(join(hierarchy!.mount.point, ROOT, 'shared/cpuset.cpus'), 'utf8').trim();
@@ -88,5 +101,67 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     forgetFolder(manager.stateDir);
     expect(existsSync(CHOICES) && readdirSync(CHOICES).includes(FILE)).toBe(false);
     expect(existsSync(FILE)).toBe(false);
+  });
+
+  it('find processes on grants of a build that leaves no record, until they have left', async () => {
+    ownRoot();
+    const manager = await opened();
+    await new Agent().tell('open', { stateDir: manager.stateDir, ...RESERVED });
+    const older = new Agent();
+    const folder = makeStateDir();
+    await older.tell('open', { stateDir: folder, ...RESERVED });
+    const { uid } = await older.tell('acquire', { cpu: 1 });
+    await older.tell('pin', { uid });
+    rmSync(FILE);
+
+    const why = `processes run in ${groupOf(uid)}, the cgroup of a grant that is not on record in ${manager.stateDir}: use the state folder that has it, or another root`;
+    await expect(manager.acquire({ cpu: 1, require: 'cpuset' })).rejects.toThrow(why);
+    const weak = await manager.acquire({ cpu: 1 });
+    expect(weak.enforcement).toBe('members');
+    await weak.release();
+    expect([sharedCpus(), existsSync(FILE)]).toEqual(['0', false]);
+    expect(cgroupRootRefusal(manager.stateDir, ROOT)).toContain(why);
+    const { findings } = await diagnose({ stateDir: manager.stateDir });
+    expect(findings.find(({ check }) => check === 'cgroups')?.found).toContain(groupOf(uid));
+    // Its own state knows the grant.
+    expect(cgroupRootRefusal(folder, ROOT)).toBeUndefined();
+
+    await older.kill();
+    const strong = await manager.acquire({ cpu: 1, require: 'cpuset' });
+    expect(readFileSync(FILE, 'utf8')).toBe(manager.stateDir);
+    await strong.release();
+  });
+});
+
+describe.runIf(isUsable && canBeStranger)('root and a user with one cgroup root', () => {
+  it('find each other’s processes on grants', async () => {
+    ownRoot();
+    const root = join(hierarchy!.mount.point, ROOT);
+    mkdirSync(root);
+    for (const file of ['cpuset.cpus', 'cpuset.mems'])
+      writeFileSync(join(root, file), readFileSync(join(hierarchy!.mount.point, file)));
+    for (const file of ['', 'cgroup.procs', 'cpuset.cpus', 'cpuset.mems', 'tasks'])
+      chownSync(join(root, file), BOB, BOB);
+    const bobsFolder = makeStateDir();
+    mkdirSync(bobsFolder, { mode: 0o700 });
+    chownSync(bobsFolder, BOB, BOB);
+    chmodSync(join(bobsFolder, '..'), 0o755);
+    const bob = await agentOf(BOB, bobsFolder, RESERVED);
+    const stateDir = makeStateDir();
+    onTestFinished(() => forgetFolder(stateDir));
+    const ours = new Agent();
+    await ours.tell('open', { stateDir, ...RESERVED });
+    const { uid, enforcement } = await bob.tell('acquire', { cpu: 1 });
+    expect(enforcement).toBe('cpuset');
+    await bob.tell('pin', { uid });
+    expect(readFileSync(join(groupOf(uid), 'cgroup.procs'), 'utf8')).toBe(`${bob.pid}\n`);
+
+    const refused = await ours.ask('acquire', { cpu: 1, require: 'cpuset' });
+    expect(refused.error?.message).toContain(groupOf(uid));
+    await bob.tell('release', { uid });
+    const strong = await ours.tell('acquire', { cpu: 1, require: 'cpuset' });
+    await ours.tell('pin', { uid: strong.uid });
+    const { error } = await bob.agent.ask('acquire', { cpu: 1, require: 'cpuset' });
+    expect(error?.message).toContain(groupOf(strong.uid));
   });
 });

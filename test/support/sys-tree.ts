@@ -27,7 +27,7 @@ export interface SysMemory {
 export interface SysMachine {
   readonly cpus: readonly SysCpu[];
   /** The CPUs of each type of core of Intel's hybrid processors. */
-  readonly types?: { readonly cpu_core: string; readonly cpu_atom: string };
+  readonly types?: { readonly cpu_core: string; readonly cpu_atom: string; readonly cpu_lowpower?: string };
   /** By node: the distances to all nodes. */
   readonly distances?: readonly (readonly number[])[];
   /** The ids of the nodes; by default from 0. */

@@ -4,7 +4,8 @@ import { NumalignError, unlessRefused } from '../../base/errors.js';
 import type { NativeFolder, OwnerLook } from '../../base/native-files.js';
 import { isCgroupAlive } from '../../processes/cgroup-owner.js';
 import { decodeOwnerFile, generationIn, kindIn, type OwnerFile, sealedPart } from '../format/owner-file.js';
-import { type LocksOfFolder, OwnerLocks } from './owner-locks.js';
+import { type LocksOfFolder, locksOf, OwnerLocks } from './owner-locks.js';
+import type { OwnerNames } from './owner-names.js';
 import { sizeOf, whyUnreadable } from './state-files.js';
 
 /** The names of owners' files. Other files in owners/ are ignored. */
@@ -77,26 +78,41 @@ interface OwnersSought {
    * files of earlier generations.
    */
   readonly record?: StateOnRecord | undefined;
+  /** If they are kept, no owner's file was removed. If all owners are found, they are from then on. */
+  readonly names?: OwnerNames | undefined;
 }
 
 /**
  * Reads all owners' files. REQUIRES: the state's lock, because a file may be half written without
  * it.
  */
-export function findOwners(
+export function findOwners(owners: NativeFolder, bootId: string, sought: OwnersSought = {}): FoundOwners {
+  const { path, names } = sought;
+  if (path === undefined || names?.areKept()) return search(owners, bootId, sought);
+  const find = () => {
+    const locks = new OwnerLocks(owners, path);
+    const found = search(owners, bootId, sought, locks);
+    return { found, isComplete: locks.areListed && found.unknown.length === 0 };
+  };
+  return (names?.keepAfter(find) ?? find()).found;
+}
+
+// Without `locks`, every owner's file is there.
+function search(
   owners: NativeFolder,
   bootId: string,
-  { ownFile, path, record }: OwnersSought = {},
+  { ownFile, path, record }: OwnersSought,
+  locks?: OwnerLocks,
 ): FoundOwners {
   const living: OwnerFile[] = ownFile ? [ownFile] : [];
   const unknown: UnknownOwner[] = [];
   let latest = ownFile;
   const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
-  const locks = path === undefined ? undefined : new OwnerLocks(owners, path);
+  const strayLocks = path === undefined ? undefined : locks ? () => locks : locksOf(owners, path);
   for (const uuid of uuids) {
     if (uuid === ownFile?.uuid) continue;
     const look = lookAt(owners, uuid);
-    if (!look && locks && isStray(owners, uuid, () => locks)) continue;
+    if (!look && strayLocks && isStray(owners, uuid, strayLocks)) continue;
     const isOwnFile = look?.isLocked ?? isLocked(owners, uuid);
     const locked = isOwnFile || locks?.has(uuid) === true;
     if (!locked && record?.owners.has(uuid)) continue;

@@ -79,7 +79,8 @@ export class OwnerLocks {
   readonly #inodes = new Map<bigint, string[]>();
   // See OwnOwner.since.
   readonly #since = new Map<string, number>();
-  readonly #areListed: boolean;
+  /** True if the kernel lists locks for this process. */
+  readonly areListed: boolean;
 
   /**
    * `owners`: the folder owners/ in the state folder at `path`.
@@ -91,7 +92,7 @@ export class OwnerLocks {
     const isOfFolder = (marks: bigint) =>
       marks >> BigInt(MARK_BITS) === place || BigInt.asUintN(MARK_BITS, marks) === self;
     const lines = readLocks();
-    this.#areListed = lines.size > 0;
+    this.areListed = lines.size > 0;
     const lock = lockOn(device);
     for (const line of lines) {
       const [, type, inode, first, last] = lock.exec(line) ?? [];
@@ -115,7 +116,7 @@ export class OwnerLocks {
    * held, such as the state's.
    */
   mayHave(uuid: string): boolean {
-    return !this.#areListed || this.has(uuid);
+    return !this.areListed || this.has(uuid);
   }
 
   /** The generation that the owner's seal shows; 0 for an owner of an earlier version. */

@@ -4,6 +4,7 @@ import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js
 import { podListChanges, podsAfter, podsBefore } from '../../account/pod-list-changes.js';
 import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import type { ChangeName } from '../files/owner-names.js';
 import { explaining } from '../folder/folder-error.js';
 import { OwnOwner } from './own-owner.js';
 import { union } from './owner-pods.js';
@@ -15,6 +16,7 @@ const NONE: readonly PodAssignment[] = [];
 export class OwnClaims {
   readonly #folder: NativeFolder;
   readonly #path: string;
+  readonly #change: ChangeName;
   #owner: OwnOwner | undefined;
   // The pods on record that the file matches.
   #followed: readonly PodAssignment[] | undefined;
@@ -23,9 +25,10 @@ export class OwnClaims {
   #lost = NONE;
 
   /** `folder`: owners/ of the state folder at `path`. */
-  constructor(folder: NativeFolder, path: string) {
+  constructor(folder: NativeFolder, path: string, change: ChangeName = (_, change) => change()) {
     this.#folder = folder;
     this.#path = path;
+    this.#change = change;
   }
 
   /** This environment, if it owns something. */
@@ -44,7 +47,10 @@ export class OwnClaims {
   /** The record of this environment as an owner, which it is from now on. @throws ERR_STATE_FOLDER */
   record(header: Header): OwnerRecord {
     if (!this.#owner) {
-      this.#owner = explaining(this.#path, () => new OwnOwner(this.#folder, this.#path, header));
+      this.#owner = explaining(
+        this.#path,
+        () => new OwnOwner(this.#folder, this.#path, header, this.#change),
+      );
       this.#followed = undefined;
     }
     return this.#owner.record;

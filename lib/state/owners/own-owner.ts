@@ -6,6 +6,7 @@ import type { OwnerRecord, PodAssignment } from '../../account/pod-assignment.js
 import { native } from '../../base/native.js';
 import type { NativeFolder, NativeOwner } from '../../base/native-files.js';
 import { lockRange } from '../files/owner-locks.js';
+import type { ChangeName } from '../files/owner-names.js';
 import {
   claimLine,
   END_LENGTH,
@@ -35,6 +36,7 @@ export class OwnOwner {
   since: number;
   readonly #folder: NativeFolder;
   readonly #path: string;
+  readonly #change: ChangeName;
   #lock: NativeOwner;
   // Locks of removed files. Where the removed folder is now, they show its users that this process
   // lives.
@@ -55,10 +57,16 @@ export class OwnOwner {
   #isTorn = false;
 
   /** `folder`: owners/ of the state folder at `path`. @throws ERR_SYSCALL */
-  constructor(folder: NativeFolder, path: string, header: Header) {
+  constructor(
+    folder: NativeFolder,
+    path: string,
+    header: Header,
+    change: ChangeName = (_, change) => change(),
+  ) {
     this.record = newOwner('process', native.randomUuid());
     this.#folder = folder;
     this.#path = path;
+    this.#change = change;
     this.#header = header;
     this.since = header.generation;
     this.#lock = this.#createFile();
@@ -66,7 +74,9 @@ export class OwnOwner {
 
   #createFile(): NativeOwner {
     const { uuid } = this.record;
-    const lock = this.#folder.createOwner(uuid, this.#whole().toString(), ...lockRange(uuid, this.#path));
+    const text = this.#whole().toString();
+    const range = lockRange(uuid, this.#path);
+    const lock = this.#change(uuid, () => this.#folder.createOwner(uuid, text, ...range));
     this.#seal(lock);
     return lock;
   }

@@ -5,6 +5,7 @@ import { unlessRefused } from '../../base/errors.js';
 import type { NativeFolder } from '../../base/native-files.js';
 import { isLocked, isNewerOwner, isStray, OWNER_NAME, ownerIn } from '../files/owner-claims.js';
 import type { LocksOfFolder } from '../files/owner-locks.js';
+import type { ChangeName } from '../files/owner-names.js';
 import { encodeOwnerFile } from '../format/owner-file.js';
 import { byFile, union, uuidsOf } from './owner-pods.js';
 import { fileOf, type Header } from './owner-record.js';
@@ -24,10 +25,12 @@ const MOST_STRAYS = 1000;
 /** Every method REQUIRES the state's lock. */
 export class OwnerFiles {
   readonly #folder: NativeFolder;
+  readonly #change: ChangeName;
 
   /** `folder`: owners/ of the state folder. */
-  constructor(folder: NativeFolder) {
+  constructor(folder: NativeFolder, change: ChangeName = (_, change) => change()) {
     this.#folder = folder;
+    this.#change = change;
   }
 
   /** The owners whose files change from one list of pods to another. */
@@ -47,7 +50,7 @@ export class OwnerFiles {
   settle(owners: readonly ChangedOwner[], header: Header, isCommitted: boolean): void {
     for (const { uuid, before, after } of owners) {
       const pods = isCommitted ? after : before;
-      if (pods.length === 0) unlessRefused(() => this.#folder.remove(uuid));
+      if (pods.length === 0) unlessRefused(() => this.#remove(uuid));
       // The file already claims the pods that this commit added.
       else if (!isCommitted || before.length > 1) unlessRefused(() => this.#write(pods, header));
     }
@@ -56,7 +59,12 @@ export class OwnerFiles {
   // REQUIRES: at least one pod, and one owner for all.
   #write(pods: Pods, header: Header): void {
     const { owner } = pods[0]!;
-    this.#folder.replace(owner.uuid, encodeOwnerFile(fileOf(owner, header, pods)));
+    const text = encodeOwnerFile(fileOf(owner, header, pods));
+    this.#change(owner.uuid, () => this.#folder.replace(owner.uuid, text));
+  }
+
+  #remove(name: string): void {
+    this.#change(name, () => this.#folder.remove(name));
   }
 
   /**
@@ -66,7 +74,7 @@ export class OwnerFiles {
     const processes = endedPods.flatMap(({ owner: { kind, uuid } }) => (kind === 'process' ? [uuid] : []));
     for (const uuid of new Set(processes)) {
       if (uuid === ownUuid || onRecord.some(({ owner }) => owner.uuid === uuid)) continue;
-      unlessRefused(() => !isLocked(this.#folder, uuid, locks) && this.#folder.remove(uuid));
+      unlessRefused(() => !isLocked(this.#folder, uuid, locks) && this.#remove(uuid));
     }
   }
 
@@ -84,7 +92,7 @@ export class OwnerFiles {
       const uuid = ownerIn(name);
       if (!OWNER_NAME.test(uuid) || name === ownUuid || onRecord.has(name)) continue;
       if (isStray(this.#folder, name, locks)) strays.push(name);
-      else if (name !== uuid || isLeft(uuid)) this.#folder.remove(name);
+      else if (name !== uuid || isLeft(uuid)) this.#remove(name);
     }
     for (const [uuid, its] of byFile(pods)) if (!names.has(uuid)) this.#write(its, header);
     return strays.slice(0, MOST_STRAYS);

@@ -12,6 +12,7 @@ import type { NativeFolder } from '../../base/native-files.js';
 import type { RequestedOwner } from '../../input/requests/owner.js';
 import { type FoundOwners, findOwners, isLocked, isOwnerAlive, OWNER_NAME } from '../files/owner-claims.js';
 import { type LocksOfFolder, locksOf } from '../files/owner-locks.js';
+import { OwnerNames } from '../files/owner-names.js';
 import type { Checkpoint } from '../format/checkpoint.js';
 import { decodeOwnerFile } from '../format/owner-file.js';
 import { LivingOwners, type OwnerNotices } from './living-owners.js';
@@ -35,6 +36,7 @@ export class Owners {
   readonly #folder: NativeFolder;
   readonly #path: string;
   readonly #others: OwnerFiles;
+  readonly #names: OwnerNames;
   #living: LivingOwners | undefined;
   #bootId: string;
   #header: Header | undefined;
@@ -46,19 +48,22 @@ export class Owners {
   // As they are in this transaction, or were at a look since it began.
   #turnLocks: LocksOfFolder;
 
-  /** `folder`: owners/ of the state folder. `path`: the state folder. */
-  constructor(folder: NativeFolder, path: string, bootId: string) {
+  /** `folder`: owners/ of the folder `state` at `path`. */
+  constructor(folder: NativeFolder, state: NativeFolder, path: string, bootId: string) {
     this.#folder = folder;
     this.#path = path;
     this.#bootId = bootId;
-    this.own = new OwnClaims(folder, path);
-    this.#others = new OwnerFiles(folder);
+    this.#names = new OwnerNames(folder, state, path);
+    this.own = new OwnClaims(folder, path, this.#names.change);
+    this.#others = new OwnerFiles(folder, this.#names.change);
     this.#turnLocks = this.#locks;
   }
 
-  // As they are at the first question.
+  // As they are at the first question. Who does not hold the lock of its file has none if all files
+  // are there.
   get #locks(): LocksOfFolder {
-    return locksOf(this.#folder, this.#path);
+    const locks = locksOf(this.#folder, this.#path);
+    return () => (this.#names.areKept() ? NO_LOCKS : locks());
   }
 
   /** Caches which owners live while `notices` report each end. */
@@ -267,7 +272,8 @@ export class Owners {
     };
     // Texts of pods that were read compare, those of pods in memory may have another order.
     const ownFile = record ? undefined : this.own.owner?.file;
-    const found = findOwners(this.#folder, this.#bootId, { ownFile, path: this.#path, record });
+    const names = record && this.#names;
+    const found = findOwners(this.#folder, this.#bootId, { ownFile, path: this.#path, record, names });
     if (!record || !this.#isUnsettled) return found;
     return { ...found, living: found.living.filter(({ uuid }) => !this.isOwnProcess(uuid)) };
   }

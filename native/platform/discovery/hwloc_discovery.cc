@@ -335,12 +335,14 @@ bool read_core_kind(hwloc_topology_t topology, unsigned kind, hwloc_bitmap_t cpu
 }
 #endif
 
-// The facts of each type of core in turn, as Linux lists them: not every hwloc reads these files.
+// The facts of each type of core in turn, as Linux lists them: not every hwloc reads these files. Low
+// power first: they are small cores too.
 std::vector<CoreFacts> by_type(const std::vector<CoreFacts>& all) {
   std::vector<CoreFacts> split;
   for (CoreFacts facts : all) {
-    for (const auto& [type, path] :
-         {std::pair("IntelCore", "../cpu_core/cpus"), {"IntelAtom", "../cpu_atom/cpus"}}) {
+    for (const auto& [type, path] : {std::pair("IntelLowPower", "../cpu_lowpower/cpus"),
+                                     {"IntelCore", "../cpu_core/cpus"},
+                                     {"IntelAtom", "../cpu_atom/cpus"}}) {
       const CpuSet listed = read_cpu_list(path);
       if (!listed.intersects(facts.cpus)) continue;
       CoreFacts& part = split.emplace_back(facts);

@@ -31,6 +31,8 @@ TEST(CoreKinds, AreRankedByTheTypesOfIntel) {
   CoreFacts core = facts({0, 1}, {{"CoreType", "IntelCore"}, {"FrequencyMaxMHz", "4000"}});
   EXPECT_EQ(kinds({atom, core}, 4), "1100");
   EXPECT_EQ(kinds({core, atom}, 4), "1100");
+  CoreFacts low_power = facts({4}, {{"CoreType", "IntelLowPower"}, {"FrequencyMaxMHz", "6000"}});
+  EXPECT_EQ(kinds({low_power, core, atom}, 5), "22110");
 }
 
 TEST(CoreKinds, AreRankedByLinuxCapacityBeforeAllElse) {

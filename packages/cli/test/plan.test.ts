@@ -56,6 +56,26 @@ describe('numalign plan on a described machine', () => {
     ]);
   });
 
+  it.each([
+    ['reads a description without kinds of cores as before, and says so', [], 'all count as alike', '4-5'],
+    ['says nothing if all are to count as alike', ['--core-kind', 'any'], '', '4-5'],
+  ])('%s', async (_, flags, note, cpus) => {
+    const columns = ['cpu', 'core', 'socket', 'numa'];
+    const rows = [0, 0, 2, 2, 4, 5].map((core, cpu) => [cpu, core, 0, 0]);
+    const file = newFile(JSON.stringify({ columns, cpus: rows, nodes: [{ id: 0 }] }));
+    const { stdout, stderr } = await numalign(['plan', '--cpus', '2', '--json', file, ...flags]);
+    expect(stdout).toContain(`app   ${cpus}`);
+    expect(note === '' ? stderr === '' : stderr.includes(note)).toBe(true);
+  });
+
+  it('takes the fastest kind of cores that a description names', async () => {
+    const columns = ['cpu', 'core', 'socket', 'numa', 'coreKind'];
+    const rows = [0, 0, 2, 2, 4, 5].map((core, cpu) => [cpu, core, 0, 0, core < 4 ? 1 : 0]);
+    const file = newFile(JSON.stringify({ columns, cpus: rows, nodes: [{ id: 0 }] }));
+    const { stdout, stderr } = await numalign(['plan', '--cpus', '2', '--json', file]);
+    expect([stdout.includes('app   0-1'), stderr]).toEqual([true, '']);
+  });
+
   it('says why NUMA nodes were chosen jointly, under that option', async () => {
     const asked = ['plan', '--cpus', '12', '--placement', 'joint', ...MACHINE];
     const { code, stdout } = await numalign(asked);

@@ -9,7 +9,7 @@ export {
 export type { KubernetesObject, Resource } from './api-server/resource.js';
 export type { WatchEvent, WatchOptions } from './api-server/watch.js';
 export { NodeError, type NodeErrorCode } from './base/errors.js';
-export type { Log } from './base/log.js';
+export { type Log, type LogFields, type LogLevel, type LogWriterOptions, logWriter } from './base/log.js';
 export type { Cpuset } from './cgroups/cpuset.js';
 export { checkNode } from './check/check-node.js';
 export type { CheckOptions } from './check/check-options.js';
@@ -36,9 +36,13 @@ export {
   type DevicePluginOptions,
 } from './device-plugin/device-plugin.js';
 export type { DeviceUnit } from './device-plugin/inventory.js';
+export type { NodeEvent, NodeSubject, PodSubject, RecordEvent } from './events/event.js';
+export { EventRecorder, type EventRecorderOptions } from './events/event-recorder.js';
 export type { ContainerHoldings, DeviceHolding, MemoryHolding, PodHoldings } from './kubelet/holdings.js';
 export { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 export { PodResources, type PodResourcesOptions } from './kubelet/pod-resources.js';
+export type { Counter, Histogram, Labels, Metrics, Values } from './metrics/metrics.js';
+export { PrometheusMetrics } from './metrics/prometheus.js';
 export { NRI_SOCKET, NumalignNode, type NumalignNodeOptions } from './node.js';
 export { NodeAgent, type NodeAgentOptions } from './node-agent.js';
 export type { Message } from './protobuf/schema.js';

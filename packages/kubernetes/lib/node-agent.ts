@@ -1,12 +1,16 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
 import type { Manager } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
+import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
+import { NO_EVENTS, type RecordEvent } from './events/event.js';
+import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
 import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
+import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
 
@@ -16,19 +20,36 @@ export interface NodeAgentOptions {
   readonly manager: Manager;
   readonly log: Log;
   /** The plugin for the container runtime. */
-  readonly nri: Omit<NumalignNodeOptions, 'manager' | 'restoreAllocation' | 'log'> | null;
+  readonly nri: Omit<
+    NumalignNodeOptions,
+    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+  > | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
   /** Records what the kubelet has assigned. */
   readonly kubelet: Omit<KubeletFollowerOptions, 'record' | 'ownResources' | 'log'> | null;
   /** Publishes the node's NodeResourceTopology. */
-  readonly publish: { readonly nodeName: string; readonly apiServer?: ApiServerOptions } | null;
+  readonly publish: OnNode | null;
+  /** Writes Events of pods and of the node. */
+  readonly events?: OnNode | null;
+  /** Where the parts count what they do. */
+  readonly metrics?: Metrics;
+}
+
+/** The node, and where the API server is; default: as the kubelet tells a process in a pod. */
+interface OnNode {
+  readonly nodeName: string;
+  readonly apiServer?: ApiServerOptions;
 }
 
 interface Part {
+  readonly condition: Condition;
   start(): Promise<void>;
   close(): Promise<void>;
 }
+
+// A runtime waits 2 s for an answer, and then goes on without the plugin.
+const STUCK_MS = 60_000;
 
 // The runtime's plugin always uses this scope, see NumalignNode.
 const CONTAINER_SCOPE = { scope: 'container' } as const;
@@ -36,34 +57,42 @@ const CONTAINER_SCOPE = { scope: 'container' } as const;
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
+  readonly #node: NumalignNode | null;
+  #hasStarted = false;
   #starting: Promise<void> | undefined;
   #isClosed = false;
 
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
-    const { manager, log, nri, devicePlugin, kubelet, publish } = options;
+    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
+    const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
+    const recordEvent = recorder?.record ?? NO_EVENTS;
+    const node =
+      nri &&
+      new NumalignNode({
+        ...nri,
+        ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+        ...{ manager, log, metrics, recordEvent },
+      });
     const parts: (Part | null)[] = [
+      recorder ?? null,
       // The kubelet's assignments must be known before anything is granted.
       kubelet &&
         new KubeletFollower({
           ...kubelet,
           record: (holdings) => manager.recordKubelet(holdings.map(recordOf)),
           ownResources: devices ? [devices.resource] : [],
-          log,
+          ...{ log, recordEvent },
         }),
       devices,
-      publish && publisher({ manager, log, ...(nri && CONTAINER_SCOPE) }, publish),
-      nri &&
-        new NumalignNode({
-          ...nri,
-          ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
-          manager,
-          log,
-        }),
+      publish && publisher({ manager, log, recordEvent, ...(nri && CONTAINER_SCOPE) }, publish),
+      node,
     ];
+    this.#node = node;
     this.#parts = parts.filter((part) => part !== null);
+    this.#show(metrics);
   }
 
   /**
@@ -86,6 +115,7 @@ export class NodeAgent {
         await part.start();
       }
       this.#checkOpen();
+      this.#hasStarted = true;
     } catch (error) {
       await this.#closeParts();
       throw error;
@@ -94,6 +124,32 @@ export class NodeAgent {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new NodeError('ERR_AGENT_CLOSED', 'the agent was closed before it had started');
+  }
+
+  /** Whether the agent and its parts do their work: it does if all that are vital are met. */
+  get conditions(): readonly Condition[] {
+    const start = this.#hasStarted ? 'containers have their places' : 'containers have no places yet';
+    return [
+      { part: 'start', isMet: this.#hasStarted, isVital: true, text: start },
+      stateCondition(this.#options.manager),
+      ...this.#parts.map(({ condition }) => condition),
+    ];
+  }
+
+  /** Why the process should be started again; undefined: nothing but a restart is of no use. */
+  get ailment(): string | undefined {
+    const { name, ms } = this.#node?.oldestCall ?? {};
+    if (ms === undefined || ms < STUCK_MS) return undefined;
+    return `${name} of the runtime has not been answered for ${Math.round(ms / 1000)} s`;
+  }
+
+  #show(metrics: Metrics): void {
+    metrics.gauge('part_up', 'Whether a part of the agent does its work.', ['part'], () =>
+      this.conditions.map(({ part, isMet }) => [{ part }, isMet ? 1 : 0]),
+    );
+    metrics.gauge('ready', 'Whether the agent does its work.', [], () => [
+      [{}, this.conditions.every(({ isMet, isVital }) => isMet || !isVital) ? 1 : 0],
+    ]);
   }
 
   /** Containers and records stay as they are. */
@@ -109,17 +165,55 @@ export class NodeAgent {
   }
 }
 
+// What cannot be read, or grants nothing, is wrong for all programs of the machine.
+function stateCondition(manager: Manager): Condition {
+  const condition = (flaw: string | undefined) =>
+    ({ part: 'state', isMet: flaw === undefined, isVital: true, text: flaw ?? 'it grants' }) as const;
+  try {
+    const refusal = manager.refusal();
+    return condition(refusal ? `nothing is granted: ${refusal.message}` : undefined);
+  } catch (error) {
+    return condition(`it cannot be read: ${(error as Error).message}`);
+  }
+}
+
 /** The publisher, with its own connection. */
 function publisher(
-  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'scope'>,
-  { nodeName, apiServer: ofServer }: NonNullable<NodeAgentOptions['publish']>,
+  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'recordEvent' | 'scope'>,
+  { nodeName, apiServer: ofServer }: OnNode,
 ): Part {
   const apiServer = new ApiServer(ofServer);
   const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
   return {
+    get condition() {
+      return publisher.condition;
+    },
     start: () => publisher.start(),
     close: async () => {
       await publisher.close();
+      apiServer.close();
+    },
+  };
+}
+
+// How long an Event is tried: a starting API server is away for a while.
+const EVENT_PATIENCE_MS = 60_000;
+
+/** The recorder of Events, with its own connection, which waits longer than others. */
+function eventsPart(
+  options: { readonly log: Log; readonly metrics: Metrics },
+  { nodeName, apiServer: ofServer }: OnNode,
+): Part & { readonly record: RecordEvent } {
+  const apiServer = new ApiServer({ patienceMs: EVENT_PATIENCE_MS, ...ofServer });
+  const recorder = new EventRecorder({ ...options, apiServer, nodeName });
+  return {
+    record: recorder.record,
+    get condition() {
+      return recorder.condition;
+    },
+    start: async () => {},
+    close: async () => {
+      await recorder.close();
       apiServer.close();
     },
   };

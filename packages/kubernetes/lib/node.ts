@@ -1,12 +1,18 @@
 // NumalignNode: serves the containers of one machine.
 import type { Manager } from 'numalign';
+import type { Condition } from './base/condition.js';
 import type { Log } from './base/log.js';
 import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
+import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
+import { KINDS, type Kind, Reports } from './containers/reports.js';
 import { RuntimeTeller } from './cri/runtime-teller.js';
-import { NRI_SOCKET, NriPlugin } from './nri/plugin.js';
+import { NO_EVENTS, type RecordEvent, THIS_NODE } from './events/event.js';
+import { type Metrics, NO_METRICS } from './metrics/metrics.js';
+import type { Runtime } from './nri/messages.js';
+import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 
 export { NRI_SOCKET };
@@ -43,6 +49,10 @@ export interface NumalignNodeOptions {
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
   readonly log?: Log;
+  /** Where it counts what it does. Default: nothing is counted. */
+  readonly metrics?: Metrics;
+  /** Tells those who look at a pod or the node. Default: nothing is told. */
+  readonly recordEvent?: RecordEvent;
 }
 
 const NO_POD_SCOPE =
@@ -57,6 +67,8 @@ export class NumalignNode {
   readonly #handlers: ContainerHandlers;
   readonly #plugin: NriPlugin;
   readonly #teller: RuntimeTeller;
+  readonly #calls = new CallsInProgress();
+  readonly #nriSocket: string;
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -69,19 +81,28 @@ export class NumalignNode {
     runtimeSocket: socket,
     cgroupRoot,
     log: givenLog = () => {},
+    metrics = NO_METRICS,
+    recordEvent = NO_EVENTS,
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
+    const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, log, reports },
       tell: (update) => this.#teller.tell(update),
     });
-    this.#plugin = new NriPlugin({ socketPath: nriSocket, name, index, handlers: this.#handlers, log });
+    const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });
+    this.#plugin = new NriPlugin({
+      ...{ socketPath: nriSocket, name, index, handlers, log },
+      ...sessionEvents(recordEvent, metrics),
+    });
     this.#teller = new RuntimeTeller({
       socket,
       runtime: () => this.#plugin.session?.runtime,
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
+    this.#nriSocket = nriSocket;
+    this.#show(metrics);
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod') log('warn', NO_POD_SCOPE);
     };
@@ -109,10 +130,72 @@ export class NumalignNode {
     return this.#handlers.repairs;
   }
 
+  /** Whether the runtime calls this plugin. */
+  get condition(): Condition {
+    const { session, flaw } = this.#plugin;
+    const text = session
+      ? `registered with ${nameOf(session.runtime)}`
+      : (flaw ?? `waits for ${this.#nriSocket}`);
+    return { part: 'nri', isMet: session !== undefined, isVital: true, text };
+  }
+
+  /** The call of the runtime that has not been answered for the longest time, if there is one. */
+  get oldestCall(): { readonly name: string; readonly ms: number } | undefined {
+    return this.#calls.oldest;
+  }
+
+  #show(metrics: Metrics): void {
+    metrics.gauge('containers', 'Containers that the runtime has, by what they have.', ['kind'], () => {
+      const kinds = this.containers.map(kindOf);
+      return KINDS.map((kind) => [{ kind }, kinds.filter((each) => each === kind).length] as const);
+    });
+    metrics.gauge(
+      'runtime_info',
+      'The runtime with which the plugin is registered; nothing without one.',
+      ['name', 'version'],
+      () => {
+        const { name, version } = this.#plugin.session?.runtime ?? {};
+        return name === undefined || version === undefined ? [] : [[{ name, version }, 1]];
+      },
+    );
+    metrics.gauge(
+      'oldest_call_seconds',
+      'How long the oldest call of the runtime without an answer has waited.',
+      [],
+      () => [[{}, (this.oldestCall?.ms ?? 0) / 1000]],
+    );
+  }
+
   /** Containers and their grants stay as they are. */
   async close(): Promise<void> {
     await this.#plugin.close();
     this.#handlers.close();
     this.#teller.close();
   }
+}
+
+const nameOf = (runtime: Runtime | undefined): string =>
+  runtime ? `${runtime.name} ${runtime.version}` : 'a runtime';
+
+const kindOf = ({ placement }: KnownContainer): Kind =>
+  placement?.cpus ? 'exclusive' : placement ? 'booked' : 'shared';
+
+/** Counts sessions, and tells those who look at the node when they begin and end. */
+function sessionEvents(
+  recordEvent: RecordEvent,
+  metrics: Metrics,
+): Pick<NriPluginOptions, 'connected' | 'disconnected'> {
+  const sessions = metrics.counter('sessions_total', 'Sessions with the runtime that have begun.');
+  return {
+    connected: (runtime) => {
+      sessions.add();
+      const message = `numalign-node places the containers of ${nameOf(runtime)}`;
+      recordEvent({ about: THIS_NODE, type: 'Normal', reason: 'RuntimeConnected', message });
+    },
+    disconnected: (flaw) => {
+      const why = flaw?.message ?? 'the runtime has closed the connection';
+      const message = `numalign-node places no containers: ${why}`;
+      recordEvent({ about: THIS_NODE, type: 'Warning', reason: 'RuntimeDisconnected', message });
+    },
+  };
 }

@@ -4,8 +4,9 @@ import { invalidOption } from 'numalign/tools';
 import { MachinePage } from './machine-page.js';
 import type { PageOptions } from './options.js';
 
-export { isPagePath, type MachinePage } from './machine-page.js';
+export type { MachinePage } from './machine-page.js';
 export { type PageOptions, readPageToken } from './options.js';
+export { isPagePath } from './serving/page-paths.js';
 
 /**
  * Makes a page of the machine and its grants: `createServer(page.handler).listen(8080, '127.0.0.1')`.

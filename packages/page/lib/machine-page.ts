@@ -7,6 +7,7 @@ import { Looks, type Section } from './look.js';
 import { type PageOptions, parseOptions } from './options.js';
 import { Rejections } from './sections/rejections.js';
 import { isOfAnotherSite, refusalOf } from './serving/access.js';
+import { isPagePath } from './serving/page-paths.js';
 import { SCRIPT } from './serving/script.js';
 import { Streams } from './serving/streams.js';
 import { pageStyle, sheetColors } from './serving/style.js';
@@ -38,11 +39,6 @@ interface Answer {
   readonly text: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
-
-const PATHS: readonly string[] = ['/', '/page.css', '/page.js', '/events'];
-
-/** Whether a page answers this path, with any query. */
-export const isPagePath = (url = '/'): boolean => PATHS.includes(url.split('?', 1)[0]!);
 
 /** A page that {@link machinePage} makes. `using` closes it. */
 export class MachinePage {

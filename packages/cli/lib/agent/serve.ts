@@ -2,14 +2,21 @@
 
 import { collectMetrics, type GrantMetricsOptions } from '@numalign/metrics';
 import { machinePage, readPageToken } from '@numalign/page';
-import { addressText, end, type ListenAddress, listen } from '@numalign/page/listening';
+import {
+  type Answer,
+  addressText,
+  end,
+  handlerOf,
+  type ListenAddress,
+  listen,
+  PLAIN_TEXT,
+} from '@numalign/page/listening';
 import type { Manager } from 'numalign';
 import { print } from '../terminal/output.js';
 import { jsonLine, printable } from '../terminal/text.js';
 import { ailments } from './agent-health.js';
 import { type AgentFlags, tellOnce, withManager } from './agent-manager.js';
 import { Rounds } from './agent-rounds.js';
-import { type Answer, handlerOf, PLAIN_TEXT } from './agent-server.js';
 
 export interface ServeFlags extends AgentFlags {
   maxGrants?: number;

@@ -24,7 +24,7 @@ import {
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
 import { openGate } from '../gate/gate.js';
-import { type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import { kindsNote, type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
 import {
   type PlannedPod,
   type PlannedWorkload,
@@ -122,6 +122,8 @@ async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promis
   const options = { ...(await managerOptions(flags, gate?.configuration)), devices };
   const workloads = pod ? [pod] : await readWorkloads(flags.file!, flags.replicas, gate?.manifests);
   gate?.manifests.end();
+  const note = options.coreKind === 'any' ? undefined : kindsNote(topology);
+  if (note !== undefined) tell(note);
   const result = await planAll(workloads, flags, topology, options);
   const answer = planJson(result.workloads);
   const page = stdoutPage();

@@ -32,3 +32,17 @@ export async function machineOf({ xml, synthetic, json }: MachineFlags): Promise
   };
   return discover(source);
 }
+
+/**
+ * What to say if slow cores may count as fast ones: they differ in threads, as P-cores and E-cores do,
+ * no CPU is offline, and nothing tells their kinds. Undefined otherwise.
+ */
+export function kindsNote({ coreKinds, cores, cpus, possible, isUniform, source }: Topology) {
+  if (coreKinds.length > 1 || isUniform || !possible.isSubsetOf(cpus)) return undefined;
+  const threads = [...new Set(cores.map((core) => core.cpus.size))].sort((a, b) => a - b);
+  const found = `cores have ${threads.join(' or ')} CPUs, and`;
+  if (source === 'machine') return `${found} Linux names no kinds of cores: all count as alike`;
+  const remedy =
+    'if some are slower, describe the machine again, or add the column coreKind (more is faster)';
+  return `${found} the description names no kinds of cores: all count as alike; ${remedy}`;
+}

@@ -1,12 +1,9 @@
 // Output: prints results; no control characters from elsewhere reach a terminal.
 import { NumalignError } from 'numalign';
 import { NodeError } from '../base/errors.js';
-import type { Log } from '../base/log.js';
+import { type Log, printable } from '../base/log.js';
 
 const FAILURE = 1;
-
-const printable = (text: string) =>
-  text.replace(/\p{C}/gu, (character) => (character === '\n' ? ' ' : '\ufffd'));
 
 /** Prints a line to stdout. */
 export function print(line: string): void {
@@ -26,13 +23,19 @@ export function tell(message: string): void {
 /** Logs for the person who started the command. */
 export const logToStderr: Log = (level, message) => tell(level === 'info' ? message : `${level}: ${message}`);
 
-/** Prints the error to stderr, in one line with its code. Returns the exit code. */
-export function reportError(error: unknown, isJson: boolean): number {
+/** An error's code, its message, and what is wrong and valid. */
+export function factsOf(error: unknown) {
   const isKnown = error instanceof NodeError || error instanceof NumalignError;
   const message = error instanceof Error ? error.message : String(error);
   const { code, details } = isKnown ? error : { code: null, details: {} };
+  const { cause: _, ...facts } = details as Record<string, unknown>;
+  return { code, message, facts };
+}
+
+/** Prints the error to stderr, in one line with its code. Returns the exit code. */
+export function reportError(error: unknown, isJson: boolean): number {
+  const { code, message, facts } = factsOf(error);
   if (isJson) {
-    const { cause: _, ...facts } = details as Record<string, unknown>;
     process.stderr.write(`${JSON.stringify({ error: { code, message, details: facts } })}\n`);
   } else tell(code === null ? message : `${message} [${code}]`);
   if (process.env.NUMALIGN_DEBUG === '1' && error instanceof Error) process.stderr.write(`${error.stack}\n`);

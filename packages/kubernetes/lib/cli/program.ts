@@ -1,16 +1,11 @@
 // Program: the commands of numalign-node.
-import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { addAttach } from './attach.js';
 import { addRun } from './run.js';
+import { version } from './version.js';
 
 // In the order of the help.
 const COMMANDS = [addRun, addAttach];
-
-function version(): string {
-  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(file) as { version: string }).version;
-}
 
 /** Runs nothing until the command line is parsed. */
 export function createProgram(): Command {

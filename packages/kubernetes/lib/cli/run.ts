@@ -2,18 +2,22 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { machinePage, readPageToken } from '@numalign/page';
-import { addressText, end, type ListenAddress, listen, parseAddress } from '@numalign/page/listening';
+import { readPageToken } from '@numalign/page';
+import { type ListenAddress, parseAddress } from '@numalign/page/listening';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { MACHINE_STATE_DIR, type Manager, type ManagerOptions, openManager } from 'numalign';
+import { MACHINE_STATE_DIR, type ManagerOptions, openManager } from 'numalign';
 import { parse } from 'yaml';
+import { inClusterConfiguration } from '../api-server/configuration.js';
 import { NodeError } from '../base/errors.js';
+import { LOG_FORMATS, LOG_LEVELS, type Log, type LogFormat, type LogLevel, logWriter } from '../base/log.js';
 import { checkNode } from '../check/check-node.js';
 import { DEVICE_UNITS, type DeviceUnit } from '../device-plugin/inventory.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
 import { NRI_SOCKET } from '../node.js';
 import { NodeAgent, type NodeAgentOptions } from '../node-agent.js';
-import { logToStderr, print, printJson } from './output.js';
+import { factsOf, print, printJson } from './output.js';
+import { openMetrics, serve } from './serving.js';
+import { version } from './version.js';
 
 interface RunFlags {
   nri: boolean;
@@ -32,8 +36,13 @@ interface RunFlags {
   reserved?: string;
   kubeletConfiguration?: string;
   stateDir: string;
+  listen?: ListenAddress;
+  maxGrants: number;
+  events: boolean;
   page?: ListenAddress;
   pageTokenFile?: string;
+  logFormat: LogFormat;
+  logLevel: LogLevel;
   check?: boolean;
   json?: boolean;
 }
@@ -42,6 +51,8 @@ const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'];
 // A runtime waits for a plugin at most 2 s.
 const LOCK_MS = 1000;
 const PAGE = '127.0.0.1:9480';
+const LISTEN = '127.0.0.1:9481';
+const MOST_GRANTS = 10_000;
 const ENDS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 export function addRun(program: Command): void {
@@ -69,11 +80,25 @@ export function addRun(program: Command): void {
     .option('--kubelet-configuration <file>', 'a KubeletConfiguration with the policies and options to use')
     .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
     .addOption(
+      new Option(
+        '--listen [address:port]',
+        `serve /metrics, /healthz and /readyz, without authentication (default: ${LISTEN})`,
+      )
+        .argParser(addressOf)
+        .preset(LISTEN),
+    )
+    .option('--max-grants <count>', 'how many grants have metrics of their own; 0: none', countOf, 100)
+    .option('--no-events', 'write no Events; else they are written if an API server is known')
+    .addOption(
       new Option('--page [address:port]', `serve a live page of the machine (default: ${PAGE})`)
-        .argParser(pageAddress)
+        .argParser(addressOf)
         .preset(PAGE),
     )
     .option('--page-token-file <file>', 'the page asks for the token in this file; needed beyond loopback')
+    .addOption(new Option('--log-format <format>', 'of stderr').choices(LOG_FORMATS).default('text'))
+    .addOption(
+      new Option('--log-level <level>', 'messages below it are left out').choices(LOG_LEVELS).default('info'),
+    )
     .option('--check', 'print what would not work on this node, and exit')
     .option('--json', 'with --check: print JSON')
     .addHelpText(
@@ -83,20 +108,35 @@ Examples:
   $ numalign-node --check
   $ numalign-node --policy single-numa-node --reserved 0-1
   $ numalign-node --device-plugin --publish
+  $ numalign-node --listen 0.0.0.0:9481 --log-format json
   $ numalign-node --page          # and in a pod: kubectl port-forward POD 9480
   $ numalign-node --no-nri        # beside a kubelet with the static policy: only record its assignments`,
     )
-    .action((flags: RunFlags) => (flags.check ? check(flags) : run(flags)));
+    .action((flags: RunFlags) => (flags.check ? check(flags) : runLogged(flags)));
 }
 
-async function run(flags: RunFlags): Promise<void> {
+/** An error that ends it is a line of the log, in the log's format. */
+async function runLogged(flags: RunFlags): Promise<void> {
+  const { logFormat: format, logLevel: level } = flags;
+  const log = logWriter({ format, level, write: (line) => void process.stderr.write(line) });
+  try {
+    await run(flags, log);
+  } catch (error) {
+    if (format !== 'json') throw error;
+    const { code, message, facts } = factsOf(error);
+    log('error', message, { ...facts, ...(code !== null && { code }) });
+    process.exitCode = FAILURE;
+  }
+}
+
+async function run(flags: RunFlags, log: Log): Promise<void> {
   // Node would open its inspector.
   process.on('SIGUSR1', () => {});
   const { stateDir, policy, reserved, kubeletConfiguration: file } = flags;
   const parts = partsOf(flags);
   checkParts(parts, flags);
-  const { page: address, pageTokenFile } = flags;
-  const token = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
+  const { listen, page, pageTokenFile, maxGrants } = flags;
+  const pageToken = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
   const manager = await openManager({
     stateDir,
     lockTimeoutMs: LOCK_MS,
@@ -108,10 +148,11 @@ async function run(flags: RunFlags): Promise<void> {
     ...(reserved !== undefined && { reservedSystemCPUs: reserved }),
     ...(file !== undefined && { kubeletConfiguration: kubeletConfiguration(file) }),
   });
-  let page: { close(): Promise<void> } | undefined;
+  let servers: { close(): Promise<void> } | undefined;
   try {
-    page = address && (await servePage(manager, address, token));
-    const agent = new NodeAgent({ ...parts, manager, log: logToStderr });
+    const metrics = listen && (await openMetrics(manager, { maxGrants, version: version() }));
+    const agent = new NodeAgent({ ...parts, manager, log, ...(metrics && { metrics }) });
+    servers = await serve({ manager, log, probed: agent, listen, metrics, page, pageToken });
     const ended = new Promise<void>((resolve) => {
       for (const signal of ENDS) process.once(signal, () => resolve());
     });
@@ -121,38 +162,39 @@ async function run(flags: RunFlags): Promise<void> {
     await agent.close();
     await running.catch(() => {});
   } finally {
-    await page?.close();
+    await servers?.close();
     manager.close();
   }
 }
 
-function pageAddress(value: string): ListenAddress {
+function addressOf(value: string): ListenAddress {
   const address = parseAddress(value);
   if (address) return address;
-  throw new InvalidArgumentError('It must be an IP address and a port, such as 127.0.0.1:9480.');
+  throw new InvalidArgumentError(
+    'It must be an IP address and a port, such as 127.0.0.1:9480 or [::1]:9480.',
+  );
 }
 
-async function servePage(
-  manager: Manager,
-  address: ListenAddress,
-  token: string | undefined,
-): Promise<{ close(): Promise<void> }> {
-  const page = machinePage(manager, token === undefined ? {} : { token });
-  const fail = ({ message }: Error) => logToStderr('error', `the page: ${message}`);
-  const { server, address: actual } = await listen(address, page.handler, fail);
-  logToStderr('info', `the page is at http://${addressText(actual)}`);
-  return {
-    close: () => {
-      page.close();
-      return end(server);
-    },
-  };
+function countOf(text: string): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count <= MOST_GRANTS) return count;
+  throw new InvalidArgumentError(`It must be a whole number from 0 to ${MOST_GRANTS}.`);
+}
+
+/** Whether the kubelet has told this process of an API server. */
+function isInCluster(): boolean {
+  try {
+    inClusterConfiguration();
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
   const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = flags;
+  const { kubelet, kubeletFolder, publish, events, nodeName } = flags;
   const { runtimeEndpoint: runtimeSocket } = flags;
-  const { kubelet, kubeletFolder, publish, nodeName } = flags;
   const deviceFolder = `${kubeletFolder}/device-plugins`;
   return {
     nri: nri
@@ -175,11 +217,13 @@ function partsOf(flags: RunFlags): Omit<NodeAgentOptions, 'manager' | 'log'> {
           }
         : null,
     publish: publish ? { nodeName } : null,
+    events: events && isInCluster() ? { nodeName } : null,
   };
 }
 
 function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder }: RunFlags): void {
-  if (Object.values(parts).some((part) => part !== null)) return;
+  const { events: _, ...others } = parts;
+  if (Object.values(others).some((part) => part !== null)) return;
   const why = kubelet ? `there is no ${kubeletFolder}` : '--no-kubelet is set';
   throw new NodeError('ERR_INVALID_OPTION', `there is nothing to do with --no-nri: ${why}`, {
     value: why,

@@ -4,9 +4,10 @@ import { CpuSet, NodeSet, NumalignError } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION } from '../placement/annotations.js';
-import { type ContainerRequest, containerRequest, grantName } from '../placement/container-request.js';
+import { type ContainerRequest, containerRequest } from '../placement/container-request.js';
 import type { Placement } from './container-placement.js';
 import type { Grants } from './grants.js';
+import type { Reports } from './reports.js';
 
 /** A running container and its place. */
 export interface CensusEntry {
@@ -22,6 +23,7 @@ export interface CensusOptions {
   readonly grants: Grants;
   readonly prefix: string;
   readonly log: Log;
+  readonly reports: Pick<Reports, 'admitted' | 'refused'>;
 }
 
 const SHARED: ContainerRequest = {
@@ -75,9 +77,10 @@ export async function takeCensus(
     let placement: Placement | null = null;
     try {
       placement = await placeRunning(candidate, options);
+      if (placement && !candidate.onRecord) reportNew(candidate, placement, options);
     } catch (error) {
       if (isLocked(error)) throw error;
-      reportShared(pod, container, error, options);
+      options.reports.refused(pod, container, 'synchronize', error);
     }
     entries.push({ pod, container, request, cpus, placement });
   }
@@ -100,7 +103,7 @@ function candidateOf(
     const set = { cpus: cpus === '' ? null : CpuSet.parse(cpus), mems: NodeSet.parse(mems) };
     return { ...shared, ...set, request, onRecord };
   } catch (error) {
-    reportShared(pod, container, error, options);
+    options.reports.refused(pod, container, 'synchronize', error);
     return shared;
   }
 }
@@ -135,9 +138,8 @@ async function placeRunning(candidate: Candidate, { grants, log }: CensusOptions
   }
 }
 
-function reportShared(pod: PodSandbox, container: Container, error: unknown, { prefix, log }: CensusOptions) {
-  const { message } = error as Error;
-  log('error', `${grantName(prefix, pod, container)} stays in the shared pool: ${message}`, {
-    container: container.id,
-  });
+function reportNew({ pod, container }: Candidate, placement: Placement, { reports }: CensusOptions): void {
+  const { cpus, memoryNodes } = placement;
+  const kind = cpus ? 'exclusive' : 'booked';
+  reports.admitted(pod, container, { kind, cpus: `${cpus ?? ''}`, mems: `${memoryNodes}` });
 }

@@ -21,6 +21,7 @@ import { Drift } from './drift.js';
 import { GrantedContainers } from './granted-containers.js';
 import { Grants } from './grants.js';
 import { Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { type Reports, subjectOf } from './reports.js';
 import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
@@ -36,6 +37,7 @@ export interface ContainerHandlersOptions {
   /** Tells the runtime outside of an answer. */
   readonly tell: TellRuntime;
   readonly log: Log;
+  readonly reports: Reports;
 }
 
 const isPresent = ({ state }: Container) => state !== ContainerState.STOPPED;
@@ -45,6 +47,7 @@ export class ContainerHandlers implements NriHandlers {
   readonly #prefix: string;
   readonly #cpusets: CpusetFiles;
   readonly #log: Log;
+  readonly #reports: Reports;
   readonly #grants: Grants;
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
@@ -57,11 +60,12 @@ export class ContainerHandlers implements NriHandlers {
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, tell, log } = options;
+    const { manager, prefix, cpusets, restoreAllocation, tell, log, reports } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
+    this.#reports = reports;
     this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
@@ -69,12 +73,14 @@ export class ContainerHandlers implements NriHandlers {
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
     this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
-    this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log });
+    this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
     manager.on('change', this.#followRecord);
+    manager.on('change', reports.changed);
   }
 
   close(): void {
     this.#manager.off('change', this.#followRecord);
+    this.#manager.off('change', this.#reports.changed);
     this.#runtimeUpdates.close();
     this.#grants.close();
     this.#drift.close();
@@ -181,9 +187,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
+    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
     this.#inventory.putPod(pod);
-    // Of a sandbox before it.
-    this.#granted.keepOf([pod]);
     this.#sandboxes.place([pod]);
   }
 
@@ -200,7 +205,8 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    return takeCensus(pods, containers, { grants: this.#grants, prefix: this.#prefix, log: this.#log });
+    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
+    return takeCensus(pods, containers, options);
   }
 
   /**
@@ -219,6 +225,7 @@ export class ContainerHandlers implements NriHandlers {
       id: container.id,
       podId: pod.id,
       title: grantName(this.#prefix, pod, container),
+      subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
       request,
       placement,

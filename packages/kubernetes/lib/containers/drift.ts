@@ -4,6 +4,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { Inventory, KnownContainer } from './inventory.js';
+import type { Reports } from './reports.js';
 import type { RuntimeUpdates } from './runtime-updates.js';
 
 export interface DriftOptions {
@@ -11,6 +12,7 @@ export interface DriftOptions {
   readonly cpusets: CpusetFiles;
   readonly runtimeUpdates: RuntimeUpdates;
   readonly log: Log;
+  readonly reports: Pick<Reports, 'repaired' | 'notRepaired'>;
 }
 
 const FILES: ReadonlySet<string | null> = new Set(['cpuset.cpus', 'cpuset.mems']);
@@ -103,7 +105,7 @@ export class Drift {
   }
 
   #look(id: string): void {
-    const { inventory, cpusets } = this.#options;
+    const { inventory, cpusets, reports } = this.#options;
     const [container, followed] = [inventory.find(id), this.#followed.get(id)];
     if (!container || !followed || followed.repairs >= MOST_A_ROUND) return;
     const { cgroupsPath, placement } = container;
@@ -121,25 +123,18 @@ export class Drift {
     // It has just ended.
     if (errors.includes('ENOENT')) return;
     const nodes = foundMems?.isEmpty ? 'all NUMA nodes' : `NUMA nodes ${foundMems}`;
-    const found = `${container.title} on ${haveCpus ? `memory of ${nodes}` : `CPUs ${foundCpus}`}`;
+    const found = `on ${haveCpus ? `memory of ${nodes}` : `CPUs ${foundCpus}`}`;
     if (errors.length > 0) {
-      this.#reportStay(id, followed, `${found}: it stays there: ${errors.join(', ')}`);
+      const stay = `${found}: it stays there: ${errors.join(', ')}`;
+      if (stay !== followed.lastStay) reports.notRepaired(container, stay);
+      followed.lastStay = stay;
       return;
     }
     followed.lastStay = '';
     this.#repairs++;
     followed.repairs++;
     this.#beginRound();
-    this.#report(id, `${found}: it is back on ${cpus}`);
+    reports.repaired(container, `${found}: it is back on ${cpus}`);
     this.#options.runtimeUpdates.owe(container);
-  }
-
-  #report(id: string, what: string): void {
-    this.#options.log('warn', `another program has put ${what}`, { container: id });
-  }
-
-  #reportStay(id: string, followed: Followed, what: string): void {
-    if (what !== followed.lastStay) this.#report(id, what);
-    followed.lastStay = what;
   }
 }

@@ -11,6 +11,7 @@ import { type ContainerRequest, grantUid } from '../placement/container-request.
 import { type Placement, update } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
+import { fieldsOf } from './reports.js';
 import type { RuntimeUpdates } from './runtime-updates.js';
 
 const isGrantOf = (grant: GrantInfo, { uid, isAllocation }: Placement) =>
@@ -29,6 +30,15 @@ const isSame = (before: Placement, now: Placement | null) =>
   now !== null && `${now.cpus} ${now.memoryNodes}` === `${before.cpus} ${before.memoryNodes}`;
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
+
+/**
+ * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
+ * some runtimes report.
+ */
+function withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
+  const living = new Set(pods.filter(({ pid }) => pid > 0).map(({ uid }) => uid));
+  return pods.filter(({ uid, pid }) => pid > 0 || !living.has(uid));
+}
 
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
@@ -122,7 +132,7 @@ export class GrantedContainers {
   /** Keeps the grants of containers that ended while this plugin did not run. Never throws. */
   keepOf(pods: readonly PodSandbox[]): void {
     try {
-      for (const [{ id }, placement] of this.#grants.ofPods(pods))
+      for (const [{ id }, placement] of this.#grants.ofPods(withoutEnded(pods)))
         this.#inventory.keep(id, { placement, cgroupsPath: '' }, { isKnown: false });
     } catch (error) {
       this.#log('warn', `grants of ended containers are unknown: ${(error as Error).message}`);
@@ -132,10 +142,11 @@ export class GrantedContainers {
   /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */
   async endPod(podId: string, { withAllocations = false } = {}): Promise<void> {
     for (const { id } of this.#inventory.ofPod(podId)) await this.end(id);
-    for (const { placement } of this.#inventory.grantsOf(podId)) {
+    for (const { placement } of this.#inventory.keptBy(podId)) {
       if (placement.isAllocation && !withAllocations) continue;
-      await this.#grants.end(placement);
+      // An ended sandbox keeps nothing back when the other one ends.
       this.#inventory.forget(podId, placement);
+      if (!this.#inventory.isKeptByOther(podId, placement)) await this.#grants.end(placement);
     }
   }
 
@@ -148,7 +159,7 @@ export class GrantedContainers {
       if (container.placement) await this.#setOwner(container, container.placement);
   }
 
-  async #setOwner({ id, title, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
+  async #setOwner({ id, title, subject, cgroupsPath }: KnownContainer, placement: Placement): Promise<void> {
     const folder = this.#cpusets.folder(cgroupsPath);
     try {
       await this.#grants.setOwner(placement, placement.isOfPod ? dirname(folder) : folder);
@@ -156,7 +167,11 @@ export class GrantedContainers {
       // The container's last process has ended, and a plugin that starts at this moment may never
       // be notified.
       if (this.#cpusets.isEmpty(cgroupsPath)) return this.end(id);
-      this.#log('warn', `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`);
+      this.#log(
+        'warn',
+        `the grant of ${title} does not belong to its cgroup: ${(error as Error).message}`,
+        fieldsOf(subject),
+      );
     }
   }
 
@@ -173,14 +188,17 @@ export class GrantedContainers {
    */
   followRecord(change: StateChange): void {
     for (const container of this.#inventory.containers) {
-      const { placement, title, podId } = container;
+      const { placement, title, subject, id, podId } = container;
       if (!placement || this.#resizing.has(placement.uid) || !mayConcern(change, placement)) continue;
       const current = this.#grants.current(placement);
       if (isSame(placement, current)) continue;
       if (!current) this.#inventory.forget(podId, placement);
       this.#inventory.put({ ...container, placement: current });
       const now = current?.cpus ? `it has CPUs ${current.cpus}` : 'it runs in the shared pool';
-      this.#log('warn', `the grant of ${title} was changed or released: ${now}`, { container: container.id });
+      this.#log('warn', `the grant of ${title} was changed or released: ${now}`, {
+        ...fieldsOf(subject),
+        id,
+      });
       if (current?.cpus) this.#move(container, current);
     }
   }

@@ -1,5 +1,6 @@
 // Inventory: the pods and containers that the runtime has reported. Pure.
 import type { CpuSet } from 'numalign';
+import type { PodSubject } from '../events/event.js';
 import type { PodSandbox } from '../nri/messages.js';
 import type { ContainerRequest } from '../placement/container-request.js';
 import type { Placement } from './container-placement.js';
@@ -9,6 +10,7 @@ export interface KnownContainer {
   readonly podId: string;
   /** Namespace, pod and container, for people. */
   readonly title: string;
+  readonly subject: PodSubject;
   /** The path in the runtime's form; see cgroups/. */
   readonly cgroupsPath: string;
   readonly request: ContainerRequest;
@@ -87,24 +89,29 @@ export class Inventory {
     this.#names.delete(id);
   }
 
+  /** Whether the pod has another sandbox: a kubelet makes a new one if one has failed. */
+  hasOtherSandbox({ id, uid }: PodSandbox): boolean {
+    return [...this.#pods.values()].some((pod) => pod.uid === uid && pod.id !== id);
+  }
+
   ofPod(podId: string): readonly KnownContainer[] {
     return this.containers.filter((container) => container.podId === podId);
   }
 
-  /**
-   * What belongs to this sandbox's pod, its containers ended or not, and is of no other sandbox: the
-   * pod may have a new one.
-   */
-  grantsOf(podId: string): readonly PodGrant[] {
-    const others = [...this.#ofPods].filter(([id]) => id !== podId);
-    const uids = new Set(others.flatMap(([, grants]) => [...grants.keys()]));
-    return [...(this.#ofPods.get(podId)?.values() ?? [])].filter(({ placement }) => !uids.has(placement.uid));
+  /** What belongs to this sandbox's pod, its containers ended or not. */
+  keptBy(podId: string): readonly PodGrant[] {
+    return [...(this.#ofPods.get(podId)?.values() ?? [])];
+  }
+
+  /** Whether a grant is kept for another sandbox, too: its pod goes on there. */
+  isKeptByOther(podId: string, { uid }: Placement): boolean {
+    return [...this.#ofPods].some(([id, grants]) => id !== podId && grants.has(uid));
   }
 
   /** The grants of the pod's containers that have ended. */
   leftIn(podId: string): readonly PodGrant[] {
     const uids = new Set(this.containers.map(({ placement }) => placement?.uid));
-    return [...(this.#ofPods.get(podId)?.values() ?? [])].filter(
+    return this.keptBy(podId).filter(
       ({ placement: { uid, isAllocation } }) => !isAllocation && !uids.has(uid),
     );
   }

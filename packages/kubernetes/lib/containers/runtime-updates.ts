@@ -4,6 +4,7 @@ import type { Log } from '../base/log.js';
 import type { ContainerUpdate } from '../nri/messages.js';
 import { update } from './container-placement.js';
 import type { Inventory, KnownContainer } from './inventory.js';
+import { fieldsOf } from './reports.js';
 
 /** Tells the runtime where a container runs; rejects if that is not possible now. */
 export type TellRuntime = (update: ContainerUpdate) => Promise<unknown>;
@@ -59,7 +60,7 @@ export class RuntimeUpdates {
     this.#isTelling = false;
   }
 
-  async #tell({ id, cpus, placement }: KnownContainer): Promise<void> {
+  async #tell({ id, subject, cpus, placement }: KnownContainer): Promise<void> {
     if (!cpus) return;
     const { tell, log } = this.#options;
     try {
@@ -68,7 +69,10 @@ export class RuntimeUpdates {
     } catch (error) {
       const { message } = error as Error;
       if (message !== this.#lastFailure)
-        log('warn', `the runtime was not told where a container runs: ${message}`, { container: id });
+        log('warn', `the runtime was not told where a container runs: ${message}`, {
+          ...fieldsOf(subject),
+          id,
+        });
       this.#lastFailure = message;
     }
   }

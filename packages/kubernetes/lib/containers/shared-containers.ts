@@ -7,6 +7,7 @@ import type { CpusetFiles } from '../cgroups/cpuset-files.js';
 import type { ContainerUpdate } from '../nri/messages.js';
 import { sharedCpus, update } from './container-placement.js';
 import { type Inventory, isExclusive, type KnownContainer } from './inventory.js';
+import { fieldsOf } from './reports.js';
 import type { RuntimeUpdates } from './runtime-updates.js';
 
 export interface SharedContainersOptions {
@@ -65,7 +66,8 @@ export class SharedContainers {
       // A container has no cgroup before it starts and after it has ended.
       else if (error !== 'ENOENT')
         this.#log('warn', `${container.title} stays on CPUs ${container.cpus}: ${error}`, {
-          container: container.id,
+          ...fieldsOf(container.subject),
+          id: container.id,
         });
     }
   }

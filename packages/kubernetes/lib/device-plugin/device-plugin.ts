@@ -1,6 +1,7 @@
 // DevicePlugin: offers the machine's CPUs or cores to the kubelet as devices, so the kubelet needs
 // no CPU manager. See Kubernetes' device plugin API, v1beta1.
 import { isAbsolute, join } from 'node:path';
+import type { Condition } from '../base/condition.js';
 import { NodeError } from '../base/errors.js';
 import { FolderWatch, fileIdentity } from '../base/folder-watch.js';
 import type { Log } from '../base/log.js';
@@ -155,6 +156,13 @@ export class DevicePlugin {
   /** Whether a kubelet follows the list of devices; it may not have read the first list yet. */
   get isListed(): boolean {
     return this.#service.isListening;
+  }
+
+  /** Whether the kubelet follows the list of devices. */
+  get condition(): Condition {
+    const isMet = this.isListed;
+    const text = `the kubelet ${isMet ? 'follows' : 'does not follow'} the list of ${this.resource}`;
+    return { part: 'device-plugin', isMet, isVital: false, text };
   }
 
   /**

@@ -1,10 +1,12 @@
 // KubeletFollower: records what the kubelet assigns, and follows its changes.
 import { basename, dirname } from 'node:path';
 import { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from 'numalign/kubelet';
+import type { Condition } from '../base/condition.js';
 import { FolderWatch } from '../base/folder-watch.js';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
 import { Rounds } from '../base/rounds.js';
+import { NO_EVENTS, type RecordEvent, THIS_NODE } from '../events/event.js';
 import { DEVICE_CHECKPOINT } from './device-checkpoint.js';
 import { type PodHoldings, withoutDevices } from './holdings.js';
 import { DEVICE_FOLDER, KUBELET_FOLDER, POD_RESOURCES_SOCKET, PodResources } from './pod-resources.js';
@@ -21,6 +23,7 @@ export interface KubeletFollowerOptions {
   /** Resources of numalign's own device plugins, whose assignments are already on record. */
   readonly ownResources?: readonly string[];
   readonly log: Log;
+  readonly recordEvent?: RecordEvent;
 }
 
 // Pauses after failures, such as a half-written file or a starting kubelet. Afterwards it waits for
@@ -40,6 +43,8 @@ export class KubeletFollower {
   readonly #ownResources: ReadonlySet<string>;
   readonly #rounds = new Rounds(() => this.#follow());
   #failures = 0;
+  // Why its assignments are not on record; undefined if they are.
+  #flaw: string | undefined = 'it was not asked yet';
   #pauses: readonly number[] = START_PAUSES_MS;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -83,6 +88,12 @@ export class KubeletFollower {
     await this.look();
   }
 
+  /** Whether what the kubelet has assigned is on record. */
+  get condition(): Condition {
+    const text = this.#flaw ?? "the kubelet's assignments are on record";
+    return { part: 'kubelet', isMet: this.#flaw === undefined, isVital: false, text };
+  }
+
   /**
    * Asks the kubelet now; resolves once its answer is on record. Never rejects: failures are
    * logged.
@@ -113,13 +124,23 @@ export class KubeletFollower {
       failures.push(`the kubelet's assignments are not on record: ${(error as Error).message}`);
     }
     for (const message of failures) log('error', message);
-    if (failures.length > 0) this.#lookAfter(FAILURE_PAUSES_MS[this.#failures++]);
-    else {
+    this.#flaw = failures[0];
+    if (failures.length > 0) {
+      const pause = FAILURE_PAUSES_MS[this.#failures++];
+      if (pause === undefined) this.#tell(failures.join('; '));
+      this.#lookAfter(pause);
+    } else {
       this.#failures = 0;
       const [pause, ...rest] = this.#pauses;
       this.#pauses = rest;
       this.#lookAfter(pause);
     }
+  }
+
+  // A kubelet that starts fails for a moment.
+  #tell(message: string): void {
+    const { recordEvent = NO_EVENTS } = this.#options;
+    recordEvent({ about: THIS_NODE, type: 'Warning', reason: 'KubeletNotFollowed', message });
   }
 
   // Undefined: not before the next change.

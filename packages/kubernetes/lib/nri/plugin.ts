@@ -6,7 +6,7 @@ import type { Log } from '../base/log.js';
 import type { MuxLimits } from '../ttrpc/mux.js';
 import { connectTo } from './connect.js';
 import type { NriHandlers } from './handlers.js';
-import type { ContainerUpdate } from './messages.js';
+import type { ContainerUpdate, Runtime } from './messages.js';
 import { changeOf, identityOf } from './path-watch.js';
 import { prepareMessages } from './protocol.js';
 import { NriSession } from './session.js';
@@ -23,6 +23,10 @@ export interface NriPluginOptions {
   readonly handlers: NriHandlers;
   readonly log: Log;
   readonly limits?: Partial<MuxLimits>;
+  /** A session has begun: the runtime, and what it runs, is known. */
+  readonly connected?: (runtime: Runtime | undefined) => void;
+  /** A session that had begun has ended; undefined: the runtime has closed the connection. */
+  readonly disconnected?: (flaw: NodeError | undefined) => void;
 }
 
 // sun_path of unix(7) without its final 0.
@@ -46,6 +50,11 @@ export class NriPlugin {
   /** The synchronized session; undefined if there is none. */
   get session(): NriSession | undefined {
     return this.current;
+  }
+
+  /** Why there is no session; undefined if that is not known yet, or there is one. */
+  get flaw(): string | undefined {
+    return this.lastFlaw;
   }
 
   /**
@@ -108,8 +117,10 @@ export class NriPlugin {
         socket: this.options.socketPath,
         ...session.runtime,
       });
+      this.options.connected?.(session.runtime);
       synchronized();
       const reason = await session.closed;
+      if (!signal.aborted) this.options.disconnected?.(reason);
       if (performance.now() - start >= LASTING) this.backoff.reset();
       return reason;
     } finally {

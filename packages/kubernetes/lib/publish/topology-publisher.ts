@@ -7,8 +7,10 @@ import { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
 import { newBackoff, pause } from '../api-server/backoff.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
+import type { Condition } from '../base/condition.js';
 import type { Log } from '../base/log.js';
 import { reported } from '../base/reported.js';
+import { NO_EVENTS, type RecordEvent, THIS_NODE } from '../events/event.js';
 import {
   GROUP,
   type NodeResourceTopology,
@@ -32,6 +34,7 @@ export interface TopologyPublisherOptions {
   /** Default: the manager's. */
   readonly scope?: Scope;
   readonly log: Log;
+  readonly recordEvent?: RecordEvent;
   /** Deletes the object at {@link TopologyPublisher.close}. Default: false, it stays as it is. */
   readonly deletesAtClose?: boolean;
 }
@@ -85,6 +88,16 @@ export class TopologyPublisher {
     manager.on('change', this.#onChange);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#work.push(this.#watch());
+  }
+
+  /** Whether the API server has the present topology, and tells of changes. */
+  get condition(): Condition {
+    const [failure] = this.#failures;
+    const text = failure ? `it cannot be ${failure[0]}: ${failure[1]}` : 'the topology is published';
+    return {
+      ...{ part: 'publisher', isMet: !failure && this.#lastObject !== undefined, isVital: false },
+      text: failure || this.#lastObject ? text : 'it was not published yet',
+    };
   }
 
   async close(): Promise<void> {
@@ -249,11 +262,13 @@ export class TopologyPublisher {
   }
 
   #reportFailure(what: 'published' | 'watched', error: Error): void {
-    const { nodeName, log } = this.#options;
+    const { nodeName, log, recordEvent = NO_EVENTS } = this.#options;
     const code = (error as { code?: string }).code ?? 'ERR_INTERNAL';
     if (this.#failures.get(what) === code || this.#end.signal.aborted) return;
     this.#failures.set(what, code);
-    log('error', `the topology of ${nodeName} cannot be ${what}: ${error.message}`, { code });
+    const message = `the topology of ${nodeName} cannot be ${what}: ${error.message}`;
+    log('error', message, { code });
+    recordEvent({ about: THIS_NODE, type: 'Warning', reason: 'TopologyNotPublished', message });
   }
 }
 

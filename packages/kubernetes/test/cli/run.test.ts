@@ -106,7 +106,7 @@ describe('numalign-node', () => {
     const { child, end } = numalignNode(...args, '--kubelet-configuration', file);
     await once(child.stderr!, 'data');
     child.kill('SIGTERM');
-    expect((await end).stderr).toMatch(/warn: topologyManagerScope is pod.*each is placed by itself/);
+    expect((await end).stderr).toMatch(/warn {2}topologyManagerScope is pod.*each is placed by itself/);
   });
 
   it('refuses a kubelet that places containers itself, and says what to change', async () => {
@@ -139,6 +139,50 @@ describe('numalign-node', () => {
     expect(await end).toMatchObject({ code: 0 });
   });
 
+  it('serves metrics and health, and logs JSON, until it is ended', async () => {
+    const { socket, args } = place();
+    const flags = ['--listen', '127.0.0.1:0', '--log-format', 'json', '--max-grants', '0'];
+    const { child, end } = numalignNode(...args, ...flags);
+    const url = await new Promise<string>((resolve) => {
+      child.stderr!.on('data', (part) => {
+        const [found] = /http:[^"]+/.exec(`${part}`) ?? [];
+        if (found) resolve(found);
+      });
+    });
+    const ask = async (path: string) => {
+      const answer = await fetch(url + path);
+      return { status: answer.status, text: await answer.text() };
+    };
+    expect(await ask('/healthz')).toEqual({ status: 200, text: 'ok\n' });
+    const early = await ask('/readyz');
+    expect(early).toMatchObject({ status: 503, text: expect.stringMatching(/^\[-\] nri: .*nri\.sock/m) });
+    const runtime = await FakeRuntime.listen(socket);
+    onTestFinished(() => runtime.close());
+    const plugin = await runtime.synchronizedPlugin();
+    await expect.poll(() => ask('/readyz')).toMatchObject({ status: 200 });
+    await plugin.createContainer(podOf(), containerOf({ cpus: 100, memory: 2 ** 30 })).catch(() => {});
+    const { text } = await ask('/metrics');
+    const refused = 'numalign_node_admissions_total{result="refused",reason="ERR_INSUFFICIENT_CPUS"} 1';
+    for (const line of [refused, 'numalign_node_ready 1', /^process_resident_memory_bytes \d+$/m])
+      expect(text).toMatch(line);
+    expect(text).toMatch(/^numalign_node_info\{version="[\d.]+"\} 1$/m);
+    expect(text).toMatch(/^numalign_admissions_total\{/m);
+    child.kill('SIGTERM');
+    const { code, stderr } = await end;
+    expect(code).toBe(0);
+    const lines = stderr.trimEnd().split('\n');
+    const refusal = lines.map((line) => JSON.parse(line)).find(({ decision }) => decision === 'refuse');
+    expect(refusal).toMatchObject({ level: 'warn', pod: 'default/web', container: 'main' });
+  });
+
+  it('logs the error that ends it as JSON, too', async () => {
+    const { args } = place();
+    const { code, stderr } = await numalignNode(...args, '--log-format', 'json', '--index', '7').end;
+    expect(code).toBe(1);
+    const last = JSON.parse(stderr.trimEnd().split('\n').at(-1)!);
+    expect(last).toMatchObject({ level: 'error', code: 'ERR_NRI_INDEX', value: '7' });
+  });
+
   it('keeps the record of such a kubelet without a plugin of the runtime', async () => {
     const { kubelet, args } = place();
     giveOut(kubelet, new Map([['pod-a', new Map([['app', CpuSet.parse('1')]])]]));
@@ -157,6 +201,10 @@ describe('numalign-node', () => {
     [['--kubelet-configuration', '/none'], /ERR_INVALID_OPTION/],
     [['--no-such-option'], /unknown option/],
     [['--page', 'localhost'], /an IP address and a port/],
+    [['--listen', '9481'], /an IP address and a port/],
+    [['--max-grants', '-1'], /from 0 to 10000/],
+    [['--log-level', 'loud'], /debug, info, warn, error/],
+    [['--log-format', 'xml'], /text, json/],
     [['--page-token-file', '/none'], /ERR_SYSCALL/],
   ])('refuses %j', async (wrong, message) => {
     const { code, stderr } = await numalignNode(...place().args, ...wrong).end;

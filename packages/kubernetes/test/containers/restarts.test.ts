@@ -1,5 +1,5 @@
 // Containers of a kubelet's pods, which start again as other containers.
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { type ContainerFields, containerOf, podOf } from '../support/nri-objects.js';
 import { type SimulatedNode, simulatedNode } from '../support/simulated-node.js';
 
@@ -90,6 +90,39 @@ describe('A container of a pod that starts again', () => {
     await node.handlers.stopPodSandbox(POD);
     await node.handlers.removePodSandbox(POD);
     expect(held(node)).toEqual({ [`${UID}.app`]: '0-3' });
+  });
+
+  it('loses them at the end of the later sandbox, though the earlier one is still to be removed', async () => {
+    const node = await simulatedNode();
+    node.handlers.runPodSandbox(POD);
+    await create(node, containerNamed('app', 4));
+    const next = podOf({ id: 'p3', uid: UID });
+    node.handlers.runPodSandbox(next);
+    await create(node, { ...containerNamed('app', 4), pod_sandbox_id: 'p3' }, next);
+    await node.handlers.stopPodSandbox(POD);
+    expect(held(node)).toEqual({ [`${UID}.app`]: '0-3' });
+    await node.handlers.stopPodSandbox(next);
+    expect(held(node)).toEqual({});
+  });
+
+  it('loses them so too if the earlier one had ended before the plugin came', async () => {
+    const node = await simulatedNode();
+    const next = podOf({ id: 'p3', uid: UID, pid: 7 });
+    const app = { ...containerNamed('app', 4), pod_sandbox_id: 'p3' };
+    await create(node, app, next);
+    const handlers = node.restart();
+    await handlers.synchronize([podOf({ uid: UID, pid: 0 }), next], [app]);
+    await handlers.stopPodSandbox(next);
+    expect(held(node)).toEqual({});
+  });
+
+  it('is looked for on record only if the pod has had another sandbox', async () => {
+    const node = await simulatedNode();
+    const grants = vi.spyOn(node.manager, 'grants');
+    node.handlers.runPodSandbox(POD);
+    expect(grants).not.toHaveBeenCalled();
+    node.handlers.runPodSandbox(podOf({ id: 'p3', uid: UID }));
+    expect(grants).toHaveBeenCalled();
   });
 });
 

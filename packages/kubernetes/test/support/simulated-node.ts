@@ -7,6 +7,9 @@ import { discover } from 'numalign/topology';
 import { onTestFinished } from 'vitest';
 import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
+import { Reports } from '../../lib/containers/reports.js';
+import type { NodeEvent } from '../../lib/events/event.js';
+import { NO_METRICS } from '../../lib/metrics/metrics.js';
 import type { ContainerUpdate } from '../../lib/nri/messages.js';
 import type { RestoreAllocation } from '../../lib/placement/allocation.js';
 
@@ -21,6 +24,7 @@ export interface SimulatedNode {
   readonly lines: string[];
   /** What the runtime was told outside of an answer. */
   readonly told: ContainerUpdate[];
+  readonly events: NodeEvent[];
   /** Another plugin on the same machine, like after a restart. */
   restart(): ContainerHandlers;
   /** Makes the cgroup of a container, with these processes in it. */
@@ -37,7 +41,10 @@ export async function simulatedNode(
   const manager = await openManager({ topology, ...options });
   const cgroups = mkdtempSync(join(tmpdir(), 'numalign-node-'));
   const lines: string[] = [];
+  const log = (level: string, message: string) => void lines.push(`${level}: ${message}`);
   const told: ContainerUpdate[] = [];
+  const events: NodeEvent[] = [];
+  const recordEvent = (event: NodeEvent) => void events.push(event);
   const open: ContainerHandlers[] = [];
   const start = () => {
     const handlers = new ContainerHandlers({
@@ -46,7 +53,7 @@ export async function simulatedNode(
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       tell: async (update) => void told.push(update),
-      log: (level, message) => lines.push(`${level}: ${message}`),
+      ...{ log, reports: new Reports({ prefix: 'numalign', log, metrics: NO_METRICS, recordEvent }) },
     });
     open.push(handlers);
     return handlers;
@@ -63,6 +70,7 @@ export async function simulatedNode(
     cgroups,
     lines,
     told,
+    events,
     restart: start,
     makeCgroup: (cgroupsPath, cpus, pids = []) => {
       mkdirSync(dirname(file(cgroupsPath)), { recursive: true });

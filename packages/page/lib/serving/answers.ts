@@ -1,6 +1,6 @@
-// What the HTTP server of `numalign agent` answers: GET and HEAD of the page, /metrics and /healthz.
+// What a server answers beside the page: GET and HEAD of some paths, such as /metrics and /healthz.
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import { isPagePath, type MachinePage } from '@numalign/page';
+import { isPagePath } from './page-paths.js';
 
 /** The answer to a request. */
 export interface Answer {
@@ -16,7 +16,8 @@ export type Answers = Readonly<Record<string, () => Answer | Promise<Answer>>>;
 /** What the server serves. */
 export interface Served {
   readonly answers: Answers;
-  readonly page: Pick<MachinePage, 'handler'>;
+  /** Undefined: there is no page. */
+  readonly page?: { readonly handler: RequestListener } | undefined;
 }
 
 export const PLAIN_TEXT = 'text/plain; charset=utf-8';
@@ -24,12 +25,17 @@ export const PLAIN_TEXT = 'text/plain; charset=utf-8';
 /** Answers the requests of one server. */
 export function handlerOf({ answers, page }: Served): RequestListener {
   return (request, response) => {
-    if (isPagePath(request.url)) page.handler(request, response);
-    else void respond(request, response, answers);
+    if (page && isPagePath(request.url)) page.handler(request, response);
+    else void respond(request, response, answers, page ? ['/'] : []);
   };
 }
 
-async function respond(request: IncomingMessage, response: ServerResponse, answers: Answers): Promise<void> {
+async function respond(
+  request: IncomingMessage,
+  response: ServerResponse,
+  answers: Answers,
+  others: readonly string[],
+): Promise<void> {
   const path = request.url!.split('?', 1)[0]!;
   const send = (status: number, type: string, text: string) => {
     response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(text) });
@@ -37,7 +43,7 @@ async function respond(request: IncomingMessage, response: ServerResponse, answe
     response.end(text);
   };
   if (!Object.hasOwn(answers, path)) {
-    send(404, PLAIN_TEXT, `not found: use /, ${Object.keys(answers).join(' or ')}\n`);
+    send(404, PLAIN_TEXT, `not found: use ${alternatives([...others, ...Object.keys(answers)])}\n`);
     return;
   }
   if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -52,3 +58,6 @@ async function respond(request: IncomingMessage, response: ServerResponse, answe
     send(500, PLAIN_TEXT, `${error instanceof Error ? error.message : String(error)}\n`);
   }
 }
+
+const alternatives = (words: readonly string[]) =>
+  words.length === 1 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
