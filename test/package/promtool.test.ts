@@ -46,34 +46,37 @@ describe.runIf(hasApt)('promtool', () => {
     expect(broken.stderr).toContain('numalign_grant_run_ms');
   });
 
-  it('accepts the alerts, which fire when they should', () => {
-    const check = promtool(['check', 'rules', join(ROOT, 'examples/grafana/alerts.yaml')]);
+  it.each([
+    ['examples/grafana/alerts.yaml', 'alerts.yaml'],
+    ['packages/kubernetes/grafana/alerts.yaml', 'node-alerts.yaml'],
+  ])('accepts the alerts of %s, which fire when they should', (path, tests) => {
+    const alerts = join(ROOT, path);
+    const check = promtool(['check', 'rules', alerts]);
     expect([check.status, check.stderr]).toEqual([0, '']);
-    const file = join(ROOT, 'test/package/alerts.yaml');
+    const file = join(ROOT, 'test/package', tests);
     const tested = promtool(['test', 'rules', file]);
     expect([tested.status, tested.stderr]).toEqual([0, '']);
     // Each alert has a test.
-    const alerts = [
-      ...readFileSync(join(ROOT, 'examples/grafana/alerts.yaml'), 'utf8').matchAll(/alert: (\w+)/g),
-    ];
+    const names = Array.from(readFileSync(alerts, 'utf8').matchAll(/alert: (\w+)/g), ([, name]) => name!);
     const text = readFileSync(file, 'utf8');
-    expect(alerts.map(([, name]) => name!).filter((name) => !text.includes(`alertname: ${name}`))).toEqual(
-      [],
-    );
+    expect(names.filter((name) => !text.includes(`alertname: ${name}`))).toEqual([]);
   });
 
-  it('understands every query of the dashboard', () => {
-    const { panels } = JSON.parse(readFileSync(join(ROOT, 'examples/grafana/numalign.json'), 'utf8')) as {
-      panels: { targets?: { expr: string }[] }[];
-    };
-    const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-    const rules = queries.map((expr, i) => ({
-      record: `query:${i}`,
-      expr: expr.replaceAll('$__rate_interval', '5m'),
-    }));
-    const file = join(folder, 'queries.json');
-    writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
-    const { status, stdout } = promtool(['check', 'rules', file]);
-    expect([status, /SUCCESS: (\d+) rules/.exec(stdout)?.[1]]).toEqual([0, `${queries.length}`]);
-  });
+  it.each(['examples/grafana/numalign.json', 'packages/kubernetes/grafana/numalign-node.json'])(
+    'understands every query of %s',
+    (path) => {
+      const { panels } = JSON.parse(readFileSync(join(ROOT, path), 'utf8')) as {
+        panels: { targets?: { expr: string }[] }[];
+      };
+      const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+      const rules = queries.map((expr, i) => ({
+        record: `query:${i}`,
+        expr: expr.replaceAll('$__rate_interval', '5m'),
+      }));
+      const file = join(folder, 'queries.json');
+      writeFileSync(file, JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+      const { status, stdout } = promtool(['check', 'rules', file]);
+      expect([status, /SUCCESS: (\d+) rules/.exec(stdout)?.[1]]).toEqual([0, `${queries.length}`]);
+    },
+  );
 });

@@ -30,7 +30,8 @@ export function definition({ failure, hasDefinition }: ClusterFacts): Verdict {
 export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   if (failure) return unknown('the API server was not asked');
   if (missingVerbs.length === 0) return ok('the service account may do what publishing needs');
-  return problem(
+  const verdict = missingVerbs.every((each) => each.endsWith(' events')) ? warning : problem;
+  return verdict(
     `the service account may not: ${missingVerbs.join(', ')}`,
     '`kubectl apply -f examples/kubernetes/rbac.yaml`',
   );

@@ -17,6 +17,12 @@ export const NEEDED: readonly (readonly [verb: string, group: string, resource: 
   ['get', '', 'nodes'],
 ];
 
+/** Those that Events need: without them the agent only works unseen. */
+export const NEEDED_FOR_EVENTS: typeof NEEDED = [
+  ['create', '', 'events'],
+  ['patch', '', 'events'],
+];
+
 const REVIEWS = { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews' };
 const NODES = { group: '', version: 'v1', plural: 'nodes' };
 const TOPOLOGIES = { group: GROUP, version: VERSION, plural: PLURAL };
@@ -44,7 +50,7 @@ async function ask(
   nodeName: string,
 ): Promise<Omit<ClusterFacts, 'nodeName' | 'failure'>> {
   const missingVerbs: string[] = [];
-  for (const [verb, group, resource] of NEEDED) {
+  for (const [verb, group, resource] of [...NEEDED, ...NEEDED_FOR_EVENTS]) {
     if (!(await mayDo(apiServer, verb, group, resource))) missingVerbs.push(`${verb} ${resource}`);
   }
   const hasDefinition = await isThere(apiServer.list(TOPOLOGIES));

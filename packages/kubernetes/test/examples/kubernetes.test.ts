@@ -5,7 +5,7 @@ import { MACHINE_STATE_DIR, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments, parse as parseYaml } from 'yaml';
-import { NEEDED } from '../../lib/check/cluster-facts.js';
+import { NEEDED, NEEDED_FOR_EVENTS } from '../../lib/check/cluster-facts.js';
 import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
 import { createProgram } from '../../lib/cli/program.js';
 import {
@@ -93,13 +93,13 @@ describe('the manifests', () => {
 });
 
 describe('the agent', () => {
-  it('has exactly the rights that publishing needs', () => {
+  it('has exactly the rights that publishing and Events need', () => {
     const { rules } = find('ClusterRole', 'numalign-node');
     const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
       expect(others).toEqual({});
       return verbs.map((verb: string) => [verb, group, resource]);
     });
-    expect(allowed.toSorted()).toEqual([...NEEDED].toSorted());
+    expect(allowed.toSorted()).toEqual([...NEEDED, ...NEEDED_FOR_EVENTS].toSorted());
   });
 
   it('sees the sockets, files and folders that it needs, at their places on the machine', () => {
@@ -131,6 +131,20 @@ describe('the agent', () => {
     expect(CONTAINER.env).toEqual([
       { name: 'NODE_NAME', valueFrom: { fieldRef: { fieldPath: 'spec.nodeName' } } },
     ]);
+  });
+
+  it('is probed where it serves its health', () => {
+    const [port] = CONTAINER.ports;
+    const listen = CONTAINER.args.find((word: string) => word.startsWith('--listen='));
+    expect(listen).toMatch(new RegExp(`:${port.containerPort}$`));
+    const probe = (path: string) => ({ httpGet: { path, port: port.name } });
+    expect(CONTAINER.readinessProbe).toMatchObject(probe('/readyz'));
+    expect(CONTAINER.livenessProbe).toMatchObject(probe('/healthz'));
+    const { annotations } = AGENT.spec.template.metadata;
+    expect(annotations).toEqual({
+      'prometheus.io/scrape': 'true',
+      'prometheus.io/port': `${port.containerPort}`,
+    });
   });
 
   it('is no Guaranteed pod: it takes no CPUs itself', async () => {
