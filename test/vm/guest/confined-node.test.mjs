@@ -33,7 +33,7 @@ const PROGRAM_FOLDERS = ['/usr', '/lib', '/lib64', '/proc/1/root' + ROOT].filter
 
 function template() {
   const machine = { nri: '/var/run/nri', state: '/run/numalign', cgroups: '/sys/fs/cgroup' };
-  const programs = Object.fromEntries(['/usr', '/lib', '/lib64', ROOT.replace(/\/$/, '')].map((path) => [path.slice(1).replaceAll('/', '-'), path]));
+  const programs = Object.fromEntries(['/etc', '/usr', '/lib', '/lib64', ROOT.replace(/\/$/, '')].map((path) => [path.slice(1).replaceAll('/', '-'), path]));
   const volumes = { ...machine, ...programs };
   return {
     metadata: { labels: { 'app.kubernetes.io/name': 'numalign-node' } },

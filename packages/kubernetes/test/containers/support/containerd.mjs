@@ -78,12 +78,7 @@ export class Containerd {
     await containerd.#keep(bySystemd ? ['/run/systemd'] : []);
     try {
       await containerd.start();
-      containerd.#run('ctr', [
-        ...['-a', containerd.socketPath, '-n', 'k8s.io', 'images', 'import'],
-        // Newer ones would let the daemon unpack it, which knows a snapshotter per platform.
-        ...(release.startsWith('2.') ? ['--local'] : []),
-        ...['--snapshotter', 'native', components.image],
-      ]);
+      containerd.importImage(components.image);
     } catch (error) {
       await containerd.close();
       throw error;
@@ -109,6 +104,16 @@ export class Containerd {
   /** Its version, such as `1.7.24`. */
   get version() {
     return containerdVersion(this.#programs.folder);
+  }
+
+  /** Imports an OCI archive; its image has the name that the archive says. */
+  importImage(archive) {
+    this.#run('ctr', [
+      ...['-a', this.socketPath, '-n', 'k8s.io', 'images', 'import'],
+      // Newer ones would let the daemon unpack it, which knows a snapshotter per platform.
+      ...(this.version.startsWith('2.') ? ['--local'] : []),
+      ...['--snapshotter', 'native', archive],
+    ]);
   }
 
   /** What it has logged. */
