@@ -1,7 +1,15 @@
 // node scripts/image-context.mjs FOLDER: makes what packages/kubernetes/deploy/image/Dockerfile is
 // built from: FOLDER/app with the packages of this clone and what they depend on, and the Dockerfile.
 // Prebuilt addons must be there (npm run prebuild).
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -85,7 +85,9 @@ export function renderChart({ values = {}, release = 'numalign-node', namespace 
   const files = readdirSync(join(CHART, 'templates')).toSorted();
   const rendered = files.map((name) => [name, templates.add(read('templates', name))]);
   const crds = readdirSync(join(CHART, 'crds')).map((name) => [`crds/${name}`, read('crds', name)]);
-  const texts = rendered.filter(([name]) => name.endsWith('.yaml')).map(([name, render]) => [name, render(dot)]);
+  const texts = rendered
+    .filter(([name]) => name.endsWith('.yaml'))
+    .map(([name, render]) => [name, render(dot)]);
   return [...crds, ...texts].flatMap(([name, text]) => documentsOf(name, text));
 }
 

@@ -27,8 +27,7 @@ function withoutHelm(value) {
   return Object.fromEntries(entries.map(([key, each]) => [key, withoutHelm(each)]));
 }
 
-const text = (documents) =>
-  HEAD + documents.map((each) => stringify(each, { lineWidth: 0 })).join('---\n');
+const text = (documents) => HEAD + documents.map((each) => stringify(each, { lineWidth: 0 })).join('---\n');
 
 /** The files of the base, by name. */
 export function plainManifests() {

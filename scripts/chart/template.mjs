@@ -32,13 +32,15 @@ function words(action) {
   while (action.slice(WORD.lastIndex).trim() !== '') {
     const at = WORD.lastIndex;
     const match = WORD.exec(action);
-    if (!match) throw new Error(`the template has ${JSON.stringify(action.slice(at))}, which is not understood`);
+    if (!match)
+      throw new Error(`the template has ${JSON.stringify(action.slice(at))}, which is not understood`);
     const [, quoted, raw, sign, path, name, number] = match;
     if (quoted !== undefined || raw !== undefined) found.push({ value: raw ?? JSON.parse(quoted) });
     else if (sign !== undefined) found.push({ sign });
     else if (path !== undefined) found.push({ path });
     else if (number !== undefined) found.push({ value: Number(number) });
-    else if (['true', 'false', 'nil'].includes(name)) found.push({ value: JSON.parse(name.replace('nil', 'null')) });
+    else if (['true', 'false', 'nil'].includes(name))
+      found.push({ value: JSON.parse(name.replace('nil', 'null')) });
     else found.push({ name });
   }
   return found;
@@ -159,7 +161,8 @@ export class Templates {
     const run = this.#functions[first.name];
     if (run === undefined) throw new Error(`the function ${first.name} is not known`);
     const args = [];
-    while (tokens.length > 0 && !['|', ')'].includes(tokens[0].sign)) args.push(this.#operand(tokens, dot, scopes));
+    while (tokens.length > 0 && !['|', ')'].includes(tokens[0].sign))
+      args.push(this.#operand(tokens, dot, scopes));
     return run.call(this, ...args, ...piped);
   }
 

@@ -2,8 +2,7 @@
 // machine with cgroup v2: it sees when other containers end, over its own restarts too. Run by node
 // --test, as root.
 import assert from 'node:assert/strict';
-import { readFileSync, statSync } from 'node:fs';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -33,7 +32,12 @@ const PROGRAM_FOLDERS = ['/usr', '/lib', '/lib64', '/proc/1/root' + ROOT].filter
 
 function template() {
   const machine = { nri: '/var/run/nri', state: '/run/numalign', cgroups: '/sys/fs/cgroup' };
-  const programs = Object.fromEntries(['/etc', '/usr', '/lib', '/lib64', ROOT.replace(/\/$/, '')].map((path) => [path.slice(1).replaceAll('/', '-'), path]));
+  const programs = Object.fromEntries(
+    ['/etc', '/usr', '/lib', '/lib64', ROOT.replace(/\/$/, '')].map((path) => [
+      path.slice(1).replaceAll('/', '-'),
+      path,
+    ]),
+  );
   const volumes = { ...machine, ...programs };
   return {
     metadata: { labels: { 'app.kubernetes.io/name': 'numalign-node' } },
@@ -50,7 +54,11 @@ function template() {
             readOnlyRootFilesystem: true,
             capabilities: { drop: ['ALL'] },
           },
-          volumeMounts: Object.entries(volumes).map(([name, mountPath]) => ({ name, mountPath, readOnly: name in programs })),
+          volumeMounts: Object.entries(volumes).map(([name, mountPath]) => ({
+            name,
+            mountPath,
+            readOnly: name in programs,
+          })),
         },
       ],
       volumes: Object.entries(volumes).map(([name, path]) => ({ name, hostPath: { path } })),
@@ -69,7 +77,12 @@ const log = () => {
   }
 };
 async function startNode() {
-  pod = new ManifestPod({ runtime: fixture.runtime, template: template(), image: IMAGE, folder: join(fixture.runtime.folder, 'volumes') });
+  pod = new ManifestPod({
+    runtime: fixture.runtime,
+    template: template(),
+    image: IMAGE,
+    folder: join(fixture.runtime.folder, 'volumes'),
+  });
   await pod.start(fixture.lastingPods);
   await until('the node is there', () => log().includes('synchronized'), PATIENCE_MS);
 }
@@ -92,23 +105,28 @@ async function all() {
   state = join(fixture.runtime.folder, 'run/numalign');
   for (const each of [state, join(fixture.runtime.folder, 'volumes')]) mkdirSync(each, { recursive: true });
   await startNode();
-    const manager = await openManager({ ...managerOptions(state), lockTimeoutMs: 60_000 });
-    const shared = await fixture.lastingPods.runPod('shared');
-    const first = await fixture.lastingPods.runPod('first', { resources: guaranteed(2) });
-    const second = await fixture.lastingPods.runPod('second', { resources: guaranteed(2) });
-    const text = () => JSON.stringify(manager.grants().map(({ name, owner, alive, cpus }) => [name, owner, alive, `${cpus}`]));
-    notes.push('grants', text(), 'shared', (await shared.allowed()).cpus, (await first.allowed()).cpus);
-    notes.push(JSON.stringify(manager.grants()[0].owner));
-    await first.remove();
-    await until('the first is released', () => manager.grants().length === 1, PATIENCE_MS).catch((e) => notes.push(e.message, text()));
-    notes.push('after first', text(), log());
-    await pod.remove(fixture.lastingPods);
-    await second.remove();
-    notes.push('without agent', text());
-    await startNode();
-    await until('the second is released', () => manager.grants().length === 0, PATIENCE_MS).catch((e) => notes.push(e.message, text()));
-    notes.push('end', text(), (await shared.allowed()).cpus);
-    manager.close();
+  const manager = await openManager({ ...managerOptions(state), lockTimeoutMs: 60_000 });
+  const shared = await fixture.lastingPods.runPod('shared');
+  const first = await fixture.lastingPods.runPod('first', { resources: guaranteed(2) });
+  const second = await fixture.lastingPods.runPod('second', { resources: guaranteed(2) });
+  const text = () =>
+    JSON.stringify(manager.grants().map(({ name, owner, alive, cpus }) => [name, owner, alive, `${cpus}`]));
+  notes.push('grants', text(), 'shared', (await shared.allowed()).cpus, (await first.allowed()).cpus);
+  notes.push(JSON.stringify(manager.grants()[0].owner));
+  await first.remove();
+  await until('the first is released', () => manager.grants().length === 1, PATIENCE_MS).catch((e) =>
+    notes.push(e.message, text()),
+  );
+  notes.push('after first', text(), log());
+  await pod.remove(fixture.lastingPods);
+  await second.remove();
+  notes.push('without agent', text());
+  await startNode();
+  await until('the second is released', () => manager.grants().length === 0, PATIENCE_MS).catch((e) =>
+    notes.push(e.message, text()),
+  );
+  notes.push('end', text(), (await shared.allowed()).cpus);
+  manager.close();
 }
 after(async () => {
   await pod?.remove(fixture.lastingPods);

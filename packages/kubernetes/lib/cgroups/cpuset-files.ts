@@ -36,6 +36,10 @@ export class CpusetFiles {
     this.#isUnified = existsSync(join(root, 'cgroup.controllers'));
   }
 
+  get version(): 1 | 2 {
+    return this.#isUnified ? 2 : 1;
+  }
+
   /**
    * The folder of a container's cgroup, whether or not it exists. `cgroupsPath`: in the form of its
    * runtime.

@@ -1,6 +1,15 @@
 // What the image's tests need beside a runtime: a base image by debootstrap, and images by buildah,
 // without a daemon or a registry.
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { cacheFolder } from '../../../../scripts/cache-folder.mjs';
 import { ARCHITECTURES, makeImageContext } from '../../../../scripts/image-context.mjs';
@@ -33,7 +42,9 @@ export class Images {
   }
 
   #buildah(...args) {
-    return run('buildah', [...this.#flags, ...args], { cwd: this.#folder }).toString().trim();
+    return run('buildah', [...this.#flags, ...args], { cwd: this.#folder })
+      .toString()
+      .trim();
   }
 
   /**
@@ -44,7 +55,10 @@ export class Images {
     const isOurs = architecture === process.arch;
     const cache = cacheFolder('numalign-image');
     mkdirSync(cache, { recursive: true });
-    const layout = join(isOurs ? cache : this.#folder, `base-${architecture}-${isOurs ? process.version : 'empty'}`);
+    const layout = join(
+      isOurs ? cache : this.#folder,
+      `base-${architecture}-${isOurs ? process.version : 'empty'}`,
+    );
     if (existsSync(layout)) return `oci:${layout}:base`;
     const container = this.#buildah('from', '--arch', OCI_ARCHITECTURES[architecture], 'scratch');
     if (isOurs) {
@@ -72,7 +86,14 @@ export class Images {
   /** Builds the Dockerfile; returns the name of the image in {@link Images}. */
   build(context, name, architecture = process.arch) {
     this.#buildah(
-      ...['build', '--quiet', '--isolation', 'chroot', '--platform', `linux/${OCI_ARCHITECTURES[architecture]}`],
+      ...[
+        'build',
+        '--quiet',
+        '--isolation',
+        'chroot',
+        '--platform',
+        `linux/${OCI_ARCHITECTURES[architecture]}`,
+      ],
       ...['--build-arg', `BASE=${this.base(architecture)}`, '--tag', name, context],
     );
     return name;

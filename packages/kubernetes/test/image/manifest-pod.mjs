@@ -16,7 +16,9 @@ const PROFILE = { RuntimeDefault: 0, Unconfined: 1, Localhost: 2 };
 const MILLI = 1000;
 
 const method = (name) => {
-  const [request, response] = ['Request', 'Response'].map((end) => ROOT.lookupType(`runtime.v1.${name}${end}`));
+  const [request, response] = ['Request', 'Response'].map((end) =>
+    ROOT.lookupType(`runtime.v1.${name}${end}`),
+  );
   return {
     path: SERVICE + name,
     requestStream: false,
@@ -164,7 +166,8 @@ export class ManifestPod {
       value: value ?? facts[valueFrom.fieldRef.fieldPath],
     }));
     // As the kubelet does with references to its environment.
-    const filled = (text) => text.replace(/\$\((\w+)\)/g, (_, key) => envs.find((each) => each.key === key).value);
+    const filled = (text) =>
+      text.replace(/\$\((\w+)\)/g, (_, key) => envs.find((each) => each.key === key).value);
     return {
       metadata: { name },
       image: { image },
@@ -188,7 +191,9 @@ export class ManifestPod {
           }),
           privileged: securityContext.privileged === true,
           namespace_options: namespacesOf(template.spec),
-          ...(securityContext.runAsUser !== undefined && { run_as_user: { value: securityContext.runAsUser } }),
+          ...(securityContext.runAsUser !== undefined && {
+            run_as_user: { value: securityContext.runAsUser },
+          }),
           readonly_rootfs: securityContext.readOnlyRootFilesystem === true,
           no_new_privs: securityContext.allowPrivilegeEscalation === false,
           ...profileOf(securityContext.seccompProfile ?? template.spec.securityContext?.seccompProfile),
