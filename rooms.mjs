@@ -216,9 +216,9 @@ export const HOUSES = {
     room('grpc', 30, 'services over gRPC', on('containers')),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 670, 'the Node Resource Interface', on('containers')),
-    room('cgroups', 150, 'cgroups of containers', {
+    room('cgroups', 170, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
-      because: 'the memory nodes of a container are read, too',
+      because: 'it refuses to work where the processes of containers cannot be seen',
     }),
     room('placement', 285, 'from a container to a request', {
       ...on('containers'),

@@ -61,7 +61,12 @@ describe('the chart', () => {
   it('renders every list and map that it passes on', () => {
     const values = {
       ...{ imagePullSecrets: [{ name: 'registry' }], podLabels: { team: 'a' }, nodeSelector: { b: 'c' } },
-      ...{ podAnnotations: { d: 'e' }, tolerations: [], affinity: { nodeAffinity: {} }, priorityClassName: '' },
+      ...{
+        podAnnotations: { d: 'e' },
+        tolerations: [],
+        affinity: { nodeAffinity: {} },
+        priorityClassName: '',
+      },
       ...{ extraArgs: ['--page'], extraEnv: [{ name: 'F', value: 'g' }], resources: {} },
       serviceAccount: { create: false, name: 'other' },
     };
@@ -121,7 +126,13 @@ describe('the agent of the chart', () => {
       kubelet: { folder: '/var/snap/kubelet' },
     };
     const paths = podOf(values).volumes.flatMap(({ hostPath }: Manifest) => hostPath?.path ?? []);
-    expect(paths).toEqual(['/run/numalign', '/var/run/nri', '/sys/fs/cgroup', '/run/crio', '/var/snap/kubelet']);
+    expect(paths).toEqual([
+      '/run/numalign',
+      '/var/run/nri',
+      '/sys/fs/cgroup',
+      '/run/crio',
+      '/var/snap/kubelet',
+    ]);
     expect(mountOf(values, 'hidden')).toHaveLength(2);
     expect(containerOf(values).args).toContain('--kubelet-folder=/var/snap/kubelet');
   });
@@ -167,7 +178,9 @@ describe('the plain manifests', () => {
 
   it('see all processes as an overlay, as the chart does', () => {
     const { patches } = parse(textOf('kustomize/host-processes/kustomization.yaml'));
-    expect(parse(patches[0].patch)).toEqual([{ op: 'add', path: '/spec/template/spec/hostPID', value: true }]);
+    expect(parse(patches[0].patch)).toEqual([
+      { op: 'add', path: '/spec/template/spec/hostPID', value: true },
+    ]);
     expect(podOf({ hostPID: true })).toEqual({ ...podOf(), hostPID: true });
   });
 });

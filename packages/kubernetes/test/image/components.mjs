@@ -7,7 +7,9 @@ import {
   mkdtempSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -55,21 +57,29 @@ export class Images {
     const isOurs = architecture === process.arch;
     const cache = cacheFolder('numalign-image');
     mkdirSync(cache, { recursive: true });
+    // Buildah takes the path for the name of an image: small letters, and no name that begins with a dot.
+    const link = join(this.#folder, `base-${architecture}`);
+    if (existsSync(link)) return `oci:${link}:base`;
     const layout = join(
       isOurs ? cache : this.#folder,
-      `base-${architecture}-${isOurs ? process.version : 'empty'}`,
+      `${architecture}-${isOurs ? process.version : 'empty'}`,
     );
-    if (existsSync(layout)) return `oci:${layout}:base`;
+    if (!existsSync(layout)) this.#makeBase(architecture, layout, cache);
+    symlinkSync(layout, link);
+    return `oci:${link}:base`;
+  }
+
+  #makeBase(architecture, layout, cache) {
     const container = this.#buildah('from', '--arch', OCI_ARCHITECTURES[architecture], 'scratch');
-    if (isOurs) {
-      this.#buildah('add', container, prepareDebian(cache, RELEASE, ['ca-certificates', 'libstdc++6']), '/');
+    if (architecture === process.arch) {
+      const debian = prepareDebian(cache, RELEASE, ['ca-certificates', 'libstdc++6']);
+      this.#buildah('add', container, debian, '/');
       this.#buildah('add', container, realpathSync(process.execPath), '/usr/local/bin/node');
     }
     const made = `${layout}.new`;
     rmSync(made, { recursive: true, force: true });
     this.#buildah('commit', '--quiet', '--rm', container, `oci:${made}:base`);
-    run('mv', [made, layout]);
-    return `oci:${layout}:base`;
+    renameSync(made, layout);
   }
 
   /** The context of the Dockerfile, with this version of the agent. */
@@ -83,7 +93,7 @@ export class Images {
     return folder;
   }
 
-  /** Builds the Dockerfile; returns the name of the image in {@link Images}. */
+  /** Builds the Dockerfile; returns the name of the image. */
   build(context, name, architecture = process.arch) {
     this.#buildah(
       ...[

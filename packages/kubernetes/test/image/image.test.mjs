@@ -1,8 +1,7 @@
 // The image of numalign-node, built from the Dockerfile and run with the security context and the
 // mounts of the chart: it places containers, and its successor goes on with them.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -27,7 +26,8 @@ const ELF_MACHINES = { x64: 0x3e, arm64: 0xb7 };
 const PORT = 9481;
 const PATIENCE_MS = 30_000;
 
-const folder = mkdtempSync(join(tmpdir(), 'numalign-image-'));
+const folder = join(tmpdir(), `numalign-image-${process.pid}`);
+mkdirSync(folder);
 const images = new Images(folder);
 const fixture = new NodeFixture();
 let agent;
@@ -214,6 +214,3 @@ describe('the agent in it', () => {
     await pod.remove();
   });
 });
-
-// Unused without it.
-void spawnSync;

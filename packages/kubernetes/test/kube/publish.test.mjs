@@ -43,7 +43,8 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
   server = new KubeApiServer({ etcd: prepareEtcd(), apiServer: prepareApiServer() }, folder);
   await server.start();
-  for (const object of [...manifests('noderesourcetopologies.yaml'), ...manifests('numalign-node.yaml')]) await server.apply(object);
+  for (const object of [...manifests('noderesourcetopologies.yaml'), ...manifests('numalign-node.yaml')])
+    await server.apply(object);
   await until(async () => (await server.ask('GET', PATH)).status === 200, 'the definition');
   await server.apply({ apiVersion: 'v1', kind: 'Node', metadata: { name: NODE } });
 });
