@@ -75,8 +75,8 @@ export const HOUSES = {
     }),
     room('state/folder', 432, 'the state folder and its rights'),
     room('state/owners', 1060, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1560, 'transactions on the state that processes share', {
-      because: 'which state folder of root uses a cgroup root is decided here',
+    room('state', 1620, 'transactions on the state that processes share', {
+      because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
     }),
     room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
     room(
@@ -135,9 +135,10 @@ export const HOUSES = {
   ],
   'native/platform': [
     room('.', 40, 'what all system calls share'),
-    room('files', 1190, 'locks, journals and notices', {
+    room('files', 1265, 'locks, journals and notices', {
       ...on('containers'),
-      because: 'the file that a look at an owner has open is read, instead of opened again',
+      because:
+        'the file that a look at an owner has open is read, instead of opened again; a waiter hears that it is next; closing a watch waits elsewhere',
     }),
     room('discovery', 1530, 'hwloc, PCI devices, memory, CPU events', {
       ...on('4-nodes-pci', 'cpu-holes', 'cpu-only-node', 'memory-tiers'),

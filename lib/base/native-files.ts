@@ -145,7 +145,16 @@ export interface NativeFolder {
   openJournal(name: string): NativeJournal | undefined;
   /** `pastWaiting`: take the lock even if another process waits for it. */
   tryLock(name: string, note: string, pastWaiting?: boolean): NativeLock | undefined;
-  waitLock(name: string, note: string, callback: (error?: NumalignError, lock?: NativeLock) => void): number;
+  /**
+   * Returns the number of the request. `onNext` is called once only the holder of the lock is before
+   * it, if others were too.
+   */
+  waitLock(
+    name: string,
+    note: string,
+    callback: (error?: NumalignError, lock?: NativeLock) => void,
+    onNext: () => void,
+  ): number;
   giveUp(request: number): boolean;
   /** The number in the lock's file, read without taking the lock; 0 if it has none. */
   lockNumber(name: string): number;

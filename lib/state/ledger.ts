@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { WeakValues } from '../base/collections/weak-values.js';
-import type { NumalignError } from '../base/errors.js';
+import { type NumalignError, unlessRefused } from '../base/errors.js';
 import type { NativeFolder, NativeLock } from '../base/native-files.js';
 import { ENVIRONMENT, Registry } from '../base/registry.js';
 import { turnIfDue } from '../base/steps.js';
@@ -66,7 +66,8 @@ export class Ledger implements Store {
     this.#waiters = new FolderQueue(waiting, join(path, 'waiting'));
     this.#agreedRoot = new AgreedRoot(path, scope, folder);
     this.#watch = new FolderWatch(path, STATE_FILE);
-    this.#lock = new StateLock(path, folder);
+    // In a crowd there are many lines to read: each waiter reads its own before it has the lock.
+    this.#lock = new StateLock(path, folder, () => unlessRefused(() => this.#reader.load()));
     this.#reader = new StateReader(path, this.#folder, this.#owners, bootId);
     this.#writer = new StateWriter(path, folder, this.#owners, this.#reader);
     this.#guard = new OwnerGuard(path, this.#owners, {

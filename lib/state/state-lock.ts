@@ -12,13 +12,18 @@ const PASS_MS = 250;
 export class StateLock {
   readonly #path: string;
   readonly #folder: NativeFolder;
+  readonly #prepare: () => void;
   // The requests of this environment that wait, in order.
   readonly #waiting = new Set<unknown>();
 
-  /** `folder`: the state folder at `path`. */
-  constructor(path: string, folder: NativeFolder) {
+  /**
+   * `folder`: the state folder at `path`. `prepare`: does what a holder would do first, while another
+   * has the lock.
+   */
+  constructor(path: string, folder: NativeFolder, prepare: () => void) {
     this.#path = path;
     this.#folder = folder;
+    this.#prepare = prepare;
   }
 
   /**
@@ -43,9 +48,12 @@ export class StateLock {
     const folder = this.#folder;
     return new Promise((resolve, reject) => {
       let isSettled = false;
-      const request = folder.waitLock(LOCK_FILE, note, (error, lock) => {
+      const answer = (error?: NumalignError, lock?: NativeLock) => {
         if (isSettled) lock?.release();
         else settle(() => (lock ? resolve(lock) : reject(explain(this.#path, error))));
+      };
+      const request = folder.waitLock(LOCK_FILE, note, answer, () => {
+        if (!isSettled) this.#prepare();
       });
       const giveUp = (reason: unknown) => settle(() => reject(reason));
       // A stopped waiter must not keep all others from a free lock.

@@ -154,13 +154,17 @@ class LockRequest {
     napi_release_threadsafe_function(wake_, napi_tsfn_abort);
   }
   // Deletes itself. Returns its number.
-  static uint64_t start(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback) {
-    auto request = std::make_unique<LockRequest>(env, std::move(waiters), callback);
+  static uint64_t start(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback,
+                        Napi::Function on_next) {
+    auto request = std::make_unique<LockRequest>(env, std::move(waiters), callback, on_next);
     LockRequest* self = request.get();
-    self->id_ = unwrap(env, self->waiters_->queue.wait([self](Result<HeldLock> result) {
-      self->result_ = std::move(result);
-      napi_call_threadsafe_function(self->wake_, nullptr, napi_tsfn_nonblocking);
-    }));
+    self->id_ = unwrap(
+        env, self->waiters_->queue.wait(
+                 [self](Result<HeldLock> result) {
+                   self->result_ = std::move(result);
+                   napi_call_threadsafe_function(self->wake_, nullptr, napi_tsfn_nonblocking);
+                 },
+                 [self] { napi_call_threadsafe_function(self->wake_, &kIsNext, napi_tsfn_nonblocking); }));
     self->waiters_->waiting[self->id_] = self;
     return request.release()->id_;
   }
@@ -173,8 +177,12 @@ class LockRequest {
   }
 
   // Use start().
-  LockRequest(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback)
-      : env_(env), waiters_(std::move(waiters)), callback_(Napi::Persistent(callback)) {
+  LockRequest(Napi::Env env, std::shared_ptr<LockWaiters> waiters, Napi::Function callback,
+              Napi::Function on_next)
+      : env_(env),
+        waiters_(std::move(waiters)),
+        callback_(Napi::Persistent(callback)),
+        on_next_(Napi::Persistent(on_next)) {
     napi_create_threadsafe_function(env, nullptr, nullptr, Napi::String::New(env, "numalign lock"), 0, 1,
                                     nullptr, nullptr, this, on_wake, &wake_);
     // Added after the thread-safe function's own hook, so that it runs before it, with no call in
@@ -188,29 +196,39 @@ class LockRequest {
     self->waiters_->queue.give_up(self->id_);
     delete self;
   }
-  static void on_wake(napi_env env, napi_value, void* context, void*) {
+  static void on_wake(napi_env env, napi_value, void* context, void* what) {
     if (env == nullptr) return;  // the environment is ending: on_environment_end has deleted the request
-    std::unique_ptr<LockRequest> self(static_cast<LockRequest*>(context));
-    Result<HeldLock> result = std::move(*self->result_);
-    Napi::Env napi(env);
-    Napi::Function callback = self->callback_.Value();
-    self.reset();
+    auto* self = static_cast<LockRequest*>(context);
     try {
-      if (result.ok()) {
-        callback.Call({napi.Undefined(), LockObject::make(napi, std::move(result).value())});
+      if (what == &kIsNext) {
+        // The function may give the request up, which deletes it.
+        self->on_next_.Value().Call({});
       } else {
-        callback.Call({error_value(napi, result.error())});
+        answer(env, std::unique_ptr<LockRequest>(self));
       }
     } catch (const Napi::Error& error) {
-      // Fails only while the environment is torn down, when no caller is left; `result`
-      // releases the lock.
+      // Fails only while the environment is torn down, when no caller is left.
       error.ThrowAsJavaScriptException();
     }
   }
+  static void answer(Napi::Env env, std::unique_ptr<LockRequest> self) {
+    // If the callback cannot be called, this releases the lock.
+    Result<HeldLock> result = std::move(*self->result_);
+    Napi::Function callback = self->callback_.Value();
+    self.reset();
+    if (result.ok()) {
+      callback.Call({env.Undefined(), LockObject::make(env, std::move(result).value())});
+    } else {
+      callback.Call({error_value(env, result.error())});
+    }
+  }
 
+  // What a wake-up is about, if the answer is not there yet.
+  static inline char kIsNext = 0;
   Napi::Env env_;
   std::shared_ptr<LockWaiters> waiters_;
   Napi::FunctionReference callback_;
+  Napi::FunctionReference on_next_;
   napi_threadsafe_function wake_ = nullptr;
   uint64_t id_ = 0;
   std::optional<Result<HeldLock>> result_;
@@ -402,10 +420,12 @@ class FolderObject : public Napi::ObjectWrap<FolderObject> {
   }
   // (name, note, callback(error, lock)): returns the number of the request.
   Napi::Value wait_lock(const Napi::CallbackInfo& info) {
-    if (!info[2].IsFunction()) throw Napi::TypeError::New(info.Env(), "the callback must be a function");
+    if (!info[2].IsFunction() || !info[3].IsFunction())
+      throw Napi::TypeError::New(info.Env(), "the callbacks must be functions");
     (void)lock_file(info);
     if (!waiters_) waiters_ = std::make_shared<LockWaiters>(lock_file_);
-    uint64_t id = LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>());
+    uint64_t id =
+        LockRequest::start(info.Env(), waiters_, info[2].As<Napi::Function>(), info[3].As<Napi::Function>());
     return Napi::Number::New(info.Env(), static_cast<double>(id));
   }
   // (name): reads without the lock.

@@ -33,6 +33,7 @@ const KINDS = [
       'lock',
       '',
       callback((_, lock) => lock?.release()),
+      callback(),
     );
     if (random.chance(3)) waiting.giveUp(request);
     else if (random.chance(4)) waiting.close();

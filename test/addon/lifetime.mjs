@@ -10,7 +10,7 @@ const [folder] = process.argv.slice(2);
 const url = (name) => JSON.stringify(new URL(`../../dist-test/lib/${name}.js`, import.meta.url).href);
 const BODIES = {
   wait: `const { native } = await import(${url('base/native')});
-    native.Folder.open(folder, true, 0o700, -1).waitLock('lock', '', () => {});
+    native.Folder.open(folder, true, 0o700, -1).waitLock('lock', '', () => {}, () => {});
     parentPort.postMessage('waiting');`,
   pin: `const { openManager } = await import(${url('index')});
     const manager = await openManager({ stateDir: folder });

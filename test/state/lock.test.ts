@@ -62,7 +62,9 @@ describe('the lock of the state', () => {
     const takeAgain = async (pastTurnstile: boolean, attempts: number) => {
       const lock = greedy.tryLock('lock', 'greedy')!;
       const waiting = new Promise<{ release(): void }>((resolve, reject) => {
-        patient.waitLock('lock', 'patient', (error, taken) => (taken ? resolve(taken) : reject(error)));
+        const answer = (error?: Error, taken?: { release(): void }) =>
+          taken ? resolve(taken) : reject(error);
+        patient.waitLock('lock', 'patient', answer, () => {});
       });
       await somebodyWaits(stateDir);
       lock.release();
@@ -133,7 +135,7 @@ describe('the lock of the state', () => {
     const manager = await open(5000);
     const folder = native.Folder.open(manager.stateDir, false, 0o700, -1);
     const lock = folder.tryLock('lock', lockNote())!;
-    const { child } = start(manager.stateDir, `folder.waitLock('lock', lockNote(), () => {});`);
+    const { child } = start(manager.stateDir, `folder.waitLock('lock', lockNote(), () => {}, () => {});`);
     await somebodyWaits(manager.stateDir);
     await stop(child);
     lock.release();

@@ -20,6 +20,8 @@ function lockOf() {
   };
   const tries: (boolean | undefined)[] = [];
   const gives: Give[] = [];
+  const nexts: (() => void)[] = [];
+  const prepare = vi.fn();
   const givenUp: number[] = [];
   const released: string[] = [];
   const lockBy = (name: string) => ({ release: () => void released.push(name) }) as unknown as NativeLock;
@@ -29,11 +31,15 @@ function lockOf() {
       if (world.refuses) throw world.refuses;
       return world.isFree ? lockBy('tried') : undefined;
     },
-    waitLock: (_: string, __: string, give: Give) => gives.push(give) - 1,
+    waitLock: (_: string, __: string, give: Give, next: () => void) => {
+      nexts.push(next);
+      return gives.push(give) - 1;
+    },
     giveUp: (request: number) => void givenUp.push(request),
     read: () => Buffer.from(world.text),
   } as unknown as NativeFolder;
-  return { world, tries, gives, givenUp, released, lockBy, lock: new StateLock(PATH, folder) };
+  const lock = new StateLock(PATH, folder, prepare);
+  return { world, tries, gives, nexts, prepare, givenUp, released, lockBy, lock };
 }
 
 beforeEach(
@@ -75,6 +81,18 @@ describe('the lock of a state', () => {
     vi.advanceTimersByTime(250);
     expect([givenUp, tries.length]).toEqual([[0, 1], 5]);
     await Promise.all([waiting, second]);
+  });
+
+  it('is prepared for once only its holder is before a request that still waits', async () => {
+    const { lock, gives, nexts, prepare, lockBy } = lockOf();
+    const waiting = lock.take(OPTIONS);
+    expect(prepare).not.toHaveBeenCalled();
+    nexts[0]!();
+    expect(prepare).toHaveBeenCalledTimes(1);
+    gives[0]!(undefined, lockBy('first'));
+    await waiting;
+    nexts[0]!();
+    expect(prepare).toHaveBeenCalledTimes(1);
   });
 
   it('goes back if it comes after the request was given up', async () => {

@@ -44,10 +44,15 @@ Result<bool> lock_bytes(int fd, LockRange bytes, short type, bool block) {
 
 // Goes through the turnstile to the lock, so that a process that releases the lock finds the next
 // one there already. A mere try takes both at once, or nothing.
-Result<bool> lock_in_turn(int fd, bool block) {
+Result<bool> lock_in_turn(int fd, bool block, const LockFile::OnNext& on_next) {
   if (block) {
-    Result<bool> entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, true);
+    Result<bool> entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, false);
     if (!entered.ok()) return entered;
+    if (!entered.value()) {
+      entered = lock_bytes(fd, kTurnstileByte, F_WRLCK, true);
+      if (!entered.ok()) return entered;
+      if (on_next) on_next();
+    }
   }
   Result<bool> locked = lock_bytes(fd, block ? kLockByte : kBothBytes, F_WRLCK, block);
   if (!locked.ok() || !locked.value()) return locked;
@@ -239,14 +244,14 @@ Result<std::optional<HeldLock>> LockFile::try_lock(bool past_turnstile) {
   return lock(past_turnstile ? Manner::kTryPastTurnstile : Manner::kTry);
 }
 
-Result<HeldLock> LockFile::wait() {
-  Result<std::optional<HeldLock>> held = lock(Manner::kWait);
+Result<HeldLock> LockFile::wait(const OnNext& on_next) {
+  Result<std::optional<HeldLock>> held = lock(Manner::kWait, on_next);
   if (!held.ok()) return held.error();
   return std::move(*std::move(held).value());
 }
 
 // Closes a descriptor after an error, with whatever it has locked.
-Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
+Result<std::optional<HeldLock>> LockFile::lock(Manner manner, const OnNext& on_next) {
   for (;;) {
     Result<LockDescriptor> opened = open();
     if (!opened.ok()) return opened.error();
@@ -255,8 +260,9 @@ Result<std::optional<HeldLock>> LockFile::lock(Manner manner) {
     // The file that stayed open may be a removed one, whose lock protects nothing and whose holder
     // may be stopped.
     if (manner == Manner::kWait && !leads_to(file.inode)) continue;
-    Result<bool> locked = manner == Manner::kTryPastTurnstile ? lock_bytes(fd, kLockByte, F_WRLCK, false)
-                                                              : lock_in_turn(fd, manner == Manner::kWait);
+    Result<bool> locked = manner == Manner::kTryPastTurnstile
+                              ? lock_bytes(fd, kLockByte, F_WRLCK, false)
+                              : lock_in_turn(fd, manner == Manner::kWait, on_next);
     if (!locked.ok()) {
       return syscall_error("fcntl", "cannot lock " + name_ + " in " + folder_->path(),
                            locked.error().errno_value);
@@ -299,7 +305,7 @@ void LockFile::keep(LockDescriptor spare) {
 struct LockQueue::State {
   std::shared_ptr<LockFile> file;
   std::mutex mutex;
-  std::deque<std::pair<uint64_t, Deliver>> requests;
+  std::deque<Request> requests;
   bool running = false;
 };
 
@@ -312,7 +318,7 @@ LockQueue::~LockQueue() {
   state_->requests.clear();
 }
 
-Result<uint64_t> LockQueue::wait(Deliver deliver) {
+Result<uint64_t> LockQueue::wait(Deliver deliver, LockFile::OnNext on_next) {
   std::lock_guard lock(state_->mutex);
   if (!state_->running) {
     try {
@@ -328,22 +334,25 @@ Result<uint64_t> LockQueue::wait(Deliver deliver) {
   static std::atomic<uint64_t> last_request = 0;
   uint64_t request = ++last_request;
   // The new thread cannot look for the request before the mutex is free.
-  state_->requests.emplace_back(request, std::move(deliver));
+  state_->requests.push_back({request, std::move(deliver), std::move(on_next)});
   return request;
 }
 
 bool LockQueue::give_up(uint64_t request) {
   std::lock_guard lock(state_->mutex);
-  return std::erase_if(state_->requests, [&](const auto& r) { return r.first == request; }) > 0;
+  return std::erase_if(state_->requests, [&](const Request& each) { return each.number == request; }) > 0;
 }
 
 void LockQueue::run(std::shared_ptr<State> state) {
   for (;;) {
-    Result<HeldLock> held = state->file->wait();
+    Result<HeldLock> held = state->file->wait([&] {
+      std::lock_guard lock(state->mutex);
+      if (!state->requests.empty() && state->requests.front().on_next) state->requests.front().on_next();
+    });
     // Delivered under the mutex, so that give_up() cannot return meanwhile.
     std::lock_guard lock(state->mutex);
     if (!state->requests.empty()) {
-      Deliver deliver = std::move(state->requests.front().second);
+      Deliver deliver = std::move(state->requests.front().deliver);
       state->requests.pop_front();
       deliver(std::move(held));
     }

@@ -119,8 +119,10 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   // Takes the lock if it is free and no process waits. With `past_turnstile`, even if a process waits:
   // if that one were stopped, it would keep all others from a free lock.
   Result<std::optional<HeldLock>> try_lock(bool past_turnstile = false);
+  // Called on the waiting thread when only the holder is left before it, if others were too.
+  using OnNext = std::function<void()>;
   // Blocks until the lock is free, behind earlier waiters.
-  Result<HeldLock> wait();
+  Result<HeldLock> wait(const OnNext& on_next = {});
 
   const std::string& name() const { return name_; }
 
@@ -128,7 +130,7 @@ class LockFile : public std::enable_shared_from_this<LockFile> {
   friend class HeldLock;
   enum class Manner { kTry, kTryPastTurnstile, kWait };
 
-  Result<std::optional<HeldLock>> lock(Manner manner);
+  Result<std::optional<HeldLock>> lock(Manner manner, const OnNext& on_next = {});
   Result<LockDescriptor> open();
   // True if the name leads to this inode.
   bool leads_to(uint64_t inode) const;
@@ -154,12 +156,17 @@ class LockQueue {
   ~LockQueue();
 
   // Returns the number of the request. kSyscall (EAGAIN) if no thread can be started to wait.
-  Result<uint64_t> wait(Deliver deliver);
-  // After it returns, the request's Deliver is not running and will not be called. False if it was
+  Result<uint64_t> wait(Deliver deliver, LockFile::OnNext on_next = {});
+  // After it returns, neither function of the request is running or will be called. False if it was
   // called already.
   bool give_up(uint64_t request);
 
  private:
+  struct Request {
+    uint64_t number;
+    Deliver deliver;
+    LockFile::OnNext on_next;
+  };
   struct State;
   static void run(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;

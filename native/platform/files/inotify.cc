@@ -3,10 +3,52 @@
 #include <poll.h>
 #include <sys/inotify.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
 namespace numalign {
+namespace {
+
+// The instances that threads are closing.
+struct Closings {
+  std::mutex mutex;
+  std::condition_variable ended;
+  size_t count = 0;
+  size_t total_ended = 0;
+
+  static Closings& of_this_process() {
+    // Threads may outlive static objects.
+    static auto* all = new Closings;
+    return *all;
+  }
+  void begin() {
+    std::lock_guard lock(mutex);
+    count++;
+  }
+  void end() {
+    std::lock_guard lock(mutex);
+    count--;
+    total_ended++;
+    ended.notify_all();
+  }
+  // False if there was none.
+  bool wait_for_one() {
+    std::unique_lock lock(mutex);
+    if (count == 0) return false;
+    ended.wait(lock, [this, before = total_ended] { return total_ended != before; });
+    return true;
+  }
+};
+
+}  // namespace
 
 Result<Inotify> Inotify::open() {
-  UniqueFd fd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  UniqueFd fd;
+  do {
+    fd.reset(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  } while (!fd.valid() && errno == EMFILE && Closings::of_this_process().wait_for_one());
   if (!fd.valid()) return syscall_error("inotify_init1", "cannot watch folders");
   return Inotify(std::move(fd));
 }
@@ -15,6 +57,22 @@ Result<int> Inotify::add(const std::string& path, uint32_t mask) {
   int watch = inotify_add_watch(fd_.get(), path.c_str(), mask);
   if (watch < 0) return syscall_error("inotify_add_watch", "cannot watch " + path);
   return watch;
+}
+
+void Inotify::close() {
+  if (!fd_.valid()) return;
+  Closings& closings = Closings::of_this_process();
+  closings.begin();
+  const int fd = fd_.release();
+  const auto end = [&closings, fd] {
+    ::close(fd);
+    closings.end();
+  };
+  try {
+    std::thread(end).detach();
+  } catch (const std::system_error&) {
+    end();
+  }
 }
 
 void Inotify::remove(int watch) { inotify_rm_watch(fd_.get(), watch); }

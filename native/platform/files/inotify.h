@@ -19,7 +19,8 @@ struct FolderEvent {
 
 class Inotify {
  public:
-  // EMFILE if the user has as many instances as fs.inotify.max_user_instances allows.
+  // EMFILE if the user has as many instances as fs.inotify.max_user_instances allows. Waits for those
+  // that this process is closing.
   static Result<Inotify> open();
   // Watches a folder or file for the events of `mask`, which may have flags of
   // inotify_add_watch(2). ENOSPC at fs.inotify.max_user_watches.
@@ -31,8 +32,9 @@ class Inotify {
   // True if read() would return events. The kernel queues an event before it finishes the
   // operation: the close event of a file comes before the release of its locks.
   bool has_unread() const;
-  // Returns the instance to the user's quota. The last call on this object.
-  void close() { fd_.reset(); }
+  // The last call on this object. Does not wait for the kernel, which takes 10 to 20 ms to be sure that
+  // nothing on the machine still uses the watches: a thread of its own does. Any thread may be last.
+  void close();
   // Becomes readable with an event. Owned by this object.
   int fd() const { return fd_.get(); }
 

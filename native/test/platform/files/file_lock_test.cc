@@ -357,6 +357,29 @@ TEST(LockQueue, ServesRequestsInOrderOneAtATime) {
   EXPECT_EQ(done.get_future().wait_for(30s), std::future_status::ready);
 }
 
+TEST(LockQueue, TellsARequestThatItIsNextIfOthersWereBeforeIt) {
+  TemporaryFolder temporary;
+  auto folder = open(temporary);
+  std::optional<HeldLock> holder = try_lock_or_die(folder);
+  std::promise<HeldLock> first, second;
+  std::promise<void> is_next;
+  LockQueue queue(lock_file(folder)), later(lock_file(open(temporary)));
+  (void)queue.wait([&](Result<HeldLock> lock) { first.set_value(std::move(lock).value()); },
+                   [] { ADD_FAILURE() << "only the holder was before it"; });
+  wait_for_turnstile(*folder);
+  (void)later.wait([&](Result<HeldLock> lock) { second.set_value(std::move(lock).value()); },
+                   [&] { is_next.set_value(); });
+  std::future<void> next = is_next.get_future();
+  EXPECT_EQ(next.wait_for(50ms), std::future_status::timeout);
+  holder->release();
+  std::optional<HeldLock> lock = first.get_future().get();
+  EXPECT_EQ(next.wait_for(30s), std::future_status::ready);
+  std::future<HeldLock> taken = second.get_future();
+  EXPECT_EQ(taken.wait_for(0ms), std::future_status::timeout);
+  lock.reset();
+  EXPECT_EQ(taken.wait_for(30s), std::future_status::ready);
+}
+
 TEST(LockQueue, CallsNoRequestThatWasGivenUp) {
   TemporaryFolder temporary;
   auto folder = open(temporary);
@@ -364,7 +387,8 @@ TEST(LockQueue, CallsNoRequestThatWasGivenUp) {
   LockQueue queue(lock_file(folder));
   std::atomic<bool> given_up_was_called = false;
   std::promise<void> served;
-  uint64_t first = queue.wait([&](Result<HeldLock>) { given_up_was_called = true; }).value();
+  const auto give_up = [&] { given_up_was_called = true; };
+  uint64_t first = queue.wait([&](Result<HeldLock>) { give_up(); }, give_up).value();
   (void)queue.wait([&](Result<HeldLock>) { served.set_value(); });
   EXPECT_TRUE(queue.give_up(first));
   EXPECT_FALSE(queue.give_up(first));

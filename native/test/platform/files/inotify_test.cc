@@ -125,5 +125,33 @@ TEST(Inotify, HasSomethingToReadBeforeTheLockOfAProcessThatDiesIsGone) {
   }
 }
 
+// A user has few instances, and the kernel counts one until it is sure that nothing uses its watches.
+TEST(Inotify, OpensAsManyAgainAsWereClosedJustBefore) {
+  TemporaryFolder temporary;
+  const auto all = [&temporary] {
+    std::vector<Inotify> opened;
+    while (opened.size() < 1000) {
+      Result<Inotify> inotify = Inotify::open();
+      if (!inotify.ok()) break;
+      opened.push_back(std::move(inotify).value());
+      (void)opened.back().add(temporary.path(), IN_CREATE);
+    }
+    return opened;
+  };
+  std::vector<Inotify> first = all();
+  ASSERT_FALSE(first.empty());
+  for (Inotify& inotify : first) inotify.close();
+  EXPECT_GE(all().size(), first.size());
+}
+
+TEST(Inotify, HasNothingOpenOnceItWasClosed) {
+  TemporaryFolder temporary;
+  Inotify inotify = open_or_die();
+  (void)inotify.add(temporary.path(), IN_CREATE).value();
+  inotify.close();
+  EXPECT_LT(inotify.fd(), 0);
+  inotify.close();
+}
+
 }  // namespace
 }  // namespace numalign
