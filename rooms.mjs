@@ -211,7 +211,10 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 630, 'the API server', on('containers')),
+    room('api-server', 735, 'the API server', {
+      ...on('containers'),
+      because: 'a kubeconfig is read, and certificates of clients are shown',
+    }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
     room('grpc', 30, 'services over gRPC', on('containers')),
@@ -221,14 +224,15 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'it refuses to work where the processes of containers cannot be seen',
     }),
-    room('placement', 285, 'from a container to a request', {
+    room('placement', 500, 'from a container to a request', {
       ...on('containers'),
-      because: 'a container that starts again has the grant of its pod and name',
+      because:
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers',
     }),
-    room('containers', 1390, 'containers and their grants', {
+    room('containers', 1500, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event',
+        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool',
     }),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
@@ -241,14 +245,16 @@ export const HOUSES = {
       because: 'the publisher says whether it works, to probes and as an Event',
     }),
     room('check', 560, 'what a node can do', on('containers')),
-    room('.', 430, 'the exports of the package', {
+    room('.', 450, 'the exports of the package', {
       ...on('containers'),
       because:
-        'the parts share metrics and Events, and say whether they work; the plugin has the CRI socket of its runtime',
+        'the parts share metrics, Events and what is in effect, and say whether they work; the plugin has the CRI socket of its runtime',
     }),
-    room('cli', 560, 'the command numalign-node', {
+    room('configuration', 900, 'the configuration of numalign-node', on('containers')),
+    room('cli', 600, 'the command numalign-node', {
       ...on('containers'),
-      because: 'it serves the page, metrics and health on request',
+      because:
+        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration',
     }),
   ],
 };

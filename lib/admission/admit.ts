@@ -202,7 +202,7 @@ export function questionOf(
     present,
     state,
     request,
-    within: keepsToMask ? maskWish(topology, { ...state, pods }, present) : undefined,
+    within: keepsToMask ? maskWish(topology, { ...state, pods }, present) : request.within,
     resources: new Map(resources),
     providers: providers.list,
     trialUid: providers.isEmpty ? '' : native.randomUuid(),
@@ -224,7 +224,8 @@ function decideNamed(question: Question): Decision | Rejection {
     }
     return decideIn(poolQuestion, pool);
   });
-  return decision.admitted ? decision : withMask(decision, question.within);
+  const mask = request.within ? undefined : question.within;
+  return decision.admitted ? decision : withMask(decision, mask);
 }
 
 // Names the mask, in which the rejection says what is free.

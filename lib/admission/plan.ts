@@ -52,6 +52,7 @@ export function planningQuestion(
     present,
     state,
     request,
+    within: request.within,
     resources,
     providers: providers.list,
     owner: PERSISTENT_OWNER,

@@ -6,6 +6,7 @@ import { addPod } from '../account/pod-changes.js';
 import { type CpuPool, memoryOf as memoryOfPod, presentCpus } from '../account/pod-holdings.js';
 import { freeCpus } from '../account/pools.js';
 import { Refusal } from '../base/refusal.js';
+import { cpusNamed } from '../base/text/cpus-named.js';
 import { preferenceOf } from '../input/placement.js';
 import type { ContainerRequest } from '../input/pods/resource-amounts.js';
 import type { IsolationPolicy } from '../input/policies.js';
@@ -78,7 +79,7 @@ export function decide(
     answer = decideInPool(attempt, pool);
     if (answer.admitted) return answer;
   }
-  return withKinds(question, answer as Rejection);
+  return withWithin(question, withKinds(question, answer as Rejection));
 }
 
 // A request for some kinds alone is rejected although others may have room.
@@ -92,6 +93,10 @@ function withKinds({ topology, state, present, request }: Question, rejection: R
     return { ...rejection, message: why, explanation: { ...explanation, text: `${reason}: ${why}` } };
   }
   return withFact(rejection, kinds);
+}
+
+function withWithin({ request: { within } }: Question, rejection: Rejection): Rejection {
+  return within ? withFact(rejection, `only ${cpusNamed(within)} are to be chosen from`) : rejection;
 }
 
 /**

@@ -7,6 +7,10 @@ export async function commandLine() {
   return built('packages/cli/dist/program.cjs');
 }
 
+/** The fields of the configuration of numalign-node. */
+export const nodeFields = async () =>
+  (await built('packages/kubernetes/dist/configuration/fields.js')).FIELDS;
+
 /** What reads descriptions of machines. */
 export async function machineReader() {
   const [{ CpuSet }, { discover }] = await Promise.all([

@@ -3,13 +3,14 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../steps.mjs';
 import { apiPage } from './api.mjs';
-import { allMetrics, commandLine, machineReader, optionTables } from './built.mjs';
+import { allMetrics, commandLine, machineReader, nodeFields, optionTables } from './built.mjs';
 import { commandLinePage } from './command-line.mjs';
 import { configurationPage } from './configuration.mjs';
 import { errorsPage } from './errors.mjs';
 import { ENTRY_FILES, publicExports } from './exports.mjs';
 import { machines } from './machines.mjs';
 import { metricsPage } from './metrics.mjs';
+import { NODE_FIELDS_PAGE, nodeFieldsPage } from './node-fields.mjs';
 import { openSource } from './source.mjs';
 
 const docs = join(root, 'docs');
@@ -24,6 +25,7 @@ const pages = {
   'reference/machines.md': page,
   'reference/metrics.md': metricsPage(source, exported, await allMetrics()),
   'machines.svg': picture,
+  [NODE_FIELDS_PAGE]: nodeFieldsPage(await nodeFields()),
 };
 
 const textOf = (name) => {

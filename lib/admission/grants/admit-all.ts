@@ -196,6 +196,7 @@ function decideNext(
   const question: Question = {
     ...base,
     request,
+    within: request.within,
     state: old ? removePods(state, new Set([old.uid])) : state,
     hugepages: freeForStrict(request, topology),
     owner: ledger.owners.recordFor(request.owner),

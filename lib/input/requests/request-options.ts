@@ -1,6 +1,7 @@
 // The options of requests, and their names.
 import type { EnforcementLevel } from '../../account/levels.js';
 import type { QuietPart } from '../../account/pod-assignment.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import type { AimedLevel } from '../enforcement-options.js';
 import { namesOf } from '../option-table.js';
 import { PLACEMENT_OPTIONS, type RequestPlacementOptions } from '../placement-options.js';
@@ -152,6 +153,12 @@ export interface AdmitOptions extends RequestOptions {
    * @default none
    */
   exclusiveContainer?: string;
+  /**
+   * The only CPUs to choose exclusive ones from, as a CpuSet or a list such as `'4-7'`. The shared
+   * pool stays whole.
+   * @default all
+   */
+  within?: CpuSet | string;
 }
 
 /** The names of {@link RequestOptions}. */
@@ -172,7 +179,7 @@ export const REQUEST_OPTIONS: readonly string[] = [
 ];
 
 /** The names of {@link AdmitOptions}. */
-export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveContainer'];
+export const ADMIT_OPTIONS: readonly string[] = [...REQUEST_OPTIONS, 'exclusiveContainer', 'within'];
 
 /** The names of {@link AcquireOptions}. */
 export const ACQUIRE_OPTIONS: readonly string[] = [

@@ -5,6 +5,7 @@ import { checkOptions, invalidOption, isName, NAME } from '../../base/check-opti
 import { oncePer } from '../../base/collections/once-per.js';
 import { NumalignError } from '../../base/errors.js';
 import { isObject } from '../../base/shapes.js';
+import type { CpuSet } from '../../machine/cpu-set.js';
 import type { Topology } from '../../machine/topology.js';
 import { MANAGER_OPTIONS } from '../config.js';
 import { parseAim } from '../enforcement-options.js';
@@ -15,7 +16,7 @@ import type { PodRequest } from '../pods/pod-resources.js';
 import { CONTAINER_NAME, isContainerName } from '../pods/pod-spec.js';
 import { type ContainerRequest, parseResources } from '../pods/resource-amounts.js';
 import { isMemoryType } from '../values/memory-types.js';
-import { option, parseCpuCount, parseMixedCount } from '../values/option-values.js';
+import { option, parseCpuCount, parseCpus, parseMixedCount } from '../values/option-values.js';
 import { MILLI } from '../values/quantity.js';
 import { parseElastic } from './elastic.js';
 import { MOVABLE, parseMovable } from './movable.js';
@@ -51,6 +52,8 @@ export interface AdmissionRequest {
   readonly quiet?: QuietRequest | undefined;
   /** The parts of `quiet` without which the request is refused. */
   readonly requiredQuiet?: readonly QuietPart[];
+  /** The only CPUs to choose from; undefined: all. */
+  readonly within?: CpuSet | undefined;
   /** True to replace CPUs that the kubelet takes. */
   readonly movesWhenTaken?: boolean | undefined;
   /** The terms of a move that makes room for others; undefined: the grant never moves. */
@@ -244,5 +247,6 @@ export function parseAdmit(pod: unknown, options: AdmitOptions, placement: Place
     movable: fields.movable === undefined && request.isMovable ? MOVABLE : movable,
     enforcement,
     placement: common.placement,
+    within: option.optional(fields.within, 'within', parseCpus),
   });
 }

@@ -1,5 +1,5 @@
 // NodeAgent: everything that numalign-node does on a node, as separate parts.
-import type { Manager } from 'numalign';
+import type { Manager, ManagerView } from 'numalign';
 import { ApiServer, type ApiServerOptions } from './api-server/api-server.js';
 import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
@@ -12,6 +12,7 @@ import { refuseStaticKubelet } from './kubelet/kubelet-policy.js';
 import { recordOf } from './kubelet/kubelet-record.js';
 import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import { NumalignNode, type NumalignNodeOptions } from './node.js';
+import type { ContainerPolicy } from './placement/container-policy.js';
 import { TopologyPublisher, type TopologyPublisherOptions } from './publish/topology-publisher.js';
 
 /** Options of the parts; null leaves a part out, and omitted options have the part's defaults. */
@@ -22,7 +23,7 @@ export interface NodeAgentOptions {
   /** The plugin for the container runtime. */
   readonly nri: Omit<
     NumalignNodeOptions,
-    'manager' | 'restoreAllocation' | 'log' | 'metrics' | 'recordEvent'
+    'manager' | 'restoreAllocation' | 'policy' | 'log' | 'metrics' | 'recordEvent'
   > | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
@@ -34,6 +35,8 @@ export interface NodeAgentOptions {
   readonly events?: OnNode | null;
   /** Where the parts count what they do. */
   readonly metrics?: Metrics;
+  /** What is in effect now, see {@link NodeAgent.changed}. Default: as the manager was opened. */
+  readonly live?: () => ContainerPolicy & { readonly effective: ManagerView['placement'] };
 }
 
 /** The node, and where the API server is; default: as the kubelet tells a process in a pod. */
@@ -57,6 +60,9 @@ const CONTAINER_SCOPE = { scope: 'container' } as const;
 export class NodeAgent {
   readonly #options: NodeAgentOptions;
   readonly #parts: Part[];
+  readonly #publisher: (Part & { readonly publish: () => void }) | null;
+  /** Records Events; without an API server it does nothing. */
+  readonly recordEvent: RecordEvent;
   readonly #node: NumalignNode | null;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
@@ -64,16 +70,21 @@ export class NodeAgent {
 
   /** @throws like the parts, for their options */
   constructor(options: NodeAgentOptions) {
-    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS } = options;
+    const { manager, log, nri, devicePlugin, kubelet, publish, events, metrics = NO_METRICS, live } = options;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
     const recorder = events ? eventsPart({ log, metrics }, events) : undefined;
     const recordEvent = recorder?.record ?? NO_EVENTS;
+    this.recordEvent = recordEvent;
+    const placement = live && { placement: () => live().effective };
+    this.#publisher =
+      publish && publisher({ manager, log, recordEvent, ...placement, ...(nri && CONTAINER_SCOPE) }, publish);
     const node =
       nri &&
       new NumalignNode({
         ...nri,
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
+        ...(live && { policy: live }),
         ...{ manager, log, metrics, recordEvent },
       });
     const parts: (Part | null)[] = [
@@ -87,7 +98,7 @@ export class NodeAgent {
           ...{ log, recordEvent },
         }),
       devices,
-      publish && publisher({ manager, log, recordEvent, ...(nri && CONTAINER_SCOPE) }, publish),
+      this.#publisher,
       node,
     ];
     this.#node = node;
@@ -124,6 +135,11 @@ export class NodeAgent {
 
   #checkOpen(): void {
     if (this.#isClosed) throw new NodeError('ERR_AGENT_CLOSED', 'the agent was closed before it had started');
+  }
+
+  /** What is in effect has changed: see {@link NodeAgentOptions.live}. */
+  changed(): void {
+    this.#publisher?.publish();
   }
 
   /** Whether the agent and its parts do their work: it does if all that are vital are met. */
@@ -179,12 +195,13 @@ function stateCondition(manager: Manager): Condition {
 
 /** The publisher, with its own connection. */
 function publisher(
-  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'recordEvent' | 'scope'>,
+  options: Pick<TopologyPublisherOptions, 'manager' | 'log' | 'recordEvent' | 'scope' | 'placement'>,
   { nodeName, apiServer: ofServer }: OnNode,
-): Part {
+): Part & { readonly publish: () => void } {
   const apiServer = new ApiServer(ofServer);
   const publisher = new TopologyPublisher({ ...options, apiServer, nodeName });
   return {
+    publish: publisher.publish,
     get condition() {
       return publisher.condition;
     },

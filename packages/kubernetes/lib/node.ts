@@ -15,6 +15,7 @@ import { type Metrics, NO_METRICS } from './metrics/metrics.js';
 import type { Runtime } from './nri/messages.js';
 import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
 import type { RestoreAllocation } from './placement/allocation.js';
+import { type ContainerPolicy, NO_POLICY } from './placement/container-policy.js';
 
 export { NRI_SOCKET };
 
@@ -49,6 +50,8 @@ export interface NumalignNodeOptions {
   readonly runtimeSocket?: string | null;
   /** The folder of the machine's cpuset hierarchy. Default: where it is mounted. */
   readonly cgroupRoot?: string;
+  /** Asked for each container. Default: as the manager was opened. */
+  readonly policy?: () => ContainerPolicy;
   readonly log?: Log;
   /** Where it counts what it does. Default: nothing is counted. */
   readonly metrics?: Metrics;
@@ -82,6 +85,7 @@ export class NumalignNode {
     restoreAllocation,
     runtimeSocket: socket,
     cgroupRoot,
+    policy = () => NO_POLICY,
     log: givenLog = () => {},
     metrics = NO_METRICS,
     recordEvent = NO_EVENTS,
@@ -90,7 +94,7 @@ export class NumalignNode {
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
     const reports = new Reports({ prefix: name, log, metrics, recordEvent });
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, log, reports },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, policy, log, reports },
       tell: (update) => this.#teller.tell(update),
     });
     const handlers = observedHandlers(this.#handlers, this.#calls, { reports, metrics, log });

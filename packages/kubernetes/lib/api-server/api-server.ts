@@ -2,13 +2,13 @@
 import { NodeError } from '../base/errors.js';
 import { ApiError } from './api-error.js';
 import { newBackoff, pause } from './backoff.js';
-import { type ApiServerFiles, inClusterConfiguration } from './configuration.js';
 import { Connection, type HttpRequest } from './connection.js';
+import { type AccessOptions, accessOf } from './find-access.js';
 import { listOf } from './object-list.js';
 import { type KubernetesObject, pathOf, type Resource } from './resource.js';
 import { type WatchEvent, type WatchOptions, watch } from './watch.js';
 
-export interface ApiServerOptions extends Partial<ApiServerFiles> {
+export interface ApiServerOptions extends AccessOptions {
   /** How long an answer may take, in milliseconds. Default: 10,000. */
   readonly deadlineMs?: number;
   /**
@@ -36,22 +36,14 @@ export class ApiServer {
   readonly #end = new AbortController();
 
   /**
-   * Without url and files, it uses those that the kubelet gives a process in a pod.
-   * @throws ERR_NOT_IN_CLUSTER, ERR_INVALID_OPTION
+   * Without kubeconfig, url and files, it uses those that the kubelet gives a process in a pod.
+   * @throws ERR_NOT_IN_CLUSTER, ERR_KUBECONFIG, ERR_INVALID_OPTION
    */
   constructor(options: ApiServerOptions = {}) {
-    const { url, caFile, tokenFile } = options;
-    const isWhole = url !== undefined && caFile !== undefined && tokenFile !== undefined;
-    const files = isWhole
-      ? { url, caFile, tokenFile }
-      : { ...inClusterConfiguration(), ...definedFiles(options) };
-    if (!URL.canParse(files.url) || new URL(files.url).protocol !== 'https:') {
-      throw new NodeError('ERR_INVALID_OPTION', `the URL of the API server is ${files.url}`, {
-        value: files.url,
-        valid: 'https://HOST:PORT: the token is sent with each request',
-      });
-    }
-    this.#connection = new Connection(files, milliseconds('deadlineMs', options.deadlineMs ?? 10_000, 1));
+    this.#connection = new Connection(
+      accessOf(options),
+      milliseconds('deadlineMs', options.deadlineMs ?? 10_000, 1),
+    );
     this.#patienceMs = milliseconds('patienceMs', options.patienceMs ?? 5_000, 0);
   }
 
@@ -152,13 +144,6 @@ export class ApiServer {
     }
   }
 }
-
-const definedFiles = (options: ApiServerOptions): Partial<ApiServerFiles> =>
-  Object.fromEntries(
-    (['url', 'caFile', 'tokenFile'] as const)
-      .filter((name) => options[name] !== undefined)
-      .map((name) => [name, options[name]]),
-  );
 
 function milliseconds(name: string, value: number, least: number): number {
   if (value >= least && value <= MOST_MS) return value;

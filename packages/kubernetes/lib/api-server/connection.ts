@@ -1,9 +1,8 @@
-// Connection: HTTPS to the API server, with a bearer token and deadlines.
+// Connection: HTTPS to the API server, with a token or a certificate, and deadlines.
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
+import type { Access } from './access.js';
 import { ApiError, connectionError, statusError } from './api-error.js';
-import type { ApiServerFiles } from './configuration.js';
-import { WatchedFile } from './watched-file.js';
 
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -22,17 +21,15 @@ const LARGEST_BODY = 8 * 2 ** 20;
 
 export class Connection {
   readonly #url: URL;
-  readonly #token: WatchedFile;
-  readonly #ca: WatchedFile;
+  readonly #access: Access;
   readonly #deadlineMs: number;
   // One agent for requests, and one for watches, which keep their connections.
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4, maxFreeSockets: 1, timeout: IDLE_MS });
   readonly #streams = new Agent({ keepAlive: false });
 
-  constructor({ url, caFile, tokenFile }: ApiServerFiles, deadlineMs: number) {
-    this.#url = new URL(url);
-    this.#ca = new WatchedFile(caFile);
-    this.#token = new WatchedFile(tokenFile);
+  constructor(access: Access, deadlineMs: number) {
+    this.#url = new URL(access.url);
+    this.#access = access;
     this.#deadlineMs = deadlineMs;
   }
 
@@ -85,26 +82,30 @@ export class Connection {
   }
 
   // The file may already have a token that was just rotated.
-  async #authorized<T>(request: HttpRequest, attempt: (token: string) => Promise<T>): Promise<T> {
-    const token = this.#token.read();
+  async #authorized<T>(request: HttpRequest, attempt: (token: string | undefined) => Promise<T>): Promise<T> {
+    const token = this.#access.token?.read();
     try {
       return await attempt(token);
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'ERR_API_UNAUTHORIZED') throw error;
-      const other = this.#token.readAgain();
+      const other = this.#access.token?.readAgain();
       if (other === token || request.signal?.aborted) throw error;
       return attempt(other);
     }
   }
 
   // Resolves with the head of the answer. Call `end` once the body has been read, or is not needed.
-  #send(request: HttpRequest, token: string, agent: Agent): Promise<Sent> {
+  #send(request: HttpRequest, token: string | undefined, agent: Agent): Promise<Sent> {
     const { method, path, body, contentType = 'application/json', signal } = request;
     const text = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
-    const ca = this.#ca.read();
+    const { ca, client } = this.#access;
+    const secrets = {
+      ...(ca && { ca: ca.read() }),
+      ...(client && { cert: client.certificate.read(), key: client.key.read() }),
+    };
     return new Promise((resolve, reject) => {
       const headers = headersOf(token, text, contentType);
-      const clientRequest = this.#request(path, { method, agent, ca, headers });
+      const clientRequest = this.#request(path, { method, agent, ...secrets, headers });
       let answer: IncomingMessage | undefined;
       // The reader of the answer must see this error, not that of the connection that it ends.
       const fail = (error: ApiError) => {
@@ -145,8 +146,8 @@ export class Connection {
   }
 }
 
-const headersOf = (token: string, body: Buffer | undefined, contentType: string) => ({
-  authorization: `Bearer ${token}`,
+const headersOf = (token: string | undefined, body: Buffer | undefined, contentType: string) => ({
+  ...(token !== undefined && { authorization: `Bearer ${token}` }),
   accept: 'application/json',
   'user-agent': 'numalign-node',
   ...(body && { 'content-type': contentType, 'content-length': body.length }),

@@ -9,6 +9,7 @@ import { type AttachedContainer, ContainerAttachment } from '../cri/container-at
 import { describeContainer } from '../cri/container-names.js';
 import { ContainerRuntime } from '../cri/container-runtime.js';
 import { staticPolicies } from '../kubelet/kubelet-policy.js';
+import { addOutput, isJson } from './field-flags.js';
 import { logToStderr, print, printJson } from './output.js';
 
 const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
@@ -24,6 +25,7 @@ interface AttachFlags {
   reconcilePeriod?: number;
   runtimeEndpoint?: string;
   stateDir: string;
+  output?: 'text' | 'json';
   json?: boolean;
 }
 
@@ -46,7 +48,7 @@ function policy(text: string): (typeof POLICIES)[number] {
 }
 
 export function addAttach(program: Command): void {
-  program
+  const command = program
     .command('attach')
     .description('Gives a running container its own CPUs, if the runtime has no NRI.')
     .requiredOption('--container <name>', 'its id, the first characters of it, or [[NAMESPACE/]POD/]NAME')
@@ -58,8 +60,9 @@ export function addAttach(program: Command): void {
     .option('--follow', 'keep it so until the container ends')
     .option('--reconcile-period <seconds>', 'between two looks with --follow (default: 10)', milliseconds)
     .option('--runtime-endpoint <socket>', "the runtime's socket (default: the one that exists)")
-    .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR)
-    .option('--json', 'print JSON')
+    .option('--state-dir <dir>', 'folder of the state', (text) => resolve(text), MACHINE_STATE_DIR);
+  addOutput(command);
+  command
     .addHelpText(
       'after',
       `
@@ -146,9 +149,9 @@ async function attachIn(
   await keeper.close();
 }
 
-function show(attached: AttachedContainer, { json, stateDir }: AttachFlags): void {
+function show(attached: AttachedContainer, { stateDir, ...flags }: AttachFlags): void {
   const { container, grant, cpus, mems, cpuset, moves } = attached;
-  if (!json) {
+  if (!isJson(flags)) {
     const nodes = mems ? `, with memory of NUMA nodes ${mems}` : '';
     print(`${describeContainer(container)} is on CPUs ${cpus}${nodes}: grant ${grant}`);
     for (const { container: other, after } of moves) print(`${describeContainer(other)} is on CPUs ${after}`);

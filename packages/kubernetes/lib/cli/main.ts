@@ -17,5 +17,5 @@ try {
 } catch (error) {
   // Commander has already printed its message or the help.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : USAGE;
-  else process.exitCode = reportError(error, process.argv.includes('--json'));
+  else process.exitCode = reportError(error, / --(json|output[= ]json)( |$)/.test(process.argv.join(' ')));
 }

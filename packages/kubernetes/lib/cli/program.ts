@@ -1,11 +1,12 @@
 // Program: the commands of numalign-node.
 import { Command } from 'commander';
 import { addAttach } from './attach.js';
+import { addConfig } from './config.js';
 import { addRun } from './run.js';
 import { version } from './version.js';
 
 // In the order of the help.
-const COMMANDS = [addRun, addAttach];
+const COMMANDS = [addRun, addAttach, addConfig];
 
 /** Runs nothing until the command line is parsed. */
 export function createProgram(): Command {

@@ -5,6 +5,7 @@ import type { Log } from '../base/log.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import { CHOICE_ANNOTATION } from '../placement/annotations.js';
 import { type ContainerRequest, containerRequest } from '../placement/container-request.js';
+import type { Rule } from '../placement/rules.js';
 import type { Placement } from './container-placement.js';
 import type { Grants } from './grants.js';
 import type { Reports } from './reports.js';
@@ -22,6 +23,8 @@ export interface CensusEntry {
 export interface CensusOptions {
   readonly grants: Grants;
   readonly prefix: string;
+  /** The rule that a container follows. */
+  readonly ruleOf: (pod: PodSandbox, container: Container) => Rule | undefined;
   readonly log: Log;
   readonly reports: Pick<Reports, 'admitted' | 'refused'>;
 }
@@ -32,10 +35,11 @@ const SHARED: ContainerRequest = {
   exclusiveCpus: 0,
   memory: undefined,
   chosenCpus: null,
-  smt: undefined,
-  coreKind: undefined,
-  memoryTiers: undefined,
+  millis: 0,
+  within: undefined,
+  placement: {},
   cdi: false,
+  rule: undefined,
 };
 
 const unknownPod = (id: string): PodSandbox => ({
@@ -111,8 +115,12 @@ function candidateOf(
 // For a container created without numalign, it is unknown whether its creator chose its CPUs, or a
 // plugin that has ended since. In the latter case the container would stay on the few CPUs that
 // were free then.
-function requestOf(pod: PodSandbox, container: Container, { prefix }: CensusOptions): ContainerRequest {
-  const request = containerRequest(prefix, pod, container);
+function requestOf(
+  pod: PodSandbox,
+  container: Container,
+  { prefix, ruleOf }: CensusOptions,
+): ContainerRequest {
+  const request = containerRequest(prefix, pod, container, ruleOf(pod, container));
   return CHOICE_ANNOTATION in container.annotations ? request : { ...request, chosenCpus: null };
 }
 

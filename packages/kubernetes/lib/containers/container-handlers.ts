@@ -13,8 +13,16 @@ import {
   type PodSandbox,
 } from '../nri/messages.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
-import { containerRequest, grantName } from '../placement/container-request.js';
+import { CHOICE_ANNOTATION, checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
+import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
+import {
+  type ContainerRequest,
+  containerRequest,
+  grantName,
+  ruleSubject,
+} from '../placement/container-request.js';
 import { chosenCpusOf, withResources } from '../placement/container-update.js';
+import { matching, type Rule } from '../placement/rules.js';
 import { type CensusEntry, takeCensus } from './census.js';
 import { adjustment, cpusOf, update } from './container-placement.js';
 import { Drift } from './drift.js';
@@ -25,6 +33,7 @@ import { type Reports, subjectOf } from './reports.js';
 import { RuntimeUpdates, type TellRuntime } from './runtime-updates.js';
 import { Sandboxes } from './sandboxes.js';
 import { SharedContainers } from './shared-containers.js';
+import { SharedDomains } from './shared-domains.js';
 import { correctStartCpuset } from './start-cpuset.js';
 
 export interface ContainerHandlersOptions {
@@ -36,6 +45,8 @@ export interface ContainerHandlersOptions {
   readonly restoreAllocation?: RestoreAllocation | undefined;
   /** Tells the runtime outside of an answer. */
   readonly tell: TellRuntime;
+  /** Default: as the manager was opened. */
+  readonly policy?: () => ContainerPolicy;
   readonly log: Log;
   readonly reports: Reports;
 }
@@ -52,6 +63,8 @@ export class ContainerHandlers implements NriHandlers {
   readonly #inventory = new Inventory();
   readonly #granted: GrantedContainers;
   readonly #shared: SharedContainers;
+  readonly #domains: SharedDomains;
+  readonly #policy: () => ContainerPolicy;
   readonly #sandboxes: Sandboxes;
   readonly #drift: Drift;
   readonly #runtimeUpdates: RuntimeUpdates;
@@ -60,18 +73,29 @@ export class ContainerHandlers implements NriHandlers {
   #answers = 0;
 
   constructor(options: ContainerHandlersOptions) {
-    const { manager, prefix, cpusets, restoreAllocation, tell, log, reports } = options;
+    const {
+      manager,
+      prefix,
+      cpusets,
+      restoreAllocation,
+      tell,
+      log,
+      reports,
+      policy = () => NO_POLICY,
+    } = options;
     this.#manager = manager;
     this.#prefix = prefix;
     this.#cpusets = cpusets;
     this.#log = log;
     this.#reports = reports;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, log });
+    this.#policy = policy;
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, policy, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
     this.#granted = new GrantedContainers({ inventory, grants, cpusets, runtimeUpdates, log });
     this.#shared = new SharedContainers({ inventory, cpusets, runtimeUpdates, log });
+    this.#domains = new SharedDomains({ manager, inventory });
     this.#sandboxes = new Sandboxes({ manager, cpusets, log });
     this.#drift = new Drift({ inventory, cpusets, runtimeUpdates, log, reports });
     manager.on('change', this.#followRecord);
@@ -123,8 +147,13 @@ export class ContainerHandlers implements NriHandlers {
     container: Container,
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
-      const request = containerRequest(this.#prefix, pod, container);
-      const placement = await this.#granted.place(pod, container, request);
+      // Only here: a container that runs already keeps what it has.
+      checkAnnotationKeys(pod, container);
+      const rule = this.#ruleOf(pod, container);
+      if (rule?.annotations === false) refuseAnnotations(rule.name, pod, container);
+      const asked = containerRequest(this.#prefix, pod, container, rule);
+      const placement = await this.#granted.place(pod, container, asked);
+      const request = this.#inDomain(pod, container, asked);
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
@@ -164,7 +193,12 @@ export class ContainerHandlers implements NriHandlers {
     return this.#answer(async () => {
       const entry = await this.#entryOf(pod, container);
       if (!entry) return [];
-      const request = containerRequest(this.#prefix, pod, withResources(container, resources));
+      const request = containerRequest(
+        this.#prefix,
+        pod,
+        withResources(container, resources),
+        entry.request.rule,
+      );
       const placement = await this.#granted.resize(entry, request);
       const chosenCpus = isExclusive(entry) ? null : (chosenCpusOf(resources) ?? entry.request.chosenCpus);
       const { pool } = this.#grants;
@@ -205,8 +239,10 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   #takeCensus(pods: readonly PodSandbox[], containers: readonly Container[]): Promise<CensusEntry[]> {
-    const options = { grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports };
-    return takeCensus(pods, containers, options);
+    return takeCensus(pods, containers, {
+      ...{ grants: this.#grants, prefix: this.#prefix, log: this.#log, reports: this.#reports },
+      ruleOf: (pod, container) => this.#ruleOf(pod, container),
+    });
   }
 
   /**
@@ -220,6 +256,17 @@ export class ContainerHandlers implements NriHandlers {
     return entry && this.#put(entry);
   }
 
+  #ruleOf(pod: PodSandbox, container: Container): Rule | undefined {
+    return matching(this.#policy().rules, ruleSubject(pod, container));
+  }
+
+  /** A shared container keeps to what its creator has chosen, else to what its rule says. */
+  #inDomain(pod: PodSandbox, { annotations }: Container, request: ContainerRequest): ContainerRequest {
+    const isChosen = request.chosenCpus !== null || CHOICE_ANNOTATION in annotations;
+    if (isChosen || request.exclusiveCpus > 0 || !request.rule) return request;
+    return { ...request, chosenCpus: this.#domains.choose(pod, request) };
+  }
+
   #put({ pod, container, request, placement, cpus }: CensusEntry): KnownContainer {
     const entry: KnownContainer = {
       id: container.id,
@@ -227,7 +274,7 @@ export class ContainerHandlers implements NriHandlers {
       title: grantName(this.#prefix, pod, container),
       subject: subjectOf(pod, container),
       cgroupsPath: container.linux?.cgroups_path ?? '',
-      request,
+      request: this.#inDomain(pod, container, request),
       placement,
       cpus,
     };

@@ -85,6 +85,13 @@ export class GrantedContainers {
     if (!placement?.cpus || placement.isAllocation) return placement;
     const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
+    if (target.within && target.exclusiveCpus > placement.cpus.size) {
+      const text = `${title} has CPUs of ${target.within} by the rule ${target.rule?.name}, and cannot get more`;
+      throw new NodeError('ERR_NOT_RESIZABLE', text, {
+        value: target.exclusiveCpus,
+        valid: `at most ${placement.cpus.size} CPUs, or a new container`,
+      });
+    }
     if (target.exclusiveCpus > 0) {
       this.#resizing.add(placement.uid);
       try {

@@ -19,6 +19,7 @@ import {
   grantsOf,
   type RestoreAllocation,
 } from '../placement/allocation.js';
+import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
 import { type Placement, placementOf } from './container-placement.js';
 
@@ -52,6 +53,7 @@ export interface GrantsOptions {
   readonly prefix: string;
   /** Undefined without a device plugin. */
   readonly restoreAllocation: RestoreAllocation | undefined;
+  readonly policy?: () => ContainerPolicy;
   readonly log: Log;
 }
 
@@ -59,6 +61,7 @@ export class Grants {
   readonly #manager: Manager;
   readonly #prefix: string;
   readonly #restoreAllocation: RestoreAllocation | undefined;
+  readonly #policy: () => ContainerPolicy;
   readonly #log: Log;
   readonly #pending = new Set<string>();
   // True if the state does not let them be released.
@@ -67,10 +70,11 @@ export class Grants {
   #retry: NodeJS.Timeout | undefined;
   readonly #backoff = new Backoff(RETRIES);
 
-  constructor({ manager, prefix, restoreAllocation, log }: GrantsOptions) {
+  constructor({ manager, prefix, restoreAllocation, policy = () => NO_POLICY, log }: GrantsOptions) {
     this.#manager = manager;
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
+    this.#policy = policy;
     this.#log = log;
   }
 
@@ -170,18 +174,14 @@ export class Grants {
   }
 
   /**
-   * Admits a container under the manager's policy. A grant that is already on record stays.
+   * Admits a container under the policy in effect. A grant that is already on record stays.
    * @throws like Manager.admit
    */
-  async admit({ pod, isOfPod, smt, coreKind, memoryTiers }: ContainerRequest): Promise<Placement | null> {
+  async admit({ pod, isOfPod, within, placement: own }: ContainerRequest): Promise<Placement | null> {
     if (!pod) return null;
     // The runtime writes the cpusets of containers, and makes others leave.
-    const wishes = {
-      ...(smt && { smt }),
-      ...(coreKind && { coreKind }),
-      ...(memoryTiers && { memoryTiers }),
-    };
-    const options = { owner: 'persistent', enforcement: 'members', ...wishes } as const;
+    const placement = { ...this.#policy().placement, ...own, ...(within && { within }) };
+    const options = { owner: 'persistent', enforcement: 'members', ...placement } as const;
     const admitted = await this.#manager.admit(pod, options);
     // Until it starts, the pod's cgroup may become empty.
     if (isOfPod && admitted.alreadyAdmitted) await admitted.setOwner('persistent');

@@ -1,6 +1,6 @@
 // Annotations: what annotations ask of numalign, for all containers of a pod or for one. Pure.
 import type { NumalignError } from 'numalign';
-import { PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
+import { nearestOf, PLACEMENT_OPTIONS, type PlacementOptions } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 
 /** Annotations by name; a container's own take precedence over its pod's. */
@@ -29,6 +29,11 @@ export const ANNOTATION_PREFIX = 'numalign.io/';
  */
 export const CHOICE_ANNOTATION = `${ANNOTATION_PREFIX}choice`;
 
+/** What can be asked for: `numalign.io/KEY`, of a pod also `numalign.io/KEY.CONTAINER`. */
+export const ANNOTATION_KEYS = ['cpu', 'memory', 'resources', 'cdi', 'memory-tiers', 'core-kind', 'smt'];
+// Those that are not asked of this program.
+const OTHERS: ReadonlySet<string> = new Set(['choice', 'movable']);
+
 const CORE_KINDS = PLACEMENT_OPTIONS.coreKind.check.values!;
 
 const QUANTITY = /^[0-9]+(\.[0-9]+)?([EPTGMk]i?|Ki|m)?$/;
@@ -46,6 +51,56 @@ function invalid(key: string, value: string, valid: string): never {
     },
   );
 }
+
+/**
+ * Refuses annotations with the prefix that mean nothing: most are typing errors.
+ * @throws NodeError ERR_INVALID_ANNOTATION
+ */
+export function checkAnnotationKeys(...all: readonly Annotated[]): void {
+  for (const name of all.flatMap(({ annotations }) => Object.keys(annotations))) {
+    if (!name.startsWith(ANNOTATION_PREFIX)) continue;
+    const [key = ''] = name.slice(ANNOTATION_PREFIX.length).split('.');
+    if (ANNOTATION_KEYS.includes(key) || OTHERS.has(key)) continue;
+    const nearest = nearestOf(key.toLowerCase(), ANNOTATION_KEYS);
+    const guess = nearest === undefined ? '' : `; did you mean ${ANNOTATION_PREFIX}${nearest}?`;
+    const valid = ANNOTATION_KEYS.map((each) => `${ANNOTATION_PREFIX}${each}`);
+    throw new NodeError('ERR_INVALID_ANNOTATION', `there is no annotation ${name}${guess}`, {
+      value: name,
+      valid,
+    });
+  }
+}
+
+/**
+ * Refuses annotations for a container whose rule does not allow any.
+ * @throws NodeError ERR_INVALID_ANNOTATION
+ */
+export function refuseAnnotations(
+  rule: string,
+  pod: Annotated,
+  container: Annotated & { readonly name: string },
+): void {
+  const names = ANNOTATION_KEYS.map((key) => `${ANNOTATION_PREFIX}${key}`);
+  const found =
+    names.find((name) => name in container.annotations || name in pod.annotations) ??
+    names.map((name) => `${name}.${container.name}`).find((name) => name in pod.annotations);
+  if (found === undefined) return;
+  throw new NodeError('ERR_INVALID_ANNOTATION', `the rule ${rule} of this node allows no ${found}`, {
+    value: found,
+    valid: 'no annotations of numalign',
+  });
+}
+
+/** None. */
+export const NO_WISHES: Wishes = {
+  cpu: undefined,
+  memory: undefined,
+  devices: {},
+  smt: undefined,
+  coreKind: undefined,
+  memoryTiers: undefined,
+  cdi: false,
+};
 
 /**
  * The annotations of a container, as its runtime reports them. The first of these counts:

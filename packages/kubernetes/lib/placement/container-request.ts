@@ -1,10 +1,12 @@
 // ContainerRequest: a container, as its runtime reports it -> what it asks of numalign. Pure.
 import { CpuSet, type PodSpec } from 'numalign';
+import type { RequestPlacementOptions } from 'numalign/tools';
 import { isInPod } from '../cgroups/cgroup-path.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
-import { CHOICE_ANNOTATION, type Wishes, wishesOf } from './annotations.js';
+import { CHOICE_ANNOTATION, NO_WISHES, type Wishes, wishesOf } from './annotations.js';
 import { qosClassOf } from './qos-class.js';
 import { type Amounts, amountsOf } from './resources.js';
+import type { Rule, Subject } from './rules.js';
 
 /** What a container asks for. */
 export interface ContainerRequest {
@@ -21,10 +23,15 @@ export interface ContainerRequest {
   readonly memory: string | number | undefined;
   /** The CPUs in the shared pool that its creator has chosen; null: all of them. */
   readonly chosenCpus: CpuSet | null;
-  readonly smt: 'hold-sibling' | undefined;
-  readonly coreKind: Wishes['coreKind'];
-  readonly memoryTiers: Wishes['memoryTiers'];
+  /** The CPU time that it requests, in thousandths of a CPU. */
+  readonly millis: number;
+  /** The only CPUs for exclusive ones; undefined: all. */
+  readonly within: CpuSet | undefined;
+  /** The options of its rule, and of its annotations, which take precedence. */
+  readonly placement: RequestPlacementOptions;
   readonly cdi: boolean;
+  /** The rule that it follows. */
+  readonly rule: Rule | undefined;
 }
 
 /** The name of its grant: for people, and to distinguish a plugin's grants from others'. */
@@ -45,44 +52,84 @@ export const podGrantUid = (podUid: string, name: string) => `${podUid}.${name}`
 export const isGrantOfPod = (uid: string, podUid: string): boolean =>
   podUid !== '' && uid.slice(0, Math.max(0, uid.lastIndexOf('.'))) === podUid;
 
+/** What rules are matched by. */
+export const ruleSubject = (pod: PodSandbox, { name, linux, ...container }: Container): Subject => ({
+  namespace: pod.namespace || 'default',
+  container: name,
+  labels: { ...pod.labels, ...container.labels },
+  annotations: { ...pod.annotations, ...container.annotations },
+  qosClass: qosClassOf(pod, amountsOf(linux?.resources)),
+});
+
 /**
  * Containers come one after the other, and a runtime does not announce the next ones: each is a
  * separate pod for the managers. An init container has ended when the next one is created; sidecars
  * stay.
  * @throws NodeError ERR_INVALID_ANNOTATION
  */
-export function containerRequest(prefix: string, pod: PodSandbox, container: Container): ContainerRequest {
-  const wishes = wishesOf(pod, container);
+export function containerRequest(
+  prefix: string,
+  pod: PodSandbox,
+  container: Container,
+  rule?: Rule,
+): ContainerRequest {
+  const wishes = rule?.annotations === false ? NO_WISHES : wishesOf(pod, container);
   const resources = container.linux?.resources;
   const amounts = amountsOf(resources);
-  const qosClass = wishes.cpu ? 'Guaranteed' : wishes.cpu === 0 ? 'Burstable' : qosClassOf(pod, amounts);
+  const wanted = wishes.cpu ?? cpusByRule(rule, amounts);
+  const qosClass = wanted ? 'Guaranteed' : wanted === 0 ? 'Burstable' : qosClassOf(pod, amounts);
   const isGuaranteed = qosClass === 'Guaranteed';
-  const limits = { ...wishes.devices, ...(isGuaranteed && guaranteedAmounts(amounts, wishes)) };
+  const limits = {
+    ...wishes.devices,
+    ...(isGuaranteed && guaranteedAmounts(amounts, wanted, wishes.memory)),
+  };
   const isNeeded = Object.keys(limits).length > 0;
   const cpu = isGuaranteed ? limits.cpu : undefined;
   const exclusiveCpus = typeof cpu === 'number' && Number.isInteger(cpu) ? cpu : 0;
   const name = grantName(prefix, pod, container);
   const chosenCpus = container.annotations[CHOICE_ANNOTATION] ?? resources?.cpu?.cpus ?? '';
+  const uid = grantUid(pod, container);
   return {
-    pod: isNeeded
-      ? { uid: grantUid(pod, container), name, qosClass, containers: [{ name: 'main', limits }] }
-      : null,
-    isOfPod: grantUid(pod, container) !== container.id,
+    pod: isNeeded ? { uid, name, qosClass, containers: [{ name: 'main', limits }] } : null,
+    isOfPod: uid !== container.id,
     exclusiveCpus,
     memory: isGuaranteed ? limits.memory : undefined,
     chosenCpus: exclusiveCpus > 0 || chosenCpus === '' ? null : CpuSet.parse(chosenCpus),
-    smt: wishes.smt,
-    coreKind: wishes.coreKind,
-    memoryTiers: wishes.memoryTiers,
+    millis: amounts.requestMillis ?? amounts.limitMillis ?? 0,
+    within: rule?.cpus,
+    placement: { ...rule?.placement, ...optionsOf(wishes) },
     cdi: wishes.cdi,
+    rule,
   };
 }
 
-function guaranteedAmounts({ requestMillis, limitMillis, memoryBytes, hugepages }: Amounts, wishes: Wishes) {
+const optionsOf = ({ smt, coreKind, memoryTiers }: Wishes): RequestPlacementOptions => ({
+  ...(smt && { smt }),
+  ...(coreKind && { coreKind }),
+  ...(memoryTiers && { memoryTiers }),
+});
+
+// The least shares that a kubelet sets: nothing is requested.
+const NOTHING_MILLIS = 2;
+
+/** Undefined: as without a rule. */
+function cpusByRule(rule: Rule | undefined, { limitMillis, requestMillis = 0 }: Amounts): number | undefined {
+  if (rule?.exclusive === true) {
+    const millis = limitMillis ?? requestMillis;
+    return millis > NOTHING_MILLIS ? Math.ceil(millis / 1000) : 0;
+  }
+  return rule?.exclusive === false ? 0 : rule?.exclusive;
+}
+
+function guaranteedAmounts(
+  { requestMillis, limitMillis, memoryBytes, hugepages }: Amounts,
+  cpus: number | undefined,
+  quantity: string | undefined,
+) {
   // A kubelet that enforces no quotas only sets the shares.
   const millis = limitMillis ?? requestMillis;
-  const cpu = wishes.cpu ?? (millis === undefined ? undefined : millis / 1000);
-  const memory = wishes.memory ?? memoryBytes;
+  const cpu = cpus ?? (millis === undefined ? undefined : millis / 1000);
+  const memory = quantity ?? memoryBytes;
   return {
     ...(cpu !== undefined && { cpu }),
     ...(memory !== undefined && { memory }),

@@ -33,6 +33,8 @@ export interface TopologyPublisherOptions {
   readonly policy?: Policy;
   /** Default: the manager's. */
   readonly scope?: Scope;
+  /** The options in effect. Default: the manager's. */
+  readonly placement?: () => ManagerView['placement'];
   readonly log: Log;
   readonly recordEvent?: RecordEvent;
   /** Deletes the object at {@link TopologyPublisher.close}. Default: false, it stays as it is. */
@@ -114,6 +116,11 @@ export class TopologyPublisher {
     }
   }
 
+  /** The options in effect have changed. */
+  readonly publish = (): void => {
+    if (this.#lastObject) this.#onChange();
+  };
+
   readonly #onChange = (): void => {
     this.#isDue = true;
     if (this.#isRunning || this.#end.signal.aborted) return;
@@ -165,12 +172,12 @@ export class TopologyPublisher {
 
   async #publish(): Promise<void> {
     const { manager, nodeName, policy, scope } = this.#options;
-    const { placement } = manager;
+    const placement = this.#options.placement?.() ?? manager.placement;
     const target = nodeResourceTopology(
       nodeName,
       policy ?? placement.policy,
       scope ?? placement.scope,
-      zonesOf(manager),
+      zonesOf(manager, placement),
     );
     if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;
     this.#isStale = false;

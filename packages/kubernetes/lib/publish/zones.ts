@@ -17,12 +17,12 @@ export interface ZoneFacts {
 }
 
 /** @throws like {@link ManagerView.planner}: ERR_STATE_CORRUPT, ERR_MANAGER_CLOSED */
-export function zonesOf(manager: ManagerView): Zone[] {
+export function zonesOf(manager: ManagerView, placement = manager.placement): Zone[] {
   const free = manager.planner();
   return zones({
     topology: manager.topology,
     settings: manager.settings(),
-    placement: manager.placement,
+    placement,
     free,
   });
 }

@@ -74,6 +74,28 @@ describe('numalign-node', () => {
     expect(stderr).not.toContain('Debugger');
   });
 
+  it('reads its configuration again at SIGHUP, and goes on', async () => {
+    const { args, kubelet } = place();
+    const file = join(kubelet, 'node.yaml');
+    writeFileSync(file, 'kind: NodeConfiguration\npolicy: restricted\n');
+    const { child, end } = numalignNode(...args, '--config', file);
+    child.stderr!.on('data', (part) => {
+      if (/the configuration: /.test(String(part))) setTimeout(() => child.kill('SIGHUP'), 50);
+      if (/unchanged/.test(String(part))) child.kill('SIGTERM');
+    });
+    const { code, stderr } = await end;
+    expect(code).toBe(0);
+    expect(stderr).toMatch(/the configuration: policy: restricted \(file\)/);
+  });
+
+  it('prints its configuration, and where each field comes from', async () => {
+    const { stdout } = await numalignNode('config', '--policy', 'none', '--output', 'json').end;
+    expect(JSON.parse(stdout)).toMatchObject({
+      policy: { value: 'none', from: 'flag' },
+      name: { value: 'numalign', from: 'default' },
+    });
+  });
+
   it('can be ended while it waits for a runtime', async () => {
     const { child, end } = numalignNode(...place().args);
     await once(child.stderr!, 'data');
@@ -104,8 +126,7 @@ describe('numalign-node', () => {
     const kind = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
     writeFileSync(file, `${kind}cpuManagerPolicy: static\ntopologyManagerScope: pod\n`);
     const { child, end } = numalignNode(...args, '--kubelet-configuration', file);
-    await once(child.stderr!, 'data');
-    child.kill('SIGTERM');
+    child.stderr!.on('data', (part) => /warn .*\n/.test(String(part)) && child.kill('SIGTERM'));
     expect((await end).stderr).toMatch(/warn {2}topologyManagerScope is pod.*each is placed by itself/);
   });
 
@@ -206,6 +227,8 @@ describe('numalign-node', () => {
     [['--log-level', 'loud'], /debug, info, warn, error/],
     [['--log-format', 'xml'], /text, json/],
     [['--page-token-file', '/none'], /ERR_SYSCALL/],
+    [['--config', '/none'], /\/none: it cannot be read.*ERR_INVALID_CONFIGURATION/],
+    [['--kubeconfig', '/none', '--publish'], /ERR_KUBECONFIG/],
   ])('refuses %j', async (wrong, message) => {
     const { code, stderr } = await numalignNode(...place().args, ...wrong).end;
     expect([1, 2]).toContain(code);

@@ -37,7 +37,7 @@ describe('the chart', () => {
     [{ hostPid: true }, 'hostPid is not known'],
     [{ image: { repository: 'a', tags: 'b' } }, 'image.tags is not known'],
     [{ nri: { index: '9' } }, 'nri.index: "9" does not match'],
-    [{ logFormat: 'xml' }, 'logFormat: "xml" is none of json, text'],
+    [{ configuration: { kind: 'KubeletConfiguration' } }, 'is none of NodeConfiguration'],
     [{ serve: { port: 0 } }, 'serve.port: 0 is out of range'],
     [{ cgroups: { readOnly: 'yes' } }, 'cgroups.readOnly: "yes" is not of type boolean'],
     [{ image: null }, 'image is missing'],

@@ -8,6 +8,8 @@ import { parseAllDocuments, parse as parseYaml } from 'yaml';
 import { NEEDED, NEEDED_FOR_EVENTS } from '../../lib/check/cluster-facts.js';
 import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
 import { createProgram } from '../../lib/cli/program.js';
+import { readDocument } from '../../lib/configuration/document.js';
+import { managerOptions } from '../../lib/configuration/manager-part.js';
 import {
   GROUP,
   KIND,
@@ -158,10 +160,11 @@ describe('the agent', () => {
     expect(manager.whyShared(pod)).toEqual([expect.stringContaining('Burstable')]);
   });
 
-  it('is configured by a KubeletConfiguration that numalign reads', async () => {
+  it('is configured by a NodeConfiguration that numalign-node reads', async () => {
     const { data } = find('ConfigMap', 'numalign-node', 'numalign');
     const topology = await discover({ synthetic: 'numa:2(memory=1GB) core:4 pu:1' });
-    using manager = await openManager({ topology, kubeletConfiguration: parseYaml(data['kubelet.yaml']) });
+    const given = readDocument('node.yaml', data['node.yaml']);
+    using manager = await openManager({ topology, ...managerOptions(given, undefined) });
     expect(manager.placement).toMatchObject({
       ...{ cpuManagerPolicy: 'static', memoryManagerPolicy: 'Static' },
       ...{ policy: 'single-numa-node', scope: 'container' },

@@ -38,7 +38,7 @@ const isV1 = hierarchyRoots().length > 1;
 const VALUES = {
   hostPID: isV1,
   publish: { enabled: false },
-  configuration: { topologyManagerPolicy: 'restricted' },
+  configuration: { policy: 'restricted' },
 };
 
 /** The agent of a version, as the chart would have the kubelet run it. */

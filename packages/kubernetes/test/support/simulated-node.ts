@@ -12,6 +12,7 @@ import type { NodeEvent } from '../../lib/events/event.js';
 import { NO_METRICS } from '../../lib/metrics/metrics.js';
 import type { ContainerUpdate } from '../../lib/nri/messages.js';
 import type { RestoreAllocation } from '../../lib/placement/allocation.js';
+import { type ContainerPolicy, NO_POLICY } from '../../lib/placement/container-policy.js';
 
 /** Two NUMA nodes of four cores: node 0 has CPUs 0-3, node 1 has 4-7. */
 export const MACHINE = 'numa:2(memory=8GB) core:4 pu:1';
@@ -36,6 +37,7 @@ export async function simulatedNode(
   options: ManagerOptions = {},
   machine = MACHINE,
   restore?: RestoreAllocation,
+  policy: () => ContainerPolicy = () => NO_POLICY,
 ): Promise<SimulatedNode> {
   const topology = await discover({ synthetic: machine });
   const manager = await openManager({ topology, ...options });
@@ -52,6 +54,7 @@ export async function simulatedNode(
       prefix: 'numalign',
       cpusets: new CpusetFiles(cgroups),
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
+      policy,
       tell: async (update) => void told.push(update),
       ...{ log, reports: new Reports({ prefix: 'numalign', log, metrics: NO_METRICS, recordEvent }) },
     });
