@@ -56,7 +56,11 @@ async function startAgent(version, values = {}) {
     facts: { 'spec.nodeName': 'node' },
   });
   await agent.start(fixture.lastingPods);
-  await until('the agent is ready', async () => (await get('/readyz')).startsWith('200'), PATIENCE_MS);
+  try {
+    await until('the agent is ready', async () => (await get('/readyz')).startsWith('200'), PATIENCE_MS);
+  } catch (error) {
+    throw new Error(`${error.message}:\n${log()}`, { cause: error });
+  }
 }
 
 /** Runs a command in the agent's container: its output. */
