@@ -250,11 +250,11 @@ export const HOUSES = {
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 900, 'the configuration of numalign-node', on('containers')),
-    room('cli', 600, 'the command numalign-node', {
+    room('configuration', 1110, 'the configuration of numalign-node', on('containers')),
+    room('cli', 690, 'the command numalign-node', {
       ...on('containers'),
       because:
-        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration',
+        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod',
     }),
   ],
 };

@@ -96,7 +96,7 @@ function withKinds({ topology, state, present, request }: Question, rejection: R
 }
 
 function withWithin({ request: { within } }: Question, rejection: Rejection): Rejection {
-  return within ? withFact(rejection, `only ${cpusNamed(within)} are to be chosen from`) : rejection;
+  return within ? withFact(rejection, `to be chosen from ${cpusNamed(within)} only`) : rejection;
 }
 
 /**

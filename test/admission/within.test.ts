@@ -29,7 +29,7 @@ it('a request that does not fit there is rejected, and says so', async () => {
   const manager = await managerOf();
   await expect(manager.admit(pod('a', 3), { owner: 'persistent', within: '0-1' })).rejects.toMatchObject({
     code: 'ERR_TOPOLOGY_AFFINITY',
-    message: expect.stringContaining('only CPUs 0-1 are to be chosen from'),
+    message: expect.stringContaining('to be chosen from CPUs 0-1 only'),
   });
   await expect(manager.admit(pod('a', 1), { within: 'x' })).rejects.toMatchObject({
     code: 'ERR_INVALID_LIST',

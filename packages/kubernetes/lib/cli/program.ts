@@ -2,11 +2,12 @@
 import { Command } from 'commander';
 import { addAttach } from './attach.js';
 import { addConfig } from './config.js';
+import { addExplain } from './explain.js';
 import { addRun } from './run.js';
 import { version } from './version.js';
 
 // In the order of the help.
-const COMMANDS = [addRun, addAttach, addConfig];
+const COMMANDS = [addRun, addAttach, addConfig, addExplain];
 
 /** Runs nothing until the command line is parsed. */
 export function createProgram(): Command {

@@ -39,6 +39,21 @@ describe('A changed configuration of numalign-node', () => {
     return { child, write, says };
   }
 
+  it('applies its rules to the next container', async (t) => {
+    const { write, says } = await startCommand(t, '');
+    const before = await fixture.pods.runPod('before', { namespace: 'telecom' });
+    assert.equal((await before.seen()).cpus, ALL.cpus);
+    const [, cpu] = CpuSet.parse(ALL.cpus).toArray();
+    write(`rules: [{ name: own, match: { namespaces: tele* }, exclusive: 1, cpus: ${cpu} }]\n`);
+    await says(/the configuration has changed; rules: /);
+    const after = await fixture.pods.runPod('after', { namespace: 'telecom' });
+    assert.equal((await after.seen()).cpus, String(cpu));
+    assert.equal((await before.allowed()).cpus, allCpusBut(String(cpu)));
+    await assert.rejects(fixture.pods.runPod('second', { namespace: 'telecom' }), / only/);
+    const other = await fixture.pods.runPod('other');
+    assert.equal((await other.seen()).cpus, allCpusBut(String(cpu)));
+  });
+
   it('is applied at once, or when the containers that stand against it end', async (t) => {
     const { child, write, says } = await startCommand(t, 'policy: restricted\n');
     const exclusive = await fixture.pods.runPod('exclusive', EXCLUSIVE);

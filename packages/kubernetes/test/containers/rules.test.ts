@@ -29,7 +29,7 @@ describe('Rules of a node', () => {
   it('say from which CPUs containers get theirs', async () => {
     const { node } = await ruledNode([{ exclusive: true, cpus: '5-7' }]);
     expect((await create(node, 'a', { cpus: 2, memory: 2 ** 20 })).cpus).toBe('5-6');
-    await expect(create(node, 'b', { cpus: 2, memory: 2 ** 20 })).rejects.toThrow(/only CPUs 5-7/);
+    await expect(create(node, 'b', { cpus: 2, memory: 2 ** 20 })).rejects.toThrow(/from CPUs 5-7 only/);
     expect((await create(node, 'c', { cpus: 1 })).cpus).toBe('7');
   });
 
