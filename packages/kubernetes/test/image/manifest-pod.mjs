@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { credentials, makeClientConstructor } from '@grpc/grpc-js';
 import protobuf from 'protobufjs';
+import { prepareComponents } from '../containers/components.mjs';
 
 const PROTO = fileURLToPath(new URL('cri-security.proto', import.meta.url));
 const ROOT = protobuf.parse(readFileSync(PROTO, 'utf8'), { keepCase: true }).root;
@@ -220,11 +221,11 @@ const MASKED = [
 ];
 const READ_ONLY = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 
-// Of a pod network for tests: it answers like a network plugin, and makes no interface. Its loopback
-// is that of the runtime.
-const PLUGIN = `#!/bin/sh
+// Of a pod network for tests: it answers like a network plugin, and has no interface but loopback.
+const plugin = (busybox) => `#!/bin/sh
 cat >/dev/null
 [ "$CNI_COMMAND" = VERSION ] && { echo '{"cniVersion":"0.4.0","supportedVersions":["0.4.0"]}'; exit; }
+[ "$CNI_COMMAND" = ADD ] && nsenter --net="$CNI_NETNS" ${busybox} ip link set lo up
 echo '{"cniVersion":"0.4.0","interfaces":[{"name":"eth0","sandbox":"'"$CNI_NETNS"'"}],"ips":[{"version":"4","interface":0,"address":"192.0.2.1/32"}]}'
 `;
 
@@ -232,7 +233,8 @@ echo '{"cniVersion":"0.4.0","interfaces":[{"name":"eth0","sandbox":"'"$CNI_NETNS
 export function writePodNetwork(runtime) {
   const folder = join(runtime.folder, 'cni');
   mkdirSync(dirname(folder), { recursive: true });
-  for (const name of ['loopback', 'none']) writeFileSync(join(folder, name), PLUGIN, { mode: 0o755 });
+  for (const name of ['loopback', 'none'])
+    writeFileSync(join(folder, name), plugin(prepareComponents().busybox), { mode: 0o755 });
   const configuration = { cniVersion: '0.4.0', name: 'none', plugins: [{ type: 'none' }] };
   writeFileSync(join(folder, '10-none.conflist'), JSON.stringify(configuration));
 }
