@@ -227,9 +227,9 @@ export const HOUSES = {
       because: 'the error of a conflict names the other plugin; what becomes of creations is told',
     }),
     room('neighbours', 180, 'other programs that place CPUs', on('containers')),
-    room('cgroups', 150, 'cgroups of containers', {
+    room('cgroups', 175, 'cgroups of containers', {
       ...on('containers', 'systemd-containers'),
-      because: 'the memory nodes of a container are read, too',
+      because: 'it refuses to work where the processes of containers cannot be seen',
     }),
     room('placement', 830, 'from a container to a request', {
       ...on('containers'),

@@ -6,11 +6,33 @@ import { invalidOption } from '../base/check-options.js';
 import { errorName } from '../base/codes/errno.js';
 import { linkOf } from '../base/errors.js';
 import { hasProcess, isCgroupFolder, readIfThere } from '../cgroups/files/cgroup-files.js';
+import { INITIAL_CGROUP_NAMESPACE } from '../cgroups/files/cgroup-namespace.js';
 import { mountOf } from '../cgroups/files/mounts.js';
 import { INITIAL_PID_NAMESPACE } from './process-identity.js';
 
 /** The text of /proc/self/ns; empty if the kernel has no such namespaces. */
 export const namespaceOf = (kind: 'cgroup' | 'pid'): string => linkOf(`/proc/self/ns/${kind}`);
+
+// kernfs: the inode of a hierarchy's root.
+const ROOT = '1';
+
+/**
+ * True if a path is below a mount of the machine's whole hierarchy. In a container with one, it means
+ * the same as on the machine, though the container has a cgroup namespace of its own.
+ */
+function isOnMachine(path: string): boolean {
+  const point = mountOf(path)?.point;
+  return point !== undefined && isCgroupFolder(point) && numbersOf(point)?.inode === ROOT;
+}
+
+/** True if a path of this cgroup namespace means the same here. */
+export const isNamespaceHere = (namespace: string, path: string): boolean =>
+  namespaceOf('cgroup') === namespace || (namespace === INITIAL_CGROUP_NAMESPACE && isOnMachine(path));
+
+function namespaceAt(path: string): string {
+  const own = namespaceOf('cgroup');
+  return own !== '' && own !== INITIAL_CGROUP_NAMESPACE && isOnMachine(path) ? INITIAL_CGROUP_NAMESPACE : own;
+}
 
 // Undefined if nothing is there. Throws if it cannot be seen.
 function numbersOf(path: string): Pick<CgroupIdentity, 'device' | 'inode'> | undefined {
@@ -21,7 +43,7 @@ function numbersOf(path: string): Pick<CgroupIdentity, 'device' | 'inode'> | und
 /** The cgroup with this folder; undefined if it is none. Throws if it cannot be seen. */
 export function cgroupAt(folder: string): CgroupIdentity | undefined {
   const path = realpathSync(folder);
-  return isCgroupFolder(path) ? { path, ...numbersOf(path)!, namespace: namespaceOf('cgroup') } : undefined;
+  return isCgroupFolder(path) ? { path, ...numbersOf(path)!, namespace: namespaceAt(path) } : undefined;
 }
 
 /**
@@ -88,8 +110,8 @@ export function listsAllProcesses(path: string): boolean {
  * cgroup is missing everywhere.
  */
 function isSeenWhole({ path, device, namespace }: CgroupIdentity): boolean {
-  if (namespaceOf('cgroup') !== namespace) return false;
   let ancestor = path;
   while (!numbersOf(ancestor)) ancestor = dirname(ancestor);
-  return numbersOf(ancestor)?.device === device && mountOf(ancestor)?.root === '/';
+  if (numbersOf(ancestor)?.device !== device || !isNamespaceHere(namespace, ancestor)) return false;
+  return mountOf(ancestor)?.root === '/' || isOnMachine(ancestor);
 }

@@ -308,7 +308,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     hasContainers: true,
-    tests: ['containers', 'static-kubelet'],
+    tests: ['containers', 'static-kubelet', 'confined-node'],
   },
   {
     name: 'systemd-containers',

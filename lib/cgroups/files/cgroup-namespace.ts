@@ -4,12 +4,12 @@ import { linkOf } from '../../base/errors.js';
 import { MACHINE_CGROUP_ROOT } from '../../input/values/machine-folder.js';
 
 // linux/proc_ns.h: the namespace whose paths are the machine's.
-const INITIAL = 'cgroup:[4026531835]';
+export const INITIAL_CGROUP_NAMESPACE = 'cgroup:[4026531835]';
 
 /** True if this process sees the machine's cgroups under their own names. `root`: where /proc is. */
 export const isInInitialCgroupNamespace = (root = '/'): boolean =>
   // A kernel without cgroup namespaces has only one view.
-  ['', INITIAL].includes(linkOf(join(root, '/proc/self/ns/cgroup')));
+  ['', INITIAL_CGROUP_NAMESPACE].includes(linkOf(join(root, '/proc/self/ns/cgroup')));
 
 /** The cgroup root of a state unless a user chooses one. */
 export function defaultCgroupRoot(scope: 'machine' | 'private' | 'memory'): string | null {

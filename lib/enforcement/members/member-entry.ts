@@ -2,7 +2,7 @@
 import { isAbsolute } from 'node:path';
 import type { CgroupIdentity } from '../../account/pod-assignment.js';
 import { textOf } from '../../base/errors.js';
-import { cgroupAt, isCgroupHere, namespaceOf } from '../../processes/cgroup-owner.js';
+import { cgroupAt, isCgroupHere, isNamespaceHere } from '../../processes/cgroup-owner.js';
 import { isProcessRunning, type ProcessIdentity } from '../../processes/process-identity.js';
 import { programName } from '../../processes/program-name.js';
 import { readableCommand } from '../../state/owners/owner-record.js';
@@ -125,7 +125,7 @@ export interface Registered<E extends Entry = Entry> {
 // Whether a cgroup can be seen from here.
 export function isHere(cgroup: CgroupEntry): boolean {
   try {
-    return cgroup.namespace === namespaceOf('cgroup') && isCgroupHere(cgroup);
+    return isNamespaceHere(cgroup.namespace, cgroup.path) && isCgroupHere(cgroup);
   } catch {
     return false;
   }

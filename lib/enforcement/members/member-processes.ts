@@ -7,7 +7,7 @@ import { throwIfExhausted } from '../../base/errors.js';
 import type { NativeConfinement } from '../../base/native-threads.js';
 import { childNames, isCgroupFolder } from '../../cgroups/files/cgroup-files.js';
 import type { CpuSet } from '../../machine/cpu-set.js';
-import { listsAllProcesses, namespaceOf } from '../../processes/cgroup-owner.js';
+import { isNamespaceHere, listsAllProcesses } from '../../processes/cgroup-owner.js';
 import {
   identifyProcess,
   isProcOurs,
@@ -80,7 +80,7 @@ function whyUnseen({ entry, names }: Registered): string {
   }
   if (entry.namespace === DAMAGED)
     return 'its registration in members/ is damaged: remove it, and register the cgroup again';
-  if (entry.namespace !== namespaceOf('cgroup')) return 'its path belongs to another cgroup namespace';
+  if (!isNamespaceHere(entry.namespace, entry.path)) return 'its path belongs to another cgroup namespace';
   return 'it cannot be seen from here';
 }
 

@@ -4,6 +4,7 @@ import type { Condition } from './base/condition.js';
 import type { Log } from './base/log.js';
 import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
+import { refuseHiddenProcesses } from './cgroups/hidden-processes.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
@@ -96,6 +97,7 @@ export class NumalignNode {
   readonly #teller: RuntimeTeller;
   readonly #calls = new CallsInProgress();
   readonly #nriSocket: string;
+  readonly #refuseHidden: () => void;
   readonly #warnOfScope: () => void;
 
   /** @throws ERR_CGROUP if there is no cgroup hierarchy with cpusets */
@@ -145,6 +147,7 @@ export class NumalignNode {
       runtime: () => this.#plugin.session?.runtime,
       updateContainers: (updates) => this.#plugin.updateContainers(updates),
     });
+    this.#refuseHidden = () => refuseHiddenProcesses(cpusets.version);
     this.#warnOfScope = () => {
       if (manager.placement.scope === 'pod' && !findManifest) log('warn', NO_POD_SCOPE);
     };
@@ -153,9 +156,11 @@ export class NumalignNode {
   /**
    * Resolves once the runtime has reported all running containers, and they have their places.
    * Waits for a runtime that has not started.
-   * @throws NodeError if the plugin can never be registered
+   * @throws NodeError if the plugin can never be registered; ERR_CGROUP if cgroups do not show the
+   *   processes of containers here
    */
   async start(): Promise<void> {
+    this.#refuseHidden();
     this.#warnOfScope();
     await this.#plugin.start();
     this.#slices?.start();

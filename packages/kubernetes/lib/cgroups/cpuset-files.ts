@@ -41,6 +41,10 @@ export class CpusetFiles {
     return this.#root;
   }
 
+  get version(): 1 | 2 {
+    return this.#isUnified ? 2 : 1;
+  }
+
   /**
    * The folder of a container's cgroup, whether or not it exists. `cgroupsPath`: in the form of its
    * runtime.

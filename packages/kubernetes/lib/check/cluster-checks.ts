@@ -3,7 +3,7 @@ import type { ClusterFacts } from './node-facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
 
 const ADVICE: Readonly<Record<string, string>> = {
-  ERR_NOT_IN_CLUSTER: 'run it in a pod with a service account, as examples/kubernetes/daemonset.yaml does',
+  ERR_NOT_IN_CLUSTER: 'run it in a pod with a service account, as the chart makes one',
   ERR_API_UNREACHABLE: 'see that the address is right and nothing keeps this node from it',
   ERR_API_TIMEOUT: 'see that the address is right and nothing keeps this node from it',
   ERR_API_TLS: "the CA's file must be the one of this cluster",
@@ -24,7 +24,7 @@ export function definition({ failure, hasDefinition, publishes }: ClusterFacts):
     ? ok('the cluster knows NodeResourceTopology v1alpha2')
     : problem(
         'the cluster does not know NodeResourceTopology v1alpha2',
-        '`kubectl apply -f examples/kubernetes/crd.yaml`, or install the scheduler plugins',
+        '`kubectl apply -f deploy/kustomize/base/noderesourcetopologies.yaml`, or install the scheduler plugins',
       );
 }
 
@@ -34,7 +34,7 @@ export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   const verdict = missingVerbs.every((each) => each.endsWith(' events')) ? warning : problem;
   return verdict(
     `the service account may not: ${missingVerbs.join(', ')}`,
-    '`kubectl apply -f examples/kubernetes/rbac.yaml`; for --on-refusal also deploy/refusals.yaml of this package',
+    'the chart gives these rights, and deploy/kustomize/base/numalign-node.yaml; for --on-refusal deploy/refusals.yaml',
   );
 }
 

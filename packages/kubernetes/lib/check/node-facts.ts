@@ -18,6 +18,8 @@ export interface CgroupFacts {
   readonly version: 1 | 2;
   /** With v2, the controllers of the root; with v1, the mounted ones. */
   readonly controllers: readonly string[];
+  /** Whether they list the processes of containers; see areProcessesHidden. */
+  readonly areProcessesHidden: boolean;
 }
 
 export interface KubeletFacts {

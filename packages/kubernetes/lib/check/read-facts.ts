@@ -8,6 +8,7 @@ import {
   parseCpuManagerState,
   parseMemoryManagerState,
 } from 'numalign/kubelet';
+import { areProcessesHidden } from '../cgroups/hidden-processes.js';
 import { ContainerRuntime } from '../cri/container-runtime.js';
 import { findRuntimeSocket, RUNTIME_SOCKETS } from '../cri/runtime-sockets.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
@@ -105,11 +106,13 @@ function textOf(path: string): string | { readonly error: string } | undefined {
 
 function cgroupFacts(mount: string): CgroupFacts {
   const unified = textOf(join(mount, 'cgroup.controllers'));
-  if (typeof unified === 'string') return { version: 2, controllers: unified.trim().split(' ') };
+  if (typeof unified === 'string')
+    return { version: 2, controllers: unified.trim().split(' '), areProcessesHidden: areProcessesHidden(2) };
+  const facts = { version: 1, areProcessesHidden: areProcessesHidden(1) } as const;
   try {
-    return { version: 1, controllers: readdirSync(mount).flatMap((name) => name.split(',')) };
+    return { ...facts, controllers: readdirSync(mount).flatMap((name) => name.split(',')) };
   } catch {
-    return { version: 1, controllers: [] };
+    return { ...facts, controllers: [] };
   }
 }
 

@@ -1,4 +1,5 @@
 // Checks of the container runtime, and of the cgroups for its containers. Pure.
+import { HIDDEN, VISIBLE } from '../cgroups/hidden-processes.js';
 import type { NodeFacts, SocketFacts } from './node-facts.js';
 import { ok, problem, unknown, type Verdict, warning } from './verdict.js';
 
@@ -82,7 +83,9 @@ function isOffByDefault({ runtimeVersion }: NodeFacts): boolean {
   return Boolean(numbers && first && isBefore(numbers, first));
 }
 
-export function cpusetController({ cgroups: { version, controllers } }: NodeFacts): Verdict {
+export function cpusetController({ cgroups }: NodeFacts): Verdict {
+  const { version, controllers, areProcessesHidden } = cgroups;
+  if (areProcessesHidden) return problem(HIDDEN, VISIBLE);
   if (controllers.includes('cpuset')) return ok(`cgroup v${version} with the controller cpuset`);
   return problem(
     `cgroup v${version} without the controller cpuset: no container can be kept on CPUs`,

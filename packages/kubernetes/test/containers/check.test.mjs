@@ -8,7 +8,7 @@ import { Containerd } from './support/containerd.mjs';
 /** The findings of the runtime, by check. */
 async function check(runtime) {
   const findings = await checkNode({
-    nriSocket: join(runtime.folder, 'nri.sock'),
+    nriSocket: join(runtime.folder, 'run/nri/nri.sock'),
     runtimeEndpoint: `unix://${runtime.socketPath}`,
     containerdConfiguration: join(runtime.folder, 'containerd.toml'),
   });

@@ -14,7 +14,7 @@ import { KubeApiServer } from './api-server.mjs';
 import { prepareApiServer } from './build.mjs';
 import { prepareEtcd } from './etcd.mjs';
 
-const RBAC = new URL('../../../../examples/kubernetes/rbac.yaml', import.meta.url);
+const RBAC = new URL('../../deploy/kustomize/base/numalign-node.yaml', import.meta.url);
 const NODE = 'worker-1';
 const REFUSED = { resources: guaranteed(1000) };
 

@@ -18,7 +18,7 @@ import { KubeApiServer } from './api-server.mjs';
 import { prepareApiServer } from './build.mjs';
 import { prepareEtcd } from './etcd.mjs';
 
-const EXAMPLES = new URL('../../../../examples/kubernetes/', import.meta.url);
+const BASE = new URL('../../deploy/kustomize/base/', import.meta.url);
 const TOPOLOGIES = { group: 'topology.node.k8s.io', version: 'v1alpha2', plural: 'noderesourcetopologies' };
 const PATH = '/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies';
 const NODE = 'worker-1';
@@ -29,7 +29,7 @@ const cleanups = [];
 
 /** The objects of an example's file. */
 const manifests = (name) =>
-  parseAllDocuments(readFileSync(new URL(name, EXAMPLES), 'utf8')).map((document) => document.toJS());
+  parseAllDocuments(readFileSync(new URL(name, BASE), 'utf8')).map((document) => document.toJS());
 
 const until = async (condition, what) => {
   for (let i = 0; i < 3000; i++) {
@@ -44,7 +44,8 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'numalign-kube-'));
   server = new KubeApiServer({ etcd: prepareEtcd(), apiServer: prepareApiServer() }, folder);
   await server.start();
-  for (const object of [...manifests('crd.yaml'), ...manifests('rbac.yaml')]) await server.apply(object);
+  for (const object of [...manifests('noderesourcetopologies.yaml'), ...manifests('numalign-node.yaml')])
+    await server.apply(object);
   await until(async () => (await server.ask('GET', PATH)).status === 200, 'the definition');
   await server.apply({ apiVersion: 'v1', kind: 'Node', metadata: { name: NODE } });
 });

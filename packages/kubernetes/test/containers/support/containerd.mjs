@@ -20,16 +20,16 @@ function configuration(folder, { runc, nri, nriTimeout, bySystemd }) {
   const nriPlugin = `
 [plugins."io.containerd.nri.v1.nri"]
   disable = ${!nri}
-  socket_path = ${at('nri.sock')}
+  socket_path = ${at('run/nri/nri.sock')}
   plugin_path = ${at('nri-plugins')}
   plugin_config_path = ${at('nri-config')}
   plugin_request_timeout = ${JSON.stringify(nriTimeout)}
 `;
   return `version = 2
 root = ${at('root')}
-state = ${at('state')}
+state = ${at('run/containerd')}
 [grpc]
-  address = ${at('containerd.sock')}
+  address = ${at('run/containerd/containerd.sock')}
 [plugins."io.containerd.internal.v1.opt"]
   path = ${at('opt')}
 ${nri === undefined ? '' : nriPlugin}
@@ -78,12 +78,7 @@ export class Containerd {
     await containerd.#keep(bySystemd ? ['/run/systemd'] : []);
     try {
       await containerd.start();
-      containerd.#run('ctr', [
-        ...['-a', containerd.socketPath, '-n', 'k8s.io', 'images', 'import'],
-        // Newer ones would let the daemon unpack it, which knows a snapshotter per platform.
-        ...(release.startsWith('2.') ? ['--local'] : []),
-        ...['--snapshotter', 'native', components.image],
-      ]);
+      containerd.importImage(components.image);
     } catch (error) {
       await containerd.close();
       throw error;
@@ -93,8 +88,8 @@ export class Containerd {
 
   constructor({ release, containerd, runc }, { nri, nriTimeout, bySystemd }) {
     this.folder = mkdtempSync(join(tmpdir(), 'numalign-containerd-'));
-    this.socketPath = join(this.folder, 'containerd.sock');
-    this.nriSocketPath = nri ? join(this.folder, 'nri.sock') : undefined;
+    this.socketPath = join(this.folder, 'run/containerd/containerd.sock');
+    this.nriSocketPath = nri ? join(this.folder, 'run/nri/nri.sock') : undefined;
     this.#group = `/${basename(this.folder)}`;
     this.cgroupParent = bySystemd ? 'numalign_test.slice' : this.#group;
     this.#programs = { folder: containerd, path: [containerd, dirname(runc)].join(':') };
@@ -109,6 +104,16 @@ export class Containerd {
   /** Its version, such as `1.7.24`. */
   get version() {
     return containerdVersion(this.#programs.folder);
+  }
+
+  /** Imports an OCI archive; its image has the name that the archive says. */
+  importImage(archive) {
+    this.#run('ctr', [
+      ...['-a', this.socketPath, '-n', 'k8s.io', 'images', 'import'],
+      // Newer ones would let the daemon unpack it, which knows a snapshotter per platform.
+      ...(this.version.startsWith('2.') ? ['--local'] : []),
+      ...['--snapshotter', 'native', archive],
+    ]);
   }
 
   /** What it has logged. */

@@ -1,0 +1,205 @@
+// The Helm chart, rendered by scripts/chart: what its values do, and what it refuses.
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+// @ts-expect-error: it has no types.
+import { renderChart } from '../../../../scripts/chart/chart.mjs';
+// @ts-expect-error: it has no types.
+import { plainManifests } from '../../../../scripts/chart/manifests.mjs';
+import { NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
+
+const DEPLOY = new URL('../../deploy/', import.meta.url);
+const textOf = (path: string) => readFileSync(new URL(path, DEPLOY), 'utf8');
+
+type Manifest = any;
+const render = (values: object = {}, options: object = {}): Manifest[] => renderChart({ values, ...options });
+const find = (manifests: Manifest[], kind: string): Manifest => manifests.find((each) => each.kind === kind);
+const podOf = (values: object = {}) => find(render(values), 'DaemonSet').spec.template.spec;
+const containerOf = (values: object = {}) => podOf(values).containers[0];
+const mountOf = (values: object, name: string) =>
+  containerOf(values).volumeMounts.filter((mount: Manifest) => mount.name === name);
+
+describe('the chart', () => {
+  it('has the version of the package', () => {
+    const { version } = JSON.parse(textOf('../package.json'));
+    expect(parse(textOf('chart/Chart.yaml'))).toMatchObject({ version, appVersion: version });
+  });
+
+  it('has values that its schema describes, all of them', () => {
+    const { properties } = JSON.parse(textOf('chart/values.schema.json'));
+    const defaults = parse(textOf('chart/values.yaml'));
+    expect(Object.keys(properties).filter((key) => key !== 'global')).toEqual(
+      expect.arrayContaining(Object.keys(defaults)),
+    );
+    expect(Object.keys(defaults).length).toBe(Object.keys(properties).length - 1);
+  });
+
+  it.each([
+    [{ hostPid: true }, 'hostPid is not known'],
+    [{ image: { repository: 'a', tags: 'b' } }, 'image.tags is not known'],
+    [{ nri: { index: '9' } }, 'nri.index: "9" does not match'],
+    [{ configuration: { kind: 'KubeletConfiguration' } }, 'is none of NodeConfiguration'],
+    [{ serve: { port: 0 } }, 'serve.port: 0 is out of range'],
+    [{ cgroups: { readOnly: 'yes' } }, 'cgroups.readOnly: "yes" is not of type boolean'],
+    [{ image: null }, 'image is missing'],
+  ])('refuses %j', (values, flaw) => {
+    expect(() => render(values)).toThrow(flaw);
+  });
+
+  it('names everything after a release that has another name', () => {
+    const manifests = render({}, { release: 'blue', namespace: 'system' });
+    const own = manifests.filter(({ kind }) => kind !== 'CustomResourceDefinition');
+    expect(new Set(own.map(({ metadata }) => metadata.name))).toEqual(new Set(['blue-numalign-node']));
+    const { spec } = find(manifests, 'DaemonSet');
+    expect(spec.template.metadata.labels).toMatchObject(spec.selector.matchLabels);
+    expect(spec.selector.matchLabels['app.kubernetes.io/instance']).toBe('blue');
+    expect(spec.template.spec.serviceAccountName).toBe('blue-numalign-node');
+    expect(find(manifests, 'ClusterRoleBinding').subjects[0]).toMatchObject({
+      ...{ name: 'blue-numalign-node', namespace: 'system' },
+    });
+  });
+
+  it('renders every list and map that it passes on', () => {
+    const values = {
+      ...{ imagePullSecrets: [{ name: 'registry' }], podLabels: { team: 'a' }, nodeSelector: { b: 'c' } },
+      ...{
+        podAnnotations: { d: 'e' },
+        tolerations: [],
+        affinity: { nodeAffinity: {} },
+        priorityClassName: '',
+      },
+      ...{ extraArgs: ['--page'], extraEnv: [{ name: 'F', value: 'g' }], resources: {} },
+      serviceAccount: { create: false, name: 'other' },
+    };
+    const manifests = render(values);
+    const { metadata, spec } = find(manifests, 'DaemonSet').spec.template;
+    expect(metadata.labels.team).toBe('a');
+    expect(metadata.annotations.d).toBe('e');
+    expect(spec).toMatchObject({
+      imagePullSecrets: [{ name: 'registry' }],
+      nodeSelector: { b: 'c', 'kubernetes.io/os': 'linux' },
+      affinity: { nodeAffinity: {} },
+      serviceAccountName: 'other',
+    });
+    expect([spec.tolerations, spec.priorityClassName]).toEqual([undefined, undefined]);
+    const [{ args, env, resources }] = spec.containers;
+    expect(args.at(-1)).toBe('--page');
+    expect(env.at(-1)).toEqual({ name: 'F', value: 'g' });
+    expect(resources.requests).toEqual({ cpu: '50m', memory: '128Mi' });
+    expect(find(manifests, 'ServiceAccount')).toBeUndefined();
+  });
+});
+
+describe('the agent of the chart', () => {
+  it('has no privilege of Linux', () => {
+    const { hostPID, hostNetwork, hostIPC, securityContext } = podOf();
+    expect([hostPID, hostNetwork, hostIPC]).toEqual([undefined, undefined, undefined]);
+    expect(securityContext.seccompProfile).toEqual({ type: 'RuntimeDefault' });
+    expect(containerOf().securityContext).toEqual({
+      ...{ runAsUser: 0, runAsGroup: 0, privileged: false, allowPrivilegeEscalation: false },
+      ...{ readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } },
+    });
+  });
+
+  it('writes only its state, and cgroups unless told otherwise', () => {
+    const writable = (values: object) =>
+      containerOf(values).volumeMounts.flatMap(({ mountPath, readOnly }: Manifest) =>
+        readOnly === true ? [] : [mountPath],
+      );
+    expect(writable({})).toEqual(['/run/numalign', '/sys/fs/cgroup']);
+    expect(writable({ cgroups: { readOnly: true } })).toEqual(['/run/numalign']);
+    expect(writable({ devicePlugin: { enabled: true } })).toContain('/var/lib/kubelet/device-plugins');
+  });
+
+  it('keeps no mount of other pods, and sees none of their files', () => {
+    for (const name of ['runtime', 'kubelet'])
+      expect(mountOf({}, name)[0]).toMatchObject({ readOnly: true, mountPropagation: 'HostToContainer' });
+    expect(mountOf({}, 'hidden').map(({ mountPath }: Manifest) => mountPath)).toEqual([
+      '/run/containerd/io.containerd.runtime.v2.task',
+      '/var/lib/kubelet/pods',
+      '/var/lib/kubelet/plugins',
+    ]);
+  });
+
+  it('works with another runtime, and another folder of the kubelet', () => {
+    const values = {
+      runtime: { folder: '/run/crio', bundles: '', configuration: '' },
+      kubelet: { folder: '/var/snap/kubelet' },
+    };
+    const paths = podOf(values).volumes.flatMap(({ hostPath }: Manifest) => hostPath?.path ?? []);
+    expect(paths).toEqual([
+      '/run/numalign',
+      '/var/run/nri',
+      '/sys/fs/cgroup',
+      '/run/crio',
+      '/var/snap/kubelet',
+    ]);
+    expect(mountOf(values, 'hidden')).toHaveLength(2);
+    expect(containerOf(values).args).toContain('--kubelet-folder=/var/snap/kubelet');
+  });
+
+  it('starts where NRI requires numalign of all containers', () => {
+    const { annotations } = find(render(), 'DaemonSet').spec.template.metadata;
+    expect(annotations['tolerate-missing-nri-plugins.noderesource.dev']).toBe('true');
+    const others = find(render({ nri: { tolerateMissingPluginsAnnotation: '' } }), 'DaemonSet');
+    expect(Object.keys(others.spec.template.metadata.annotations)).toEqual([
+      'prometheus.io/scrape',
+      'prometheus.io/port',
+    ]);
+  });
+
+  it('has no rights for what it does not do', () => {
+    const rules = (values: object) => find(render(values), 'ClusterRole').rules;
+    const groups = (values: object) => rules(values).map(({ resources }: Manifest) => resources[0]);
+    expect(groups({ publish: { enabled: false } })).toEqual(['events']);
+    expect(groups({ events: { enabled: false } })).not.toContain('events');
+    expect(rules({ publish: { enabled: false }, events: { enabled: false } })).toEqual([]);
+  });
+
+  it.each([
+    ['condition', NEEDED_FOR_REFUSALS.condition],
+    ['evict', NEEDED_FOR_REFUSALS.evict],
+  ])('has the rights for what its configuration says of refusals: %s', (onRefusal, needed) => {
+    const without = { publish: { enabled: false }, events: { enabled: false } };
+    const { rules } = find(render({ ...without, configuration: { onRefusal } }), 'ClusterRole');
+    const rights = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource] }: Manifest) =>
+      verbs.map((verb: string) => [verb, group, resource]),
+    );
+    expect(rights.toSorted()).toEqual([...needed].toSorted());
+  });
+
+  it('may read pods that it places as a whole', () => {
+    const values = { publish: { enabled: false }, events: { enabled: false } };
+    const { rules } = find(render({ ...values, configuration: { wholePods: true } }), 'ClusterRole');
+    expect(rules).toEqual([{ apiGroups: [''], resources: ['pods'], verbs: ['get'] }]);
+  });
+
+  it('is seen by the Prometheus Operator on request', () => {
+    expect(find(render(), 'PodMonitor')).toBeUndefined();
+    const { spec } = find(render({ serve: { podMonitor: { enabled: true } } }), 'PodMonitor');
+    expect(spec.podMetricsEndpoints).toEqual([{ port: 'metrics', interval: '30s' }]);
+    const { serve, ...pod } = { serve: { enabled: false }, ...containerOf({ serve: { enabled: false } }) };
+    expect([pod.ports, pod.readinessProbe, pod.livenessProbe]).toEqual([undefined, undefined, undefined]);
+  });
+});
+
+describe('the plain manifests', () => {
+  it('are what the chart renders', () => {
+    for (const [name, text] of Object.entries(plainManifests()))
+      expect(textOf(`kustomize/base/${name}`), 'node scripts/chart/manifests.mjs').toBe(text);
+  });
+
+  it('are all in the base of Kustomize, which others extend', () => {
+    const base = new URL('kustomize/base/', DEPLOY);
+    const files = readdirSync(base).filter((name) => name !== 'kustomization.yaml');
+    expect(parse(textOf('kustomize/base/kustomization.yaml')).resources.toSorted()).toEqual(files.toSorted());
+  });
+
+  it('see all processes as an overlay, as the chart does', () => {
+    const { patches } = parse(textOf('kustomize/host-processes/kustomization.yaml'));
+    expect(parse(patches[0].patch)).toEqual([
+      { op: 'add', path: '/spec/template/spec/hostPID', value: true },
+    ]);
+    expect(podOf({ hostPID: true })).toEqual({ ...podOf(), hostPID: true });
+  });
+});
