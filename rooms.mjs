@@ -241,6 +241,7 @@ export const HOUSES = {
       because:
         'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
     }),
+    room('observation', 100, 'what is counted and logged of calls of the runtime', on('containers')),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
       because: 'the runtime is told of cpusets outside of answers',

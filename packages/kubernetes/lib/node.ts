@@ -7,7 +7,6 @@ import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { refuseHiddenProcesses } from './cgroups/hidden-processes.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
-import { CallsInProgress, observedHandlers } from './containers/observed-handlers.js';
 import { KINDS, type Kind, Reports } from './containers/reports.js';
 import { RuntimeTeller } from './cri/runtime-teller.js';
 import { NO_EVENTS, type RecordEvent, THIS_NODE } from './events/event.js';
@@ -16,6 +15,7 @@ import { UndoneContainers } from './neighbours/undone-containers.js';
 import { type CreationOutcomes, withOutcomes } from './nri/creation-outcomes.js';
 import type { Runtime } from './nri/messages.js';
 import { NRI_SOCKET, NriPlugin, type NriPluginOptions } from './nri/plugin.js';
+import { CallsInProgress, observedHandlers } from './observation/observed-handlers.js';
 import type { RestoreAllocation } from './placement/allocation.js';
 import { type ContainerPolicy, NO_POLICY } from './placement/container-policy.js';
 import { grantName } from './placement/container-request.js';
@@ -76,7 +76,7 @@ export interface NumalignNodeOptions {
    * them when this ends. `all`: they have all CPUs again. Default: they are left alone.
    */
   readonly slices?: SliceMode | undefined;
-  /** Told of each container that has a place, or has none. */
+  /** Hears of each container that has a place, or has none. */
   readonly refusals?: Pick<CreationOutcomes, 'admitted' | 'refused'> | undefined;
 }
 

@@ -4,8 +4,8 @@
 // Loaded, it takes 82 to 89 MB of memory over a bare process, after 600 to 970 ms (1.4.0 on Node 20:
 // 67 MB, 500 to 730 ms); this client takes 15 to 21 MB, after 60 to 130 ms, and the whole agent is to
 // take 25. It repeats no request (429, 5xx, Retry-After), reads the token again after a minute but not
-// after a 401, and connects anew for each request. What it has beyond this client (models of all kinds,
-// exec, port-forward, logins of clouds) an agent does not need; if it once does, decide anew.
+// after a 401, and makes a connection for each request. What it has beyond this client (models of all kinds,
+// exec, port-forward, logins of clouds) an agent does not need; if it once does, decide again.
 import { NodeError } from '../base/errors.js';
 import { ApiError } from './api-error.js';
 import { newBackoff, pause } from './backoff.js';

@@ -133,7 +133,7 @@ export class RuntimeClient {
   }
 }
 
-// Both plugins are told of the update of a container over CRI.
+// Both plugins hear of the update of a container over CRI.
 function withRemedy(text: string): string {
   return conflictIn(text) ? `${text} (${CONFLICT_REMEDY})` : text;
 }

@@ -2,7 +2,7 @@
 import type { KubernetesObject } from '../api-server/resource.js';
 import { REFUSAL_ANNOTATION } from '../placement/annotations.js';
 
-// Another node may have what is missing here. Whoever made a mistake makes it there, too.
+// Another node may have what is missing here. A mistake in the request is one there, too.
 const OF_PLACE: ReadonlySet<string> = new Set([
   'ERR_INSUFFICIENT_CPUS',
   'ERR_INSUFFICIENT_DEVICES',

@@ -94,7 +94,7 @@ export class Refusals {
     await this.settled;
   }
 
-  /** Resolves once the API server has been told of everything until now. */
+  /** Resolves once the API server knows everything until now. */
   get settled(): Promise<unknown> {
     return Promise.all(this.#work);
   }

@@ -165,7 +165,7 @@ describe('A grant that another program', () => {
   });
 });
 
-describe('The runtime is told of a shared container', () => {
+describe('The runtime hears of a shared container', () => {
   const scope = (id: string) => {
     const container = containerOf({ id });
     return { ...container, linux: { ...container.linux!, cgroups_path: `k.slice:cri-containerd:${id}` } };

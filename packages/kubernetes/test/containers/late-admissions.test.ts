@@ -42,7 +42,7 @@ it('One that has ended by then has none', async () => {
   expect(manager.grants()).toEqual([]);
 });
 
-it('Others leave its CPUs first, and nobody is moved without room', async () => {
+it('Others leave its CPUs first, and none is moved without room', async () => {
   const { handlers, makeCgroup, cpusOf, grant, manager } = await withoutRoom();
   makeCgroup('/k/b', '0-7');
   await handlers.createContainer(POD, containerOf({ id: 'b' }));

@@ -9,10 +9,10 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { LogFields } from '../../lib/base/log.js';
 import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
-import { CallsInProgress, observedHandlers } from '../../lib/containers/observed-handlers.js';
 import { Reports } from '../../lib/containers/reports.js';
 import type { NodeEvent } from '../../lib/events/event.js';
 import { PrometheusMetrics } from '../../lib/metrics/prometheus.js';
+import { CallsInProgress, observedHandlers } from '../../lib/observation/observed-handlers.js';
 import { containerOf, podOf } from '../support/nri-objects.js';
 import { MACHINE, simulatedNode } from '../support/simulated-node.js';
 

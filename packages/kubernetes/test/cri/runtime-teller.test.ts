@@ -1,4 +1,4 @@
-// How a runtime is told of cpusets outside of an answer.
+// How a runtime hears of cpusets outside of an answer.
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { RuntimeTeller } from '../../lib/cri/runtime-teller.js';

@@ -265,6 +265,7 @@ describe('the image', () => {
     expect(Object.keys(bin)).toEqual(command);
     const [, major] = /^BASE=node:(\d+)-/.exec(argumentsOf('ARG')[0]!)!;
     expect(engines.node).toContain(`>=${major}.`);
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is Docker's.
     expect(argumentsOf('FROM')).toEqual(['${BASE}']);
     expect(CONTAINER.image).toBe(`${command[0]}:${version}`);
     const folder = argumentsOf('COPY')[0]!.split(' ')[1]!;

@@ -50,7 +50,7 @@ it('has no policy asked of it if it is older', async () => {
   expect(adjust.linux.memory_policy).toBeNull();
 });
 
-it('is told of a repair over NRI, and reports events by a call for each', async () => {
+it('hears of a repair over NRI, and reports events by a call for each', async () => {
   const { plugin, cgroup } = await sessionWith('v0.12.2');
   await plugin.createContainer(POD, EXCLUSIVE);
   writeFileSync(join(cgroup, 'cpuset.cpus'), '0-1');

@@ -1,10 +1,10 @@
 // ObservedHandlers: handlers of a runtime's calls that report what they answer, and how long that took.
 import type { Log } from '../base/log.js';
+import type { Kind, Reports } from '../containers/reports.js';
 import type { Histogram, Metrics } from '../metrics/metrics.js';
 import { HANDLER_NAMES, type NriHandlers } from '../nri/handlers.js';
 import type { Container, ContainerAdjustment, ContainerUpdate, PodSandbox } from '../nri/messages.js';
 import { CPUS_VARIABLE, GRANT_VARIABLE } from '../placement/allocation.js';
-import type { Kind, Reports } from './reports.js';
 
 type CallName = (typeof HANDLER_NAMES)[number];
 
