@@ -15,6 +15,8 @@ import { end, hierarchies, makeCgroup, populate } from '../support/owner-cgroups
 import { canUnshare } from '../support/rights.js';
 import { makeStateDir } from '../support/state-dir.js';
 import { membersOf, ownerMembersOf } from '../support/state-text.js';
+// @ts-expect-error without declarations
+import { whyNotPlaceable } from '../support/usable-cpus.mjs';
 
 async function open(stateDir = makeStateDir()): Promise<Manager> {
   const manager = await openManager({ topology: await discover({ synthetic: 'core:8 pu:1' }), stateDir });
@@ -132,6 +134,7 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     async (option) => {
       const stateDir = makeStateDir();
       const manager = await openManager({ stateDir });
+      onTestFinished(() => manager.close());
       const cgroup = makeCgroup(mount);
       const child = populate(cgroup);
       const agent = new Agent(['unshare', option]);
@@ -145,6 +148,8 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
       const next = new Agent(['unshare', option]);
       await next.tell('open', { stateDir });
       expect(await next.tell('grants')).toEqual([]);
+      // This process is a member of the shared pool.
+      await expect.poll(() => whyNotPlaceable(), { timeout: 10_000 }).toBeUndefined();
     },
   );
 
@@ -166,6 +171,9 @@ describe.each(hierarchies())('a cgroup (%s) as an owner', (version, mount) => {
     await end(child);
     // An inner pid namespace sees no processes in v1; v2 reports all of them.
     if (version === 'v1') expect(await aliveFrom('-pf', '--mount-proc', '--kill-child=SIGKILL')).toBe(true);
+    rmdirSync(cgroup);
+    expect(manager.grants()).toMatchObject([{ alive: false }]);
+    expect(await aliveFrom('-m')).toBeUndefined();
   });
 
   it.runIf(canUnshare)(

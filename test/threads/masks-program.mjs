@@ -27,6 +27,15 @@ const REFUSALS = [
 
 const listOf = (text, field) => CpuSet.parse(new RegExp(`^${field}:\\s*(\\S+)$`, 'm').exec(text)[1]);
 const maskOf = (tid) => listOf(readFileSync(`/proc/self/task/${tid}/status`, 'utf8'), 'Cpus_allowed_list');
+// A thread that closes what the manager before had open ends meanwhile.
+function pinIfThere(tid) {
+  try {
+    pin(ALL, { threads: tid });
+  } catch (error) {
+    if (error.errnoName !== 'ESRCH') throw error;
+  }
+}
+
 const cgroupOf = () => readFileSync('/proc/self/cgroup', 'utf8');
 const cut = (chosen, pool) => (chosen.intersects(pool) ? chosen.intersection(pool) : pool);
 
@@ -66,7 +75,7 @@ class Sequence {
   async run({ level, options, chosen, steps }) {
     this.#level = level;
     const stateDir = mkdtempSync(join(tmpdir(), 'numalign-masks-'));
-    for (const { tid } of threads()) pin(ALL, { threads: tid });
+    for (const { tid } of threads()) pinIfThere(tid);
     for (const [slot, list] of Object.entries(chosen)) this.#choose(SLOTS[slot], CpuSet.parse(list));
     this.#options = { ...options, stateDir, cpuManagerReconcilePeriod: 0 };
     this.#manager = await openManager(this.#options);

@@ -11,6 +11,8 @@ import { sizeOf, whyUnreadable } from './state-files.js';
 /** The names of owners' files. Other files in owners/ are ignored. */
 export const OWNER_NAME = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+const uuidsIn = (owners: NativeFolder): string[] => owners.list().filter((name) => OWNER_NAME.test(name));
+
 /** The uuid in the name of an owner's file, or of one that is being made. */
 export const ownerIn = (name: string) => name.replace(/\.new$/, '');
 
@@ -96,7 +98,10 @@ export function findOwners(owners: NativeFolder, bootId: string, sought: OwnersS
   const find = () => {
     const locks = new OwnerLocks(owners, path);
     const found = search(owners, bootId, sought, locks);
-    return { found, isComplete: found.unknown.length === 0 && locks.areUnderNamesIn(owners) };
+    return {
+      found,
+      isComplete: found.unknown.length === 0 && locks.areUnderNamesIn(owners, uuidsIn(owners)),
+    };
   };
   return (names?.keepAfter(find) ?? find()).found;
 }
@@ -111,7 +116,7 @@ function search(
   const living: OwnerFile[] = ownFile ? [ownFile] : [];
   const unknown: UnknownOwner[] = [];
   let latest = ownFile;
-  const uuids = owners.list().filter((name) => OWNER_NAME.test(name));
+  const uuids = uuidsIn(owners);
   const listed = path === undefined ? undefined : locks ? () => locks : locksOf(owners, path);
   for (const uuid of uuids) {
     if (uuid === ownFile?.uuid) continue;

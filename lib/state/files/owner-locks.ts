@@ -120,11 +120,11 @@ export class OwnerLocks {
   }
 
   /**
-   * True if each lock is on the file with its owner's name in `owners`. A child may hold one of a
+   * True if each lock is on the file with its owner's name in `owners`, which has these. A child may hold one of a
    * file that its parent wrote again. REQUIRES: as {@link mayHave}.
    */
-  areUnderNamesIn(owners: NativeFolder): boolean {
-    const named = owners.list().filter((name) => this.has(name));
+  areUnderNamesIn(owners: NativeFolder, uuids: readonly string[]): boolean {
+    const named = uuids.filter((uuid) => this.has(uuid));
     const inodes = new Map(named.map((name) => [startOf(name), owners.version(name)?.split(':')[0]]));
     const isNamed = ([start, held]: [bigint, string[]]) => held.every((inode) => inode === inodes.get(start));
     return this.#areListed && [...this.#inodes].every(isNamed);
