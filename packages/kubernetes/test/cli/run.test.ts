@@ -6,7 +6,9 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { CpuSet, openManager } from 'numalign';
 import { type CpuManagerState, formatCpuManagerState } from 'numalign/kubelet';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { errorOf } from '../../../../test/support/error-of.js';
+import { createProgram } from '../../lib/cli/program.js';
 import { FakeRuntime } from '../support/fake-runtime.js';
 import { containerOf, podOf } from '../support/nri-objects.js';
 import { socketFolder } from '../support/socket-folder.js';
@@ -217,7 +219,6 @@ describe('numalign-node', () => {
 
   it.each([
     [['--policy', 'strict'], /best-effort/],
-    [['--index', '7'], /ERR_NRI_INDEX/],
     [['--cgroup-root', '/none'], /\/none is not a cgroup hierarchy with cpusets \[ERR_CGROUP\]/],
     [['--kubelet-configuration', '/none'], /ERR_INVALID_OPTION/],
     [['--no-such-option'], /unknown option/],
@@ -230,9 +231,18 @@ describe('numalign-node', () => {
     [['--config', '/none'], /\/none: it cannot be read.*ERR_INVALID_CONFIGURATION/],
     [['--kubeconfig', '/none', '--publish'], /ERR_KUBECONFIG/],
   ])('refuses %j', async (wrong, message) => {
-    const { code, stderr } = await numalignNode(...place().args, ...wrong).end;
-    expect([1, 2]).toContain(code);
-    expect(stderr).toMatch(message);
+    vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const command = [process.execPath, MAIN, ...place().args, ...wrong];
+    const error = await errorOf(() => createProgram().parseAsync(command));
+    expect(`${error.message} [${error.code}]`).toMatch(message);
+  });
+
+  it('ends with 2 for a wrong command line', async () => {
+    expect(await numalignNode('--no-such-option').end).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('unknown option'),
+    });
   });
 
   it('checks no socket of plugins if containers are left to the runtime and the kubelet', async () => {
