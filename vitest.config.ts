@@ -39,6 +39,7 @@ export default defineConfig({
       onLibrary('folders', { setupFiles }),
       onLibrary('documents', { setupFiles }),
       onLibrary('agents', { isolate: false, setupFiles: [...setupFiles, oneProcess] }),
+      onLibrary('restores', { isolate: false, setupFiles: [...setupFiles, oneProcess] }),
       onLibrary('process', { setupFiles }),
       onLibrary('machine', { setupFiles }),
       // Neither needs two CPUs: they decide, or talk over sockets of their own.

@@ -19,6 +19,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { isLong } from '../support/budget.mjs';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const LAYERS = ['managers', 'requests', 'shared'];
@@ -152,7 +153,7 @@ describe('compiled code', () => {
     expect(existsSync(join(installed.folder, 'compiled'))).toBe(false);
   });
 
-  it('is left alone by programs that load it', () => {
+  it.runIf(isLong)('is left alone by programs that load it', () => {
     const installed = new Installed();
     const times = () =>
       readdirSync(installed.compiled).map((name) => statSync(join(installed.compiled, name)));
@@ -173,13 +174,13 @@ describe('compiled code', () => {
     expect(installed.run(PIN)).toEqual({ ...ALL, used: ['requests', 'shared'] });
   });
 
-  it('is tried once by a V8 with settings that change code, which compiles all of it', () => {
+  it.runIf(isLong)('is tried once by a V8 with settings that change code, which compiles all of it', () => {
     const options = ['--no-lazy-feedback-allocation'];
     const { used, rejected, result } = new Installed().run(PIN, { options });
     expect([used, rejected.length, result]).toEqual([[], 1, true]);
   });
 
-  it('is not loaded where the package has been moved, whose paths it does not have', () => {
+  it.runIf(isLong)('is not loaded where the package has been moved, whose paths it does not have', () => {
     const installed = new Installed();
     const moved = new Installed({ isCompiled: false });
     cpSync(join(installed.folder, 'compiled'), join(moved.folder, 'compiled'), { recursive: true });
@@ -196,7 +197,7 @@ describe('compiled code', () => {
     expect(installed.run(PIN)).toEqual(NONE);
   });
 
-  it('is not found by another Node', () => {
+  it.runIf(isLong)('is not found by another Node', () => {
     const installed = new Installed();
     renameSync(installed.compiled, installed.compiled.replace(/[^/]*$/, 'other'));
     expect(installed.run(PIN)).toEqual(NONE);
@@ -279,7 +280,7 @@ describe('the code of the package', () => {
     expect([used, result]).toEqual([[], LAYERS]);
   });
 
-  it('is compiled without the hooks that the installation runs with', () => {
+  it.runIf(isLong)('is compiled without the hooks that the installation runs with', () => {
     const installed = new Installed({ isCompiled: false });
     const hook = join(installed.folder, 'hook.cjs');
     writeFileSync(
@@ -318,7 +319,7 @@ describe('the code of the package', () => {
     expect(result).toEqual(LAYERS.map(() => [true, true, true]));
   });
 
-  it('is loaded in Workers too', () => {
+  it.runIf(isLong)('is loaded in Workers too', () => {
     const { used, result } = new Installed().run<unknown>(`
       const { Worker } = require('node:worker_threads');
       const text = \`
@@ -338,7 +339,7 @@ describe('the code of the package', () => {
     expect([used, result]).toEqual([[], [1, true]]);
   });
 
-  it('has the same places in stack traces', () => {
+  it.runIf(isLong)('has the same places in stack traces', () => {
     const FAIL = `
       const { openManager } = require('numalign');
       const { discover } = require('numalign/topology');
@@ -363,7 +364,7 @@ describe('the code of the package', () => {
     expect(result).toEqual(['damaged', 'damaged']);
   });
 
-  it('is loaded by Node if it fails as compiled code', () => {
+  it.runIf(isLong)('is loaded by Node if it fails as compiled code', () => {
     const { result } = new Installed().run<number>(`
       const { getBuiltinModule } = process;
       let failures = 0;
@@ -386,7 +387,7 @@ it('compiled code has no import(), which it could not load', () => {
 });
 
 describe('an installation', () => {
-  it('does not fail if nothing can be compiled or written', () => {
+  it.runIf(isLong)('does not fail if nothing can be compiled or written', () => {
     const installed = new Installed({ isCompiled: false });
     writeFileSync(join(installed.folder, 'compiled'), 'a file');
     installed.compile();

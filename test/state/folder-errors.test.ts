@@ -1,4 +1,4 @@
-// needs: agents
+// needs: restores
 // State folders that some or all users cannot use: clear errors, the old state intact. And folders
 // seen from a user namespace.
 import { execFileSync, spawnSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: restores
 // A state folder in memory, whose note says that the files in owners/ are all there: no CPU is
 // granted twice, whatever other programs do with the folder.
 import { execFileSync } from 'node:child_process';

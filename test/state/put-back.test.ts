@@ -1,4 +1,4 @@
-// needs: agents
+// needs: restores
 // A state folder in which another program puts back, removes or replaces files while owners live:
 // no CPU is granted twice.
 import {

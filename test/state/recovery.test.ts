@@ -1,4 +1,4 @@
-// needs: agents
+// needs: restores
 // A damaged state: what is recovered, by which process, and what is never granted meanwhile.
 import {
   chmodSync,

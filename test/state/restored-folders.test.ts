@@ -1,4 +1,4 @@
-// needs: agents
+// needs: restores
 // A state folder that another program puts back as it was, while its owners hold more than that: no
 // CPU is granted twice, and both sides learn of it.
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// needs: agents
+// needs: restores
 // What other programs leave in a state folder, under the names of numalign's files.
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';

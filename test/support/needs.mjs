@@ -10,7 +10,8 @@ export const NEEDS = {
     'state folders and processes of its own: it uses this machine so little that it runs beside others',
   documents: 'the same; it runs what documents and benchmarks say: npm run test:documents, not npm test',
   agents: 'agents and state folders of its own, which may meet any others on the CPUs',
-  process: 'the same, and a process of its own, in which it leaves a trace such as a pin',
+  restores: 'the same; it restores, moves or damages state folders: npm run test:restores, not npm test',
+  process: 'agents, state folders, and a process of its own, in which it leaves a trace such as a pin',
   machine: 'this machine for itself, such as its cgroups and the threads of others',
 };
 

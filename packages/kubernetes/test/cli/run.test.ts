@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { CpuSet, openManager } from 'numalign';
 import { type CpuManagerState, formatCpuManagerState } from 'numalign/kubelet';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { isLong } from '../../../../test/support/budget.mjs';
 import { errorOf } from '../../../../test/support/error-of.js';
 import { createProgram } from '../../lib/cli/program.js';
 import { FakeRuntime } from '../support/fake-runtime.js';
@@ -65,7 +66,7 @@ describe('numalign-node', () => {
     expect(await end).toMatchObject({ code: 0, stdout: '' });
   });
 
-  it('opens no inspector at SIGUSR1', async () => {
+  it.runIf(isLong)('opens no inspector at SIGUSR1', async () => {
     const { args } = place();
     const { child, end } = numalignNode(...args);
     await once(child.stderr!, 'data');
@@ -90,7 +91,7 @@ describe('numalign-node', () => {
     expect(stderr).toMatch(/the configuration: policy: restricted \(file\)/);
   });
 
-  it('prints its configuration, and where each field comes from', async () => {
+  it.runIf(isLong)('prints its configuration, and where each field comes from', async () => {
     const { stdout } = await numalignNode('config', '--policy', 'none', '--output', 'json').end;
     expect(JSON.parse(stdout)).toMatchObject({
       policy: { value: 'none', from: 'flag' },
@@ -98,14 +99,14 @@ describe('numalign-node', () => {
     });
   });
 
-  it('can be ended while it waits for a runtime', async () => {
+  it.runIf(isLong)('can be ended while it waits for a runtime', async () => {
     const { child, end } = numalignNode(...place().args);
     await once(child.stderr!, 'data');
     child.kill('SIGINT');
     expect(await end).toMatchObject({ code: 0 });
   });
 
-  it.each([
+  it.runIf(isLong).each([
     ['is a shared member', undefined],
     ['in a pod leaves that to its container', '10.0.0.1'],
   ])('%s', async (_, host) => {
@@ -122,7 +123,7 @@ describe('numalign-node', () => {
     await end;
   });
 
-  it('says that containers are placed one by one under scope pod', async () => {
+  it.runIf(isLong)('says that containers are placed one by one under scope pod', async () => {
     const { args, kubelet } = place();
     const file = join(kubelet, 'config.yaml');
     const kind = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
@@ -265,7 +266,7 @@ describe('numalign-node', () => {
     expect(code).toBe(1);
   });
 
-  it('shows where to find the options without a command', async () => {
+  it.runIf(isLong)('shows where to find the options without a command', async () => {
     expect((await numalignNode('--help').end).stdout).toContain('numalign-node run --help');
     expect((await numalignNode('run', '--help').end).stdout).toContain('--check');
   });
