@@ -54,7 +54,7 @@ describe('under the dynamic policy', () => {
         manager.close();
       }
     });
-    await assert(law, { numRuns: budget({ all: 400, usual: 40 }) });
+    await assert(law, { numRuns: budget({ all: 400, usual: 20 }) });
     expect(moves).toBeGreaterThan(0);
   });
 });

@@ -190,7 +190,7 @@ describe('kinds of cores', () => {
           await manager.close();
         }
       }),
-      { numRuns: budget({ all: 2000, usual: 120 }) },
+      { numRuns: budget({ all: 2000, usual: 60 }) },
     );
   });
 
@@ -237,7 +237,7 @@ describe('kinds of cores', () => {
           await manager.close();
         }
       }),
-      { numRuns: budget({ all: 1000, usual: 40 }) },
+      { numRuns: budget({ all: 1000, usual: 20 }) },
     );
   });
 

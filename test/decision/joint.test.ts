@@ -348,7 +348,7 @@ describe('CPUs of jointly chosen nodes', () => {
         }
         await manager.close();
       }),
-      { numRuns: budget({ all: 1000, usual: 50 }) },
+      { numRuns: budget({ all: 1000, usual: 25 }) },
     );
   });
 });
@@ -560,7 +560,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget({ all: 20_000, usual: 150 }) },
+      { numRuns: budget({ all: 20_000, usual: 60 }) },
     );
     expect(better).toBeGreaterThan(0);
   }, 600_000);

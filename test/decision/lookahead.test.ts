@@ -244,7 +244,7 @@ describe('on any machine', () => {
           }
         },
       ),
-      { numRuns: budget({ all: 20_000, usual: 400 }) },
+      { numRuns: budget({ all: 20_000, usual: 150 }) },
     );
     expect(more).toBeGreaterThan(0);
     expect(fewer).toBeGreaterThan(0);
