@@ -244,7 +244,7 @@ export const HOUSES = {
     room('observation', 100, 'what is counted and logged of calls of the runtime', on('containers')),
     room('cri', 960, 'the Container Runtime Interface', {
       ...on('containers'),
-      because: 'the runtime is told of cpusets outside of answers',
+      because: 'the runtime gets cpusets outside of answers',
     }),
     room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),

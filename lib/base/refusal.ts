@@ -26,8 +26,8 @@ export type RejectionCode =
   | 'ERR_PREFERRED_ALLOCATION';
 
 /** True if a code says that there is no room: a release by another owner can change the answer. */
-export function isShortage(code: ErrorCode): code is ShortageCode {
-  return (SHORTAGES as readonly ErrorCode[]).includes(code);
+export function isShortage(code: ErrorCode | undefined): code is ShortageCode {
+  return (SHORTAGES as readonly (ErrorCode | undefined)[]).includes(code);
 }
 
 /** The parts of a decision throw it; the decision catches it and returns a rejection. */

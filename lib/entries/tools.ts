@@ -19,6 +19,7 @@ export { kernelFacts, reworded, unlessRefused } from '../base/errors.js';
 export { DEFAULT_GATES, DEFAULT_VERSION, FEATURE_GATES, KUBELET_VERSIONS } from '../base/kubelet-features.js';
 export { Backoff, type Pauses } from '../base/notices/backoff.js';
 export { delayNotices } from '../base/notices/notice-delay.js';
+export { isShortage } from '../base/refusal.js';
 export { cpusNamed, nodesNamed } from '../base/text/cpus-named.js';
 export { printable } from '../base/text/printable.js';
 export { parseProcStat } from '../base/text/proc-stat.js';

@@ -107,7 +107,7 @@ export class TopologyPublisher {
     this.#work.push(this.#watch(), this.#pods.watch());
   }
 
-  /** Whether the API server has the present topology, and tells of changes. */
+  /** Whether the API server has the present topology, and reports changes. */
   get condition(): Condition {
     const [failure] = this.#failures;
     const text = failure ? `it cannot be ${failure[0]}: ${failure[1]}` : 'the topology is published';

@@ -1,19 +1,12 @@
 // RefusalRules: which refusals concern the place, and which pods may be evicted because of them. Pure.
+import type { ErrorCode } from 'numalign';
+import { isShortage } from 'numalign/tools';
 import type { KubernetesObject } from '../api-server/resource.js';
 import { REFUSAL_ANNOTATION } from '../placement/annotations.js';
 
 // Another node may have what is missing here. A mistake in the request is one there, too.
-const OF_PLACE: ReadonlySet<string> = new Set([
-  'ERR_INSUFFICIENT_CPUS',
-  'ERR_INSUFFICIENT_DEVICES',
-  'ERR_INSUFFICIENT_MEMORY',
-  'ERR_SHARED_POOL_FULL',
-  'ERR_SMT_ALIGNMENT',
-  'ERR_TOPOLOGY_AFFINITY',
-]);
-
-export const isOfPlace = (error: unknown): error is Error & { readonly code: string } =>
-  error instanceof Error && OF_PLACE.has((error as { code?: string }).code ?? '');
+export const isOfPlace = (error: unknown): error is Error & { readonly code: ErrorCode } =>
+  error instanceof Error && isShortage((error as { code?: ErrorCode }).code);
 
 /** What is looked at of a Pod. */
 interface PodObject {
