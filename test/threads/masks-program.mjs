@@ -58,6 +58,9 @@ const ALL = maskOf(process.pid);
 const HOME = cgroupOf();
 const MAIN = process.pid;
 const SLOTS = [MAIN, ...plain];
+// What else appears without a step closes what a manager had open, with the mask of the thread that
+// started it, and ends.
+const LASTING = new Set(threads().map(({ tid }) => tid));
 let successor;
 
 class Sequence {
@@ -262,7 +265,9 @@ class Sequence {
 
   #check(when) {
     const pool = this.#pool;
+    const started = new Set(this.#workers.map(({ tid }) => tid));
     for (const { tid } of threads()) {
+      if (!LASTING.has(tid) && !started.has(tid)) continue;
       let mask;
       try {
         mask = maskOf(tid);

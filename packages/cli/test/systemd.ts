@@ -67,7 +67,10 @@ function isRemoved(cgroup: string): boolean {
     rmdirSync(cgroup);
     return true;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EBUSY') return false;
+    const { code } = error as NodeJS.ErrnoException;
+    // A systemd that ends removes its own.
+    if (code === 'ENOENT') return true;
+    if (code === 'EBUSY') return false;
     throw error;
   }
 }
