@@ -13,6 +13,7 @@ import type { NativeFolder } from '../base/native-files.js';
 import { type CpusetHierarchy, openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { commandIn } from '../input/values/machine-folder.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { isOfBoot } from './files/owner-claims.js';
 import { using } from './files/parts.js';
 import { findState, LOCK_FILE, STATE_FILE } from './files/state-files.js';
@@ -209,8 +210,8 @@ const usersIn = (records: NativeFolder): User[] =>
  * Why a state folder may not use a cgroup root now, and what root can do, in words. Only root sees
  * which folder has it.
  */
-export function cgroupRootRefusal(stateDir: string, settings: Claim): string | undefined {
-  const refusal = new RootUsers(stateDir).refusal(settings);
+export function cgroupRootRefusal(stateDir: string, cgroupRoot: string, managedCPUs: CpuSet | null) {
+  const refusal = new RootUsers(stateDir).refusal({ cgroupRoot, managedCPUs });
   return refusal && `${refusal.why}: ${refusal.advice}`;
 }
 

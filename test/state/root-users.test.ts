@@ -109,11 +109,10 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     const weak = await second.acquire({ cpu: 1 });
     expect(weak.enforcement).toBe('members');
     await weak.release();
-    expect(cgroupRootRefusal(second.stateDir, { ...CLAIM, cgroupRoot: OTHER })).toBe(why);
-    const elsewhere = { cgroupRoot: OTHER, managedCPUs: CpuSet.of(2) };
-    expect(cgroupRootRefusal(second.stateDir, elsewhere)).toBeUndefined();
+    expect(cgroupRootRefusal(second.stateDir, OTHER, null)).toBe(why);
+    expect(cgroupRootRefusal(second.stateDir, OTHER, CpuSet.of(2))).toBeUndefined();
     // It keeps its place, and leaves it with its last grant.
-    expect(cgroupRootRefusal(first.stateDir, CLAIM)).toBeUndefined();
+    expect(cgroupRootRefusal(first.stateDir, ROOT, null)).toBeUndefined();
     await grant.release();
     const strong = await second.acquire({ cpu: 1 });
     expect(strong.enforcement).toBe('cpuset');
@@ -149,11 +148,11 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     expect(weak.enforcement).toBe('members');
     await weak.release();
     expect([sharedCpus(), existsSync(FILE)]).toEqual(['0', false]);
-    expect(cgroupRootRefusal(manager.stateDir, CLAIM)).toContain(why);
+    expect(cgroupRootRefusal(manager.stateDir, ROOT, null)).toContain(why);
     const { findings } = await diagnose({ stateDir: manager.stateDir });
     expect(findings.find(({ check }) => check === 'cgroups')?.found).toContain(groupOf(uid));
     // Its own state knows the grant.
-    expect(cgroupRootRefusal(folder, CLAIM)).toBeUndefined();
+    expect(cgroupRootRefusal(folder, ROOT, null)).toBeUndefined();
 
     await older.kill();
     const strong = await manager.acquire({ cpu: 1, require: 'cpuset' });

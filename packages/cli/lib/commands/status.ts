@@ -80,8 +80,8 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
 }
 
 function whyMembers({ stateDir, settings, grants }: StateStatus): string | undefined {
-  const { cgroupRoot } = settings;
-  const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, settings);
+  const { cgroupRoot, managedCPUs } = settings;
+  const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, cgroupRoot, managedCPUs);
   if (refusal !== undefined) return refusal;
   if (cgroupRoot !== null || grants.every(({ enforcement }) => enforcement !== BY_MASKS)) return undefined;
   return `only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`;
