@@ -231,12 +231,12 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'it refuses to work where the processes of containers cannot be seen',
     }),
-    room('placement', 830, 'from a container to a request', {
+    room('placement', 1010, 'from a container to a request', {
       ...on('containers'),
       because:
-        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them; whole pods follow both, for which their manifests are read here',
     }),
-    room('containers', 1900, 'containers and their grants', {
+    room('containers', 1740, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
@@ -263,7 +263,7 @@ export const HOUSES = {
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; refusals have a part; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 1130, 'the configuration of numalign-node', on('containers')),
+    room('configuration', 1060, 'the configuration of numalign-node', on('containers')),
     room('cli', 710, 'the command numalign-node', {
       ...on('containers'),
       because:

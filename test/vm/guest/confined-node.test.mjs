@@ -56,7 +56,11 @@ async function startAgent() {
     facts: { 'spec.nodeName': 'node' },
   });
   await agent.start(fixture.lastingPods);
-  await until('it is synchronized', () => log().includes('synchronized'), PATIENCE_MS);
+  try {
+    await until('it is synchronized', () => log().includes('synchronized'), PATIENCE_MS);
+  } catch (error) {
+    throw new Error(`${error.message}:\n${log()}`);
+  }
 }
 
 const released = (names) =>

@@ -16,9 +16,10 @@ import {
 } from '../nri/messages.js';
 import { AffinePlaces } from '../placement/affine-places.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
-import { CHOICE_ANNOTATION, checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
+import { CHOICE_ANNOTATION } from '../placement/annotations.js';
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import {
+  askedRequest,
   type ContainerRequest,
   containerRequest,
   grantName,
@@ -166,10 +167,7 @@ export class ContainerHandlers implements NriHandlers {
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
       // Only here: a container that runs already keeps what it has.
-      checkAnnotationKeys(pod, container);
-      const rule = this.#ruleOf(pod, container);
-      if (rule?.annotations === false) refuseAnnotations(rule.name, pod, container);
-      const asked = containerRequest(this.#prefix, pod, container, rule);
+      const asked = askedRequest(this.#prefix, pod, container, this.#policy().rules);
       const placement = await this.#granted.place(pod, container, asked);
       const request = this.#inDomain(pod, container, asked);
       const { pool } = this.#grants;

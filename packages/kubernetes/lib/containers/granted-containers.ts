@@ -130,13 +130,14 @@ export class GrantedContainers {
     const uid = grantUid(pod, container);
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
-    const isFirst = this.#inventory.keptBy(pod.id).length === 0;
-    const placeWithin = (choice?: CpuSet) => this.#grants.place(pod, container, request, { isFirst, choice });
+    const isFirst = this.#inventory.keptBy(pod.id).length === 0 && !this.#grants.find(pod, container);
+    const whole = isFirst ? await this.#grants.wholeOf(pod, container, request) : undefined;
+    const placeWithin = (choice?: CpuSet) => this.#grants.place(pod, container, request, { whole, choice });
     // What is on record has a place, whatever is near it now.
     const place = () =>
       this.#grants.find(pod, container)
         ? placeWithin()
-        : this.#affinePlaces.place(pod, container, request, placeWithin);
+        : this.#affinePlaces.place(pod, container, whole?.request ?? request, placeWithin, whole?.names);
     try {
       return await place();
     } catch (error) {
