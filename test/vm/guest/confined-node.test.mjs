@@ -22,7 +22,7 @@ const COMMAND = join(ROOT, 'packages/kubernetes/dist/cli/main.js');
 // The machine's own are in place of an image.
 const PROGRAMS = ['/etc', '/usr', '/lib', '/lib64', ROOT];
 // Emulation is slow.
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 240_000;
 
 const fixture = new NodeFixture();
 let manager;

@@ -239,7 +239,10 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
-    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
+    if (this.#inventory.hasOtherSandbox(pod)) {
+      this.#inventory.succeed(pod);
+      this.#granted.keepOf([pod]);
+    }
     this.#inventory.putPod(pod);
     this.#sandboxes.place([pod]);
   }

@@ -32,15 +32,6 @@ const isSame = (before: Placement, now: Placement | null) =>
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
 
-/**
- * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
- * some runtimes report.
- */
-function withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
-  const living = new Set(pods.filter(({ pid }) => pid > 0).map(({ uid }) => uid));
-  return pods.filter(({ uid, pid }) => pid > 0 || !living.has(uid));
-}
-
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
   readonly grants: Grants;
@@ -157,11 +148,21 @@ export class GrantedContainers {
   /** Keeps the grants of containers that ended while this plugin did not run. Never throws. */
   keepOf(pods: readonly PodSandbox[]): void {
     try {
-      for (const [{ id }, placement] of this.#grants.ofPods(withoutEnded(pods)))
+      for (const [{ id }, placement] of this.#grants.ofPods(this.#withoutEnded(pods)))
         this.#inventory.keep(id, { placement, cgroupsPath: '' }, { isKnown: false });
     } catch (error) {
       this.#log('warn', `grants of ended containers are unknown: ${(error as Error).message}`);
     }
+  }
+
+  /**
+   * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
+   * some runtimes report, or by its containers.
+   */
+  #withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
+    const isLiving = ({ id, pid }: PodSandbox) => pid > 0 || this.#inventory.ofPod(id).length > 0;
+    const living = new Set(pods.filter(isLiving).map(({ uid }) => uid));
+    return pods.filter((pod) => isLiving(pod) || !living.has(pod.uid));
   }
 
   /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */
