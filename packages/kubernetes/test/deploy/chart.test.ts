@@ -111,6 +111,18 @@ describe('the agent of the chart', () => {
     expect(writable({ devicePlugin: { enabled: true } })).toContain('/var/lib/kubelet/device-plugins');
   });
 
+  it('may change the machine for quiet containers only on request, with one capability', () => {
+    const quiet = { quiet: { enabled: true } };
+    expect(containerOf(quiet).securityContext).toEqual({
+      ...{ runAsUser: 0, runAsGroup: 0, privileged: true, readOnlyRootFilesystem: true },
+      capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+    });
+    const { volumes, hostPID, hostNetwork } = podOf(quiet);
+    const more = volumes.slice(podOf().volumes.length);
+    expect(more.map(({ hostPath }: Manifest) => hostPath.path)).toEqual(['/sys', '/run/irqbalance']);
+    expect([hostPID, hostNetwork]).toEqual([true, true]);
+  });
+
   it('keeps no mount of other pods, and sees none of their files', () => {
     for (const name of ['runtime', 'kubelet'])
       expect(mountOf({}, name)[0]).toMatchObject({ readOnly: true, mountPropagation: 'HostToContainer' });
@@ -183,6 +195,26 @@ describe('the agent of the chart', () => {
   });
 });
 
+/** A JSON patch (RFC 6902) of objects and lists. */
+function patched(target: any, patch: readonly { op: string; path: string; value?: unknown }[]): any {
+  const result = structuredClone(target);
+  for (const { op, path, value } of patch) {
+    const keys = path.split('/').slice(1);
+    const last = keys.pop()!;
+    const holder = keys.reduce((object, key) => object[key], result);
+    if (op === 'remove') delete holder[last];
+    else if (last === '-') holder.push(value);
+    else holder[last] = value;
+  }
+  return result;
+}
+
+const overlay = (name: string) => {
+  const { resources, patches } = parse(textOf(`kustomize/${name}/kustomization.yaml`));
+  expect(resources).toEqual(['../base']);
+  return patches.flatMap(({ patch }: Manifest) => parse(patch));
+};
+
 describe('the plain manifests', () => {
   it('are what the chart renders', () => {
     for (const [name, text] of Object.entries(plainManifests()))
@@ -195,11 +227,12 @@ describe('the plain manifests', () => {
     expect(parse(textOf('kustomize/base/kustomization.yaml')).resources.toSorted()).toEqual(files.toSorted());
   });
 
-  it('see all processes as an overlay, as the chart does', () => {
-    const { patches } = parse(textOf('kustomize/host-processes/kustomization.yaml'));
-    expect(parse(patches[0].patch)).toEqual([
-      { op: 'add', path: '/spec/template/spec/hostPID', value: true },
-    ]);
-    expect(podOf({ hostPID: true })).toEqual({ ...podOf(), hostPID: true });
+  it.each([
+    ['host-processes', { hostPID: true }],
+    ['quiet', { quiet: { enabled: true } }],
+  ])('have the overlay %s, which is as the chart with %j', (name, values) => {
+    const [base, other] = [{}, values].map((each) => find(render(each), 'DaemonSet'));
+    expect(patched(base, overlay(name))).toEqual(other);
+    expect(render(values).length).toBe(render().length);
   });
 });
