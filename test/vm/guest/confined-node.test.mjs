@@ -76,7 +76,7 @@ const released = (names) =>
   );
 
 before(async () => {
-  await fixture.open({ nriTimeout: '60s' });
+  await fixture.open({ nriTimeout: '120s' });
   writePodNetwork(fixture.runtime);
   fixture.begin();
   fixture.stateDir = join(fixture.runtime.folder, 'run/numalign');

@@ -17,7 +17,7 @@ import * as kernel from './kernel-view.mjs';
 const ROOT = '/sys/fs/cgroup';
 const bySystemd = existsSync('/run/systemd/system');
 // Emulation is slow.
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 240_000;
 const all = CpuSet.from(kernel.online());
 // With systemd a kubelet names a slice only, which says what it is in.
 const SLICES = bySystemd
@@ -64,7 +64,7 @@ const start = async (slices = 'pool') => {
 };
 
 before(async () => {
-  await fixture.open({ nriTimeout: '60s', bySystemd });
+  await fixture.open({ nriTimeout: '120s', bySystemd });
   fixture.begin();
 });
 after(async () => {
