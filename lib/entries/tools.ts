@@ -47,7 +47,7 @@ export {
   withUid,
 } from '../input/pods/workload.js';
 export { excludedBy } from '../input/policy-options.js';
-export { QUIET_TEXT, quietPart } from '../input/requests/quiet.js';
+export { parseQuietPart, QUIET_TEXT } from '../input/requests/quiet.js';
 export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';

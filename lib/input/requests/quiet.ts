@@ -113,7 +113,7 @@ export const QUIET_TEXT =
   'interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
 
 /** A part such as `interrupts`, `idle=20`, `cache=25%` or `all`; undefined if it is none. */
-export function quietPart(text: string): QuietOptions | undefined {
+export function parseQuietPart(text: string): QuietOptions | undefined {
   const [, name, amount, percent] = /^(\w+)(?:=(\d+)(%?))?$/.exec(text) ?? [];
   if (name === 'cache' && amount)
     return { cache: { [percent ? 'percent' : 'ways']: Number(amount) } as CacheShare };

@@ -6,9 +6,9 @@ import {
   AIMED_LEVELS,
   checkAcquireOptions,
   ENFORCEMENT_LEVELS,
+  parseQuietPart,
   QUIET_PARTS,
   QUIET_TEXT,
-  quietPart,
 } from 'numalign/tools';
 import { asArgument } from './arguments.js';
 
@@ -19,7 +19,7 @@ export interface QuietFlags {
 }
 
 function partOf(text: string): QuietOptions {
-  const part = quietPart(text);
+  const part = parseQuietPart(text);
   if (part) return part;
   throw new InvalidArgumentError(`"${text}" is none of ${QUIET_TEXT}. \`--\` goes before a command.`);
 }

@@ -1,6 +1,6 @@
 // Quiet: the kernel work that annotations keep off a container's CPUs. Pure.
 import type { QuietOptions, QuietOutcome, QuietPart } from 'numalign/diagnostics';
-import { checkAcquireOptions, QUIET_PARTS, QUIET_TEXT, quietPart, unlessRefused } from 'numalign/tools';
+import { checkAcquireOptions, parseQuietPart, QUIET_PARTS, QUIET_TEXT, unlessRefused } from 'numalign/tools';
 import { type FindAnnotation, invalid } from './annotation-text.js';
 
 export interface QuietWish {
@@ -24,7 +24,7 @@ export function quietWish(find: FindAnnotation): QuietWish | undefined {
       if (value !== undefined) invalid(key, value, 'left out without numalign.io/quiet');
     return undefined;
   }
-  const parts = text.split(',').map((part) => quietPart(part.trim()) ?? invalid('quiet', text, PARTS));
+  const parts = text.split(',').map((part) => parseQuietPart(part.trim()) ?? invalid('quiet', text, PARTS));
   const quiet: QuietOptions = Object.assign({}, ...parts);
   if (!isAccepted(quiet)) invalid('quiet', text, PARTS);
   const required = requiredText === undefined ? [] : requiredText.split(',').map((part) => part.trim());
