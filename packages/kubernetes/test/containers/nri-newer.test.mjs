@@ -26,19 +26,6 @@ describe('A runtime with NRI 0.12', { skip }, () => {
     const shared = await fixture.pods.runPod('shared');
     assert.match(readFileSync(`/proc/${await shared.pid()}/numa_maps`, 'utf8'), /^\w+ default /);
   });
-
-  it('is told of repairs outside of an answer, while it creates containers', async () => {
-    const { node } = await fixture.startNode();
-    const pod = await fixture.pods.runPod('exclusive', EXCLUSIVE);
-    const { cpus } = await pod.allowed();
-    for (let i = 0; i < 5; i++) {
-      const repairs = node.repairs;
-      await Promise.all([pod.update({ cpu_shares: 500 + i }), fixture.pods.runPod(`shared${i}`)]);
-      await pod.exec('true');
-      assert.equal((await pod.allowed()).cpus, cpus);
-      assert.equal(node.repairs, repairs);
-    }
-  });
 });
 
 describe('A runtime that requires numalign', { skip }, () => {
