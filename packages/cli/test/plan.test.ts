@@ -99,7 +99,7 @@ describe('numalign plan on a described machine', () => {
     const { code, stdout } = await numalign(asked);
     expect(code).toBe(0);
     expect(stdout).toContain(
-      'main: NUMA nodes 0-1: 6 sets of 2 nodes have all of it, it is the lowest of these',
+      'main: NUMA nodes 0-1: 6 sets of 2 nodes have all of it, 2 are the nearest, it is the lowest of these',
     );
   });
 

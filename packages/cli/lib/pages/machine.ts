@@ -44,37 +44,30 @@ export function kindsNote(topology: Topology): string | undefined {
   const found = `cores have ${threads.join(' or ')} CPUs, and`;
   if (source === 'machine') return `${found} Linux names no kinds of cores: all count as alike`;
   const unnamed = `${found} the description names no kinds of cores:`;
-  if (isLikelyHybrid(topology))
+  if (likelyPCores(topology))
     return `${unnamed} those of 2 count as performance cores, as the numbers of the CPUs suggest; the column coreKind (more is faster) says otherwise`;
   return `${unnamed} all count as alike; if some are slower, describe the machine again, or add the column coreKind (more is faster)`;
 }
 
 /**
- * Whether a description without kinds has cores as Linux numbers those of hybrid processors: P-cores
- * of two threads, and behind them at least one module of four E-cores. Where SMT is off in part,
- * numbers are missing, or second threads come after such cores.
+ * The number of P-cores if a description without kinds has cores as Linux numbers those of hybrid
+ * processors: P-cores of two threads, and behind them at least one module of four E-cores. Where SMT
+ * is off in part, numbers are missing, or second threads come after such cores.
  */
-function isLikelyHybrid({ coreKinds, packages, cores, cpus, source }: Topology): boolean {
-  const ofTwo = cores.filter((core) => core.cpus.size === 2);
-  const ofOne = cores.filter((core) => core.cpus.size === 1);
-  return (
-    source !== 'machine' &&
-    coreKinds.length === 1 &&
-    packages.length === 1 &&
-    cpus.toArray().every((cpu, i) => cpu === i) &&
-    ofTwo.length > 0 &&
-    ofOne.length >= 4 &&
-    ofTwo.length + ofOne.length === cores.length &&
-    ofOne[0]!.id === 2 * ofTwo.length
-  );
+function likelyPCores({ coreKinds, packages, cores, source }: Topology): number | undefined {
+  const count = cores.findIndex((core) => core.cpus.size === 1);
+  const cpusOf = (core: number) => (core < count ? `${2 * core}-${2 * core + 1}` : `${core + count}`);
+  const isOne = source !== 'machine' && coreKinds.length === 1 && packages.length === 1;
+  const isHybrid = isOne && count > 0 && cores.length >= count + 4;
+  return isHybrid && cores.every(({ cpus }, i) => String(cpus) === cpusOf(i)) ? count : undefined;
 }
 
 /** The machine with the kinds of cores that its description does not name, as {@link kindsNote} says. */
 export async function withLikelyKinds(topology: Topology): Promise<Topology> {
-  if (!isLikelyHybrid(topology)) return topology;
+  const count = likelyPCores(topology);
+  if (count === undefined) return topology;
   const { discover } = await import('numalign/topology');
   const { columns, cpus, ...rest } = topology.toJSON();
-  const first = topology.cores.find((core) => core.cpus.size === 1)!.id;
-  const rows = cpus.map((row) => [...row, row[columns.indexOf('cpu')]! < first ? 1 : 0]);
+  const rows = cpus.map((row, cpu) => [...row, cpu < 2 * count ? 1 : 0]);
   return discover({ json: { ...rest, columns: [...columns, 'coreKind'], cpus: rows } });
 }
