@@ -188,7 +188,9 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 775, 'what is printed of a machine, a plan, a state'),
+    room('pages', 800, 'what is printed of a machine, a plan, a state', {
+      because: 'P-cores are told by the numbers of CPUs where a description names no kinds',
+    }),
     room('pages/status', 375, 'what is printed of grants'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
