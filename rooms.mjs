@@ -178,8 +178,8 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 470, 'output, signals and errors of commands', {
-      because: 'the screen reads keys',
+    room('terminal', 575, 'output, signals and errors of commands', {
+      because: 'what other programs call a command or flag leads to it, from a table',
     }),
     room('arguments', 1150, 'arguments and files of commands', {
       because:
