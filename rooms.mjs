@@ -168,6 +168,11 @@ export const HOUSES = {
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
+  'packages/claims/lib': [
+    room('devices', 190, 'a machine as devices'),
+    room('cel', 470, 'selectors in the Common Expression Language'),
+    room('.', 10, 'the exports of the package'),
+  ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
@@ -250,7 +255,6 @@ export const HOUSES = {
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 830, 'the device plugin', on('containers')),
-    room('dra', 190, 'devices of Dynamic Resource Allocation', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
