@@ -6,6 +6,7 @@ import { type Manager, type ManagerOptions, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { onTestFinished } from 'vitest';
 import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
+import type { FindClaim } from '../../lib/claims/claimed-holdings.js';
 import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
 import { Reports } from '../../lib/containers/reports.js';
 import type { NodeEvent } from '../../lib/events/event.js';
@@ -40,6 +41,7 @@ export async function simulatedNode(
   restore?: RestoreAllocation,
   findManifest?: FindManifest,
   policy: () => ContainerPolicy = () => NO_POLICY,
+  findClaim?: FindClaim,
 ): Promise<SimulatedNode> {
   const topology = await discover({ synthetic: machine });
   const manager = await openManager({ topology, ...options });
@@ -58,6 +60,7 @@ export async function simulatedNode(
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       policy,
       findManifest,
+      findClaim,
       tell: async (update) => void told.push(update),
       ...{ log, reports: new Reports({ prefix: 'numalign', log, metrics: NO_METRICS, recordEvent }) },
     });

@@ -1,6 +1,7 @@
 // DraServer: a DRA plugin as the kubelet sees it: a socket that announces it, and one with its services.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Server, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js';
 import { NodeError } from '../../base/errors.js';
 import { serviceDefinition } from '../../grpc/service.js';
@@ -39,6 +40,8 @@ export const PLUGIN_TYPE = 'DRAPlugin';
 /** As the kubelet names them when a driver registers. */
 export const SERVICES = ['v1.DRAPlugin', 'v1beta1.DRAPlugin', 'v1alpha1.DRAResourceHealth'] as const;
 
+// How long calls may take that were made before the end.
+const PATIENCE_MS = 5_000;
 const PACKAGE = 'k8s.io.kubelet.pkg.apis.dra';
 const HEALTH = 'v1alpha1.DRAResourceHealth';
 
@@ -116,7 +119,8 @@ export class DraServer {
   /** Withdraws the announcement, answers what was asked before, and ends. */
   async close(): Promise<void> {
     this.#registration.forceShutdown();
-    await new Promise<void>((resolve) => this.#services.tryShutdown(() => resolve()));
+    const answered = new Promise<void>((resolve) => this.#services.tryShutdown(() => resolve()));
+    await Promise.race([answered, pause(PATIENCE_MS, undefined, { ref: false })]);
     this.#services.forceShutdown();
   }
 }
