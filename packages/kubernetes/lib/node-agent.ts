@@ -242,9 +242,7 @@ const withoutNri = () =>
   });
 
 const containersOf = (node: NumalignNode): ClaimedContainers => ({
-  get users() {
-    return node.claimUsers;
-  },
+  userOf: (grants) => node.claimUser(grants),
   get condition() {
     return node.condition;
   },

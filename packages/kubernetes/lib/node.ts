@@ -176,9 +176,9 @@ export class NumalignNode {
     return this.#handlers.containers;
   }
 
-  /** The grants of claims that containers use whose processes have not ended. */
-  get claimUsers(): ContainerHandlers['claimUsers'] {
-    return this.#handlers.claimUsers;
+  /** A container with processes, for people, that has one of these grants of claims. */
+  claimUser(grants: readonly string[]): string | undefined {
+    return this.#handlers.claimUser(grants);
   }
 
   /**

@@ -133,11 +133,12 @@ export class ContainerHandlers implements NriHandlers {
     return this.#inventory.containers;
   }
 
-  /** The grants of claims that containers use whose processes have not ended. */
-  get claimUsers(): readonly { readonly grant: string; readonly title: string }[] {
-    return this.#inventory.containers
-      .filter(({ cgroupsPath }) => !this.#cpusets.isLeft(cgroupsPath))
-      .flatMap(({ title, placement }) => (placement?.claimGrants ?? []).map((grant) => ({ grant, title })));
+  /** A container with processes, for people, that has one of these grants of claims. */
+  claimUser(grants: readonly string[]): string | undefined {
+    const users = this.#inventory.containers.filter(({ placement }) =>
+      placement?.claimGrants.some((grant) => grants.includes(grant)),
+    );
+    return users.find(({ cgroupsPath }) => !this.#cpusets.isLeft(cgroupsPath))?.title;
   }
 
   /** How often a container was put back that another program had moved. */

@@ -73,6 +73,17 @@ export const nameOf = ({ metadata }: KubernetesObject) => ({
   uid: metadata.uid!,
 });
 
+/** What a runtime adds to the environment of a container with these parts of one claim. */
+export function environmentOf(cdiFolder: string, grants: readonly string[]): string[] {
+  return grants.flatMap((grant) => {
+    const [, claim, part] = grant.split('.');
+    const file = join(cdiFolder, `${DRIVER}-claim_${claim}.json`);
+    const { devices } = JSON.parse(readFileSync(file, 'utf8'));
+    const device = devices.find(({ name }: Message) => name === `${claim}-${part}`);
+    return device.containerEdits.env as string[];
+  });
+}
+
 /** The API server: the claims by name. */
 export class PlayedClaims {
   readonly claims = new Map<string, KubernetesObject>();
@@ -106,6 +117,7 @@ export class DraNode {
   nriFlaw: string | undefined;
   node!: SimulatedNode;
   handlers!: ContainerHandlers;
+  findClaim: FindClaim = (uid) => this.driver.findClaim(uid);
   driver!: DraDriver;
   plugin!: PlayedPlugin;
   #id = 0;
@@ -113,14 +125,13 @@ export class DraNode {
   /** `machine`: in hwloc's words. */
   static async open(options: ManagerOptions = {}, machine?: string): Promise<DraNode> {
     const dra = new DraNode();
-    const findClaim: FindClaim = (uid) => dra.driver.findClaim(uid);
     dra.node = await simulatedNode(
       { reservedSystemCPUs: '0', ...options },
       machine,
       undefined,
       undefined,
       undefined,
-      findClaim,
+      (uid) => dra.findClaim(uid),
     );
     dra.handlers = dra.node.handlers;
     await dra.start();
@@ -138,9 +149,7 @@ export class DraNode {
     return new DraDriver({
       manager: this.node.manager,
       containers: {
-        get users() {
-          return dra.handlers.claimUsers;
-        },
+        userOf: (grants) => dra.handlers.claimUser(grants),
         get condition() {
           return { part: 'nri', isMet: !dra.nriFlaw, isVital: true, text: dra.nriFlaw ?? '' };
         },
@@ -171,13 +180,9 @@ export class DraNode {
     const used = devices.filter(
       ({ request_names }) => request === undefined || request_names.includes(request),
     );
-    return [...new Set(used.flatMap((device) => device.cdi_device_ids as string[]))].flatMap((id) => {
-      const [kind, name] = id.split('=');
-      const claim = name!.slice(0, name!.lastIndexOf('-'));
-      const path = join(this.cdiFolder, `${kind!.replace('/', '-')}_${claim}.json`);
-      const { devices: all } = JSON.parse(readFileSync(path, 'utf8'));
-      return all.find((each: Message) => each.name === name).containerEdits.env as string[];
-    });
+    const ids = new Set(used.flatMap((device) => device.cdi_device_ids as string[]));
+    const grants = [...ids].map((id) => `claim.${id.slice(id.indexOf('=') + 1).replace(/-(\d+)$/, '.$1')}`);
+    return environmentOf(this.cdiFolder, grants);
   }
 
   /** A container that the runtime is about to create, of a pod whose name is its uid. */

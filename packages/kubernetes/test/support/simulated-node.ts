@@ -32,6 +32,8 @@ export interface SimulatedNode {
   restart(): ContainerHandlers;
   /** Makes the cgroup of a container, with these processes in it. */
   makeCgroup(cgroupsPath: string, cpus: string, pids?: readonly number[]): void;
+  /** Its last process has ended. */
+  endCgroup(cgroupsPath: string): void;
   cpusOf(cgroupsPath: string): string;
 }
 
@@ -86,6 +88,7 @@ export async function simulatedNode(
       writeFileSync(file(cgroupsPath), cpus);
       if (pids.length > 0) writeFileSync(join(cgroups, cgroupsPath, 'cgroup.procs'), pids.join('\n'));
     },
+    endCgroup: (cgroupsPath) => writeFileSync(join(cgroups, cgroupsPath, 'cgroup.procs'), ''),
     cpusOf: (cgroupsPath) => readFileSync(file(cgroupsPath), 'utf8'),
   };
 }

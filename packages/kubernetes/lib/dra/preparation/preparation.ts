@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../../api-server/resource.js';
 import type { Condition } from '../../base/condition.js';
 import { NodeError } from '../../base/errors.js';
 import type { Log } from '../../base/log.js';
-import { claimOfGrant, isClaimUid } from '../../claims/claim-names.js';
+import { isClaimUid } from '../../claims/claim-names.js';
 import type { RecordEvent } from '../../events/event.js';
 import type { Counter, Histogram, Metrics } from '../../metrics/metrics.js';
 import { disturbances } from '../../placement/quiet.js';
@@ -16,17 +16,10 @@ import type { CdiFiles, ClaimRecord } from './cdi-files.js';
 import { type ClaimGrant, ClaimGrants, type ClaimGrantsOptions } from './claim-grants.js';
 import { Turns } from './turns.js';
 
-/** A container that uses a grant. */
-export interface ClaimUser {
-  readonly grant: string;
-  /** For people. */
-  readonly title: string;
-}
-
 /** What places the containers that use claims. */
 export interface ClaimedContainers {
-  /** Those whose processes have not ended. */
-  readonly users: readonly ClaimUser[];
+  /** One with processes, for people, that has one of these grants. */
+  userOf(grants: readonly string[]): string | undefined;
   /** Whether new ones are placed. */
   readonly condition: Condition;
 }
@@ -133,13 +126,13 @@ export class Preparation {
     const { cdiFiles, log } = this.#options;
     const known = new Set(this.#grants.of(claim.uid).map(({ uid }) => uid));
     const granted: ClaimGrant[] = [];
-    const mayReplace = (uid: string) => this.#refuseUsed(claim.uid, uid);
+    const mayReplace = (uid: string) => this.#refuseUsed([uid]);
     try {
       for (const [index, part] of parts.entries())
         granted.push(await this.#grants.grant(claim, part, index, mayReplace));
       await this.#releaseOthers(claim, granted);
     } catch (error) {
-      await this.#undo(claim.uid);
+      await this.#undo(claim.uid, known);
       throw error;
     }
     const { namespace, name, uid, pods } = claim;
@@ -159,24 +152,28 @@ export class Preparation {
     const kept = new Set(granted.map(({ uid }) => uid));
     for (const { uid } of this.#grants.of(claim.uid)) {
       if (kept.has(uid)) continue;
-      this.#refuseUsed(claim.uid, uid);
+      this.#refuseUsed([uid]);
       await this.#options.manager.release(uid);
     }
   }
 
-  // A claim that cannot be had as a whole is not had at all, unless containers of it run.
-  async #undo(claimUid: string): Promise<void> {
-    const { containers, cdiFiles, log } = this.#options;
-    if (containers.users.some(({ grant }) => claimOfGrant(grant) === claimUid)) return;
-    cdiFiles.remove(claimUid);
-    await this.#grants.release(claimUid).catch((error: Error) => {
-      log('warn', `what claim ${claimUid} had is not released: ${error.message}`, { uid: claimUid });
-    });
+  // A claim is had as a whole or not at all. One that was prepared before stays: the next call may find
+  // all of it.
+  async #undo(claimUid: string, known: ReadonlySet<string>): Promise<void> {
+    const { cdiFiles, manager, log } = this.#options;
+    const wasPrepared = cdiFiles.read(claimUid) !== undefined;
+    try {
+      for (const { uid } of this.#grants.of(claimUid))
+        if (!wasPrepared || !known.has(uid)) await manager.release(uid);
+    } catch (error) {
+      const { message } = error as Error;
+      log('warn', `what claim ${claimUid} had is not released: ${message}`, { uid: claimUid });
+    }
   }
 
   async #unprepare({ uid }: ClaimName): Promise<void> {
     const { cdiFiles, log } = this.#options;
-    this.#refuseUsed(uid);
+    this.#refuseUsed(this.#grants.of(uid).map((grant) => grant.uid));
     const claim = cdiFiles.read(uid);
     // From now on no container can be created with it.
     cdiFiles.remove(uid);
@@ -188,13 +185,11 @@ export class Preparation {
     log('info', `claim ${title} has ended: ${what} can be granted again`, { claim: title, uid });
   }
 
-  #refuseUsed(claimUid: string, grantUid?: string): void {
-    const user = this.#options.containers.users.find(({ grant }) =>
-      grantUid === undefined ? claimOfGrant(grant) === claimUid : grant === grantUid,
-    );
-    if (!user) return;
-    throw new NodeError('ERR_CLAIM_IN_USE', `${user.title} still runs with it`, {
-      value: user.title,
+  #refuseUsed(grants: readonly string[]): void {
+    const user = this.#options.containers.userOf(grants);
+    if (user === undefined) return;
+    throw new NodeError('ERR_CLAIM_IN_USE', `${user} still runs with it`, {
+      value: user,
       valid: 'a claim whose containers have ended',
     });
   }
