@@ -150,7 +150,7 @@ function isInCluster(): boolean {
 }
 
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
-  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
+  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit, dra } = values;
   const { runtimeEndpoint: runtimeSocket, slices } = values;
   const { kubelet, kubeletFolder, wholePods, publish, onRefusal, events, nodeName, kubeconfig } = values;
   const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
@@ -168,6 +168,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
       devicePlugin === false
         ? null
         : { unit, folder: deviceFolder, ...(devicePlugin !== true && { resource: devicePlugin }) },
+    dra: dra === false ? null : draOf(values),
     kubelet:
       kubelet && existsSync(kubeletFolder)
         ? {
@@ -180,6 +181,16 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
     publish: publish ? node : null,
     refusals: onRefusal === 'keep' ? null : { ...node, mode: onRefusal },
     events: events && (kubeconfig !== undefined || isInCluster()) ? node : null,
+  };
+}
+
+function draOf({ dra, kubeletFolder, cdiFolder, kubeconfig }: Values): NonNullable<NodeAgentOptions['dra']> {
+  const { POD_UID: instance } = process.env;
+  return {
+    ...{ kubeletFolder, cdiFolder },
+    ...(typeof dra === 'string' && { driver: dra }),
+    ...(instance && { instance }),
+    ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }),
   };
 }
 

@@ -26,6 +26,8 @@ export class KnownSlices {
   // A watch may show a change before the request for it is answered.
   readonly #pending = new Set<string>();
   readonly #ever = new Set<string>();
+  // The versions that are known, also of what was deleted.
+  readonly #latest = new Map<string, bigint>();
   #isListed = false;
 
   constructor(driver: string, nodeName: string) {
@@ -112,8 +114,18 @@ export class KnownSlices {
     }
   }
 
+  /** Unless something newer is known of it: an answer may come after what the watch shows. */
   put(object: KubernetesObject): void {
-    this.#objects.set(object.metadata.name, object);
+    if (this.#isNews(object)) this.#objects.set(object.metadata.name, object);
+  }
+
+  #isNews({ metadata: { name, resourceVersion = '' } }: KubernetesObject): boolean {
+    // Versions are numbers that grow, in all servers that are known.
+    if (!/^\d+$/.test(resourceVersion)) return true;
+    const version = BigInt(resourceVersion);
+    const isNews = version > (this.#latest.get(name) ?? -1n);
+    if (isNews) this.#latest.set(name, version);
+    return isNews;
   }
 
   remove(name: string): void {
@@ -126,24 +138,18 @@ export class KnownSlices {
     if (event.type === 'LISTED') {
       this.#isListed = true;
       this.#objects.clear();
+      this.#latest.clear();
       for (const object of event.objects) if (this.#isOwn(object)) this.put(object);
       return false;
     }
     const { object } = event;
     const { name } = object.metadata;
-    if (!this.#isOwn(object)) return false;
-    const before = this.#objects.get(name);
-    if (event.type === 'DELETED') {
-      // One that was written since is another one.
-      if (before?.metadata.uid !== object.metadata.uid) return false;
-      this.remove(name);
-      return !this.#pending.has(name);
-    }
-    if (before && versionOf(before) >= versionOf(object)) return false;
+    if (!this.#isOwn(object) || !this.#isNews(object)) return false;
     const written = this.#written.get(name);
-    this.put(object);
-    if (this.#pending.has(name)) return false;
-    return written !== undefined && !isDeepStrictEqual(written.essence, KnownSlices.essence(object));
+    if (event.type === 'DELETED') this.remove(name);
+    else this.#objects.set(name, object);
+    if (!written || this.#pending.has(name)) return false;
+    return event.type === 'DELETED' || !isDeepStrictEqual(written.essence, KnownSlices.essence(object));
   }
 
   // A server without field selectors shows those of others, too.
@@ -152,7 +158,3 @@ export class KnownSlices {
     return driver === this.#driver && nodeName === this.#nodeName;
   }
 }
-
-// From 1.35 on resource versions are ordered, as they have been before.
-const versionOf = ({ metadata }: KubernetesObject): bigint =>
-  /^\d+$/.test(metadata.resourceVersion ?? '') ? BigInt(metadata.resourceVersion!) : 0n;
