@@ -274,7 +274,7 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 440, 'claims that are prepared', on('containers')),
     room('dra/driver', 165, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 470, 'ResourceSlices', on('containers')),
+    room('dra/publish', 535, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',

@@ -15,6 +15,8 @@ export class SliceServer {
   kept: (object: Stored) => Stored = (object) => object;
   refusal: ((seen: Seen) => [number, string] | undefined) | undefined;
   #next = 1;
+  // Each has the version that is one more than its index.
+  readonly #events: string[] = [];
   #watches: ServerResponse[] = [];
 
   private constructor(server: FakeServer) {
@@ -36,7 +38,9 @@ export class SliceServer {
     Object.assign(written.metadata, { resourceVersion: String(this.#next++), uid });
     if (object) this.objects.set(name, written);
     else this.objects.delete(name);
-    for (const watch of this.#watches) watch.write(`${JSON.stringify({ type, object: written })}\n`);
+    const line = `${JSON.stringify({ type, object: written })}\n`;
+    this.#events.push(line);
+    for (const watch of this.#watches) watch.write(line);
     return written;
   }
 
@@ -78,6 +82,7 @@ export class SliceServer {
     if (query.get('watch') !== 'true')
       return json(answer, { items: this.slices, metadata: { resourceVersion: String(this.#next) } });
     answer.writeHead(200).flushHeaders();
+    for (const line of this.#events.slice(Number(query.get('resourceVersion')) - 1)) answer.write(line);
     this.#watches.push(answer);
     return answer;
   }
