@@ -184,12 +184,17 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
   };
 }
 
-function draOf({ dra, kubeletFolder, cdiFolder, kubeconfig }: Values): NonNullable<NodeAgentOptions['dra']> {
+function draOf(values: Values): NonNullable<NodeAgentOptions['dra']> {
   const { POD_UID: instance } = process.env;
+  const { dra, kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
   return {
     ...{ kubeletFolder, cdiFolder },
     ...(typeof dra === 'string' && { driver: dra }),
     ...(instance && { instance }),
+    slices: {
+      ...{ nodeName, unit: values.draDevices, hasLists: values.draListAttributes },
+      deletesAtClose: values.draRemoveSlices,
+    },
     ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }),
   };
 }
