@@ -223,7 +223,8 @@ const FAILURE = 1;
 const STATUS_WIDTH = 'problem'.length + 2;
 
 async function check(values: Values, json: boolean): Promise<void> {
-  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig } = values;
+  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig, dra } =
+    values;
   const server = kubeconfig === undefined ? undefined : new ApiServer({ kubeconfig });
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
@@ -231,6 +232,7 @@ async function check(values: Values, json: boolean): Promise<void> {
     kubeletFolder,
     stateDir,
     ...(publish && { publish: { nodeName, ...(server && { apiServer: server }) } }),
+    ...(dra && { claims: { nodeName, ...(server && { apiServer: server }) } }),
     ...(onRefusal !== 'keep' && { refusals: { nodeName, mode: onRefusal } }),
   });
   server?.close();
