@@ -87,7 +87,7 @@ before(async () => {
 });
 after(async () => {
   await agent?.remove(fixture.lastingPods);
-  await fixture.lastingPods.removeAll();
+  await fixture.lastingPods?.removeAll();
   await fixture.end();
   await fixture.close();
 });
