@@ -178,8 +178,8 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 470, 'output, signals and errors of commands', {
-      because: 'the screen reads keys',
+    room('terminal', 575, 'output, signals and errors of commands', {
+      because: 'what other programs call a command or flag leads to it, from a table',
     }),
     room('arguments', 1150, 'arguments and files of commands', {
       because:
@@ -188,7 +188,9 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 775, 'what is printed of a machine, a plan, a state'),
+    room('pages', 800, 'what is printed of a machine, a plan, a state', {
+      because: 'P-cores are told by the numbers of CPUs where a description names no kinds',
+    }),
     room('pages/status', 375, 'what is printed of grants'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
