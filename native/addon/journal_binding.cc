@@ -7,6 +7,7 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "addon/lock_object.h"
+#include "core/journal_lines.h"
 
 namespace numalign::addon {
 namespace {
@@ -28,6 +29,7 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                            InstanceMethod<&JournalObject::is_untouched>("isUntouched"),
                            InstanceMethod<&JournalObject::confirm>("confirm"),
                            InstanceMethod<&JournalObject::read>("read"),
+                           InstanceMethod<&JournalObject::merge>("merge"),
                            InstanceMethod<&JournalObject::append>("append"),
                            InstanceMethod<&JournalObject::cut>("cut"),
                            InstanceMethod<&JournalObject::show>("show"),
@@ -49,13 +51,28 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   }
   void confirm(const Napi::CallbackInfo&) { witness_.confirm(); }
   // (offset, the most bytes, or undefined)
-  Napi::Value read(const Napi::CallbackInfo& info) {
+  std::string bytes_of(const Napi::CallbackInfo& info) const {
     uint64_t offset = to_size(info[0], "the offset");
     const JournalFile& from = file(info.Env());
-    std::string bytes =
-        unwrap(info.Env(), info[1].IsUndefined() ? from.read(offset, kMostBytes)
-                                                 : from.read_some(offset, to_size(info[1], "how many")));
+    return unwrap(info.Env(), info[1].IsUndefined() ? from.read(offset, kMostBytes)
+                                                    : from.read_some(offset, to_size(info[1], "how many")));
+  }
+  Napi::Value read(const Napi::CallbackInfo& info) {
+    const std::string bytes = bytes_of(info);
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
+  }
+  // (offset, the most bytes, or undefined, generation before): the merged change, the length of its
+  // lines, their last seal, whether a tail follows; undefined if the lines are not plain
+  Napi::Value merge(const Napi::CallbackInfo& info) {
+    Napi::Env env = info.Env();
+    const std::optional<MergedLines> merged = merge_lines(bytes_of(info), to_size(info[2], "the generation"));
+    if (!merged) return env.Undefined();
+    Napi::Array parts = Napi::Array::New(env, 4);
+    parts[0u] = Napi::String::New(env, merged->change);
+    parts[1u] = Napi::Number::New(env, static_cast<double>(merged->length));
+    parts[2u] = Napi::String::New(env, merged->seal);
+    parts[3u] = Napi::Boolean::New(env, merged->has_tail);
+    return parts;
   }
   // (offset, text, folder, lock, true for the last commit, name of the copy, number for the lock's
   // file): the version of the file, or a promise of it if a device must be waited for. Runs under

@@ -1,6 +1,7 @@
 // The text of state.json: a head, the whole state at one generation, and a line for each later
 // commit. docs/state-format.md describes it. Pure.
 import { NumalignError } from '../../base/errors.js';
+import type { MergedLines } from '../../base/native-files.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, versionFor } from './checkpoint.js';
@@ -146,6 +147,22 @@ export function withLines<Known extends Journal>(journal: Known, bytes: Buffer):
   const { checkpoint, place } = journal;
   const replay = new Replay({ before: checkpoint });
   return { ...journal, ...finish(readChanges(replay, place, linesOf(bytes))) };
+}
+
+/** Adds lines that the addon has merged; undefined if only {@link withLines} can tell what they say. */
+export function withMerged<Known extends Journal>(journal: Known, merged: MergedLines): Known | undefined {
+  const [change, length, seal, hasTail] = merged;
+  const { checkpoint, place } = journal;
+  if (change === '') return { ...journal, place: { ...place, hasTail } };
+  const replay = new Replay({ before: checkpoint });
+  const end = place.end + length;
+  try {
+    replay.takeMerged(JSON.parse(change));
+    return { ...journal, checkpoint: finish(replay.checkpoint()), place: { ...place, end, seal, hasTail } };
+  } catch (error) {
+    if (error instanceof NumalignError) return undefined;
+    throw error;
+  }
 }
 
 function* readChanges(replay: Replay, place: JournalPlace, lines: Iterable<SealedLine>): Steps<Journal> {

@@ -71,15 +71,25 @@ export class Replay {
     this.#isBroken = false;
   }
 
-  #change({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
-    const next = generation(others.generation);
+  /** Applies lines that the addon has merged. @throws ERR_STATE_CORRUPT */
+  takeMerged({ gone = [], ...change }: Fields): void {
+    for (const uid of listOf(gone, 'gone', text)) this.#base = this.#base.filter((pod) => pod.uid !== uid);
+    this.#apply(change, this.#members!);
+  }
+
+  #change(change: Fields, members: Fields): void {
+    const next = generation(change.generation);
     if (this.#isLenient && next <= this.#generation) return;
     this.#isBroken ||= next !== this.#generation + 1;
     if (this.#isBroken && !this.#isLenient) corrupt(`generation ${next} follows ${this.#generation}`);
     if (this.#isBroken) {
-      if (others.settings !== undefined) this.#members = { ...members, settings: others.settings };
+      if (change.settings !== undefined) this.#members = { ...members, settings: change.settings };
       return;
     }
+    this.#apply(change, members);
+  }
+
+  #apply({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
     for (const uid of listOf(released, 'released', text)) this.#release(uid);
     for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
     this.#members = { ...members, ...others };
@@ -88,7 +98,7 @@ export class Replay {
       const before = this.#lastCpus ?? names(members.lastCpus, 'lastCpus');
       this.#lastCpus = rememberNames(before, names(named, 'named'));
     }
-    this.#generation = next;
+    this.#generation = generation(others.generation);
   }
 
   #release(uid: string): void {
