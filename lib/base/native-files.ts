@@ -41,9 +41,16 @@ export interface OwnerLook {
 /**
  * Lines of a journal, merged. `change`: JSON as of one line; '' without a whole line. Its `gone` has
  * pods that a line brought and a later one released, and `released` those that were on record before.
- * `length`: of the whole lines, in bytes. `seal`: of the last one.
+ * `length`: of the whole lines, in bytes. `seal`: of the last one. `arePlain`: the shapes of all
+ * members of its pods have been checked, and none has a member that few pods have.
  */
-export type MergedLines = readonly [change: string, length: number, seal: string, hasTail: boolean];
+export type MergedLines = readonly [
+  change: string,
+  length: number,
+  seal: string,
+  hasTail: boolean,
+  arePlain: boolean,
+];
 
 /** A file of appended records. It stays the same file even if its name leads to another later. */
 export interface NativeJournal {

@@ -62,16 +62,18 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
   }
   // (offset, the most bytes, or undefined, generation before): the merged change, the length of its
-  // lines, their last seal, whether a tail follows; undefined if the lines are not plain
+  // lines, their last seal, whether a tail follows, whether all its pods are plain; undefined if the lines
+  // are not plain
   Napi::Value merge(const Napi::CallbackInfo& info) {
     Napi::Env env = info.Env();
     const std::optional<MergedLines> merged = merge_lines(bytes_of(info), to_size(info[2], "the generation"));
     if (!merged) return env.Undefined();
-    Napi::Array parts = Napi::Array::New(env, 4);
+    Napi::Array parts = Napi::Array::New(env, 5);
     parts[0u] = Napi::String::New(env, merged->change);
     parts[1u] = Napi::Number::New(env, static_cast<double>(merged->length));
     parts[2u] = Napi::String::New(env, merged->seal);
     parts[3u] = Napi::Boolean::New(env, merged->has_tail);
+    parts[4u] = Napi::Boolean::New(env, merged->has_plain_pods);
     return parts;
   }
   // (offset, text, folder, lock, true for the last commit, name of the copy, number for the lock's

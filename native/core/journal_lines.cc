@@ -9,6 +9,7 @@
 
 #include "core/crc32.h"
 #include "core/json_scan.h"
+#include "core/plain_pod.h"
 
 namespace numalign {
 namespace {
@@ -71,6 +72,11 @@ class Merger {
     });
     return is_object && scan.at_end() && kind == "\"change\"" && follows(number) && release(released) &&
            bring(pods) && remember(named);
+  }
+
+  bool has_plain_pods() const {
+    return std::ranges::all_of(pods_,
+                               [](const Pod& pod) { return pod.text.empty() || is_plain_pod(pod.text); });
   }
 
   std::string change() const {
@@ -198,6 +204,7 @@ std::optional<MergedLines> merge_lines(std::string_view bytes, uint64_t generati
     merged.length = newline + 1;
   }
   merged.generation = merger.generation();
+  merged.has_plain_pods = merger.has_plain_pods();
   if (merged.length > 0) merged.change = merger.change();
   return merged;
 }

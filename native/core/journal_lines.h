@@ -14,10 +14,11 @@ struct MergedLines {
   // line it has `gone`: uids of pods that a line brought and a later one released. They may have been
   // on record before. `released` has those that must have been.
   std::string change;
-  uint64_t generation = 0;  // after the last whole line
-  size_t length = 0;        // of the whole lines
-  std::string seal;         // the checksum in the last one
-  bool has_tail = false;    // an unfinished line follows
+  bool has_plain_pods = true;  // all pods in it are, see is_plain_pod()
+  uint64_t generation = 0;     // after the last whole line
+  size_t length = 0;           // of the whole lines
+  std::string seal;            // the checksum in the last one
+  bool has_tail = false;       // an unfinished line follows
 };
 
 // `generation`: the one before the first line. nullopt if a line is damaged, does not follow the one

@@ -5,6 +5,7 @@ import type { MergedLines } from '../../base/native-files.js';
 import type { Fields } from '../../base/shapes.js';
 import { finish, type Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointParts, checkpointSteps, versionFor } from './checkpoint.js';
+import { decodePod, plainPod } from './pod-record.js';
 import { Replay } from './replay.js';
 import {
   checkVersion,
@@ -151,14 +152,18 @@ export function withLines<Known extends Journal>(journal: Known, bytes: Buffer):
 
 /** Adds lines that the addon has merged; undefined if only {@link withLines} can tell what they say. */
 export function withMerged<Known extends Journal>(journal: Known, merged: MergedLines): Known | undefined {
-  const [change, length, seal, hasTail] = merged;
+  const [change, length, seal, hasTail, arePlain] = merged;
   const { checkpoint, place } = journal;
   if (change === '') return { ...journal, place: { ...place, hasTail } };
   const replay = new Replay({ before: checkpoint });
   const end = place.end + length;
   try {
     replay.takeMerged(JSON.parse(change));
-    return { ...journal, checkpoint: finish(replay.checkpoint()), place: { ...place, end, seal, hasTail } };
+    return {
+      ...journal,
+      checkpoint: finish(replay.checkpoint(arePlain ? plainPod : decodePod)),
+      place: { ...place, end, seal, hasTail },
+    };
   } catch (error) {
     if (error instanceof NumalignError) return undefined;
     throw error;

@@ -2,7 +2,7 @@
 import type { NamedCpus } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { rememberNames } from '../../account/pod-changes.js';
-import type { Fields } from '../../base/shapes.js';
+import type { Fields, Shape } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointSteps } from './checkpoint.js';
 import { corrupt } from './sealed-json.js';
@@ -73,7 +73,7 @@ export class Replay {
 
   /** Applies lines that the addon has merged. @throws ERR_STATE_CORRUPT */
   takeMerged({ gone = [], ...change }: Fields): void {
-    for (const uid of listOf(gone, 'gone', text)) this.#base = this.#base.filter((pod) => pod.uid !== uid);
+    this.#remove(listOf(gone, 'gone', text));
     this.#apply(change, this.#members!);
   }
 
@@ -90,7 +90,7 @@ export class Replay {
   }
 
   #apply({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
-    for (const uid of listOf(released, 'released', text)) this.#release(uid);
+    this.#release(listOf(released, 'released', text));
     for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
     this.#members = { ...members, ...others };
     if (others.lastCpus !== undefined) this.#lastCpus = undefined;
@@ -101,20 +101,33 @@ export class Replay {
     this.#generation = generation(others.generation);
   }
 
-  #release(uid: string): void {
-    const isReplaced = this.#pods.delete(uid);
-    const place = this.#base.findIndex((pod) => pod.uid === uid);
-    if (place >= 0) this.#base = this.#base.toSpliced(place, 1);
-    else if (!isReplaced) corrupt(`${uid} is released, and is not on record`, uid);
+  #release(uids: readonly string[]): void {
+    const others = uids.filter((uid) => !this.#pods.delete(uid));
+    const removed = this.#remove(uids);
+    const known = new Set(removed.map(({ uid }) => uid));
+    const isTwice = new Set(uids).size < uids.length;
+    const unknown = isTwice
+      ? uids.find((uid, i) => uids.indexOf(uid) < i)
+      : others.find((uid) => !known.has(uid));
+    if (unknown !== undefined) corrupt(`${unknown} is released, and is not on record`, unknown);
   }
 
-  /** Decodes the result. @throws ERR_STATE_CORRUPT */
-  *checkpoint(): Steps<Checkpoint> {
+  // Takes pods from the base. Returns those that were there.
+  #remove(uids: readonly string[]): readonly PodAssignment[] {
+    if (uids.length === 0) return [];
+    const left = new Set(uids);
+    const removed = this.#base.filter(({ uid }) => left.has(uid));
+    if (removed.length > 0) this.#base = this.#base.filter(({ uid }) => !left.has(uid));
+    return removed;
+  }
+
+  /** Decodes the result. `decode`: decodes the pods of the lines. @throws ERR_STATE_CORRUPT */
+  *checkpoint(decode?: Shape<PodAssignment>): Steps<Checkpoint> {
     const before = this.#before;
     if (before?.generation === this.#generation) return before;
     const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
     const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
-    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#base });
+    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#base }, decode);
   }
 }
 
