@@ -38,20 +38,6 @@ export interface OwnerLook {
   readonly seal?: number;
 }
 
-/**
- * Lines of a journal, merged. `change`: JSON as of one line; '' without a whole line. Its `gone` has
- * pods that a line brought and a later one released, and `released` those that were on record before.
- * `length`: of the whole lines, in bytes. `seal`: of the last one. `arePlain`: the shapes of all
- * members of its pods have been checked, and none has a member that few pods have.
- */
-export type MergedLines = readonly [
-  change: string,
-  length: number,
-  seal: string,
-  hasTail: boolean,
-  arePlain: boolean,
-];
-
 /** A file of appended records. It stays the same file even if its name leads to another later. */
 export interface NativeJournal {
   /** Like {@link NativeFolder.version}. */
@@ -68,11 +54,6 @@ export interface NativeJournal {
   confirm(): void;
   /** At most `most` bytes from an offset on. */
   read(offset: number, most?: number): Buffer;
-  /**
-   * Reads change lines as {@link read}, after those of a generation, and merges them into one change.
-   * Undefined if a line is damaged, or is not plain: then only its reader can tell what it says.
-   */
-  merge(offset: number, most: number | undefined, generation: number): MergedLines | undefined;
   /**
    * Appends a text to the file and makes it durable. The file must have its name in `folder` and
    * end at `offset`, and `lock` must still be the lock of its file in `folder`: else ESTALE. With

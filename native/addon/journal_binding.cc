@@ -29,7 +29,6 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
                            InstanceMethod<&JournalObject::is_untouched>("isUntouched"),
                            InstanceMethod<&JournalObject::confirm>("confirm"),
                            InstanceMethod<&JournalObject::read>("read"),
-                           InstanceMethod<&JournalObject::merge>("merge"),
                            InstanceMethod<&JournalObject::append>("append"),
                            InstanceMethod<&JournalObject::cut>("cut"),
                            InstanceMethod<&JournalObject::show>("show"),
@@ -51,30 +50,13 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   }
   void confirm(const Napi::CallbackInfo&) { witness_.confirm(); }
   // (offset, the most bytes, or undefined)
-  std::string bytes_of(const Napi::CallbackInfo& info) const {
+  Napi::Value read(const Napi::CallbackInfo& info) {
     uint64_t offset = to_size(info[0], "the offset");
     const JournalFile& from = file(info.Env());
-    return unwrap(info.Env(), info[1].IsUndefined() ? from.read(offset, kMostBytes)
-                                                    : from.read_some(offset, to_size(info[1], "how many")));
-  }
-  Napi::Value read(const Napi::CallbackInfo& info) {
-    const std::string bytes = bytes_of(info);
+    std::string bytes =
+        unwrap(info.Env(), info[1].IsUndefined() ? from.read(offset, kMostBytes)
+                                                 : from.read_some(offset, to_size(info[1], "how many")));
     return Napi::Buffer<char>::Copy(info.Env(), bytes.data(), bytes.size());
-  }
-  // (offset, the most bytes, or undefined, generation before): the merged change, the length of its
-  // lines, their last seal, whether a tail follows, whether all its pods are plain; undefined if the lines
-  // are not plain
-  Napi::Value merge(const Napi::CallbackInfo& info) {
-    Napi::Env env = info.Env();
-    const std::optional<MergedLines> merged = merge_lines(bytes_of(info), to_size(info[2], "the generation"));
-    if (!merged) return env.Undefined();
-    Napi::Array parts = Napi::Array::New(env, 5);
-    parts[0u] = Napi::String::New(env, merged->change);
-    parts[1u] = Napi::Number::New(env, static_cast<double>(merged->length));
-    parts[2u] = Napi::String::New(env, merged->seal);
-    parts[3u] = Napi::Boolean::New(env, merged->has_tail);
-    parts[4u] = Napi::Boolean::New(env, merged->has_plain_pods);
-    return parts;
   }
   // (offset, text, folder, lock, true for the last commit, name of the copy, number for the lock's
   // file): the version of the file, or a promise of it if a device must be waited for. Runs under
@@ -124,6 +106,24 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   JournalWitness witness_;
 };
 
+// (bytes of change lines, generation before them): the merged change, the length of its lines, their last
+// seal, whether a tail follows, whether all its pods are plain; undefined if the lines are not plain
+Napi::Value merge_lines_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!info[0].IsBuffer()) throw Napi::TypeError::New(env, "the lines must be a Buffer");
+  const auto bytes = info[0].As<Napi::Buffer<char>>();
+  const std::optional<MergedLines> merged =
+      merge_lines({bytes.Data(), bytes.Length()}, to_size(info[1], "the generation"));
+  if (!merged) return env.Undefined();
+  Napi::Array parts = Napi::Array::New(env, 5);
+  parts[0u] = Napi::String::New(env, merged->change);
+  parts[1u] = Napi::Number::New(env, static_cast<double>(merged->length));
+  parts[2u] = Napi::String::New(env, merged->seal);
+  parts[3u] = Napi::Boolean::New(env, merged->has_tail);
+  parts[4u] = Napi::Boolean::New(env, merged->has_plain_pods);
+  return parts;
+}
+
 }  // namespace
 
 Napi::Value make_journal(Napi::Env env, JournalFile file) {
@@ -135,7 +135,8 @@ Napi::Value from_version(Napi::Env env, const FileVersion& version) {
                                     std::to_string(version.modified_ns));
 }
 
-void export_journal(Napi::Env env, Napi::Object) {
+void export_journal(Napi::Env env, Napi::Object exports) {
+  exports["mergeLines"] = Napi::Function::New(env, merge_lines_binding);
   Environment::of(env).journal_class = Napi::Persistent(JournalObject::define(env));
 }
 

@@ -4,7 +4,7 @@ import { NumalignError } from '../../base/errors.js';
 import type { NativeFolder, NativeJournal } from '../../base/native-files.js';
 import { inSlices } from '../../base/steps.js';
 import type { Checkpoint } from '../format/checkpoint.js';
-import { headIn, withLines, withMerged } from '../format/journal.js';
+import { headIn, withLines } from '../format/journal.js';
 import type { SealedText } from '../format/sealed-json.js';
 import {
   COPY_FILE,
@@ -193,7 +193,7 @@ export class JournalFollower {
   // `size`: the next look reads what lies behind it.
   #grow(good: GoodState, journal: NativeJournal, size: number): GoodState | undefined {
     const { place } = good;
-    if (size > place.end) return withRest(good, journal, size - place.end);
+    if (size > place.end) return withLines(good, journal.read(place.end, size - place.end));
     // Another process cut the file off, or changed what was read before.
     if (size < place.end || !place.hasTail) return undefined;
     return { ...good, place: { ...place, hasTail: false } };
@@ -202,7 +202,7 @@ export class JournalFollower {
   // Another file has the name now. If it begins where the old one ended, only the rest is read.
   // Undefined if it does not.
   #succeed(good: GoodState, journal: NativeJournal): GoodState | undefined {
-    const last = withRest(good, journal);
+    const last = withLines(good, journal.read(good.place.end));
     const next = this.#open();
     if (!next) return undefined;
     // If what follows throws, forget() closes the new file.
@@ -212,7 +212,7 @@ export class JournalFollower {
     const { checkpoint, place } = last;
     if (head?.generation !== checkpoint.generation || head.follows !== place.seal) return undefined;
     const begin = { ...place, snapshot: head.snapshot, end: head.snapshot, hasTail: false };
-    return withRest({ ...last, place: begin }, next);
+    return withLines({ ...last, place: begin }, next.read(head.snapshot));
   }
 
   #open(): NativeJournal | undefined {
@@ -248,13 +248,6 @@ export class JournalFollower {
     this.forget();
     return found;
   }
-}
-
-// What is known, with what the file says behind it.
-function withRest(known: GoodState, journal: NativeJournal, most?: number): GoodState {
-  const { checkpoint, place } = known;
-  const merged = journal.merge(place.end, most, checkpoint.generation);
-  return (merged && withMerged(known, merged)) ?? withLines(known, journal.read(place.end, most));
 }
 
 const inodeOf = (version: string) => version.slice(0, version.indexOf(':'));

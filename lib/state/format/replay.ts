@@ -2,9 +2,10 @@
 import type { NamedCpus } from '../../account/assignments.js';
 import type { PodAssignment } from '../../account/pod-assignment.js';
 import { rememberNames } from '../../account/pod-changes.js';
-import type { Fields, Shape } from '../../base/shapes.js';
+import type { Fields } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointSteps } from './checkpoint.js';
+import { decodePod, plainPod } from './pod-record.js';
 import { corrupt } from './sealed-json.js';
 import { generation, list, listOf, object, text } from './shapes.js';
 
@@ -23,6 +24,8 @@ export class Replay {
   #lastCpus: readonly Named[] | undefined;
   #generation = 0;
   #isBroken = false;
+  // True while the pods of all lines are plain.
+  #arePlain = true;
 
   /**
    * `before`: the lines follow this checkpoint; without it they begin with a whole state.
@@ -50,6 +53,7 @@ export class Replay {
 
   /** Applies the line of a whole state or of a change. @throws ERR_STATE_CORRUPT */
   take(members: Fields): void {
+    this.#arePlain = false;
     if (members.line === 'state') this.#begin(members);
     else if (members.line !== 'change') corrupt('a line of it has an unknown kind');
     else if (this.#members) this.#change(members, this.#members);
@@ -71,10 +75,13 @@ export class Replay {
     this.#isBroken = false;
   }
 
-  /** Applies lines that the addon has merged. @throws ERR_STATE_CORRUPT */
-  takeMerged({ gone = [], ...change }: Fields): void {
-    this.#remove(listOf(gone, 'gone', text));
+  /** Applies lines that the addon has merged: see {@link MergedLines}. @throws ERR_STATE_CORRUPT */
+  takeMerged({ gone = [], ...change }: Fields, arePlain: boolean): void {
+    const uids = listOf(gone, 'gone', text);
+    for (const uid of uids) this.#pods.delete(uid);
+    this.#remove(uids);
     this.#apply(change, this.#members!);
+    this.#arePlain &&= arePlain;
   }
 
   #change(change: Fields, members: Fields): void {
@@ -121,13 +128,14 @@ export class Replay {
     return removed;
   }
 
-  /** Decodes the result. `decode`: decodes the pods of the lines. @throws ERR_STATE_CORRUPT */
-  *checkpoint(decode?: Shape<PodAssignment>): Steps<Checkpoint> {
+  /** Decodes the result. @throws ERR_STATE_CORRUPT */
+  *checkpoint(): Steps<Checkpoint> {
     const before = this.#before;
     if (before?.generation === this.#generation) return before;
     const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
     const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
-    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#base }, decode);
+    const kept = before && { ...before.assignments, pods: this.#base };
+    return yield* checkpointSteps(members, kept, this.#arePlain ? plainPod : decodePod);
   }
 }
 
