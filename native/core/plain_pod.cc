@@ -17,19 +17,21 @@ class PodCheck {
   explicit PodCheck(std::string_view text) : scan_(text) {}
 
   bool pod() {
-    constexpr std::string_view kNames[] = {"uid",         "name",       "containers",  "policy",   "scope",
-                                           "options",     "owner",      "enforcement", "upcoming", "transfer",
-                                           "formerOwner", "admittedAt", "namespace"};
-    return members(kNames, 1,
-                   [&](std::string_view name) {
-                     if (name == "containers") return scan_.list([&] { return container(); });
-                     if (name == "options") return scan_.object([&](std::string_view) { return flag(); });
-                     if (name == "owner") return owner();
-                     if (name == "enforcement") return enforcement();
-                     if (name == "upcoming" || name == "transfer" || name == "formerOwner") return null();
-                     return text();
-                   }) &&
-           scan_.at_end();
+    constexpr std::string_view kNames[] = {"uid",      "name",        "namespace", "containers",  "policy",
+                                           "scope",    "options",     "owner",     "enforcement", "upcoming",
+                                           "transfer", "formerOwner", "admittedAt"};
+    const bool is_pod = members_in_order(
+        kNames,
+        [&](std::string_view name) {
+          if (name == "containers") return scan_.list([&] { return container(); });
+          if (name == "options") return scan_.object([&](std::string_view) { return flag(); });
+          if (name == "owner") return owner();
+          if (name == "enforcement") return enforcement();
+          if (name == "upcoming" || name == "transfer" || name == "formerOwner") return null();
+          return text();
+        },
+        "namespace");
+    return is_pod && scan_.at_end();
   }
 
  private:
@@ -46,12 +48,14 @@ class PodCheck {
     const uint32_t required = (1u << (kCount - optional)) - 1;
     return is_object && (seen & required) == required;
   }
-  // The same for members in this order.
+  // The same for members in this order, one of which may be missing.
   template <size_t kCount, class Each>
-  bool members_in_order(const std::string_view (&names)[kCount], Each each) {
+  bool members_in_order(const std::string_view (&names)[kCount], Each each, std::string_view optional = "") {
     size_t next = 0;
-    const bool is_object = scan_.object(
-        [&](std::string_view name) { return next < kCount && name == names[next++] && each(name); });
+    const bool is_object = scan_.object([&](std::string_view name) {
+      if (next < kCount && names[next] == optional && name != optional) next++;
+      return next < kCount && name == names[next++] && each(name);
+    });
     return is_object && next == kCount;
   }
 
@@ -121,7 +125,7 @@ class PodCheck {
   }
   bool owner() {
     constexpr std::string_view kNames[] = {"kind", "uuid", "pid", "command", "cgroup"};
-    return members(kNames, 0, [&](std::string_view name) {
+    return members_in_order(kNames, [&](std::string_view name) {
       if (name == "cgroup") return null();
       if (name == "command") return text_or_null();
       if (name != "pid") return text();
@@ -133,8 +137,8 @@ class PodCheck {
   }
   bool enforcement() {
     constexpr std::string_view kNames[] = {"level", "target"};
-    return members(kNames, 0,
-                   [&](std::string_view name) { return name == "level" ? text() : text_or_null(); });
+    return members_in_order(kNames,
+                            [&](std::string_view name) { return name == "level" ? text() : text_or_null(); });
   }
 
   JsonScan scan_;

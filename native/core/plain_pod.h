@@ -7,8 +7,8 @@
 namespace numalign {
 
 // `pod`: the JSON of a value. Texts that only some values of are known, as those of `kind`, and lists of
-// CPUs are not read. Members of memory blocks and devices must come in the order in which numalign
-// writes them.
+// CPUs are not read. Members of what is kept as it is (pod, owner, enforcement, memory blocks and
+// devices) must come in the order in which numalign writes them.
 bool is_plain_pod(std::string_view pod);
 
 }  // namespace numalign

@@ -25,7 +25,11 @@ const POD = {
 
 // A pod as text, with what only some pods have, in other orders, or wrong.
 const CHANGES: readonly ((pod: Record<string, any>) => object)[] = [
-  ...[(pod: object) => pod, (pod: object) => pod, (pod: object) => ({ ...pod, namespace: 'default' })],
+  ...[
+    (pod: object) => pod,
+    (pod: object) => pod,
+    ({ uid, name, ...pod }: Record<string, any>) => ({ uid, name, namespace: 'default', ...pod }),
+  ],
   (pod) => ({ ...pod, containers: [...pod.containers, { ...CONTAINER, name: 'more', isolation: 'pod' }] }),
   (pod) => ({ ...pod, owner: { ...POD.owner, kind: 'persistent', pid: null, command: null } }),
   (pod) => ({ ...pod, containers: [{ ...pod.containers[0], hint: { nodes: null, preferred: false } }] }),
@@ -161,10 +165,10 @@ it('lines say the same merged and one by one, whatever is in them', () => {
       const bytes = cut < rest.length ? rest.subarray(0, rest.length - cut) : rest;
       const begin = knownAfter(known);
       const expected = oneByOne(() => found(() => withLines(begin, bytes)));
-      expect(found(() => withLines(begin, bytes))).toStrictEqual(expected);
+      expect(found(() => withLines(begin, bytes))).toEqual(expected);
       if (native.mergeLines(bytes, begin.checkpoint.generation)) merged++;
       const whole = Buffer.from(encodeCheckpoint(begin.checkpoint) + bytes.toString());
-      expect(found(() => readJournal(whole))).toStrictEqual(oneByOne(() => found(() => readJournal(whole))));
+      expect(found(() => readJournal(whole))).toEqual(oneByOne(() => found(() => readJournal(whole))));
     }),
     { numRuns },
   );

@@ -220,46 +220,21 @@ export function decodePod(value: unknown, where: string): PodAssignment {
   return pod;
 }
 
-/**
- * As {@link decodePod}, for a pod that the addon has found plain: see {@link MergedLines}. It has most
- * of the time.
- */
+// What plain pods do not have.
+const NOTHING_RARE = { booking: null, unknown: NOTHING_UNKNOWN };
+
+/** As {@link decodePod}, for a pod that the addon has found plain, as most are: see {@link MergedLines}. */
 export function plainPod(value: unknown): PodAssignment {
   const fields = value as Omit<PodAssignment, 'containers'> & { readonly containers: PlainContainer[] };
   const { owner, enforcement } = fields;
+  if (owner.kind === 'cgroup') corrupt('it has no cgroup');
+  oneOf(owner.kind, 'owner.kind', OWNER_KINDS);
+  uuid(owner.uuid, 'owner.uuid');
+  oneOf(enforcement.level, 'enforcement.level', ENFORCEMENT_LEVELS);
   return {
-    uid: fields.uid,
-    name: fields.name,
-    namespace: fields.namespace,
-    booking: null,
+    ...fields,
+    ...NOTHING_RARE,
     containers: fields.containers.map(plainContainer),
-    resources: undefined,
-    policy: fields.policy,
-    scope: fields.scope,
-    options: fields.options,
-    owner: {
-      kind: oneOf(owner.kind, 'owner.kind', OWNER_KINDS),
-      uuid: uuid(owner.uuid, 'owner.uuid'),
-      pid: owner.pid,
-      command: owner.command,
-      cgroup: owner.kind === 'cgroup' ? corrupt('it has no cgroup') : null,
-      unknown: NOTHING_UNKNOWN,
-    },
-    mixed: undefined,
-    elastic: undefined,
-    quiet: undefined,
-    movable: undefined,
-    moves: undefined,
-    enforcement: {
-      level: oneOf(enforcement.level, 'enforcement.level', ENFORCEMENT_LEVELS),
-      fallenFrom: undefined,
-      target: enforcement.target,
-      memory: undefined,
-    },
-    upcoming: null,
-    transfer: null,
-    formerOwner: null,
-    admittedAt: fields.admittedAt,
-    unknown: NOTHING_UNKNOWN,
+    owner: { ...owner, unknown: NOTHING_UNKNOWN },
   };
 }
