@@ -24,7 +24,13 @@ import {
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
 import { openGate } from '../gate/gate.js';
-import { kindsNote, type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import {
+  kindsNote,
+  type MachineFlags,
+  machineOf,
+  machineOptions,
+  withLikelyKinds,
+} from '../pages/machine.js';
 import {
   type PlannedPod,
   type PlannedWorkload,
@@ -117,13 +123,14 @@ Examples:
 
 async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promise<void> {
   const devices = await devicesOf(flags);
-  const topology = await machineOf(flags);
-  const gate = flags.lenient ? undefined : openGate(flags, { topology, devices, note: tell });
+  const described = await machineOf(flags);
+  const gate = flags.lenient ? undefined : openGate(flags, { topology: described, devices, note: tell });
   const options = { ...(await managerOptions(flags, gate?.configuration)), devices };
   const workloads = pod ? [pod] : await readWorkloads(flags.file!, flags.replicas, gate?.manifests);
   gate?.manifests.end();
-  const note = options.coreKind === 'any' ? undefined : kindsNote(topology);
+  const note = options.coreKind === 'any' ? undefined : kindsNote(described);
   if (note !== undefined) tell(note);
+  const topology = note === undefined ? described : await withLikelyKinds(described);
   const result = await planAll(workloads, flags, topology, options);
   const answer = planJson(result.workloads);
   const page = stdoutPage();
