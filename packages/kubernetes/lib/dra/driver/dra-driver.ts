@@ -16,8 +16,9 @@ import { CDI_FOLDER, CdiFiles } from '../preparation/cdi-files.js';
 import type { ClaimManager } from '../preparation/claim-grants.js';
 import { type ClaimedContainers, Preparation } from '../preparation/preparation.js';
 import { DraServer } from '../protocol/dra-server.js';
-import { type DeviceHealth, HealthStreams } from '../protocol/health-streams.js';
+import { HealthStreams } from '../protocol/health-streams.js';
 import { type DraSockets, socketNames } from '../protocol/socket-names.js';
+import { healthOf } from './claim-health.js';
 import { ClaimsAtServer } from './claims-at-server.js';
 
 export interface DraDriverOptions {
@@ -40,6 +41,7 @@ export interface DraDriverOptions {
   readonly recordEvent?: RecordEvent;
 }
 
+const EVENTS = ['change', 'hotplug', 'drift'] as const;
 const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
 const LONGEST_NAME = 63;
 
@@ -51,6 +53,7 @@ function checkOption(isRight: boolean, name: string, value: unknown, valid: stri
 
 export class DraDriver {
   readonly driver: string;
+  readonly #manager: ClaimManager;
   readonly #log: Log;
   readonly #sockets: DraSockets;
   readonly #preparation: Preparation;
@@ -72,6 +75,7 @@ export class DraDriver {
     checkOption(isAbsolute(kubeletFolder), 'kubeletFolder', kubeletFolder, 'an absolute path');
     const log = reported(options.log);
     this.driver = driver;
+    this.#manager = manager;
     this.#log = log;
     this.#sockets = socketNames(kubeletFolder, driver, instance);
     this.#preparation = new Preparation({
@@ -100,16 +104,12 @@ export class DraDriver {
     return { part: 'dra', isMet: this.#isRegistered, isVital: false, text };
   }
 
-  /** The devices of the node, for the kubelet. */
-  publishHealth(devices: readonly DeviceHealth[]): void {
-    this.#health.publish(devices);
-  }
-
   /**
    * Serves, and announces itself to the kubelet. Call it once, when containers are placed.
    * @throws ERR_SOCKET_PATH, ERR_SOCKET_IN_USE; what the kernel refuses
    */
   async start(): Promise<void> {
+    for (const event of EVENTS) this.#manager.on(event, this.#look);
     await this.#serve();
     for (const watch of this.#watches) watch.start();
     void this.#rounds.ask();
@@ -122,7 +122,10 @@ export class DraDriver {
     this.#server = await DraServer.listen(this.driver, this.#sockets, {
       prepare: (claim) => this.#preparation.prepare(claim),
       unprepare: (claim) => this.#preparation.unprepare(claim),
-      watch: (stream) => this.#health.serve(stream),
+      watch: (stream) => {
+        this.#look();
+        this.#health.serve(stream);
+      },
       registered: (flaw) => this.#registered(flaw),
     });
   }
@@ -133,6 +136,15 @@ export class DraDriver {
     if (flaw === undefined) this.#log('info', `${this.driver} is registered with the kubelet`);
     else this.#log('error', this.#flaw);
   }
+
+  // A kubelet asks for the health of devices that pods have.
+  readonly #look = (): void => {
+    try {
+      this.#health.publish(healthOf(this.#manager, this.#preparation.claims));
+    } catch (error) {
+      this.#log('warn', `the health of claims is unknown: ${(error as Error).message}`);
+    }
+  };
 
   // Someone may have emptied the folders, such as who sets up the node again.
   async #follow(): Promise<void> {
@@ -148,6 +160,7 @@ export class DraDriver {
   /** Answers what was asked before, and withdraws from the kubelet. Claims stay prepared. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const event of EVENTS) this.#manager.off(event, this.#look);
     for (const watch of this.#watches) watch.close();
     await this.#rounds.end();
     this.#health.close();

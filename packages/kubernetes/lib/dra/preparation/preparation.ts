@@ -137,7 +137,10 @@ export class Preparation {
     }
     const { namespace, name, uid, pods } = claim;
     const grants = granted.map((grant) => grant.uid);
-    cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants });
+    const devices = parts.flatMap(({ results }, i) =>
+      results.map(({ pool, device }) => ({ grant: grants[i]!, pool, device })),
+    );
+    cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants, devices });
     if (!grants.every((each) => known.has(each))) {
       const held = granted.map(({ pod }) => textOf(pod)).join('; ');
       const fields = { claim: `${namespace}/${name}`, uid, grants: grants.join(',') };
