@@ -168,6 +168,11 @@ export const HOUSES = {
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
+  'packages/claims/lib': [
+    room('devices', 190, 'a machine as devices'),
+    room('cel', 470, 'selectors in the Common Expression Language'),
+    room('.', 30, 'the exports of the package'),
+  ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
@@ -259,7 +264,7 @@ export const HOUSES = {
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
     room('device-plugin', 810, 'the device plugin', on('containers')),
-    room('dra', 190, 'devices of Dynamic Resource Allocation', on('containers')),
+    room('dra', 5, 'devices of Dynamic Resource Allocation', on('containers')),
     room(
       'dra/allocation',
       260,
@@ -269,6 +274,7 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 440, 'claims that are prepared', on('containers')),
     room('dra/driver', 165, 'the DRA driver of a node', on('containers')),
+    room('dra/publish', 535, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',

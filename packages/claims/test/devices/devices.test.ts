@@ -1,3 +1,4 @@
+// needs: nothing
 // A machine as devices of Dynamic Resource Allocation.
 import { CpuSet } from 'numalign';
 import { discover, type Topology } from 'numalign/topology';
@@ -9,7 +10,7 @@ import {
   deviceNamed,
   devicesOf,
   memoryType,
-} from '../../lib/dra/devices.js';
+} from '../../lib/devices/devices.js';
 
 const GI = 2 ** 30;
 
