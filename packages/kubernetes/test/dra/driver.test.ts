@@ -3,7 +3,7 @@ import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import type { Message } from '../../lib/protobuf/schema.js';
-import { allocated, DRIVER, DraNode, nameOf } from './dra-node.js';
+import { allocated, DRIVER, DraNode, environmentOf, nameOf } from './dra-node.js';
 
 const claimOf = (name: string, cpu = 1, node = 0) =>
   allocated(name, [{ device: `node-${node}`, capacity: { cpu: String(cpu) } }]);
@@ -138,6 +138,27 @@ it('streams the health of devices that claims have', async () => {
   await dra.node.manager.release('claim.a-uid.0');
   await expect.poll(() => seen.at(-1)).toMatchObject([{ health: 2, message: 'its grant was released' }]);
   stream.cancel();
+});
+
+it('gives back what a claim has that is gone, unless a container has it', async () => {
+  const dra = await DraNode.open();
+  const claims = [claimOf('gone'), claimOf('used'), claimOf('there', 1, 1), claimOf('replaced', 1, 1)];
+  dra.claims.put(...claims);
+  for (const claim of claims) await dra.plugin.prepare(nameOf(claim));
+  const env = environmentOf(dra.cdiFolder, ['claim.used-uid.0']);
+  const { pod, container, cgroupsPath } = dra.container('pod', 'main', env);
+  await dra.handlers.createContainer(pod, container);
+  dra.node.makeCgroup(cgroupsPath, '1', [1]);
+  for (const name of ['gone', 'used']) dra.claims.claims.delete(name);
+  dra.claims.put(allocated('replaced', [], { uid: 'newer' }));
+  await dra.driver.close();
+  await dra.start();
+  const left = () =>
+    dra.node.manager
+      .grants()
+      .map(({ uid }) => uid)
+      .sort();
+  await expect.poll(left).toEqual(['claim.there-uid.0', 'claim.used-uid.0']);
 });
 
 it('prepares nothing while the runtime does not call numalign', async () => {

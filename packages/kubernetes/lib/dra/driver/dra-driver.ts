@@ -41,6 +41,8 @@ export interface DraDriverOptions {
   readonly recordEvent?: RecordEvent;
 }
 
+// A claim is rarely left over.
+const SWEEP_MS = 600_000;
 const EVENTS = ['change', 'hotplug', 'drift'] as const;
 const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
 const LONGEST_NAME = 63;
@@ -60,7 +62,9 @@ export class DraDriver {
   readonly #health = new HealthStreams();
   readonly #watches: readonly FolderWatch[];
   readonly #rounds = new Rounds(() => this.#follow());
+  readonly #sweeps = new Rounds(() => this.#preparation.sweep());
   #server: DraServer | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #flaw = 'no kubelet has registered it yet';
   #isRegistered = false;
@@ -109,6 +113,8 @@ export class DraDriver {
    * @throws ERR_SOCKET_PATH, ERR_SOCKET_IN_USE; what the kernel refuses
    */
   async start(): Promise<void> {
+    void this.#sweeps.ask();
+    this.#timer = setInterval(() => void this.#sweeps.ask(), SWEEP_MS).unref();
     for (const event of EVENTS) this.#manager.on(event, this.#look);
     await this.#serve();
     for (const watch of this.#watches) watch.start();
@@ -160,6 +166,7 @@ export class DraDriver {
   /** Answers what was asked before, and withdraws from the kubelet. Claims stay prepared. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    clearInterval(this.#timer);
     for (const event of EVENTS) this.#manager.off(event, this.#look);
     for (const watch of this.#watches) watch.close();
     await this.#rounds.end();

@@ -41,6 +41,7 @@ export class Preparation {
   readonly #options: PreparationOptions;
   readonly #grants: ClaimGrants;
   readonly #turns = new Turns();
+  #isClosed = false;
   readonly #calls: Counter;
   readonly #seconds: Histogram;
 
@@ -174,7 +175,36 @@ export class Preparation {
     }
   }
 
-  async #unprepare({ uid }: ClaimName): Promise<void> {
+  /**
+   * Gives back what claims have that the API server has no more: a kubelet unprepares a claim unless it
+   * has lost its own record. Never rejects.
+   */
+  async sweep(): Promise<void> {
+    for (const claim of this.claims) {
+      const { namespace, name, uid } = claim;
+      const title = `${namespace}/${name}`;
+      try {
+        const isGone = await this.#isGone(claim);
+        if (this.#isClosed) return;
+        if (!isGone) continue;
+        await this.#turns.take(uid, () => this.#unprepare(claim));
+      } catch (error) {
+        const { message } = error as Error;
+        this.#options.log('debug', `claim ${title} may be left over: ${message}`, { claim: title, uid });
+      }
+    }
+  }
+
+  async #isGone(claim: ClaimRecord): Promise<boolean> {
+    try {
+      return (await this.#options.readClaim(claim)).metadata.uid !== claim.uid;
+    } catch (error) {
+      if ((error as Partial<NodeError>).code === 'ERR_API_NOT_FOUND') return true;
+      throw error;
+    }
+  }
+
+  async #unprepare({ uid }: Pick<ClaimName, 'uid'>): Promise<void> {
     const { cdiFiles, log } = this.#options;
     this.#refuseUsed(this.#grants.of(uid).map((grant) => grant.uid));
     const claim = cdiFiles.read(uid);
@@ -217,6 +247,7 @@ export class Preparation {
 
   /** Resolves once no call is in progress. */
   close(): Promise<void> {
+    this.#isClosed = true;
     return this.#turns.idle();
   }
 }
