@@ -169,9 +169,10 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/claims/lib': [
-    room('devices', 190, 'a machine as devices'),
-    room('cel', 470, 'selectors in the Common Expression Language'),
-    room('.', 30, 'the exports of the package'),
+    room('devices', 225, 'a machine as devices'),
+    room('cel', 485, 'selectors in the Common Expression Language'),
+    room('claims', 410, 'claims, and what a scheduler would give them'),
+    room('.', 45, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -195,6 +196,7 @@ export const HOUSES = {
     }),
     room('pages', 775, 'what is printed of a machine, a plan, a state'),
     room('pages/status', 375, 'what is printed of grants'),
+    room('claims', 240, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
