@@ -194,7 +194,9 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 775, 'what is printed of a machine, a plan, a state'),
+    room('pages', 805, 'what is printed of a machine, a plan, a state', {
+      because: 'claims of a plan are shown',
+    }),
     room('pages/status', 375, 'what is printed of grants'),
     room('claims', 240, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
@@ -276,14 +278,14 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 440, 'claims that are prepared', on('containers')),
     room('dra/driver', 165, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 535, 'ResourceSlices', on('containers')),
+    room('dra/publish', 570, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 640, 'what a node can do', {
+    room('check', 670, 'what a node can do', {
       ...on('containers'),
-      because: 'other programs that place CPUs are found',
+      because: 'other programs that place CPUs are found; devices for claims need rights',
     }),
     room('.', 600, 'the exports of the package', {
       ...on('containers'),

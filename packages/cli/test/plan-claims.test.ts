@@ -58,7 +58,8 @@ describe('numalign plan of claims', () => {
     [
       'gpu.yaml',
       [],
-      'cpus of node-0',
+      // Of node 0, one CPU stays for everything else.
+      'cpus of node-1',
       ['gpu.nvidia.com, a class of other devices', 'matchAttribute resource.kubernetes.io/numaNode with gpu'],
     ],
   ])('plans the example %s', async (name, args, devices, notPlanned) => {
