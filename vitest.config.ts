@@ -36,7 +36,7 @@ export default defineConfig({
     projects: [
       onLibrary('nothing', { isolate: false }),
       project('modules', { include: needing.modules }),
-      onLibrary('folders', { setupFiles }),
+      onLibrary('folders', { isolate: false, setupFiles: [...setupFiles, oneProcess] }),
       onLibrary('documents', { setupFiles }),
       onLibrary('agents', { isolate: false, setupFiles: [...setupFiles, oneProcess] }),
       onLibrary('restores', { isolate: false, setupFiles: [...setupFiles, oneProcess] }),
