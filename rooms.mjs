@@ -168,6 +168,11 @@ export const HOUSES = {
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
+  'packages/claims/lib': [
+    room('devices', 190, 'a machine as devices'),
+    room('cel', 470, 'selectors in the Common Expression Language'),
+    room('.', 30, 'the exports of the package'),
+  ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
     room('picture', 630, 'the machine as SVG', { because: 'the page has it without title and legend' }),
@@ -220,7 +225,10 @@ export const HOUSES = {
     }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
-    room('grpc', 30, 'services over gRPC', on('containers')),
+    room('grpc', 62, 'services over gRPC, and their sockets', {
+      ...on('containers'),
+      because: 'sockets for kubelets came from device-plugin; a DRA plugin has them too',
+    }),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 775, 'the Node Resource Interface', {
       ...on('containers'),
@@ -236,10 +244,16 @@ export const HOUSES = {
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',
     }),
-    room('containers', 1900, 'containers and their grants', {
+    room(
+      'claims',
+      85,
+      'ResourceClaims on the record, and in the environment of containers',
+      on('containers'),
+    ),
+    room('containers', 1960, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
+        'claims give CPUs; pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
     }),
     room('observation', 100, 'what is counted and logged of calls of the runtime', on('containers')),
     room('cri', 960, 'the Container Runtime Interface', {
@@ -249,7 +263,18 @@ export const HOUSES = {
     room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
-    room('device-plugin', 830, 'the device plugin', on('containers')),
+    room('device-plugin', 810, 'the device plugin', on('containers')),
+    room('dra', 5, 'devices of Dynamic Resource Allocation', on('containers')),
+    room(
+      'dra/allocation',
+      260,
+      'what a scheduler has allocated to a claim, and what the claim says',
+      on('containers'),
+    ),
+    room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
+    room('dra/preparation', 440, 'claims that are prepared', on('containers')),
+    room('dra/driver', 165, 'the DRA driver of a node', on('containers')),
+    room('dra/publish', 535, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',

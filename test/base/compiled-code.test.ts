@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // Code that was compiled at the installation: when a program loads it, and when it must not.
 import { spawnSync } from 'node:child_process';
 import {

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The simulator of `npm run bench -- packing`: its counts are the events.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

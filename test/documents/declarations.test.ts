@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // The types of a library that uses numalign: with `declaration: true`, TypeScript can write whatever
 // the library makes of an export.
 import {

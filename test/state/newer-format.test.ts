@@ -1,4 +1,4 @@
-// needs: folders
+// needs: process
 // A state that a newer numalign wrote: it can be read, and not a byte of it changes.
 import { createHash } from 'node:crypto';
 import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';

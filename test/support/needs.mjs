@@ -8,7 +8,8 @@ export const NEEDS = {
   modules: 'it replaces functions of Node, or evaluates a module again: lib/ must come from vitest',
   folders:
     'state folders and processes of its own: it uses this machine so little that it runs beside others',
-  documents: 'the same; it runs what documents and benchmarks say: npm run test:documents, not npm test',
+  documents:
+    'the same; it runs what documents, benchmarks and the built package hold: npm run test:documents, not npm test',
   agents: 'agents and state folders of its own, which may meet any others on the CPUs',
   restores: 'the same; it restores, moves or damages state folders: npm run test:restores, not npm test',
   process: 'agents, state folders, and a process of its own, in which it leaves a trace such as a pin',

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: documents
 // What the command loads for what is asked of it, and from where.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,5 @@
 // needs: folders
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet, openManager } from 'numalign';
@@ -304,8 +305,13 @@ describe('numalign release', () => {
     const grants = async () =>
       JSON.parse((await numalign(['status', '--state-dir', folder, '--output', 'json'])).stdout).grants;
     const kept = await persistentPod(folder);
-    const run = ['run', '--cpus', '1', '--name', 'job', '--state-dir', folder, '--', 'true'];
-    expect(await numalign(run)).toMatchObject({ code: 0 });
+    // Not a command of `numalign run`, whose reaper would free its CPU.
+    const program = `
+      import { openManager } from 'numalign';
+      const manager = await openManager({ stateDir: process.argv[1], reservedSystemCPUs: '0' });
+      await manager.acquire({ cpu: 1, name: 'job' });
+      process.kill(process.pid, 'SIGKILL');`;
+    spawnSync(process.execPath, ['--input-type=module', '--eval', program, folder]);
     const left = (await grants()).find(({ name }: { name: string }) => name === 'job');
     const released = await numalign(dead);
     expect(released).toMatchObject({ code: 0, stderr: '' });

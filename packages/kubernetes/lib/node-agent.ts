@@ -5,7 +5,10 @@ import { PodManifests } from './api-server/pod-manifests.js';
 import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
+import type { PreparedClaim } from './claims/claimed-holdings.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
+import { DraDriver, type DraDriverOptions } from './dra/driver/dra-driver.js';
+import type { ClaimedContainers } from './dra/preparation/preparation.js';
 import { NO_EVENTS, type RecordEvent } from './events/event.js';
 import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
@@ -28,6 +31,7 @@ export interface NodeAgentOptions {
     NumalignNodeOptions,
     | 'manager'
     | 'restoreAllocation'
+    | 'findClaim'
     | 'findManifest'
     | 'policy'
     | 'log'
@@ -39,6 +43,8 @@ export interface NodeAgentOptions {
   readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
+  /** Grants what schedulers allocate to ResourceClaims; it needs {@link nri}. */
+  readonly dra?: (DraPart & Pick<OnNode, 'apiServer'>) | null;
   /** Records what the kubelet has assigned. */
   readonly kubelet: Omit<KubeletFollowerOptions, 'record' | 'ownResources' | 'log'> | null;
   /** Publishes the node's NodeResourceTopology. */
@@ -58,6 +64,8 @@ interface OnNode {
   readonly nodeName: string;
   readonly apiServer?: ApiServerOptions;
 }
+
+type DraPart = Pick<DraDriverOptions, 'driver' | 'kubeletFolder' | 'cdiFolder' | 'instance'>;
 
 interface Part {
   readonly condition: Condition;
@@ -87,7 +95,8 @@ export class NodeAgent {
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish, events, refusals, live } = options;
     const { metrics = NO_METRICS } = options;
-    const { wholePods } = options;
+    const { wholePods, dra } = options;
+    if (dra && !nri) throw withoutNri();
     const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
@@ -103,15 +112,30 @@ export class NodeAgent {
       );
     this.#endLog = logManager(manager, log, recordEvent);
     const refused = nri && refusals ? refusalsPart({ log, metrics, recordEvent }, refusals) : undefined;
-    const node =
+    const node: NumalignNode | null =
       nri &&
       new NumalignNode({
         ...nri,
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
         ...(live && { policy: live }),
+        ...(dra && { findClaim: (uid): PreparedClaim | undefined => driver?.findClaim(uid) }),
         ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
       });
+    const driver: (Part & Pick<DraDriver, 'findClaim'>) | null =
+      dra && node
+        ? draPart(
+            {
+              manager,
+              containers: containersOf(node),
+              log,
+              metrics,
+              recordEvent,
+              ...(live && { policy: live }),
+            },
+            dra,
+          )
+        : null;
     const parts: (Part | null)[] = [
       recorder ?? null,
       refused ?? null,
@@ -127,6 +151,8 @@ export class NodeAgent {
       this.#publisher,
       manifests ?? null,
       node,
+      // A kubelet that knows it has pods prepared, whose containers must have their places.
+      driver,
     ];
     this.#node = node;
     this.#parts = parts.filter((part) => part !== null);
@@ -209,6 +235,19 @@ export class NodeAgent {
   }
 }
 
+const withoutNri = () =>
+  new NodeError('ERR_CLAIM_WITHOUT_NRI', 'the DRA driver needs NRI, which places the containers of claims', {
+    value: null,
+    valid: 'a runtime with NRI: containerd from 1.7 on, CRI-O from 1.26 on',
+  });
+
+const containersOf = (node: NumalignNode): ClaimedContainers => ({
+  userOf: (grants) => node.claimUser(grants),
+  get condition() {
+    return node.condition;
+  },
+});
+
 // What cannot be read, or grants nothing, is wrong for all programs of the machine.
 function stateCondition(manager: Manager): Condition {
   const condition = (flaw: string | undefined) =>
@@ -259,6 +298,26 @@ function eventsPart(
     start: async () => {},
     close: async () => {
       await recorder.close();
+      apiServer.close();
+    },
+  };
+}
+
+/** The DRA driver, with its own connection. */
+function draPart(
+  options: Omit<DraDriverOptions, keyof DraPart | 'apiServer'>,
+  { apiServer: ofServer, ...ofDriver }: NonNullable<NodeAgentOptions['dra']>,
+): Part & Pick<DraDriver, 'findClaim'> {
+  const apiServer = new ApiServer(ofServer);
+  const driver = new DraDriver({ ...options, ...ofDriver, apiServer });
+  return {
+    findClaim: driver.findClaim,
+    get condition() {
+      return driver.condition;
+    },
+    start: () => driver.start(),
+    close: async () => {
+      await driver.close();
       apiServer.close();
     },
   };

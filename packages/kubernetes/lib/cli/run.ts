@@ -150,7 +150,7 @@ function isInCluster(): boolean {
 }
 
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
-  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
+  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit, dra } = values;
   const { runtimeEndpoint: runtimeSocket, slices } = values;
   const { kubelet, kubeletFolder, wholePods, publish, onRefusal, events, nodeName, kubeconfig } = values;
   const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
@@ -168,6 +168,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
       devicePlugin === false
         ? null
         : { unit, folder: deviceFolder, ...(devicePlugin !== true && { resource: devicePlugin }) },
+    dra: dra === false ? null : draOf(values),
     kubelet:
       kubelet && existsSync(kubeletFolder)
         ? {
@@ -183,13 +184,28 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
   };
 }
 
+function draOf({ dra, kubeletFolder, cdiFolder, kubeconfig }: Values): NonNullable<NodeAgentOptions['dra']> {
+  const { POD_UID: instance } = process.env;
+  return {
+    ...{ kubeletFolder, cdiFolder },
+    ...(typeof dra === 'string' && { driver: dra }),
+    ...(instance && { instance }),
+    ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }),
+  };
+}
+
 function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder, slices }: Values): void {
   if (slices && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri the containers in slices are unknown', {
       value: slices,
       valid: '--slices without --no-nri',
     });
-  const { refusals, events: _, ...others } = parts;
+  const { refusals, dra, events: _, ...others } = parts;
+  if (dra && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri no container of a claim could be placed', {
+      value: dra.driver ?? true,
+      valid: '--dra without --no-nri',
+    });
   if (refusals && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri nothing is refused', {
       value: refusals.mode,

@@ -6,6 +6,8 @@ import { MACHINE_STATE_DIR } from 'numalign';
 import { DEFAULT_GATES, DEFAULT_VERSION, invalidOption, PLACEMENT_OPTIONS } from 'numalign/tools';
 import { LOG_FORMATS, LOG_LEVELS } from '../base/log.js';
 import { DEVICE_UNITS } from '../device-plugin/inventory.js';
+import { DRIVER } from '../dra/devices.js';
+import { CDI_FOLDER } from '../dra/preparation/cdi-files.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
 import { NRI_SOCKET, SLICE_MODES } from '../node.js';
 import { parseRules } from '../placement/rules.js';
@@ -231,6 +233,23 @@ export const FIELDS = {
     words: 'what a device is',
     flag: { usage: '--device-unit <unit>' },
     part: 'start',
+  }),
+  dra: field({
+    check: flagOr(text),
+    default: false,
+    type: 'true, false, or a driver',
+    words: `grants what a scheduler allocates to ResourceClaims; \`true\`: as ${DRIVER}`,
+    flag: { usage: '--dra [driver]' },
+    part: 'start',
+  }),
+  cdiFolder: field({
+    check: text,
+    default: CDI_FOLDER,
+    type: 'a folder',
+    words: 'where the runtime looks for CDI devices',
+    flag: { usage: '--cdi-folder <dir>' },
+    part: 'start',
+    isPath: true,
   }),
   kubelet: field({
     check: flag,

@@ -7,7 +7,7 @@ import type { Log } from '../base/log.js';
 import type { PodSandbox } from '../nri/messages.js';
 import type { ContainerPolicy } from '../placement/container-policy.js';
 import { matching } from '../placement/rules.js';
-import { type FindManifest, wholePodOf } from '../placement/whole-pod.js';
+import { type FindManifest, usesClaims, wholePodOf } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 
 export interface WholePodsOptions {
@@ -15,6 +15,8 @@ export interface WholePodsOptions {
   readonly prefix: string;
   /** Undefined: containers are placed one by one. */
   readonly findManifest: FindManifest | undefined;
+  /** Whether claims may give CPUs to containers: then those of a pod with claims are placed one by one. */
+  readonly hasClaims?: boolean;
   readonly policy: () => ContainerPolicy;
   readonly log: Log;
 }
@@ -64,11 +66,12 @@ export class WholePods {
   }
 
   async #wholeOf(pod: PodSandbox) {
-    const { findManifest, prefix, log } = this.#options;
+    const { findManifest, hasClaims = false, prefix, log } = this.#options;
     if (!findManifest) return undefined;
     try {
       const manifest = await findManifest(pod);
-      const whole = manifest ? wholePodOf(prefix, pod, manifest) : undefined;
+      const isOfClaims = hasClaims && manifest !== null && usesClaims(manifest);
+      const whole = manifest && !isOfClaims ? wholePodOf(prefix, pod, manifest) : undefined;
       this.#lastFailure = '';
       return whole && !this.#hasRule(pod, whole) ? whole : undefined;
     } catch (error) {
