@@ -9,6 +9,9 @@ import type { PreparedClaim } from './claims/claimed-holdings.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
 import { DraDriver, type DraDriverOptions } from './dra/driver/dra-driver.js';
 import type { ClaimedContainers } from './dra/preparation/preparation.js';
+import type { DeviceHealth } from './dra/protocol/health-streams.js';
+import { type NodeSlicesOptions, nodeSlices, type SlicesOfNode } from './dra/publish/node-slices.js';
+import type { SlicePublisher } from './dra/publish/slice-publisher.js';
 import { NO_EVENTS, type RecordEvent } from './events/event.js';
 import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
@@ -65,7 +68,10 @@ interface OnNode {
   readonly apiServer?: ApiServerOptions;
 }
 
-type DraPart = Pick<DraDriverOptions, 'driver' | 'kubeletFolder' | 'cdiFolder' | 'instance'>;
+type DraPart = Pick<DraDriverOptions, 'driver' | 'kubeletFolder' | 'cdiFolder' | 'instance'> & {
+  /** The devices that claims may have of the node; undefined: others publish them. */
+  readonly slices?: SlicesOfNode;
+};
 
 interface Part {
   readonly condition: Condition;
@@ -86,6 +92,7 @@ export class NodeAgent {
   /** Records Events; without an API server it does nothing. */
   readonly recordEvent: RecordEvent;
   readonly #node: NumalignNode | null;
+  readonly #slices: SlicePublisher | undefined;
   readonly #endLog: () => void;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
@@ -122,9 +129,9 @@ export class NodeAgent {
         ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
       });
-    const driver: (Part & Pick<DraDriver, 'findClaim'>) | null =
+    const driver: DraParts | null =
       dra && node
-        ? draPart(
+        ? draParts(
             {
               manager,
               containers: containersOf(node),
@@ -133,9 +140,10 @@ export class NodeAgent {
               recordEvent,
               ...(live && { policy: live }),
             },
-            dra,
+            { ...dra, placement: () => live?.().effective ?? manager.placement },
           )
         : null;
+    this.#slices = driver?.slices;
     const parts: (Part | null)[] = [
       recorder ?? null,
       refused ?? null,
@@ -152,7 +160,7 @@ export class NodeAgent {
       manifests ?? null,
       node,
       // A kubelet that knows it has pods prepared, whose containers must have their places.
-      driver,
+      ...(driver?.parts ?? []),
     ];
     this.#node = node;
     this.#parts = parts.filter((part) => part !== null);
@@ -193,6 +201,7 @@ export class NodeAgent {
   /** What is in effect has changed: see {@link NodeAgentOptions.live}. */
   changed(): void {
     this.#publisher?.publish();
+    this.#slices?.publish();
   }
 
   /** Whether the agent and its parts do their work: it does if all that are vital are met. */
@@ -303,15 +312,28 @@ function eventsPart(
   };
 }
 
-/** The DRA driver, with its own connection. */
-function draPart(
-  options: Omit<DraDriverOptions, keyof DraPart | 'apiServer'>,
-  { apiServer: ofServer, ...ofDriver }: NonNullable<NodeAgentOptions['dra']>,
-): Part & Pick<DraDriver, 'findClaim'> {
+interface DraParts extends Pick<DraDriver, 'findClaim'> {
+  readonly slices: SlicePublisher | undefined;
+  readonly parts: readonly Part[];
+}
+
+/** The DRA driver and the slices of its devices, with a connection of their own. */
+function draParts(
+  options: Omit<DraDriverOptions, keyof DraPart | 'apiServer'> & Pick<NodeSlicesOptions, 'manager'>,
+  {
+    apiServer: ofServer,
+    slices: ofSlices,
+    placement,
+    ...ofDriver
+  }: NonNullable<NodeAgentOptions['dra']> & Pick<NodeSlicesOptions, 'placement'>,
+): DraParts {
   const apiServer = new ApiServer(ofServer);
   const driver = new DraDriver({ ...options, ...ofDriver, apiServer });
-  return {
-    findClaim: driver.findClaim,
+  const seen = (devices: readonly DeviceHealth[]) => driver.publishHealth(devices);
+  const slices =
+    ofSlices &&
+    nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement, seen }, driver: driver.driver });
+  const ofKubelet: Part = {
     get condition() {
       return driver.condition;
     },
@@ -321,6 +343,7 @@ function draPart(
       apiServer.close();
     },
   };
+  return { findClaim: driver.findClaim, slices, parts: slices ? [ofKubelet, slices] : [ofKubelet] };
 }
 
 /** What follows refusals, with its own connection. */

@@ -184,12 +184,17 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
   };
 }
 
-function draOf({ dra, kubeletFolder, cdiFolder, kubeconfig }: Values): NonNullable<NodeAgentOptions['dra']> {
+function draOf(values: Values): NonNullable<NodeAgentOptions['dra']> {
   const { POD_UID: instance } = process.env;
+  const { dra, kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
   return {
     ...{ kubeletFolder, cdiFolder },
     ...(typeof dra === 'string' && { driver: dra }),
     ...(instance && { instance }),
+    slices: {
+      ...{ nodeName, unit: values.draDevices, hasLists: values.draListAttributes },
+      deletesAtClose: values.draRemoveSlices,
+    },
     ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }),
   };
 }
@@ -223,7 +228,8 @@ const FAILURE = 1;
 const STATUS_WIDTH = 'problem'.length + 2;
 
 async function check(values: Values, json: boolean): Promise<void> {
-  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig } = values;
+  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig, dra } =
+    values;
   const server = kubeconfig === undefined ? undefined : new ApiServer({ kubeconfig });
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
@@ -231,6 +237,7 @@ async function check(values: Values, json: boolean): Promise<void> {
     kubeletFolder,
     stateDir,
     ...(publish && { publish: { nodeName, ...(server && { apiServer: server }) } }),
+    ...(dra && { claims: { nodeName, ...(server && { apiServer: server }) } }),
     ...(onRefusal !== 'keep' && { refusals: { nodeName, mode: onRefusal } }),
   });
   server?.close();

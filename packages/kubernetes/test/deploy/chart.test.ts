@@ -1,12 +1,12 @@
 // The Helm chart, rendered by scripts/chart: what its values do, and what it refuses.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 // @ts-expect-error: it has no types.
 import { renderChart } from '../../../../scripts/chart/chart.mjs';
 // @ts-expect-error: it has no types.
 import { plainManifests } from '../../../../scripts/chart/manifests.mjs';
-import { NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
+import { NEEDED_FOR_CLAIMS, NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
 
 const DEPLOY = new URL('../../deploy/', import.meta.url);
 const textOf = (path: string) => readFileSync(new URL(path, DEPLOY), 'utf8');
@@ -168,6 +168,31 @@ describe('the agent of the chart', () => {
     expect(rights.toSorted()).toEqual([...needed].toSorted());
   });
 
+  it('may do for claims what its check asks for, has what the kubelet calls, and the classes', () => {
+    const values = { publish: { enabled: false }, events: { enabled: false }, dra: { enabled: true } };
+    const manifests = render(values);
+    const rights = find(manifests, 'ClusterRole').rules.flatMap(
+      ({ verbs, apiGroups: [group], resources: [resource] }: Manifest) =>
+        verbs.map((verb: string) => [verb, group, resource]),
+    );
+    expect(rights.toSorted()).toEqual([...NEEDED_FOR_CLAIMS].toSorted());
+    const { args, env } = containerOf(values);
+    expect(args).toEqual(expect.arrayContaining(['--dra', '--dra-devices=node', '--node-name=$(NODE_NAME)']));
+    expect(env.at(-1).valueFrom.fieldRef.fieldPath).toBe('metadata.uid');
+    for (const path of ['plugins/numalign.io', 'plugins_registry'])
+      expect(containerOf(values).volumeMounts).toContainEqual({
+        name: path === 'plugins_registry' ? 'plugins-registry' : 'dra',
+        mountPath: `/var/lib/kubelet/${path}`,
+      });
+    const classes = manifests.filter(({ kind }) => kind === 'DeviceClass');
+    const spoken = classes.map(({ metadata: { name }, spec }) => ({ metadata: { name }, spec }));
+    const plain = parseAllDocuments(textOf('kustomize/claims/deviceclasses.yaml')).map((each) => each.toJS());
+    expect(spoken).toEqual(plain.map(({ metadata, spec }: Manifest) => ({ metadata, spec })));
+    expect(render({ dra: { enabled: true, classes: false } }).map(({ kind }) => kind)).not.toContain(
+      'DeviceClass',
+    );
+  });
+
   it('may read pods that it places as a whole', () => {
     const values = { publish: { enabled: false }, events: { enabled: false } };
     const { rules } = find(render({ ...values, configuration: { wholePods: true } }), 'ClusterRole');
@@ -193,6 +218,28 @@ describe('the plain manifests', () => {
     const base = new URL('kustomize/base/', DEPLOY);
     const files = readdirSync(base).filter((name) => name !== 'kustomization.yaml');
     expect(parse(textOf('kustomize/base/kustomization.yaml')).resources.toSorted()).toEqual(files.toSorted());
+  });
+
+  it('grant claims as an overlay, as the chart does', () => {
+    const pod = podOf();
+    const at = (path: string) => {
+      const keys = path.split('/').slice(4);
+      const last = keys.pop()!;
+      return { holder: keys.reduce((each: any, key) => each[key], pod), last };
+    };
+    for (const { op, path, value } of parse(textOf('kustomize/claims/daemonset.yaml'))) {
+      const { holder, last } = at(path);
+      if (op === 'test') expect(holder[last]).toEqual(value);
+      else if (last === '-') holder.push(value);
+      else holder[last] = value;
+    }
+    const ofChart = podOf({ dra: { enabled: true } });
+    const sorted = (each: any) => ({
+      ...each,
+      volumes: each.volumes.toSorted((a: any, b: any) => a.name.localeCompare(b.name)),
+      containers: [{ ...each.containers[0], args: each.containers[0].args.toSorted() }],
+    });
+    expect(sorted(pod)).toEqual(sorted(ofChart));
   });
 
   it('see all processes as an overlay, as the chart does', () => {

@@ -37,11 +37,12 @@ export interface SlicePublisherOptions {
   readonly recordEvent?: RecordEvent;
   /** Deletes the slices at {@link SlicePublisher.close}. Default: false, claims stay possible. */
   readonly deletesAtClose?: boolean;
+  /** The least time between two publications, in milliseconds. Default: 500. */
+  readonly leastMs?: number;
 }
 
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 
-// Publishes at most twice a second.
 const LEAST_MS = 500;
 
 /**
@@ -161,7 +162,7 @@ export class SlicePublisher {
     const version = this.#version!;
     const target = slicesOf(devices(), { driver, nodeName, version });
     if (!this.#known.isAsWanted(target)) {
-      this.#earliest = performance.now() + LEAST_MS;
+      this.#earliest = performance.now() + (this.#options.leastMs ?? LEAST_MS);
       if (this.#owner === undefined) this.#owner = await this.#findOwner();
       const generation = this.#known.generation + 1;
       for (const [name, spec] of target) await this.#write(name, spec, generation, version);
