@@ -54,7 +54,8 @@ class PlayedRuntime {
   }
 
   call(method, type, message) {
-    const stream = (this.#stream += 2);
+    this.#stream += 2;
+    const stream = this.#stream;
     const answer = new Promise((resolve) => this.#answers.set(stream, resolve));
     const bytes = request(method, encode(type, message));
     this.socket.write(mux(1, frame({ stream, type: REQUEST, message: bytes })));

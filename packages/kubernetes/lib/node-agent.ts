@@ -329,10 +329,9 @@ function draParts(
 ): DraParts {
   const apiServer = new ApiServer(ofServer);
   const driver = new DraDriver({ ...options, ...ofDriver, apiServer });
-  const seen = (devices: readonly DeviceHealth[]) => driver.publishHealth(devices);
   const slices =
     ofSlices &&
-    nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement, seen }, driver: driver.driver });
+    nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement, seen: () => {} }, driver: driver.driver });
   const ofKubelet: Part = {
     get condition() {
       return driver.condition;

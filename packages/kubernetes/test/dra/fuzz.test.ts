@@ -95,7 +95,10 @@ function changed(value: unknown, at: number, other: unknown): unknown {
 it('takes any parameters of a claim, or says what is wrong with them', async () => {
   const dra = await DraNode.open();
   const { topology } = dra.node.manager;
-  const config = configured({ quiet: { interrupts: true, idle: { maxLatency: 5 } }, require: { enforcement: 'members' } });
+  const config = configured({
+    quiet: { interrupts: true, idle: { maxLatency: 5 } },
+    require: { enforcement: 'members' },
+  });
   const results = [{ device: 'node-0', capacity: { cpu: '1', memory: '1Gi' } }];
   fc.assert(
     fc.property(fc.nat(), VALUES, (at, other) => {
