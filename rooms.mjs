@@ -272,8 +272,8 @@ export const HOUSES = {
       on('containers'),
     ),
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
-    room('dra/preparation', 440, 'claims that are prepared', on('containers')),
-    room('dra/driver', 165, 'the DRA driver of a node', on('containers')),
+    room('dra/preparation', 480, 'claims that are prepared', on('containers')),
+    room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
     room('dra/publish', 535, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),

@@ -7,6 +7,7 @@ import { budget } from '../../../../test/support/budget.mjs';
 import type { KubernetesObject } from '../../lib/api-server/resource.js';
 import { claimOfGrant } from '../../lib/claims/claim-names.js';
 import type { ContainerHandlers } from '../../lib/containers/container-handlers.js';
+import { ClaimsAtServer } from '../../lib/dra/driver/claims-at-server.js';
 import { CdiFiles, type ClaimRecord } from '../../lib/dra/preparation/cdi-files.js';
 import type { ClaimManager } from '../../lib/dra/preparation/claim-grants.js';
 import { Preparation } from '../../lib/dra/preparation/preparation.js';
@@ -108,7 +109,7 @@ class World {
       policy: () => NO_POLICY,
       driver: DRIVER,
       cdiFiles: new MortalFiles(life, this.dra.cdiFolder),
-      readClaim: ({ name }) => this.dra.claims.get({ group: '', version: 'v1', plural: '' }, name),
+      claims: new ClaimsAtServer(this.dra.claims),
       containers: {
         userOf: (grants) => this.handlers.claimUser(grants),
         condition: { part: 'nri', isMet: true, isVital: true, text: '' },
@@ -184,6 +185,15 @@ class World {
     this.allocations.delete(i);
   }
 
+  /** The kubelet has lost its record, and the claim is deleted. */
+  async delete(i: number): Promise<void> {
+    this.dra.claims.claims.delete(`c${i}`);
+    await this.preparation.sweep();
+    if (this.running.some(({ claim, isAlive }) => claim === i && isAlive)) return;
+    expect([this.#grantsOf(i), this.preparation.find(`c${i}-uid`)]).toEqual([[], undefined]);
+    this.allocations.delete(i);
+  }
+
   /** A container of the claim's pod, or of another one, that a runtime creates and starts. */
   async create(i: number, podName: string): Promise<void> {
     const record = this.preparation.find(`c${i}-uid`);
@@ -248,7 +258,8 @@ class World {
     const others = this.running.filter(({ isAlive, claim }) => isAlive && this.claimCpus(claim).isEmpty);
     const cpus = () =>
       others.map(({ container }) => CpuSet.parse(this.dra.node.cpusOf(container.linux!.cgroups_path)));
-    await expect.poll(() => cpus().some((each) => each.intersects(all)), { interval: 2 }).toBe(false);
+    const isMet = () => cpus().every((each) => !each.intersects(all));
+    if (!isMet()) await expect.poll(isMet, { interval: 2 }).toBe(true);
   }
 
   async check(): Promise<void> {
@@ -313,6 +324,7 @@ const STEPS: Readonly<Record<string, (world: World, i: number, choice: number) =
   end: (world, _, choice) => world.end(choice, true),
   kill: (world, _, choice) => world.end(choice, false),
   restart: (world) => world.restart(),
+  'the claim is deleted': (world, i) => world.delete(i),
   'end the process while it prepares': async (world, i, choice) => {
     world.life.left = choice % 9;
     await world.prepare(i, choice);

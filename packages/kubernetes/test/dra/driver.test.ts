@@ -161,6 +161,20 @@ it('gives back what a claim has that is gone, unless a container has it', async 
   await expect.poll(left).toEqual(['claim.there-uid.0', 'claim.used-uid.0']);
 });
 
+it('gives back nothing while it is not known what is gone', async () => {
+  const dra = await DraNode.open();
+  const claim = claimOf('a');
+  dra.claims.put(claim);
+  await dra.plugin.prepare(nameOf(claim));
+  await dra.driver.close();
+  dra.claims.versions = [];
+  const gets = dra.claims.gets;
+  await dra.start();
+  await expect.poll(() => dra.claims.gets).toBe(gets + 3);
+  await dra.plugin.unprepare({ namespace: 'default', name: 'other', uid: 'other' });
+  expect(dra.node.manager.grants()).toHaveLength(1);
+});
+
 it('prepares nothing while the runtime does not call numalign', async () => {
   const dra = await DraNode.open();
   const claim = claimOf('a');

@@ -43,6 +43,7 @@ export interface DraDriverOptions {
 
 // A claim is rarely left over.
 const SWEEP_MS = 600_000;
+const HEALTH_MS = 250;
 const EVENTS = ['change', 'hotplug', 'drift'] as const;
 const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
 const LONGEST_NAME = 63;
@@ -62,9 +63,10 @@ export class DraDriver {
   readonly #health = new HealthStreams();
   readonly #watches: readonly FolderWatch[];
   readonly #rounds = new Rounds(() => this.#follow());
-  readonly #sweeps = new Rounds(() => this.#preparation.sweep());
+  readonly #sweeps = new Rounds(() => this.#sweep());
   #server: DraServer | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #healthTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #flaw = 'no kubelet has registered it yet';
   #isRegistered = false;
@@ -85,7 +87,7 @@ export class DraDriver {
     this.#preparation = new Preparation({
       ...{ manager, driver, containers, policy, metrics, recordEvent, log },
       cdiFiles: new CdiFiles(cdiFolder, driver),
-      readClaim: new ClaimsAtServer(options.apiServer).read,
+      claims: new ClaimsAtServer(options.apiServer),
     });
     const { registryFolder, pluginFolder } = this.#sockets;
     this.#watches = [registryFolder, pluginFolder].map(
@@ -129,11 +131,19 @@ export class DraDriver {
       prepare: (claim) => this.#preparation.prepare(claim),
       unprepare: (claim) => this.#preparation.unprepare(claim),
       watch: (stream) => {
-        this.#look();
         this.#health.serve(stream);
+        this.#publishHealth();
       },
       registered: (flaw) => this.#registered(flaw),
     });
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      await this.#preparation.sweep();
+    } catch (error) {
+      this.#log('warn', `what claims have left is not looked for: ${(error as Error).message}`);
+    }
   }
 
   #registered(flaw: string | undefined): void {
@@ -143,14 +153,22 @@ export class DraDriver {
     else this.#log('error', this.#flaw);
   }
 
-  // A kubelet asks for the health of devices that pods have.
+  // Records change in bursts, and all claims are looked at.
   readonly #look = (): void => {
+    if (this.#healthTimer || !this.#health.hasStreams) return;
+    this.#healthTimer = setTimeout(() => this.#publishHealth(), HEALTH_MS).unref();
+  };
+
+  // A kubelet asks for the health of devices that pods have.
+  #publishHealth(): void {
+    clearTimeout(this.#healthTimer);
+    this.#healthTimer = undefined;
     try {
       this.#health.publish(healthOf(this.#manager, this.#preparation.claims));
     } catch (error) {
       this.#log('warn', `the health of claims is unknown: ${(error as Error).message}`);
     }
-  };
+  }
 
   // Someone may have emptied the folders, such as who sets up the node again.
   async #follow(): Promise<void> {
@@ -167,6 +185,7 @@ export class DraDriver {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearInterval(this.#timer);
+    clearTimeout(this.#healthTimer);
     for (const event of EVENTS) this.#manager.off(event, this.#look);
     for (const watch of this.#watches) watch.close();
     await this.#rounds.end();
