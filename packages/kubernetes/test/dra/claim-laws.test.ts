@@ -367,6 +367,6 @@ it('No CPU is owned twice or lost, whatever is asked, and whenever processes end
         await world.clear();
       }
     }),
-    { numRuns: budget({ all: 10_000, usual: 25 }), endOnFailure: true },
+    { numRuns: budget({ all: 10_000, usual: 10 }), endOnFailure: true },
   );
 }, 3_600_000);

@@ -60,7 +60,7 @@ it('answers whatever bytes and names come, grants nothing, and goes on', async (
         if (error) expect([8, 13]).toContain(error.code);
       },
     ),
-    { numRuns: budget({ all: 10_000, usual: 50 }) },
+    { numRuns: budget({ all: 10_000, usual: 20 }) },
   );
   expect(dra.node.manager.grants()).toEqual([]);
   expect(new CdiFiles(dra.cdiFolder, DRIVER).claimUids).toEqual([]);
@@ -113,6 +113,6 @@ it('takes any parameters of a claim, or says what is wrong with them', async () 
         expect(error).toMatchObject({ code: 'ERR_CLAIM_PARAMETERS' });
       }
     }),
-    { numRuns: budget({ all: 20_000, usual: 200 }) },
+    { numRuns: budget({ all: 20_000, usual: 100 }) },
   );
 });
