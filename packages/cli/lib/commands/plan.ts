@@ -28,7 +28,13 @@ import { ClaimObjects, isOfClaims } from '../claims/claim-objects.js';
 import { ClaimPlanner } from '../claims/claim-planner.js';
 import type { SharingPod } from '../claims/claimed-pod.js';
 import { openGate } from '../gate/gate.js';
-import { kindsNote, type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import {
+  kindsNote,
+  type MachineFlags,
+  machineOf,
+  machineOptions,
+  withLikelyKinds,
+} from '../pages/machine.js';
 import {
   type PlannedPod,
   type PlannedWorkload,
@@ -133,15 +139,16 @@ Examples:
 
 async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promise<void> {
   const devices = await devicesOf(flags);
-  const topology = await machineOf(flags);
-  const gate = flags.lenient ? undefined : openGate(flags, { topology, devices });
+  const described = await machineOf(flags);
+  const gate = flags.lenient ? undefined : openGate(flags, { topology: described, devices });
   const options = { ...(await managerOptions(flags, gate?.configuration)), devices };
   const objects = new ClaimObjects();
   const reader = { read: objects.read, isRead: isOfClaims };
   const workloads = pod ? [pod] : await readWorkloads(flags.file!, flags.replicas, gate?.manifests, reader);
   gate?.manifests.end();
-  const note = options.coreKind === 'any' ? undefined : kindsNote(topology);
+  const note = options.coreKind === 'any' ? undefined : kindsNote(described);
   if (note !== undefined) tell(note);
+  const topology = note === undefined ? described : await withLikelyKinds(described);
   const result = await planAll({ workloads, objects }, flags, topology, options);
   const answer = planJson(result.workloads);
   const page = stdoutPage();
@@ -157,7 +164,7 @@ async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promis
 
 async function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): Promise<string> {
   const { holdingsWith, machinePicture } = await import('@numalign/page/picture');
-  const pods = workloads.flatMap((each) => each.pods);
+  const pods = workloads.flatMap(({ claims, pods }) => [...claims, ...pods]);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
   const titlesOfRejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
