@@ -169,9 +169,10 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/claims/lib': [
-    room('devices', 190, 'a machine as devices'),
-    room('cel', 470, 'selectors in the Common Expression Language'),
-    room('.', 30, 'the exports of the package'),
+    room('devices', 225, 'a machine as devices'),
+    room('cel', 485, 'selectors in the Common Expression Language'),
+    room('claims', 410, 'claims, and what a scheduler would give them'),
+    room('.', 45, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -183,8 +184,8 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 470, 'output, signals and errors of commands', {
-      because: 'the screen reads keys',
+    room('terminal', 575, 'output, signals and errors of commands', {
+      because: 'what other programs call a command or flag leads to it, from a table',
     }),
     room('arguments', 1150, 'arguments and files of commands', {
       because:
@@ -193,8 +194,12 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 775, 'what is printed of a machine, a plan, a state'),
+    room('pages', 820, 'what is printed of a machine, a plan, a state', {
+      because:
+        'claims of a plan are shown; P-cores are told by the numbers of CPUs where a description names no kinds',
+    }),
     room('pages/status', 375, 'what is printed of grants'),
+    room('claims', 240, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
@@ -239,10 +244,10 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'it refuses to work where the processes of containers cannot be seen',
     }),
-    room('placement', 830, 'from a container to a request', {
+    room('placement', 1010, 'from a container to a request', {
       ...on('containers'),
       because:
-        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them; whole pods follow both, for which their manifests are read here',
     }),
     room(
       'claims',
@@ -250,7 +255,7 @@ export const HOUSES = {
       'ResourceClaims on the record, and in the environment of containers',
       on('containers'),
     ),
-    room('containers', 1960, 'containers and their grants', {
+    room('containers', 2010, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'claims give CPUs; pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
@@ -274,21 +279,21 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
     room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 535, 'ResourceSlices', on('containers')),
+    room('dra/publish', 560, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 640, 'what a node can do', {
+    room('check', 670, 'what a node can do', {
       ...on('containers'),
-      because: 'other programs that place CPUs are found',
+      because: 'other programs that place CPUs are found; devices for claims need rights',
     }),
     room('.', 600, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; refusals have a part; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 1130, 'the configuration of numalign-node', on('containers')),
+    room('configuration', 1060, 'the configuration of numalign-node', on('containers')),
     room('cli', 710, 'the command numalign-node', {
       ...on('containers'),
       because:

@@ -331,13 +331,7 @@ function draParts(
   const apiServer = new ApiServer(ofServer);
   const driver = new DraDriver({ ...options, ...ofDriver, apiServer });
   const slices =
-    ofSlices &&
-    nodeSlices({
-      ...options,
-      ...ofSlices,
-      ...{ apiServer, placement, seen: () => {} },
-      driver: driver.driver,
-    });
+    ofSlices && nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement }, driver: driver.driver });
   const ofKubelet: Part = {
     get condition() {
       return driver.condition;
