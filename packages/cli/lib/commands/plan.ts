@@ -164,7 +164,7 @@ async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promis
 
 async function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): Promise<string> {
   const { holdingsWith, machinePicture } = await import('@numalign/page/picture');
-  const pods = workloads.flatMap((each) => each.pods);
+  const pods = workloads.flatMap(({ claims, pods }) => [...claims, ...pods]);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
   const titlesOfRejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
