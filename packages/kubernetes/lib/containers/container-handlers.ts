@@ -3,6 +3,7 @@
 import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import type { FindClaim } from '../claims/claimed-holdings.js';
 import { hasMemoryPolicy } from '../nri/abilities.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
@@ -16,9 +17,10 @@ import {
 } from '../nri/messages.js';
 import { AffinePlaces } from '../placement/affine-places.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
-import { CHOICE_ANNOTATION, checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
+import { CHOICE_ANNOTATION } from '../placement/annotations.js';
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import {
+  askedRequest,
   type ContainerRequest,
   containerRequest,
   grantName,
@@ -48,6 +50,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
+  /** Undefined without a DRA driver. */
+  readonly findClaim?: FindClaim | undefined;
   /** Undefined: containers are placed one by one. */
   readonly findManifest?: FindManifest | undefined;
   /** Tells the runtime outside of an answer. */
@@ -88,6 +92,7 @@ export class ContainerHandlers implements NriHandlers {
       prefix,
       cpusets,
       restoreAllocation,
+      findClaim,
       findManifest,
       tell,
       log,
@@ -100,7 +105,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#log = log;
     this.#reports = reports;
     this.#policy = policy;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, policy, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findClaim, findManifest, policy, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
@@ -127,6 +132,14 @@ export class ContainerHandlers implements NriHandlers {
   /** The containers that the runtime has reported. */
   get containers(): readonly KnownContainer[] {
     return this.#inventory.containers;
+  }
+
+  /** A container with processes, for people, that has one of these grants of claims. */
+  claimUser(grants: readonly string[]): string | undefined {
+    const users = this.#inventory.containers.filter(({ placement }) =>
+      placement?.claimGrants.some((grant) => grants.includes(grant)),
+    );
+    return users.find(({ cgroupsPath }) => !this.#cpusets.isLeft(cgroupsPath))?.title;
   }
 
   /** How often a container was put back that another program had moved. */
@@ -166,15 +179,14 @@ export class ContainerHandlers implements NriHandlers {
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
       // Only here: a container that runs already keeps what it has.
-      checkAnnotationKeys(pod, container);
-      const rule = this.#ruleOf(pod, container);
-      if (rule?.annotations === false) refuseAnnotations(rule.name, pod, container);
-      const asked = containerRequest(this.#prefix, pod, container, rule);
+      const asked = askedRequest(this.#prefix, pod, container, this.#policy().rules);
       const placement = await this.#granted.place(pod, container, asked);
       const request = this.#inDomain(pod, container, asked);
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
+      if (placement && placement.claimGrants.length > 0 && request.exclusiveCpus > 0)
+        this.#reports.doubled(pod, container, request.exclusiveCpus);
       if (request.quiet && placement)
         this.#reports.disturbed(pod, container, this.#grants.disturbances(placement));
       return {
@@ -241,7 +253,10 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
-    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
+    if (this.#inventory.hasOtherSandbox(pod)) {
+      this.#inventory.succeed(pod);
+      this.#granted.keepOf([pod]);
+    }
     this.#inventory.putPod(pod);
     this.#sandboxes.place([pod]);
   }
