@@ -74,12 +74,8 @@ export function cpusOfChoice({ coreKinds }: Topology, coreKind: CoreKindPolicy):
 export function slowestFor({ coreKinds }: Topology, from: CpuSet, count: number): CpuSet {
   const slower = coreKinds.slice(1);
   const rooms = slower.map((kind, i) => [kind.cpus, cpusOf(slower.slice(i))]).reverse();
-  return (
-    rooms
-      .flat()
-      .map((cpus) => cpus.intersection(from))
-      .find(({ size }) => size >= count) ?? from
-  );
+  const found = rooms.flat().find((cpus) => cpus.intersection(from).size >= count);
+  return found?.intersection(from) ?? from;
 }
 
 /** Kinds for people, such as `performance cores 0-15 (3 free), efficiency cores 16-27 (none free)`. */
