@@ -30,7 +30,10 @@ export const HOUSES = {
       ...on('64-cpus', 'cpu-holes', 'isolated'),
       because: 'the nearest nodes with CPUs are found here, which were in decision/memory, and left alone',
     }),
-    room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
+    room('account', 1079, 'what pods hold: the account that decisions are made on', {
+      ...on('quiet'),
+      because: 'what is cached of a list of pods has one entry, which costs collections less',
+    }),
     room('input/values', 200, 'quantities, durations and flags, checked', {
       because: 'a wrong quantity or size of pages is named with the right one',
     }),
@@ -67,8 +70,9 @@ export const HOUSES = {
     room('cgroups/groups', 740, 'cpuset cgroups of both versions', on('newer-kernel')),
     room('cgroups', 275, 'the hierarchy for enforcement, and limits', on('newer-kernel')),
     room('processes', 240, 'identities of processes', on('containers')),
-    room('state/format', 1275, 'the format of the state', {
-      because: 'version 4 is that of states that follow the kubelet 1.37',
+    room('state/format', 1400, 'the format of the state', {
+      because:
+        'lines of others come merged from the core, and their plain pods are taken without a look at each shape; what is wrong with lines is still found one by one',
     }),
     room('state/files', 1020, 'files of the state folder, and watching them', {
       because: 'a note on the names of owners’ files saves a look at /proc/locks',
@@ -130,10 +134,10 @@ export const HOUSES = {
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 5620, 'hints, merge and fit, without system calls', {
+    room('.', 6250, 'hints, merge and fit, and lines of the state, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
       because:
-        'kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
+        'lines of the state are merged here: their checksum, their JSON, and which of their pods are plain; kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),
   ],
   'native/platform': [
@@ -162,11 +166,17 @@ export const HOUSES = {
       because: 'what an operation asks about many threads is read once, and handed on',
     }),
   ],
-  'native/addon': [room('.', 2390, 'the glue to Node')],
+  'native/addon': [room('.', 2440, 'the glue to Node')],
   'packages/metrics/lib': [
     room('sinks', 170, 'prom-client and OpenTelemetry'),
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
+  ],
+  'packages/claims/lib': [
+    room('devices', 225, 'a machine as devices'),
+    room('cel', 485, 'selectors in the Common Expression Language'),
+    room('claims', 410, 'claims, and what a scheduler would give them'),
+    room('.', 45, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -188,10 +198,12 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 800, 'what is printed of a machine, a plan, a state', {
-      because: 'P-cores are told by the numbers of CPUs where a description names no kinds',
+    room('pages', 815, 'what is printed of a machine, a plan, a state', {
+      because:
+        'P-cores are told by the numbers of CPUs where a description names no kinds; claims of a plan are shown',
     }),
     room('pages/status', 375, 'what is printed of grants'),
+    room('claims', 240, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
@@ -222,7 +234,10 @@ export const HOUSES = {
     }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
-    room('grpc', 30, 'services over gRPC', on('containers')),
+    room('grpc', 62, 'services over gRPC, and their sockets', {
+      ...on('containers'),
+      because: 'sockets for kubelets came from device-plugin; a DRA plugin has them too',
+    }),
     room('ttrpc', 510, 'services over ttrpc', on('containers')),
     room('nri', 775, 'the Node Resource Interface', {
       ...on('containers'),
@@ -238,10 +253,16 @@ export const HOUSES = {
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them; whole pods follow both, for which their manifests are read here',
     }),
-    room('containers', 1740, 'containers and their grants', {
+    room(
+      'claims',
+      85,
+      'ResourceClaims on the record, and in the environment of containers',
+      on('containers'),
+    ),
+    room('containers', 2010, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
-        'pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
+        'claims give CPUs; pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
     }),
     room('observation', 100, 'what is counted and logged of calls of the runtime', on('containers')),
     room('cri', 960, 'the Container Runtime Interface', {
@@ -251,14 +272,25 @@ export const HOUSES = {
     room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
     room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
-    room('device-plugin', 830, 'the device plugin', on('containers')),
+    room('device-plugin', 810, 'the device plugin', on('containers')),
+    room('dra', 5, 'devices of Dynamic Resource Allocation', on('containers')),
+    room(
+      'dra/allocation',
+      260,
+      'what a scheduler has allocated to a claim, and what the claim says',
+      on('containers'),
+    ),
+    room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
+    room('dra/preparation', 480, 'claims that are prepared', on('containers')),
+    room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
+    room('dra/publish', 560, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 640, 'what a node can do', {
+    room('check', 670, 'what a node can do', {
       ...on('containers'),
-      because: 'other programs that place CPUs are found',
+      because: 'other programs that place CPUs are found; devices for claims need rights',
     }),
     room('.', 600, 'the exports of the package', {
       ...on('containers'),

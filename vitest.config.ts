@@ -3,7 +3,7 @@ import { builtLibrary } from './test/support/built-library.js';
 import { testsByNeed } from './test/support/needs.mjs';
 
 // Elsewhere: npm run test:package, test:shells and test:page.
-const folders = ['test', 'packages/cli/test', 'packages/metrics/test', 'packages/page/test'];
+const folders = ['test', ...['claims', 'cli', 'metrics', 'page'].map((name) => `packages/${name}/test`)];
 const others = ['test/package', 'packages/cli/test/shells', 'packages/page/test/browser'];
 const needing = testsByNeed(import.meta.dirname, folders, others);
 

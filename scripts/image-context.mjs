@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { root, run } from './steps.mjs';
 
 const DOCKERFILE = join(root, 'packages/kubernetes/deploy/image/Dockerfile');
-const PACKAGES = ['metrics', 'page', 'kubernetes'];
+const PACKAGES = ['claims', 'metrics', 'page', 'kubernetes'];
 const QUIET = ['--silent', '--no-audit', '--no-fund', '--ignore-scripts'];
 
 /** Of the package, as Node names them. */

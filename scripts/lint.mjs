@@ -7,7 +7,7 @@ const cruise = (folder, configuration) => ['depcruise', folder, '--config', conf
 const STEPS = [
   ['biome', 'check', '.'],
   cruise('lib', '.dependency-cruiser.mjs'),
-  ...['page', 'cli', 'metrics', 'kubernetes'].map((name) =>
+  ...['page', 'claims', 'cli', 'metrics', 'kubernetes'].map((name) =>
     cruise(`packages/${name}/lib`, `packages/${name}/.dependency-cruiser.mjs`),
   ),
   ['node', 'scripts/check-rooms.mjs'],

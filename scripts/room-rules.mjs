@@ -53,6 +53,7 @@ export function packageRules(name) {
           path: '^packages/',
           pathNot: [
             `^${lib}/`,
+            '^packages/claims/lib/index[.]ts$',
             '^packages/metrics/lib/(index|opentelemetry)[.]ts$',
             '^packages/page/lib/(index|listening|picture|words)[.]ts$',
           ],

@@ -34,7 +34,7 @@ const program = (name) => join(root, 'node_modules', name);
 
 function javascript() {
   const inputs = [
-    ...['lib', 'packages/metrics/lib', 'packages/page/lib', 'packages/cli/lib'],
+    ...['lib', 'packages/claims/lib', 'packages/metrics/lib', 'packages/page/lib', 'packages/cli/lib'],
     ...[
       'rolldown.config.mjs',
       'scripts/bundles.mjs',
@@ -78,6 +78,7 @@ function packageOf(name, output, configuration, [tool, ...args]) {
     'lib/index.ts',
     'lib/compiled-code.ts',
     'lib/entries',
+    'packages/claims/lib',
     'packages/page/lib',
     'scripts/bundles.mjs',
   ];
@@ -106,6 +107,7 @@ javascript();
 compiledCode('.', 'index.cjs');
 packageOf('metrics', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('page', 'dist/index.js', 'tsconfig.build.json', TSC);
+packageOf('claims', 'dist/index.js', 'tsconfig.build.json', TSC);
 packageOf('cli', 'dist/main.cjs', 'rolldown.config.mjs', ROLLDOWN);
 compiledCode('packages/cli', 'program.cjs');
 manPages();

@@ -7,7 +7,7 @@ import { inAscii, loader, loadingCompiled } from '../../scripts/bundles.mjs';
 
 // Every command needs them.
 const OTHERS = ['commander', 'picocolors'];
-const BUNDLED = [...OTHERS, '@numalign/page'];
+const BUNDLED = [...OTHERS, '@numalign/claims', '@numalign/page'];
 const isPicture = (id) => id.includes('/packages/page/lib/picture/');
 const isBundled = (id) => BUNDLED.some((name) => id === name || id.startsWith(`${name}/`));
 

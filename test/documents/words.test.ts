@@ -73,6 +73,7 @@ const ROOMS: readonly (readonly [room: string, files: readonly string[]])[] = [
     ...['lib', 'native', 'test', 'packages/kubernetes/test'].flatMap(foldersIn),
     ...[
       'packages/kubernetes/lib',
+      'packages/claims',
       'packages/cli',
       'packages/metrics',
       'packages/page',

@@ -192,7 +192,7 @@ describe.runIf(isRoot)('the packages', () => {
     ]);
     expect(second.files.filter((path) => /\.map$|(?<!\.d)\.ts$|test/.test(path))).toEqual([]);
 
-    const cwd = installAll(tarball(), tarballOf('page'), tarballOf('metrics'), second);
+    const cwd = installAll(tarball(), tarballOf('claims'), tarballOf('page'), tarballOf('metrics'), second);
     const installed = installedIn(cwd);
     expect(installed).toEqual(expect.arrayContaining(Object.keys(dependencies)));
     expect(installed.filter((path) => /(^|\/)numalign$/.test(path))).toEqual(['numalign']);

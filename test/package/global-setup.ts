@@ -20,7 +20,7 @@ export default function setup(project: TestProject): (() => void) | undefined {
   run('npm', ['run', '--silent', 'prebuild'], { cwd: ROOT });
   const folder = mkdtempSync(join(tmpdir(), 'numalign-package-'));
   project.provide('tarball', pack(folder));
-  const packages = ['cli', 'kubernetes', 'metrics', 'page'].map(
+  const packages = ['claims', 'cli', 'kubernetes', 'metrics', 'page'].map(
     (name) => [name, pack(folder, ['--workspace', `packages/${name}`])] as const,
   );
   project.provide('packages', Object.fromEntries(packages));

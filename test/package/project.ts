@@ -16,7 +16,7 @@ export function tarball(): Tarball {
 }
 
 /** That of a package in packages/. */
-export function tarballOf(name: 'cli' | 'kubernetes' | 'metrics' | 'page'): Tarball {
+export function tarballOf(name: 'claims' | 'cli' | 'kubernetes' | 'metrics' | 'page'): Tarball {
   const value = inject('packages')[name];
   if (!value) throw new Error('only root can pack');
   return value;

@@ -10,6 +10,7 @@ const BUILT = join(ROOT, 'dist-test');
 
 const ENTRIES: Readonly<Record<string, string>> = {
   numalign: 'lib/index.js',
+  '@numalign/claims': 'packages/claims/lib/index.js',
   '@numalign/metrics': 'packages/metrics/lib/index.js',
   '@numalign/page': 'packages/page/lib/index.js',
   '@numalign/page/listening': 'packages/page/lib/listening.js',

@@ -5,7 +5,12 @@ import { PodManifests } from './api-server/pod-manifests.js';
 import type { Condition } from './base/condition.js';
 import { NodeError } from './base/errors.js';
 import type { Log } from './base/log.js';
+import type { PreparedClaim } from './claims/claimed-holdings.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
+import { DraDriver, type DraDriverOptions } from './dra/driver/dra-driver.js';
+import type { ClaimedContainers } from './dra/preparation/preparation.js';
+import { type NodeSlicesOptions, nodeSlices, type SlicesOfNode } from './dra/publish/node-slices.js';
+import type { SlicePublisher } from './dra/publish/slice-publisher.js';
 import { NO_EVENTS, type RecordEvent } from './events/event.js';
 import { EventRecorder } from './events/event-recorder.js';
 import { KubeletFollower, type KubeletFollowerOptions } from './kubelet/kubelet-follower.js';
@@ -28,6 +33,7 @@ export interface NodeAgentOptions {
     NumalignNodeOptions,
     | 'manager'
     | 'restoreAllocation'
+    | 'findClaim'
     | 'findManifest'
     | 'policy'
     | 'log'
@@ -39,6 +45,8 @@ export interface NodeAgentOptions {
   readonly wholePods?: Omit<OnNode, 'nodeName'> | null;
   /** Devices for the kubelet. */
   readonly devicePlugin: Omit<DevicePluginOptions, 'manager' | 'log'> | null;
+  /** Grants what schedulers allocate to ResourceClaims; it needs {@link nri}. */
+  readonly dra?: (DraPart & Pick<OnNode, 'apiServer'>) | null;
   /** Records what the kubelet has assigned. */
   readonly kubelet: Omit<KubeletFollowerOptions, 'record' | 'ownResources' | 'log'> | null;
   /** Publishes the node's NodeResourceTopology. */
@@ -59,6 +67,11 @@ interface OnNode {
   readonly apiServer?: ApiServerOptions;
 }
 
+type DraPart = Pick<DraDriverOptions, 'driver' | 'kubeletFolder' | 'cdiFolder' | 'instance'> & {
+  /** The devices that claims may have of the node; undefined: others publish them. */
+  readonly slices?: SlicesOfNode;
+};
+
 interface Part {
   readonly condition: Condition;
   start(): Promise<void>;
@@ -78,6 +91,7 @@ export class NodeAgent {
   /** Records Events; without an API server it does nothing. */
   readonly recordEvent: RecordEvent;
   readonly #node: NumalignNode | null;
+  readonly #slices: SlicePublisher | undefined;
   readonly #endLog: () => void;
   #hasStarted = false;
   #starting: Promise<void> | undefined;
@@ -87,7 +101,8 @@ export class NodeAgent {
   constructor(options: NodeAgentOptions) {
     const { manager, log, nri, devicePlugin, kubelet, publish, events, refusals, live } = options;
     const { metrics = NO_METRICS } = options;
-    const { wholePods } = options;
+    const { wholePods, dra } = options;
+    if (dra && !nri) throw withoutNri();
     const manifests = nri && wholePods ? new PodManifests(wholePods.apiServer) : undefined;
     this.#options = options;
     const devices = devicePlugin && new DevicePlugin({ ...devicePlugin, manager, log });
@@ -103,15 +118,31 @@ export class NodeAgent {
       );
     this.#endLog = logManager(manager, log, recordEvent);
     const refused = nri && refusals ? refusalsPart({ log, metrics, recordEvent }, refusals) : undefined;
-    const node =
+    const node: NumalignNode | null =
       nri &&
       new NumalignNode({
         ...nri,
         ...(devices && { restoreAllocation: (...found) => devices.restore(...found) }),
         ...(live && { policy: live }),
+        ...(dra && { findClaim: (uid): PreparedClaim | undefined => driver?.findClaim(uid) }),
         ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
       });
+    const driver: DraParts | null =
+      dra && node
+        ? draParts(
+            {
+              manager,
+              containers: containersOf(node),
+              log,
+              metrics,
+              recordEvent,
+              ...(live && { policy: live }),
+            },
+            { ...dra, placement: () => live?.().effective ?? manager.placement },
+          )
+        : null;
+    this.#slices = driver?.slices;
     const parts: (Part | null)[] = [
       recorder ?? null,
       refused ?? null,
@@ -120,6 +151,8 @@ export class NodeAgent {
         new KubeletFollower({
           ...kubelet,
           record: (holdings) => manager.recordKubelet(holdings.map(recordOf)),
+          // It may have been started again with another policy.
+          ...(node && { check: () => refuseStaticKubelet(kubelet.stateFolder, kubelet.deviceFolder) }),
           ownResources: devices ? [devices.resource] : [],
           ...{ log, recordEvent },
         }),
@@ -127,6 +160,8 @@ export class NodeAgent {
       this.#publisher,
       manifests ?? null,
       node,
+      // A kubelet that knows it has pods prepared, whose containers must have their places.
+      ...(driver?.parts ?? []),
     ];
     this.#node = node;
     this.#parts = parts.filter((part) => part !== null);
@@ -167,6 +202,7 @@ export class NodeAgent {
   /** What is in effect has changed: see {@link NodeAgentOptions.live}. */
   changed(): void {
     this.#publisher?.publish();
+    this.#slices?.publish();
   }
 
   /** Whether the agent and its parts do their work: it does if all that are vital are met. */
@@ -208,6 +244,19 @@ export class NodeAgent {
     for (const part of [...this.#parts].reverse()) await part.close();
   }
 }
+
+const withoutNri = () =>
+  new NodeError('ERR_CLAIM_WITHOUT_NRI', 'the DRA driver needs NRI, which places the containers of claims', {
+    value: null,
+    valid: 'a runtime with NRI: containerd from 1.7 on, CRI-O from 1.26 on',
+  });
+
+const containersOf = (node: NumalignNode): ClaimedContainers => ({
+  userOf: (grants) => node.claimUser(grants),
+  get condition() {
+    return node.condition;
+  },
+});
 
 // What cannot be read, or grants nothing, is wrong for all programs of the machine.
 function stateCondition(manager: Manager): Condition {
@@ -262,6 +311,38 @@ function eventsPart(
       apiServer.close();
     },
   };
+}
+
+interface DraParts extends Pick<DraDriver, 'findClaim'> {
+  readonly slices: SlicePublisher | undefined;
+  readonly parts: readonly Part[];
+}
+
+/** The DRA driver and the slices of its devices, with a connection of their own. */
+function draParts(
+  options: Omit<DraDriverOptions, keyof DraPart | 'apiServer'> & Pick<NodeSlicesOptions, 'manager'>,
+  {
+    apiServer: ofServer,
+    slices: ofSlices,
+    placement,
+    ...ofDriver
+  }: NonNullable<NodeAgentOptions['dra']> & Pick<NodeSlicesOptions, 'placement'>,
+): DraParts {
+  const apiServer = new ApiServer(ofServer);
+  const driver = new DraDriver({ ...options, ...ofDriver, apiServer });
+  const slices =
+    ofSlices && nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement }, driver: driver.driver });
+  const ofKubelet: Part = {
+    get condition() {
+      return driver.condition;
+    },
+    start: () => driver.start(),
+    close: async () => {
+      await driver.close();
+      apiServer.close();
+    },
+  };
+  return { findClaim: driver.findClaim, slices, parts: slices ? [ofKubelet, slices] : [ofKubelet] };
 }
 
 /** What follows refusals, with its own connection. */

@@ -5,6 +5,7 @@ import type { Log } from './base/log.js';
 import { reported } from './base/reported.js';
 import { CpusetFiles, checkHierarchy } from './cgroups/cpuset-files.js';
 import { refuseHiddenProcesses } from './cgroups/hidden-processes.js';
+import type { FindClaim } from './claims/claimed-holdings.js';
 import { ContainerHandlers } from './containers/container-handlers.js';
 import type { KnownContainer } from './containers/inventory.js';
 import { KINDS, type Kind, Reports } from './containers/reports.js';
@@ -51,6 +52,8 @@ export interface NumalignNodeOptions {
    * allocation is not on record is refused.
    */
   readonly restoreAllocation?: RestoreAllocation;
+  /** The DRA driver's function. Default: a container with a claim of numalign is refused. */
+  readonly findClaim?: FindClaim;
   /**
    * Finds the manifest of a pod: then a Guaranteed pod is placed with all its containers when the
    * first one is created. Default: each container is placed by itself.
@@ -107,6 +110,7 @@ export class NumalignNode {
     name = 'numalign',
     index = '90',
     restoreAllocation,
+    findClaim,
     findManifest,
     runtimeSocket: socket,
     cgroupRoot,
@@ -127,7 +131,7 @@ export class NumalignNode {
       slices === 'pool' ? new Slices({ manager, prefix: name, files, containers, log }) : undefined;
     if (slices === 'all') this.#resetSlices = () => resetSlices(files, containers(), log);
     this.#handlers = new ContainerHandlers({
-      ...{ manager, prefix: name, cpusets, restoreAllocation, findManifest, policy, log, reports },
+      ...{ manager, prefix: name, cpusets, restoreAllocation, findClaim, findManifest, policy, log, reports },
       tell: (update) => this.#teller.tell(update),
     });
     const undone = new UndoneContainers({ socketPath: nriSocket }, log);
@@ -170,6 +174,11 @@ export class NumalignNode {
   /** The containers that the runtime has reported, and where they run. */
   get containers(): readonly KnownContainer[] {
     return this.#handlers.containers;
+  }
+
+  /** A container with processes, for people, that has one of these grants of claims. */
+  claimUser(grants: readonly string[]): string | undefined {
+    return this.#handlers.claimUser(grants);
   }
 
   /**

@@ -27,6 +27,8 @@ export interface CheckOptions {
   readonly publish?: OfCluster;
   /** Also checks what the answer to refusals needs there. */
   readonly refusals?: OfCluster & { readonly mode: RefusalMode };
+  /** Also checks what devices for claims need there. */
+  readonly claims?: OfCluster;
 }
 
 export interface OfCluster {

@@ -34,7 +34,7 @@ export function rights({ failure, missingVerbs }: ClusterFacts): Verdict {
   const verdict = missingVerbs.every((each) => each.endsWith(' events')) ? warning : problem;
   return verdict(
     `the service account may not: ${missingVerbs.join(', ')}`,
-    'the chart gives these rights, and deploy/kustomize/base/numalign-node.yaml; for --on-refusal deploy/refusals.yaml',
+    'the chart gives these rights, and deploy/kustomize/base/numalign-node.yaml; for --on-refusal deploy/refusals.yaml, for --dra deploy/kustomize/claims',
   );
 }
 

@@ -31,6 +31,15 @@ export const NEEDED_FOR_REFUSALS: Readonly<Record<RefusalMode, readonly Right[]>
   ],
 };
 
+/** Those that devices and claims need. */
+export const NEEDED_FOR_CLAIMS: readonly Right[] = [
+  ...['get', 'list', 'watch', 'create', 'update', 'delete'].map(
+    (verb): Right => [verb, 'resource.k8s.io', 'resourceslices'],
+  ),
+  ['get', 'resource.k8s.io', 'resourceclaims'],
+  ['get', '', 'nodes'],
+];
+
 /** Those that Events need: without them the agent only works unseen. */
 export const NEEDED_FOR_EVENTS: typeof NEEDED = [
   ['create', '', 'events'],
@@ -47,8 +56,14 @@ export async function readCluster(
   { apiServer, nodeName }: OfCluster,
   publishes: boolean,
   onRefusal: RefusalMode = 'keep',
+  hasClaims = false,
 ): Promise<ClusterFacts> {
-  const needed = [...(publishes ? NEEDED : []), ...NEEDED_FOR_EVENTS, ...NEEDED_FOR_REFUSALS[onRefusal]];
+  const needed = [
+    ...(publishes ? NEEDED : []),
+    ...NEEDED_FOR_EVENTS,
+    ...NEEDED_FOR_REFUSALS[onRefusal],
+    ...(hasClaims ? NEEDED_FOR_CLAIMS : []),
+  ];
   let ownServer: ApiServer | undefined;
   try {
     ownServer = apiServer ? undefined : new ApiServer();

@@ -47,8 +47,9 @@ export async function readNodeFacts(
     pluginName = 'numalign',
     publish,
     refusals,
+    claims,
   } = options;
-  const ofCluster = publish ?? refusals;
+  const ofCluster = publish ?? refusals ?? claims;
   const text = textOf(configuration);
   const runtime = await socketFacts(runtimeEndpoint.replace(/^unix:\/\//, ''));
   return {
@@ -63,7 +64,9 @@ export async function readNodeFacts(
     kubelet: await kubeletFacts(kubeletFolder),
     stateFolder: { path: stateDir, refusal: refusalOf(stateDir) },
     user: process.getuid!(),
-    cluster: ofCluster ? await readCluster(ofCluster, publish !== undefined, refusals?.mode) : null,
+    cluster: ofCluster
+      ? await readCluster(ofCluster, publish !== undefined, refusals?.mode, claims !== undefined)
+      : null,
   };
 }
 

@@ -150,7 +150,7 @@ function isInCluster(): boolean {
 }
 
 function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'live'> {
-  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit } = values;
+  const { nri, nriSocket, name, index, cgroupRoot, devicePlugin, deviceUnit: unit, dra } = values;
   const { runtimeEndpoint: runtimeSocket, slices } = values;
   const { kubelet, kubeletFolder, wholePods, publish, onRefusal, events, nodeName, kubeconfig } = values;
   const node = { nodeName, ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }) };
@@ -168,6 +168,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
       devicePlugin === false
         ? null
         : { unit, folder: deviceFolder, ...(devicePlugin !== true && { resource: devicePlugin }) },
+    dra: dra === false ? null : draOf(values),
     kubelet:
       kubelet && existsSync(kubeletFolder)
         ? {
@@ -183,13 +184,33 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
   };
 }
 
+function draOf(values: Values): NonNullable<NodeAgentOptions['dra']> {
+  const { POD_UID: instance } = process.env;
+  const { dra, kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
+  return {
+    ...{ kubeletFolder, cdiFolder },
+    ...(typeof dra === 'string' && { driver: dra }),
+    ...(instance && { instance }),
+    slices: {
+      ...{ nodeName, unit: values.draDevices, hasLists: values.draListAttributes },
+      deletesAtClose: values.draRemoveSlices,
+    },
+    ...(kubeconfig !== undefined && { apiServer: { kubeconfig } }),
+  };
+}
+
 function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder, slices }: Values): void {
   if (slices && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri the containers in slices are unknown', {
       value: slices,
       valid: '--slices without --no-nri',
     });
-  const { refusals, events: _, ...others } = parts;
+  const { refusals, dra, events: _, ...others } = parts;
+  if (dra && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri no container of a claim could be placed', {
+      value: dra.driver ?? true,
+      valid: '--dra without --no-nri',
+    });
   if (refusals && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri nothing is refused', {
       value: refusals.mode,
@@ -207,7 +228,8 @@ const FAILURE = 1;
 const STATUS_WIDTH = 'problem'.length + 2;
 
 async function check(values: Values, json: boolean): Promise<void> {
-  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig } = values;
+  const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig, dra } =
+    values;
   const server = kubeconfig === undefined ? undefined : new ApiServer({ kubeconfig });
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
@@ -215,6 +237,7 @@ async function check(values: Values, json: boolean): Promise<void> {
     kubeletFolder,
     stateDir,
     ...(publish && { publish: { nodeName, ...(server && { apiServer: server }) } }),
+    ...(dra && { claims: { nodeName, ...(server && { apiServer: server }) } }),
     ...(onRefusal !== 'keep' && { refusals: { nodeName, mode: onRefusal } }),
   });
   server?.close();

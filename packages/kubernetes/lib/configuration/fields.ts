@@ -6,6 +6,8 @@ import { MACHINE_STATE_DIR } from 'numalign';
 import { DEFAULT_GATES, DEFAULT_VERSION, invalidOption, PLACEMENT_OPTIONS } from 'numalign/tools';
 import { LOG_FORMATS, LOG_LEVELS } from '../base/log.js';
 import { DEVICE_UNITS } from '../device-plugin/inventory.js';
+import { DEVICE_UNITS as CLAIM_UNITS, DRIVER } from '../dra/devices.js';
+import { CDI_FOLDER } from '../dra/preparation/cdi-files.js';
 import { KUBELET_FOLDER } from '../kubelet/pod-resources.js';
 import { NRI_SOCKET, SLICE_MODES } from '../node.js';
 import { parseRules } from '../placement/rules.js';
@@ -231,6 +233,47 @@ export const FIELDS = {
     words: 'what a device is',
     flag: { usage: '--device-unit <unit>' },
     part: 'start',
+  }),
+  dra: field({
+    check: flagOr(text),
+    default: false,
+    type: 'true, false, or a driver',
+    words: `grants what a scheduler allocates to ResourceClaims; \`true\`: as ${DRIVER}`,
+    flag: { usage: '--dra [driver]' },
+    part: 'start',
+  }),
+  draDevices: field({
+    check: oneOf(CLAIM_UNITS),
+    default: 'node',
+    type: CLAIM_UNITS.join(', '),
+    words: 'what a device of its ResourceSlices is: a NUMA node, an L3 group, a core or a CPU',
+    flag: { usage: '--dra-devices <unit>' },
+    part: 'start',
+  }),
+  draListAttributes: field({
+    check: flag,
+    default: false,
+    type: 'true, false',
+    words: 'attributes may be lists, for clusters with the gate DRAListTypeAttributes',
+    flag: null,
+    part: 'start',
+  }),
+  draRemoveSlices: field({
+    check: flag,
+    default: false,
+    type: 'true, false',
+    words: 'removes the ResourceSlices when it ends, so that no claim is allocated here until it is back',
+    flag: null,
+    part: 'start',
+  }),
+  cdiFolder: field({
+    check: text,
+    default: CDI_FOLDER,
+    type: 'a folder',
+    words: 'where the runtime looks for CDI devices',
+    flag: { usage: '--cdi-folder <dir>' },
+    part: 'start',
+    isPath: true,
   }),
   kubelet: field({
     check: flag,

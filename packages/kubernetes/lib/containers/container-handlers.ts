@@ -3,6 +3,7 @@
 import type { Manager, StateChange } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { CpusetFiles } from '../cgroups/cpuset-files.js';
+import type { FindClaim } from '../claims/claimed-holdings.js';
 import { hasMemoryPolicy } from '../nri/abilities.js';
 import type { NriHandlers } from '../nri/handlers.js';
 import {
@@ -49,6 +50,8 @@ export interface ContainerHandlersOptions {
   readonly cpusets: CpusetFiles;
   /** Undefined without a device plugin. */
   readonly restoreAllocation?: RestoreAllocation | undefined;
+  /** Undefined without a DRA driver. */
+  readonly findClaim?: FindClaim | undefined;
   /** Undefined: containers are placed one by one. */
   readonly findManifest?: FindManifest | undefined;
   /** Tells the runtime outside of an answer. */
@@ -89,6 +92,7 @@ export class ContainerHandlers implements NriHandlers {
       prefix,
       cpusets,
       restoreAllocation,
+      findClaim,
       findManifest,
       tell,
       log,
@@ -101,7 +105,7 @@ export class ContainerHandlers implements NriHandlers {
     this.#log = log;
     this.#reports = reports;
     this.#policy = policy;
-    this.#grants = new Grants({ manager, prefix, restoreAllocation, findManifest, policy, log });
+    this.#grants = new Grants({ manager, prefix, restoreAllocation, findClaim, findManifest, policy, log });
     const [inventory, grants] = [this.#inventory, this.#grants];
     const runtimeUpdates = new RuntimeUpdates({ inventory, tell, log });
     this.#runtimeUpdates = runtimeUpdates;
@@ -128,6 +132,14 @@ export class ContainerHandlers implements NriHandlers {
   /** The containers that the runtime has reported. */
   get containers(): readonly KnownContainer[] {
     return this.#inventory.containers;
+  }
+
+  /** A container with processes, for people, that has one of these grants of claims. */
+  claimUser(grants: readonly string[]): string | undefined {
+    const users = this.#inventory.containers.filter(({ placement }) =>
+      placement?.claimGrants.some((grant) => grants.includes(grant)),
+    );
+    return users.find(({ cgroupsPath }) => !this.#cpusets.isLeft(cgroupsPath))?.title;
   }
 
   /** How often a container was put back that another program had moved. */
@@ -173,6 +185,8 @@ export class ContainerHandlers implements NriHandlers {
       const { pool } = this.#grants;
       const cpus = cpusOf(placement, pool, request.chosenCpus);
       this.#put({ pod, container, request, placement, cpus });
+      if (placement && placement.claimGrants.length > 0 && request.exclusiveCpus > 0)
+        this.#reports.doubled(pod, container, request.exclusiveCpus);
       if (request.quiet && placement)
         this.#reports.disturbed(pod, container, this.#grants.disturbances(placement));
       return {

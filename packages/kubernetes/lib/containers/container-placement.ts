@@ -20,6 +20,8 @@ export interface Placement {
   readonly isOfPod: boolean;
   /** The container's name if the grant is the whole pod's; null if it has one by itself. */
   readonly partOfPod: string | null;
+  /** The grants of its claims, which end with them; empty: it has none. */
+  readonly claimGrants: readonly string[];
   /** Its exclusive CPUs; null if it runs in the shared pool. */
   readonly cpus: CpuSet | null;
   /** The NUMA nodes of its booked memory; empty: nothing is booked. */
@@ -38,6 +40,7 @@ export function placementOf(
     isAllocation: false,
     isOfPod,
     partOfPod: null,
+    claimGrants: [],
     cpus,
     memoryNodes: NodeSet.from(memory.flatMap(({ nodes }) => nodes)),
     devices: Object.entries(devices).flatMap(([resource, ids]) => ids.map(({ id }) => `${resource}=${id}`)),
@@ -70,13 +73,13 @@ export function adjustment(
   { chosenCpus, cdi, quiet, classes }: Pick<ContainerRequest, 'chosenCpus' | 'cdi' | 'quiet' | 'classes'>,
   { bindsMemory = false } = {},
 ): ContainerAdjustment {
-  const { uid, memoryNodes, devices = [] } = placement ?? {};
+  const { uid, memoryNodes, devices = [], claimGrants = [] } = placement ?? {};
   // The shared pool may change while a container runs.
   const exclusive = placement?.cpus ?? null;
   const env = [
     ...(exclusive === null ? [] : [{ key: CPUS_VARIABLE, value: exclusive.toString() }]),
     ...housekeepingOf(exclusive, quiet?.quiet.housekeeping),
-    ...(uid === undefined ? [] : [{ key: GRANT_VARIABLE, value: uid }]),
+    ...(uid === undefined ? [] : [{ key: GRANT_VARIABLE, value: claimGrants.join(',') || uid }]),
     ...(devices.length === 0 ? [] : [{ key: DEVICES_VARIABLE, value: devices.join(',') }]),
   ];
   const names = cdi ? devices : [];

@@ -15,8 +15,8 @@ import type { Inventory, KnownContainer, PodGrant } from './inventory.js';
 import { fieldsOf } from './reports.js';
 import type { RuntimeUpdates } from './runtime-updates.js';
 
-const isGrantOf = (grant: GrantInfo, { uid, isAllocation }: Placement) =>
-  isAllocation ? grantsOf(uid, [grant]).length > 0 : grant.uid === uid;
+const isGrantOf = (grant: GrantInfo, { uid, isAllocation, claimGrants }: Placement) =>
+  isAllocation ? grantsOf(uid, [grant]).length > 0 : grant.uid === uid || claimGrants.includes(grant.uid);
 
 /** A grant that was made and released since the last change is in neither of its lists. */
 const mayConcern = ({ removed, changed, added, sharedPool }: StateChange, placement: Placement) => {
@@ -79,7 +79,7 @@ export class GrantedContainers {
    */
   async resize(container: KnownContainer, target: ContainerRequest): Promise<Placement | null> {
     const { placement, title, request } = container;
-    if (!placement?.cpus || placement.isAllocation) return placement;
+    if (!placement?.cpus || placement.isAllocation || placement.claimGrants.length > 0) return placement;
     const isSame = target.exclusiveCpus === placement.cpus.size && target.memory === request.memory;
     if (isSame) return placement;
     if (placement.partOfPod !== null)

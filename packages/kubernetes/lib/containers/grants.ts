@@ -12,6 +12,8 @@ import {
 import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
+import { claimGrantsIn } from '../claims/claim-names.js';
+import { checkClaims, claimedHoldings, type FindClaim } from '../claims/claimed-holdings.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import {
   type AllocationEnvironment,
@@ -56,6 +58,8 @@ export interface GrantsOptions {
   readonly prefix: string;
   /** Undefined without a device plugin. */
   readonly restoreAllocation: RestoreAllocation | undefined;
+  /** Undefined without a DRA driver. */
+  readonly findClaim?: FindClaim | undefined;
   readonly policy?: () => ContainerPolicy;
   /** Undefined: containers are placed one by one. */
   readonly findManifest: FindManifest | undefined;
@@ -66,6 +70,7 @@ export class Grants {
   readonly #manager: Manager;
   readonly #prefix: string;
   readonly #restoreAllocation: RestoreAllocation | undefined;
+  readonly #findClaim: FindClaim | undefined;
   readonly #policy: () => ContainerPolicy;
   readonly #wholePods: WholePods;
   readonly #log: Log;
@@ -80,12 +85,15 @@ export class Grants {
     manager,
     prefix,
     restoreAllocation,
+    findClaim,
     findManifest,
     policy = () => NO_POLICY,
     log,
   }: GrantsOptions) {
     this.#manager = manager;
-    this.#wholePods = new WholePods({ manager, prefix, findManifest, policy, log });
+    const hasClaims = findClaim !== undefined;
+    this.#wholePods = new WholePods({ manager, prefix, findManifest, hasClaims, policy, log });
+    this.#findClaim = findClaim;
     this.#restoreAllocation = restoreAllocation;
     this.#prefix = `${prefix}:`;
     this.#policy = policy;
@@ -103,11 +111,13 @@ export class Grants {
   }
 
   /**
-   * The record for a container: its own grant, or what the device plugin has booked for it. Null if
-   * there is none.
-   * @throws NodeError ERR_ALLOCATION
+   * The record for a container: its own grant, what its claims have, or what the device plugin has
+   * booked for it. Null if there is none.
+   * @throws NodeError ERR_ALLOCATION, ERR_CLAIM_ENVIRONMENT
    */
   find(pod: PodSandbox, container: Container): Placement | null {
+    const claimed = claimGrantsIn(container.env);
+    if (claimed.length > 0) return this.#findClaimed(claimed);
     const allocation = allocationIn(container.env);
     if (allocation) return this.#findAllocation(allocation);
     // `attach` grants to a container's id, and so did earlier versions.
@@ -130,7 +140,8 @@ export class Grants {
   }
 
   /** What is on record of a placement now; null if nothing is. */
-  current({ uid, cpus, isAllocation, isOfPod, partOfPod }: Placement): Placement | null {
+  current({ uid, cpus, isAllocation, isOfPod, partOfPod, claimGrants }: Placement): Placement | null {
+    if (claimGrants.length > 0) return this.#findClaimed(claimGrants);
     if (partOfPod !== null) return this.#wholePods.find({ uid }, partOfPod);
     return isAllocation ? this.#findAllocation({ uid, cpus: cpus! }) : this.#recorded(uid, isOfPod);
   }
@@ -149,9 +160,9 @@ export class Grants {
   }
 
   /**
-   * The place of a container: what the device plugin has booked for it, or its admission. `whole`: its
-   * pod, which is admitted with all its containers.
-   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION; like {@link admit} and
+   * The place of a container: what its claims have, what the device plugin has booked for it, or its
+   * admission. `whole`: its pod, which is admitted with all its containers.
+   * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION, ERR_CLAIM_*; like {@link admit} and
    *   {@link RestoreAllocation}
    */
   async place(
@@ -161,6 +172,8 @@ export class Grants {
     { whole, choice }: { readonly whole?: WholePod | undefined; readonly choice?: CpuSet | undefined } = {},
   ): Promise<Placement | null> {
     const { uid: podUid } = pod;
+    const claimed = claimGrantsIn(container.env);
+    if (claimed.length > 0) return this.#placeClaimed(pod, container, request, claimed);
     const allocation = allocationIn(container.env);
     if (!allocation) {
       const isOfWhole = request.isOfPod && request.pod !== null;
@@ -179,6 +192,34 @@ export class Grants {
     const { uid, cpus } = allocation;
     const text = `container ${container.name} was allocated CPUs ${cpus} as ${uid}, which is not on record`;
     throw new NodeError('ERR_UNKNOWN_ALLOCATION', text, { value: uid });
+  }
+
+  #findClaimed(claimGrants: readonly string[]): Placement | null {
+    const held = claimedHoldings(this.#manager, claimGrants);
+    const none = { isAllocation: false, isOfPod: false, partOfPod: null, devices: [] };
+    return held && { uid: claimGrants[0]!, ...none, claimGrants, ...held };
+  }
+
+  // Containers that share a claim have the same CPUs.
+  #placeClaimed(
+    pod: PodSandbox,
+    { name }: Container,
+    { exclusiveCpus }: ContainerRequest,
+    claimGrants: readonly string[],
+  ): Placement {
+    checkClaims(this.#findClaim, pod.uid, claimGrants);
+    const placement = this.#findClaimed(claimGrants);
+    if (!placement)
+      throw new NodeError('ERR_CLAIM_UNKNOWN', `what the claim of container ${name} had was released`, {
+        value: claimGrants,
+        valid: 'a pod that is created again',
+      });
+    if (placement.cpus || exclusiveCpus === 0) return placement;
+    throw new NodeError(
+      'ERR_CLAIM_WITHOUT_CPUS',
+      `container ${name} asks for ${exclusiveCpus} CPUs of its own, and its claim has only memory`,
+      { value: exclusiveCpus, valid: 'the CPUs in the claim, too, or a request that is not Guaranteed' },
+    );
   }
 
   async #partOf(
@@ -209,7 +250,7 @@ export class Grants {
       cpus.isSubsetOf(grantsOf(uid, grants).reduce((all, grant) => all.union(grant.cpus), CpuSet.EMPTY));
     // Looking at all grants takes long if there are hundreds.
     if (!areHeld(this.#grantNamed(uid)) && !areHeld(this.#manager.grants())) return null;
-    const none = { partOfPod: null, memoryNodes: NodeSet.EMPTY, devices: [] };
+    const none = { partOfPod: null, claimGrants: [], memoryNodes: NodeSet.EMPTY, devices: [] };
     return { uid, isAllocation: true, isOfPod: true, cpus, ...none };
   }
 
@@ -223,7 +264,9 @@ export class Grants {
   }
 
   // An allocation may be on record as several grants.
-  #uidsOf({ uid, isAllocation }: Placement): readonly string[] {
+  #uidsOf({ uid, isAllocation, claimGrants }: Placement): readonly string[] {
+    // They are of the claims, whatever becomes of containers.
+    if (claimGrants.length > 0) return [];
     return isAllocation ? grantsOf(uid, this.#manager.grants()).map((grant) => grant.uid) : [uid];
   }
 

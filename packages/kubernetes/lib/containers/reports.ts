@@ -95,6 +95,15 @@ export class Reports {
     this.#event(subject, 'Warning', 'NotQuiet', `container ${container.name} ${what}`);
   }
 
+  /** A container asks for CPUs of its own beside those of its claim, which are all that it has. */
+  doubled(pod: PodSandbox, container: Container, cpus: number): void {
+    const what = `asks for ${cpus} CPUs of its own, and has those of its claim instead`;
+    const { prefix, log } = this.#options;
+    const subject = subjectOf(pod, container);
+    log('warn', `${grantName(prefix, pod, container)} ${what}`, { ...fieldsOf(subject), id: container.id });
+    this.#event(subject, 'Warning', 'CPUsOfClaim', `container ${container.name} ${what}`);
+  }
+
   /** Another client has changed a container. */
   updated(pod: PodSandbox, container: Container, cpus: string, ms: number): void {
     this.#tell(pod, container, `is updated: it has CPUs ${cpus}`, { decision: 'update', cpus, ms });

@@ -5,7 +5,7 @@ import { type CpuSet, type Manager, NumalignError, type Pod } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { PodSandbox } from '../nri/messages.js';
 import { admitOptions, type ContainerPolicy } from '../placement/container-policy.js';
-import { type FindManifest, type WholePod, wholePodOf } from '../placement/whole-pod.js';
+import { type FindManifest, usesClaims, type WholePod, wholePodOf } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 
 export interface WholePodsOptions {
@@ -13,6 +13,8 @@ export interface WholePodsOptions {
   readonly prefix: string;
   /** Undefined: containers are placed one by one. */
   readonly findManifest: FindManifest | undefined;
+  /** Whether claims may give CPUs to containers: then those of a pod with claims are placed one by one. */
+  readonly hasClaims?: boolean;
   readonly policy: () => ContainerPolicy;
   readonly log: Log;
 }
@@ -47,11 +49,12 @@ export class WholePods {
    * @throws NodeError ERR_INVALID_ANNOTATION
    */
   async wholeOf(pod: PodSandbox): Promise<WholePod | undefined> {
-    const { findManifest, prefix, policy } = this.#options;
+    const { findManifest, hasClaims = false, prefix, policy } = this.#options;
     if (!findManifest) return undefined;
     try {
       const manifest = await findManifest(pod);
-      const whole = manifest ? wholePodOf(prefix, pod, manifest, policy().rules) : undefined;
+      const isOfClaims = hasClaims && manifest !== null && usesClaims(manifest);
+      const whole = manifest && !isOfClaims ? wholePodOf(prefix, pod, manifest, policy().rules) : undefined;
       this.#lastFailure = '';
       return whole;
     } catch (error) {

@@ -1,18 +1,11 @@
 // PluginServer: the device plugin API (v1beta1) on its own socket.
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type ServiceError,
-  type sendUnaryData,
-  status,
-} from '@grpc/grpc-js';
-import { NodeError } from '../base/errors.js';
+import { Server, type ServerUnaryCall, type ServiceError, type sendUnaryData, status } from '@grpc/grpc-js';
+import type { NodeError } from '../base/errors.js';
 import { serviceDefinition } from '../grpc/service.js';
+import { checkSocketPath, listen, removeDead } from '../grpc/sockets.js';
 import type { Message, Schema } from '../protobuf/schema.js';
 import type { DeviceStream } from './device-list.js';
 
@@ -22,9 +15,6 @@ export interface PluginAnswers {
   preferredAllocation(request: Message): Message;
   allocate(request: Message): Promise<Message>;
 }
-
-// sockaddr_un(7), with its final zero.
-const LONGEST_PATH = 107;
 
 const STATUS_OF: Readonly<Record<string, status>> = {
   ERR_UNKNOWN_DEVICE: status.NOT_FOUND,
@@ -48,17 +38,6 @@ function unary(answer: Answer) {
       (error) => reply(serviceError(error)),
     );
   };
-}
-
-/** Whether a process listens on a socket; a process that has ended leaves its file. */
-function isServed(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(path, () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
-  });
 }
 
 export class PluginServer {
@@ -85,16 +64,8 @@ export class PluginServer {
   ): Promise<PluginServer> {
     const endpoint = `${prefix}-${randomBytes(4).toString('hex')}.sock`;
     const path = join(folder, endpoint);
-    if (Buffer.byteLength(path) > LONGEST_PATH) {
-      throw new NodeError('ERR_SOCKET_PATH', `the path of the plugin's socket is too long: ${path}`, {
-        value: path,
-        valid: `at most ${LONGEST_PATH} bytes`,
-      });
-    }
-    for (const name of readdirSync(folder)) {
-      const isOurs = name.startsWith(`${prefix}-`) && name.endsWith('.sock');
-      if (isOurs && !(await isServed(join(folder, name)))) rmSync(join(folder, name), { force: true });
-    }
+    checkSocketPath(path);
+    await removeDead(folder, (name) => name.startsWith(`${prefix}-`) && name.endsWith('.sock'));
     const server = new Server();
     server.addService(serviceDefinition(schema, 'v1beta1.DevicePlugin'), {
       GetDevicePluginOptions: unary(() => ({
@@ -106,11 +77,7 @@ export class PluginServer {
       Allocate: unary((request) => answers.allocate(request)),
       PreStartContainer: unary(() => ({})),
     });
-    await new Promise<void>((resolve, reject) =>
-      server.bindAsync(`unix://${path}`, ServerCredentials.createInsecure(), (error) =>
-        error ? reject(error) : resolve(),
-      ),
-    );
+    await listen(server, path);
     return new PluginServer(server, folder, endpoint);
   }
 

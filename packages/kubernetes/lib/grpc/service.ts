@@ -4,9 +4,10 @@ import type { Message, Schema } from '../protobuf/schema.js';
 
 /**
  * The service with this full name, such as `v1.PodResourcesLister`, for `makeClientConstructor` and
- * `Server.addService`. Methods are named as in the text.
+ * `Server.addService`. Methods are named as in the text. `wireName`: its name on the wire, if another
+ * version of the service has the same messages.
  */
-export function serviceDefinition(schema: Schema, name: string): ServiceDefinition {
+export function serviceDefinition(schema: Schema, name: string, wireName = name): ServiceDefinition {
   const service = schema.root.lookupService(name);
   const methods = service.methodsArray.map((method): [string, MethodDefinition<Message, Message>] => {
     const { requestType, responseType, requestStream = false, responseStream = false } = method;
@@ -15,7 +16,7 @@ export function serviceDefinition(schema: Schema, name: string): ServiceDefiniti
     return [
       method.name,
       {
-        path: `/${name}/${method.name}`,
+        path: `/${wireName}/${method.name}`,
         requestStream,
         responseStream,
         originalName: method.name,

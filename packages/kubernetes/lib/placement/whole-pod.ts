@@ -23,6 +23,7 @@ interface Fields {
     readonly containers: readonly ContainerFields[];
     readonly initContainers?: readonly ContainerFields[];
     readonly resources?: ResourceRequirements;
+    readonly resourceClaims?: readonly unknown[];
   };
 }
 
@@ -34,6 +35,10 @@ const ownResources = ({ limits, requests }: ResourceRequirements = {}) => ({
   limits: ownAmounts(limits),
   requests: ownAmounts(requests),
 });
+
+/** Whether a pod has ResourceClaims. */
+export const usesClaims = (manifest: PodManifest): boolean =>
+  ((manifest as Fields).spec?.resourceClaims ?? []).length > 0;
 
 /** The name of a whole pod's grant. */
 export const podGrantName = (prefix: string, { namespace, name }: Pick<PodSandbox, 'namespace' | 'name'>) =>

@@ -1,12 +1,12 @@
 // The Helm chart, rendered by scripts/chart: what its values do, and what it refuses.
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 // @ts-expect-error: it has no types.
 import { renderChart } from '../../../../scripts/chart/chart.mjs';
 // @ts-expect-error: it has no types.
 import { plainManifests } from '../../../../scripts/chart/manifests.mjs';
-import { NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
+import { NEEDED_FOR_CLAIMS, NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
 
 const DEPLOY = new URL('../../deploy/', import.meta.url);
 const textOf = (path: string) => readFileSync(new URL(path, DEPLOY), 'utf8');
@@ -180,6 +180,31 @@ describe('the agent of the chart', () => {
     expect(rights.toSorted()).toEqual([...needed].toSorted());
   });
 
+  it('may do for claims what its check asks for, has what the kubelet calls, and the classes', () => {
+    const values = { publish: { enabled: false }, events: { enabled: false }, dra: { enabled: true } };
+    const manifests = render(values);
+    const rights = find(manifests, 'ClusterRole').rules.flatMap(
+      ({ verbs, apiGroups: [group], resources: [resource] }: Manifest) =>
+        verbs.map((verb: string) => [verb, group, resource]),
+    );
+    expect(rights.toSorted()).toEqual([...NEEDED_FOR_CLAIMS].toSorted());
+    const { args, env } = containerOf(values);
+    expect(args).toEqual(expect.arrayContaining(['--dra', '--dra-devices=node', '--node-name=$(NODE_NAME)']));
+    expect(env.at(-1).valueFrom.fieldRef.fieldPath).toBe('metadata.uid');
+    for (const path of ['plugins/numalign.io', 'plugins_registry'])
+      expect(containerOf(values).volumeMounts).toContainEqual({
+        name: path === 'plugins_registry' ? 'plugins-registry' : 'dra',
+        mountPath: `/var/lib/kubelet/${path}`,
+      });
+    const classes = manifests.filter(({ kind }) => kind === 'DeviceClass');
+    const spoken = classes.map(({ metadata: { name }, spec }) => ({ metadata: { name }, spec }));
+    const plain = parseAllDocuments(textOf('kustomize/claims/deviceclasses.yaml')).map((each) => each.toJS());
+    expect(spoken).toEqual(plain.map(({ metadata, spec }: Manifest) => ({ metadata, spec })));
+    expect(render({ dra: { enabled: true, classes: false } }).map(({ kind }) => kind)).not.toContain(
+      'DeviceClass',
+    );
+  });
+
   it('may read pods that it places as a whole', () => {
     const values = { publish: { enabled: false }, events: { enabled: false } };
     const { rules } = find(render({ ...values, configuration: { wholePods: true } }), 'ClusterRole');
@@ -202,7 +227,8 @@ function patched(target: any, patch: readonly { op: string; path: string; value?
     const keys = path.split('/').slice(1);
     const last = keys.pop()!;
     const holder = keys.reduce((object, key) => object[key], result);
-    if (op === 'remove') delete holder[last];
+    if (op === 'test') expect(holder[last]).toEqual(value);
+    else if (op === 'remove') delete holder[last];
     else if (last === '-') holder.push(value);
     else holder[last] = value;
   }
@@ -234,5 +260,17 @@ describe('the plain manifests', () => {
     const [base, other] = [{}, values].map((each) => find(render(each), 'DaemonSet'));
     expect(patched(base, overlay(name))).toEqual(other);
     expect(render(values).length).toBe(render().length);
+  });
+
+  it('grant claims as an overlay, as the chart does', () => {
+    const claims = parse(textOf('kustomize/claims/daemonset.yaml'));
+    const sorted = (daemonSet: any) => {
+      const { volumes, containers } = daemonSet.spec.template.spec;
+      volumes.sort((one: any, other: any) => one.name.localeCompare(other.name));
+      containers[0].args.sort();
+      return daemonSet;
+    };
+    const ofChart = find(render({ dra: { enabled: true } }), 'DaemonSet');
+    expect(sorted(patched(find(render(), 'DaemonSet'), claims))).toEqual(sorted(ofChart));
   });
 });

@@ -5,7 +5,12 @@ import { MACHINE_STATE_DIR, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments, parse as parseYaml } from 'yaml';
-import { NEEDED, NEEDED_FOR_EVENTS, NEEDED_FOR_REFUSALS } from '../../lib/check/cluster-facts.js';
+import {
+  NEEDED,
+  NEEDED_FOR_CLAIMS,
+  NEEDED_FOR_EVENTS,
+  NEEDED_FOR_REFUSALS,
+} from '../../lib/check/cluster-facts.js';
 import { DEFAULT_PLACES } from '../../lib/check/read-facts.js';
 import { createProgram } from '../../lib/cli/program.js';
 import { readDocument } from '../../lib/configuration/document.js';
@@ -18,6 +23,10 @@ import {
   VERSION,
 } from '../../lib/publish/node-resource-topology.js';
 import { zonesOf } from '../../lib/publish/zones.js';
+
+const CLAIMS_ROLE = parseAllDocuments(
+  readFileSync(new URL('../../deploy/kustomize/claims/rights.yaml', import.meta.url), 'utf8'),
+)[0]!.toJS();
 
 const REFUSALS_ROLE = parseAllDocuments(
   readFileSync(new URL('../../deploy/refusals.yaml', import.meta.url), 'utf8'),
@@ -106,6 +115,8 @@ describe('the agent', () => {
   it.each([
     ['publishing and Events need', find('ClusterRole', 'numalign-node'), [...NEEDED, ...NEEDED_FOR_EVENTS]],
     ['evictions need', REFUSALS_ROLE, NEEDED_FOR_REFUSALS.evict],
+    // The base may read Nodes.
+    ['claims need', CLAIMS_ROLE, NEEDED_FOR_CLAIMS.filter(([, group]) => group !== '')],
   ])('has exactly the rights that %s', (_, { rules }, needed) => {
     const allowed = rules.flatMap(({ verbs, apiGroups: [group], resources: [resource], ...others }: any) => {
       expect(others).toEqual({});

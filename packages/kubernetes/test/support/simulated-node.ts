@@ -6,6 +6,7 @@ import { type Manager, type ManagerOptions, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { onTestFinished } from 'vitest';
 import { CpusetFiles } from '../../lib/cgroups/cpuset-files.js';
+import type { FindClaim } from '../../lib/claims/claimed-holdings.js';
 import { ContainerHandlers } from '../../lib/containers/container-handlers.js';
 import { Reports } from '../../lib/containers/reports.js';
 import type { NodeEvent } from '../../lib/events/event.js';
@@ -31,6 +32,8 @@ export interface SimulatedNode {
   restart(): ContainerHandlers;
   /** Makes the cgroup of a container, with these processes in it. */
   makeCgroup(cgroupsPath: string, cpus: string, pids?: readonly number[]): void;
+  /** Its last process has ended. */
+  endCgroup(cgroupsPath: string): void;
   cpusOf(cgroupsPath: string): string;
 }
 
@@ -40,6 +43,7 @@ export async function simulatedNode(
   restore?: RestoreAllocation,
   findManifest?: FindManifest,
   policy: () => ContainerPolicy = () => NO_POLICY,
+  findClaim?: FindClaim,
 ): Promise<SimulatedNode> {
   const topology = await discover({ synthetic: machine });
   const manager = await openManager({ topology, ...options });
@@ -58,6 +62,7 @@ export async function simulatedNode(
       restoreAllocation: async (allocation, container) => (await restore?.(allocation, container)) ?? false,
       policy,
       findManifest,
+      findClaim,
       tell: async (update) => void told.push(update),
       ...{ log, reports: new Reports({ prefix: 'numalign', log, metrics: NO_METRICS, recordEvent }) },
     });
@@ -83,6 +88,7 @@ export async function simulatedNode(
       writeFileSync(file(cgroupsPath), cpus);
       if (pids.length > 0) writeFileSync(join(cgroups, cgroupsPath, 'cgroup.procs'), pids.join('\n'));
     },
+    endCgroup: (cgroupsPath) => writeFileSync(join(cgroups, cgroupsPath, 'cgroup.procs'), ''),
     cpusOf: (cgroupsPath) => readFileSync(file(cgroupsPath), 'utf8'),
   };
 }
