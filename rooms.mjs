@@ -173,9 +173,10 @@ export const HOUSES = {
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/claims/lib': [
-    room('devices', 190, 'a machine as devices'),
-    room('cel', 470, 'selectors in the Common Expression Language'),
-    room('.', 30, 'the exports of the package'),
+    room('devices', 225, 'a machine as devices'),
+    room('cel', 485, 'selectors in the Common Expression Language'),
+    room('claims', 410, 'claims, and what a scheduler would give them'),
+    room('.', 45, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -197,10 +198,12 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 800, 'what is printed of a machine, a plan, a state', {
-      because: 'P-cores are told by the numbers of CPUs where a description names no kinds',
+    room('pages', 815, 'what is printed of a machine, a plan, a state', {
+      because:
+        'P-cores are told by the numbers of CPUs where a description names no kinds; claims of a plan are shown',
     }),
     room('pages/status', 375, 'what is printed of grants'),
+    room('claims', 240, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
@@ -278,16 +281,16 @@ export const HOUSES = {
       on('containers'),
     ),
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
-    room('dra/preparation', 440, 'claims that are prepared', on('containers')),
-    room('dra/driver', 165, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 535, 'ResourceSlices', on('containers')),
+    room('dra/preparation', 480, 'claims that are prepared', on('containers')),
+    room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
+    room('dra/publish', 560, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 640, 'what a node can do', {
+    room('check', 670, 'what a node can do', {
       ...on('containers'),
-      because: 'other programs that place CPUs are found',
+      because: 'other programs that place CPUs are found; devices for claims need rights',
     }),
     room('.', 600, 'the exports of the package', {
       ...on('containers'),

@@ -36,6 +36,7 @@ export {
   type DevicePluginOptions,
 } from './device-plugin/device-plugin.js';
 export type { DeviceUnit } from './device-plugin/inventory.js';
+export { DraDriver, type DraDriverOptions } from './dra/driver/dra-driver.js';
 export type { NodeEvent, NodeSubject, PodSubject, RecordEvent } from './events/event.js';
 export { EventRecorder, type EventRecorderOptions } from './events/event-recorder.js';
 export type { ContainerHoldings, DeviceHolding, MemoryHolding, PodHoldings } from './kubelet/holdings.js';

@@ -24,6 +24,13 @@ export const claimGrantName = (
   request: string,
 ): string => `claim:${namespace}/${name}/${request}`.slice(0, LONGEST_NAME);
 
+/** The claim that the name of a grant stands for; undefined: it is not known whole. */
+export function claimNameIn(grantName: string): { namespace: string; name: string } | undefined {
+  const [, namespace, name] = /^claim:([^/]+)\/([^/]+)\/[^/]+/.exec(grantName) ?? [];
+  const isWhole = namespace !== undefined && name !== undefined && grantName.length < LONGEST_NAME;
+  return isWhole ? { namespace, name } : undefined;
+}
+
 /** The entry of the environment by which a container has a part of a claim: each has another name. */
 export function claimVariable(grantUid: string): string {
   const [, claim = '', part] = UID.exec(grantUid)!;

@@ -205,7 +205,12 @@ function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder,
       value: slices,
       valid: '--slices without --no-nri',
     });
-  const { refusals, events: _, ...others } = parts;
+  const { refusals, dra, events: _, ...others } = parts;
+  if (dra && !parts.nri)
+    throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri no container of a claim could be placed', {
+      value: dra.driver ?? true,
+      valid: '--dra without --no-nri',
+    });
   if (refusals && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri nothing is refused', {
       value: refusals.mode,

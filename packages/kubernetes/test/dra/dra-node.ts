@@ -100,9 +100,13 @@ export class PlayedClaims {
   readonly get = async (resource: Resource, name: string): Promise<KubernetesObject> => {
     this.gets++;
     await this.before();
-    const claim = this.versions.includes(resource.version) ? this.claims.get(name) : undefined;
-    if (claim) return claim;
-    throw new ApiError('ERR_API_NOT_FOUND', `${resource.plural} "${name}" not found`);
+    const claim = this.claims.get(name);
+    const isServed = this.versions.includes(resource.version);
+    if (claim && isServed) return claim;
+    const what = isServed
+      ? `${resource.plural} "${name}" not found`
+      : 'the server could not find the resource';
+    throw new ApiError('ERR_API_NOT_FOUND', what);
   };
 }
 

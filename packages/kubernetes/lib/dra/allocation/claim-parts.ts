@@ -52,8 +52,14 @@ export function claimParts(claim: AllocatedClaim, topology: Topology, driver: st
   ];
 }
 
+// Devices of a machine are known by name; a changed machine is another object.
+const known = new WeakMap<Topology, Map<string, DeviceIdentity>>();
+
 function identityOf({ device }: AllocationResult, topology: Topology): DeviceIdentity {
-  const identity = deviceNamed(topology, device);
+  const names = known.get(topology) ?? new Map<string, DeviceIdentity>();
+  known.set(topology, names);
+  const identity = names.get(device) ?? deviceNamed(topology, device);
+  if (identity) names.set(device, identity);
   if (identity) return identity;
   throw new NodeError('ERR_CLAIM_DEVICE', `this machine has no device ${device} now`, {
     value: device,

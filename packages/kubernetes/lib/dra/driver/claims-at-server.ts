@@ -4,12 +4,18 @@ import type { ApiServer } from '../../api-server/api-server.js';
 import type { KubernetesObject, Resource } from '../../api-server/resource.js';
 import type { ClaimName } from '../protocol/dra-server.js';
 
+type Named = Pick<ClaimName, 'namespace' | 'name'>;
+
 // Allocations are the same in all of them.
 const VERSIONS = ['v1', 'v1beta2', 'v1beta1'] as const;
 
+/** Whether an error says that there is no such claim, and not only no such resource. */
+const isMissing = (error: unknown, name: string): boolean =>
+  error instanceof ApiError && error.code === 'ERR_API_NOT_FOUND' && error.message.includes(`"${name}"`);
+
 export class ClaimsAtServer {
   readonly #apiServer: Pick<ApiServer, 'get'>;
-  // The one that has had a claim.
+  // The one that the server has.
   #version: string | undefined;
 
   constructor(apiServer: Pick<ApiServer, 'get'>) {
@@ -17,11 +23,8 @@ export class ClaimsAtServer {
   }
 
   /** @throws ApiError: ERR_API_NOT_FOUND if there is no such claim, or no such resource */
-  readonly read = async ({
-    namespace,
-    name,
-  }: Pick<ClaimName, 'namespace' | 'name'>): Promise<KubernetesObject> => {
-    let missing: unknown;
+  readonly read = async ({ namespace, name }: Named): Promise<KubernetesObject> => {
+    let failure: unknown;
     for (const version of this.#version === undefined ? VERSIONS : [this.#version]) {
       const claims: Resource = { group: 'resource.k8s.io', version, plural: 'resourceclaims', namespace };
       try {
@@ -29,12 +32,23 @@ export class ClaimsAtServer {
         this.#version = version;
         return claim;
       } catch (error) {
-        if (!(error instanceof ApiError) || error.code !== 'ERR_API_NOT_FOUND') throw error;
-        missing ??= error;
+        const isOther = error instanceof ApiError && error.code === 'ERR_API_NOT_FOUND';
+        if (!isOther || isMissing(error, name)) throw error;
+        failure ??= error;
       }
     }
     // A server may have been upgraded, and have this version no more.
     this.#version = undefined;
-    throw missing;
+    throw failure;
+  };
+
+  /** @throws ApiError if it is not known */
+  readonly isGone = async (claim: ClaimName): Promise<boolean> => {
+    try {
+      return (await this.read(claim)).metadata.uid !== claim.uid;
+    } catch (error) {
+      if (isMissing(error, claim.name)) return true;
+      throw error;
+    }
   };
 }

@@ -18,6 +18,7 @@ import { type ClaimedContainers, Preparation } from '../preparation/preparation.
 import { DraServer } from '../protocol/dra-server.js';
 import { type DeviceHealth, HealthStreams } from '../protocol/health-streams.js';
 import { type DraSockets, socketNames } from '../protocol/socket-names.js';
+import { healthOf } from './claim-health.js';
 import { ClaimsAtServer } from './claims-at-server.js';
 
 export interface DraDriverOptions {
@@ -40,6 +41,10 @@ export interface DraDriverOptions {
   readonly recordEvent?: RecordEvent;
 }
 
+// A claim is rarely left over.
+const SWEEP_MS = 600_000;
+const HEALTH_MS = 250;
+const EVENTS = ['change', 'hotplug', 'drift'] as const;
 const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
 const LONGEST_NAME = 63;
 
@@ -51,16 +56,21 @@ function checkOption(isRight: boolean, name: string, value: unknown, valid: stri
 
 export class DraDriver {
   readonly driver: string;
+  readonly #manager: ClaimManager;
   readonly #log: Log;
   readonly #sockets: DraSockets;
   readonly #preparation: Preparation;
   readonly #health = new HealthStreams();
   readonly #watches: readonly FolderWatch[];
   readonly #rounds = new Rounds(() => this.#follow());
+  readonly #sweeps = new Rounds(() => this.#sweep());
   #server: DraServer | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #healthTimer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #flaw = 'no kubelet has registered it yet';
   #isRegistered = false;
+  #offered: readonly DeviceHealth[] = [];
 
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DraDriverOptions) {
@@ -72,12 +82,13 @@ export class DraDriver {
     checkOption(isAbsolute(kubeletFolder), 'kubeletFolder', kubeletFolder, 'an absolute path');
     const log = reported(options.log);
     this.driver = driver;
+    this.#manager = manager;
     this.#log = log;
     this.#sockets = socketNames(kubeletFolder, driver, instance);
     this.#preparation = new Preparation({
       ...{ manager, driver, containers, policy, metrics, recordEvent, log },
       cdiFiles: new CdiFiles(cdiFolder, driver),
-      readClaim: new ClaimsAtServer(options.apiServer).read,
+      claims: new ClaimsAtServer(options.apiServer),
     });
     const { registryFolder, pluginFolder } = this.#sockets;
     this.#watches = [registryFolder, pluginFolder].map(
@@ -95,14 +106,15 @@ export class DraDriver {
     return this.#preparation.find;
   }
 
+  /** The devices of the node, for the kubelet. */
+  publishHealth(devices: readonly DeviceHealth[]): void {
+    this.#offered = devices;
+    this.#look();
+  }
+
   get condition(): Condition {
     const text = this.#isRegistered ? `the kubelet has registered ${this.driver}` : this.#flaw;
     return { part: 'dra', isMet: this.#isRegistered, isVital: false, text };
-  }
-
-  /** The devices of the node, for the kubelet. */
-  publishHealth(devices: readonly DeviceHealth[]): void {
-    this.#health.publish(devices);
   }
 
   /**
@@ -110,6 +122,9 @@ export class DraDriver {
    * @throws ERR_SOCKET_PATH, ERR_SOCKET_IN_USE; what the kernel refuses
    */
   async start(): Promise<void> {
+    void this.#sweeps.ask();
+    this.#timer = setInterval(() => void this.#sweeps.ask(), SWEEP_MS).unref();
+    for (const event of EVENTS) this.#manager.on(event, this.#look);
     await this.#serve();
     for (const watch of this.#watches) watch.start();
     void this.#rounds.ask();
@@ -122,9 +137,20 @@ export class DraDriver {
     this.#server = await DraServer.listen(this.driver, this.#sockets, {
       prepare: (claim) => this.#preparation.prepare(claim),
       unprepare: (claim) => this.#preparation.unprepare(claim),
-      watch: (stream) => this.#health.serve(stream),
+      watch: (stream) => {
+        this.#health.serve(stream);
+        this.#publishHealth();
+      },
       registered: (flaw) => this.#registered(flaw),
     });
+  }
+
+  async #sweep(): Promise<void> {
+    try {
+      await this.#preparation.sweep();
+    } catch (error) {
+      this.#log('warn', `what claims have left is not looked for: ${(error as Error).message}`);
+    }
   }
 
   #registered(flaw: string | undefined): void {
@@ -132,6 +158,23 @@ export class DraDriver {
     this.#flaw = `the kubelet refuses ${this.driver}: ${flaw}`;
     if (flaw === undefined) this.#log('info', `${this.driver} is registered with the kubelet`);
     else this.#log('error', this.#flaw);
+  }
+
+  // Records change in bursts, and all claims are looked at.
+  readonly #look = (): void => {
+    if (this.#healthTimer || !this.#health.hasStreams) return;
+    this.#healthTimer = setTimeout(() => this.#publishHealth(), HEALTH_MS).unref();
+  };
+
+  // A kubelet asks for the health of devices that pods have.
+  #publishHealth(): void {
+    clearTimeout(this.#healthTimer);
+    this.#healthTimer = undefined;
+    try {
+      this.#health.publish(healthOf(this.#manager, this.#preparation.claims, this.#offered));
+    } catch (error) {
+      this.#log('warn', `the health of claims is unknown: ${(error as Error).message}`);
+    }
   }
 
   // Someone may have emptied the folders, such as who sets up the node again.
@@ -148,6 +191,9 @@ export class DraDriver {
   /** Answers what was asked before, and withdraws from the kubelet. Claims stay prepared. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    clearInterval(this.#timer);
+    clearTimeout(this.#healthTimer);
+    for (const event of EVENTS) this.#manager.off(event, this.#look);
     for (const watch of this.#watches) watch.close();
     await this.#rounds.end();
     this.#health.close();

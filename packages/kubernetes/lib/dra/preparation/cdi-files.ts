@@ -8,8 +8,16 @@ import type { PreparedClaim } from '../../claims/claimed-holdings.js';
 /** The folder that runtimes read by default, which does not outlive the machine. */
 export const CDI_FOLDER = '/var/run/cdi';
 
+/** A device of a claim, which a grant stands for. */
+export interface ClaimDevice {
+  readonly grant: string;
+  readonly pool: string;
+  readonly device: string;
+}
+
 /** What is known of a prepared claim. */
 export interface ClaimRecord extends PreparedClaim {
+  readonly devices: readonly ClaimDevice[];
   /** The uids of its grants, one for each part. */
   readonly grants: readonly string[];
 }

@@ -1,4 +1,4 @@
-// ClaimGrants: what claims have on numalign's record. A grant belongs to nobody but its claim: it
+// ClaimGrants: what claims have on numalign's record. A grant belongs to its claim alone: it
 // outlives processes and containers, and ends when the claim is unprepared.
 import { type GrantInfo, type Manager, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../../base/errors.js';
@@ -26,8 +26,8 @@ export interface ClaimGrant {
   readonly pod: Pod;
 }
 
-// The API allows as many devices in a claim.
-const MOST_PARTS = 32;
+// Parts are numbered, and someone may have released one by its uid.
+const MOST_MISSING = 3;
 
 export class ClaimGrants {
   readonly #options: ClaimGrantsOptions;
@@ -36,10 +36,15 @@ export class ClaimGrants {
     this.#options = options;
   }
 
-  /** The grants of a claim on record. */
-  of(claimUid: string): GrantInfo[] {
-    const uids = Array.from({ length: MOST_PARTS }, (_, part) => claimGrantUid(claimUid, part));
-    return uids.flatMap((uid) => this.#find(uid) ?? []);
+  /** The grants of a claim on record. `count`: how many it had when it was prepared. */
+  of(claimUid: string, count = 0): GrantInfo[] {
+    const found: GrantInfo[] = [];
+    for (let part = 0, missing = 0; part < count || missing < MOST_MISSING; part++) {
+      const grant = this.#find(claimGrantUid(claimUid, part));
+      missing = grant ? 0 : missing + 1;
+      if (grant) found.push(grant);
+    }
+    return found;
   }
 
   #find(uid: string): GrantInfo | undefined {
@@ -122,9 +127,8 @@ export class ClaimGrants {
     });
   }
 
-  /** Releases what a claim has; it may have nothing. @throws like Manager.release */
-  async release(claimUid: string): Promise<readonly GrantInfo[]> {
-    const grants = this.of(claimUid);
+  /** Releases some; others may have done so before. @throws like Manager.release */
+  async release(grants: readonly GrantInfo[]): Promise<void> {
     for (const { uid } of grants) {
       try {
         await this.#options.manager.release(uid);
@@ -132,7 +136,6 @@ export class ClaimGrants {
         if (!hasCode(error, 'ERR_UNKNOWN_GRANT')) throw error;
       }
     }
-    return grants;
   }
 }
 

@@ -5,7 +5,7 @@ import type { KubernetesObject } from '../../api-server/resource.js';
 import type { Condition } from '../../base/condition.js';
 import { NodeError } from '../../base/errors.js';
 import type { Log } from '../../base/log.js';
-import { isClaimUid } from '../../claims/claim-names.js';
+import { claimNameIn, claimOfGrant, isClaimUid } from '../../claims/claim-names.js';
 import type { RecordEvent } from '../../events/event.js';
 import type { Counter, Histogram, Metrics } from '../../metrics/metrics.js';
 import { disturbances } from '../../placement/quiet.js';
@@ -24,11 +24,18 @@ export interface ClaimedContainers {
   readonly condition: Condition;
 }
 
+/** The API server. */
+export interface ClaimSource {
+  /** @throws ApiError: ERR_API_NOT_FOUND if there is none */
+  read(claim: Pick<ClaimName, 'namespace' | 'name'>): Promise<KubernetesObject>;
+  /** Whether there is no claim with this uid. @throws ApiError if it is not known */
+  isGone(claim: ClaimName): Promise<boolean>;
+}
+
 export interface PreparationOptions extends ClaimGrantsOptions {
   readonly driver: string;
   readonly cdiFiles: CdiFiles;
-  /** @throws ApiError: ERR_API_NOT_FOUND if there is none */
-  readonly readClaim: (claim: Pick<ClaimName, 'namespace' | 'name'>) => Promise<KubernetesObject>;
+  readonly claims: ClaimSource;
   readonly containers: ClaimedContainers;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -41,6 +48,7 @@ export class Preparation {
   readonly #options: PreparationOptions;
   readonly #grants: ClaimGrants;
   readonly #turns = new Turns();
+  #isClosed = false;
   readonly #calls: Counter;
   readonly #seconds: Histogram;
 
@@ -105,13 +113,13 @@ export class Preparation {
   }
 
   async #prepare(name: ClaimName): Promise<readonly PreparedDevice[]> {
-    const { driver, readClaim, manager, containers } = this.#options;
+    const { driver, claims, manager, containers } = this.#options;
     const { isMet, text } = containers.condition;
     if (!isMet)
       throw new NodeError('ERR_CLAIM_WITHOUT_NRI', `its containers could not be placed: ${text}`, {
         valid: 'a runtime with NRI',
       });
-    const claim = allocatedClaim(await readClaim(name), driver, name.uid);
+    const claim = allocatedClaim(await claims.read(name), driver, name.uid);
     try {
       const parts = claimParts(claim, manager.topology, driver);
       checkPods(claim, parts);
@@ -124,21 +132,25 @@ export class Preparation {
 
   async #grantAll(claim: AllocatedClaim, parts: readonly ClaimPart[]): Promise<readonly PreparedDevice[]> {
     const { cdiFiles, log } = this.#options;
-    const known = new Set(this.#grants.of(claim.uid).map(({ uid }) => uid));
+    const before = cdiFiles.read(claim.uid);
+    const known = this.#grants.of(claim.uid, before?.grants.length).map(({ uid }) => uid);
     const granted: ClaimGrant[] = [];
     const mayReplace = (uid: string) => this.#refuseUsed([uid]);
     try {
       for (const [index, part] of parts.entries())
         granted.push(await this.#grants.grant(claim, part, index, mayReplace));
-      await this.#releaseOthers(claim, granted);
+      await this.#releaseOthers(known, granted);
     } catch (error) {
-      await this.#undo(claim.uid, known);
+      await this.#undo(claim.uid, granted, before ? known : []);
       throw error;
     }
     const { namespace, name, uid, pods } = claim;
     const grants = granted.map((grant) => grant.uid);
-    cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants });
-    if (!grants.every((each) => known.has(each))) {
+    const devices = parts.flatMap(({ results }, i) =>
+      results.map(({ pool, device }) => ({ grant: grants[i]!, pool, device })),
+    );
+    cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants, devices });
+    if (!grants.every((each) => known.includes(each))) {
       const held = granted.map(({ pod }) => textOf(pod)).join('; ');
       const fields = { claim: `${namespace}/${name}`, uid, grants: grants.join(',') };
       log('info', `claim ${fields.claim} is prepared: ${held}`, fields);
@@ -148,39 +160,70 @@ export class Preparation {
   }
 
   // Another allocation of the claim had more parts.
-  async #releaseOthers(claim: AllocatedClaim, granted: readonly ClaimGrant[]): Promise<void> {
+  async #releaseOthers(known: readonly string[], granted: readonly ClaimGrant[]): Promise<void> {
     const kept = new Set(granted.map(({ uid }) => uid));
-    for (const { uid } of this.#grants.of(claim.uid)) {
+    for (const uid of known) {
       if (kept.has(uid)) continue;
       this.#refuseUsed([uid]);
       await this.#options.manager.release(uid);
     }
   }
 
-  // A claim is had as a whole or not at all. One that was prepared before stays: the next call may find
-  // all of it.
-  async #undo(claimUid: string, known: ReadonlySet<string>): Promise<void> {
-    const { cdiFiles, manager, log } = this.#options;
-    const wasPrepared = cdiFiles.read(claimUid) !== undefined;
+  // A claim is granted as a whole or not at all. One that was prepared before (`kept`) stays: the next call
+  // may find all of it.
+  async #undo(claimUid: string, granted: readonly ClaimGrant[], kept: readonly string[]): Promise<void> {
     try {
-      for (const { uid } of this.#grants.of(claimUid))
-        if (!wasPrepared || !known.has(uid)) await manager.release(uid);
+      const grants = this.#grants.of(claimUid, granted.length);
+      await this.#grants.release(grants.filter(({ uid }) => !kept.includes(uid)));
     } catch (error) {
       const { message } = error as Error;
+      const { log } = this.#options;
       log('warn', `what claim ${claimUid} had is not released: ${message}`, { uid: claimUid });
     }
   }
 
-  async #unprepare({ uid }: ClaimName): Promise<void> {
+  /**
+   * Gives back what claims have that the API server has no more: a kubelet unprepares a claim unless it
+   * has lost its own record. It may reject if the state cannot be read.
+   */
+  async sweep(): Promise<void> {
+    for (const claim of this.#knownClaims()) {
+      const { namespace, name, uid } = claim;
+      const title = `${namespace}/${name}`;
+      try {
+        const isGone = await this.#options.claims.isGone(claim);
+        if (this.#isClosed) return;
+        if (!isGone) continue;
+        await this.#turns.take(uid, () => this.#unprepare(claim));
+      } catch (error) {
+        const { message } = error as Error;
+        this.#options.log('debug', `claim ${title} may be left over: ${message}`, { claim: title, uid });
+      }
+    }
+  }
+
+  /** Those that are prepared, and those of which a process that ended has left a part. */
+  #knownClaims(): readonly ClaimName[] {
+    const { claims } = this;
+    const uids = new Set(claims.map(({ uid }) => uid));
+    const parts = this.#options.manager.grants().flatMap((grant) => {
+      const [uid, name] = [claimOfGrant(grant.uid), claimNameIn(grant.name)];
+      return uid !== undefined && name && !uids.has(uid) ? [{ ...name, uid }] : [];
+    });
+    return [...claims, ...parts];
+  }
+
+  async #unprepare({ uid }: Pick<ClaimName, 'uid'>): Promise<void> {
     const { cdiFiles, log } = this.#options;
-    this.#refuseUsed(this.#grants.of(uid).map((grant) => grant.uid));
     const claim = cdiFiles.read(uid);
+    const grants = this.#grants.of(uid, claim?.grants.length);
+    this.#refuseUsed(grants.map((grant) => grant.uid));
     // From now on no container can be created with it.
     cdiFiles.remove(uid);
-    const released = await this.#grants.release(uid);
-    if (!claim && released.length === 0) return;
+    await this.#grants.release(grants);
+    if (!claim && grants.length === 0) return;
     const title = claim ? `${claim.namespace}/${claim.name}` : uid;
-    const cpus = released.map((grant) => `${grant.cpus}`).filter((text) => text !== '');
+    const cpus = grants.map((grant) => `${grant.cpus}`).filter((text) => text !== '');
     const what = cpus.length > 0 ? `CPUs ${cpus.join(',')}` : 'what was booked';
     log('info', `claim ${title} has ended: ${what} can be granted again`, { claim: title, uid });
   }
@@ -214,6 +257,7 @@ export class Preparation {
 
   /** Resolves once no call is in progress. */
   close(): Promise<void> {
+    this.#isClosed = true;
     return this.#turns.idle();
   }
 }

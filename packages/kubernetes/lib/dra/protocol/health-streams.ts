@@ -22,6 +22,10 @@ export class HealthStreams {
   #devices: readonly DeviceHealth[] = [];
   #text = '[]';
 
+  get hasStreams(): boolean {
+    return this.#streams.size > 0;
+  }
+
   /** Sends the devices to every stream if anything has changed. */
   publish(devices: readonly DeviceHealth[]): void {
     const text = JSON.stringify(devices);

@@ -43,6 +43,8 @@ ${blockio === undefined ? '' : blockioPlugin}
   sandbox_image = ${JSON.stringify(IMAGE)}
   disable_apparmor = true
   restrict_oom_score_adj = true
+  enable_cdi = true
+  cdi_spec_dirs = [${at('cdi')}]
   netns_mounts_under_state_dir = true
 [${cri}.cni]
   bin_dir = ${at('cni')}

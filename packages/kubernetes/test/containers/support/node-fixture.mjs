@@ -5,9 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NumalignNode } from '@numalign/kubernetes';
+import { DraDriver, NumalignNode } from '@numalign/kubernetes';
 import { CpuSet, openManager } from 'numalign';
 import { Containerd } from './containerd.mjs';
+import { PlayedPlugin } from './played-plugin.mjs';
 import { PluginProcess } from './plugin-process.mjs';
 import { Pods } from './pods.mjs';
 import { allowedOf } from './process-view.mjs';
@@ -82,14 +83,14 @@ export class NodeFixture {
 
   /** After each test. */
   async end() {
-    await this.pods.close();
+    await this.pods?.close();
     for (const close of this.#closing.splice(0).reverse()) await close();
-    rmSync(this.stateDir, { recursive: true });
+    if (this.stateDir) rmSync(this.stateDir, { recursive: true });
   }
 
   async close() {
-    await this.lastingPods.close();
-    await this.runtime.close();
+    await this.lastingPods?.close();
+    await this.runtime?.close();
   }
 
   /** Another manager of the same state. */
@@ -100,14 +101,45 @@ export class NodeFixture {
   }
 
   /** A node in this process: `{ node, manager }`, synchronized. */
-  async startNode({ name, slices, findManifest, ...options } = {}) {
+  async startNode({ name, slices, findManifest, findClaim, ...options } = {}) {
     const manager = await this.openManager(options);
     const log = (level, message) => this.lines.push(`${level}: ${message}`);
     const { nriSocketPath: nriSocket, socketPath: runtimeSocket } = this.runtime;
-    const node = new NumalignNode({ manager, nriSocket, runtimeSocket, name, slices, findManifest, log });
+    const given = { name, slices, findManifest, findClaim };
+    const node = new NumalignNode({ manager, nriSocket, runtimeSocket, log, ...given });
     await node.start();
     this.#closing.push(() => node.close());
     return { node, manager };
+  }
+
+  /** A DRA driver beside the node, with a kubelet that is played; `claims`: those of the API server. */
+  async startDriver(claims, options = {}) {
+    let driver;
+    const { node, manager } = await this.startNode({
+      findClaim: (uid) => driver?.findClaim(uid),
+      ...options,
+    });
+    driver = new DraDriver({
+      manager,
+      containers: {
+        userOf: (grants) => node.claimUser(grants),
+        get condition() {
+          return node.condition;
+        },
+      },
+      kubeletFolder: join(this.stateDir, 'kubelet'),
+      cdiFolder: join(this.runtime.folder, 'cdi'),
+      apiServer: { get: async (_, name) => claims.get(name) },
+      log: (level, message) => this.lines.push(`${level}: ${message}`),
+    });
+    await driver.start();
+    const plugin = new PlayedPlugin(join(this.stateDir, 'kubelet/plugins/numalign.io/dra.sock'));
+    const close = async () => {
+      plugin.close();
+      await driver.close();
+    };
+    this.#closing.push(close);
+    return { driver, plugin, node, manager };
   }
 
   /** A node in a process of its own, synchronized. `death`: see plugin.mjs. */
