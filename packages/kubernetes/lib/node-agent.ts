@@ -151,6 +151,8 @@ export class NodeAgent {
         new KubeletFollower({
           ...kubelet,
           record: (holdings) => manager.recordKubelet(holdings.map(recordOf)),
+          // It may have been started again with another policy.
+          ...(node && { check: () => refuseStaticKubelet(kubelet.stateFolder, kubelet.deviceFolder) }),
           ownResources: devices ? [devices.resource] : [],
           ...{ log, recordEvent },
         }),

@@ -4,12 +4,16 @@ import type { ClaimRecord } from '../preparation/cdi-files.js';
 import type { ClaimManager } from '../preparation/claim-grants.js';
 import type { DeviceHealth } from '../protocol/health-streams.js';
 
-/** The devices of prepared claims. One of several claims works only if it does for all. */
+/**
+ * Those of the node (`offered`), and those of prepared claims. One of several claims works only if it
+ * does for all.
+ */
 export function healthOf(
   manager: Pick<ClaimManager, 'grantInfo'>,
   claims: readonly ClaimRecord[],
+  offered: readonly DeviceHealth[],
 ): DeviceHealth[] {
-  const byDevice = new Map<string, DeviceHealth>();
+  const byDevice = new Map(offered.map((each) => [`${each.pool}/${each.device}`, each]));
   for (const { devices } of claims)
     for (const { grant, pool, device } of devices) {
       const flaw = flawOf(manager, grant);

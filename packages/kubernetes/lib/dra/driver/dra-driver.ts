@@ -16,7 +16,7 @@ import { CDI_FOLDER, CdiFiles } from '../preparation/cdi-files.js';
 import type { ClaimManager } from '../preparation/claim-grants.js';
 import { type ClaimedContainers, Preparation } from '../preparation/preparation.js';
 import { DraServer } from '../protocol/dra-server.js';
-import { HealthStreams } from '../protocol/health-streams.js';
+import { type DeviceHealth, HealthStreams } from '../protocol/health-streams.js';
 import { type DraSockets, socketNames } from '../protocol/socket-names.js';
 import { healthOf } from './claim-health.js';
 import { ClaimsAtServer } from './claims-at-server.js';
@@ -70,6 +70,7 @@ export class DraDriver {
   #isClosed = false;
   #flaw = 'no kubelet has registered it yet';
   #isRegistered = false;
+  #offered: readonly DeviceHealth[] = [];
 
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DraDriverOptions) {
@@ -103,6 +104,12 @@ export class DraDriver {
   /** The claims that are prepared. */
   get findClaim(): FindClaim {
     return this.#preparation.find;
+  }
+
+  /** The devices of the node, for the kubelet. */
+  publishHealth(devices: readonly DeviceHealth[]): void {
+    this.#offered = devices;
+    this.#look();
   }
 
   get condition(): Condition {
@@ -164,7 +171,7 @@ export class DraDriver {
     clearTimeout(this.#healthTimer);
     this.#healthTimer = undefined;
     try {
-      this.#health.publish(healthOf(this.#manager, this.#preparation.claims));
+      this.#health.publish(healthOf(this.#manager, this.#preparation.claims, this.#offered));
     } catch (error) {
       this.#log('warn', `the health of claims is unknown: ${(error as Error).message}`);
     }
