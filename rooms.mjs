@@ -30,7 +30,10 @@ export const HOUSES = {
       ...on('64-cpus', 'cpu-holes', 'isolated'),
       because: 'the nearest nodes with CPUs are found here, which were in decision/memory, and left alone',
     }),
-    room('account', 1050, 'what pods hold: the account that decisions are made on', on('quiet')),
+    room('account', 1079, 'what pods hold: the account that decisions are made on', {
+      ...on('quiet'),
+      because: 'what is cached of a list of pods has one entry, which costs collections less',
+    }),
     room('input/values', 200, 'quantities, durations and flags, checked', {
       because: 'a wrong quantity or size of pages is named with the right one',
     }),
@@ -67,8 +70,9 @@ export const HOUSES = {
     room('cgroups/groups', 740, 'cpuset cgroups of both versions', on('newer-kernel')),
     room('cgroups', 275, 'the hierarchy for enforcement, and limits', on('newer-kernel')),
     room('processes', 240, 'identities of processes', on('containers')),
-    room('state/format', 1275, 'the format of the state', {
-      because: 'version 4 is that of states that follow the kubelet 1.37',
+    room('state/format', 1400, 'the format of the state', {
+      because:
+        'lines of others come merged from the core, and their plain pods are taken without a look at each shape; what is wrong with lines is still found one by one',
     }),
     room('state/files', 1020, 'files of the state folder, and watching them', {
       because: 'a note on the names of owners’ files saves a look at /proc/locks',
@@ -130,10 +134,10 @@ export const HOUSES = {
     room('entries', 205, 'the other entries of the package'),
   ],
   'native/core': [
-    room('.', 5620, 'hints, merge and fit, without system calls', {
+    room('.', 6250, 'hints, merge and fit, and lines of the state, without system calls', {
       ...on('8-nodes', 'memory-only-node'),
       because:
-        'kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
+        'lines of the state are merged here: their checksum, their JSON, and which of their pods are plain; kinds of cores are ranked here; a joint choice takes the fewest L3 groups; a distribution keeps to the nodes and the socket of a hint; what JavaScript asks is read here, out of native/addon, so that tests and a fuzzer reach it',
     }),
   ],
   'native/platform': [
@@ -162,16 +166,17 @@ export const HOUSES = {
       because: 'what an operation asks about many threads is read once, and handed on',
     }),
   ],
-  'native/addon': [room('.', 2390, 'the glue to Node')],
+  'native/addon': [room('.', 2440, 'the glue to Node')],
   'packages/metrics/lib': [
     room('sinks', 170, 'prom-client and OpenTelemetry'),
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
   'packages/claims/lib': [
-    room('devices', 190, 'a machine as devices'),
-    room('cel', 470, 'selectors in the Common Expression Language'),
-    room('.', 30, 'the exports of the package'),
+    room('devices', 225, 'a machine as devices'),
+    room('cel', 485, 'selectors in the Common Expression Language'),
+    room('claims', 410, 'claims, and what a scheduler would give them'),
+    room('.', 45, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -183,8 +188,8 @@ export const HOUSES = {
     room('.', 360, 'looks at the state, the handler, and the entries'),
   ],
   'packages/cli/lib': [
-    room('terminal', 470, 'output, signals and errors of commands', {
-      because: 'the screen reads keys',
+    room('terminal', 575, 'output, signals and errors of commands', {
+      because: 'what other programs call a command or flag leads to it, from a table',
     }),
     room('arguments', 1150, 'arguments and files of commands', {
       because:
@@ -193,8 +198,12 @@ export const HOUSES = {
     room('gate', 830, 'what a kubelet or a cluster would refuse', {
       because: 'a plan is as strict as the cluster, with the names of its fields and feature gates',
     }),
-    room('pages', 775, 'what is printed of a machine, a plan, a state'),
+    room('pages', 815, 'what is printed of a machine, a plan, a state', {
+      because:
+        'P-cores are told by the numbers of CPUs where a description names no kinds; claims of a plan are shown',
+    }),
     room('pages/status', 375, 'what is printed of grants'),
+    room('claims', 240, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
@@ -239,10 +248,10 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'it refuses to work where the processes of containers cannot be seen',
     }),
-    room('placement', 830, 'from a container to a request', {
+    room('placement', 1010, 'from a container to a request', {
       ...on('containers'),
       because:
-        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them',
+        'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them; whole pods follow both, for which their manifests are read here',
     }),
     room(
       'claims',
@@ -250,7 +259,7 @@ export const HOUSES = {
       'ResourceClaims on the record, and in the environment of containers',
       on('containers'),
     ),
-    room('containers', 1960, 'containers and their grants', {
+    room('containers', 2010, 'containers and their grants', {
       ...on('containers', 'systemd-containers'),
       because:
         'claims give CPUs; pods keep grants over restarts of their containers; what others move is put back, and the runtime is told; grants that others release or resize are followed; each decision is a line of the log, a metric and an Event; rules bind shared containers to parts of the pool; places near others are tried in turn',
@@ -274,21 +283,21 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
     room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 535, 'ResourceSlices', on('containers')),
+    room('dra/publish', 560, 'ResourceSlices', on('containers')),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),
-    room('check', 640, 'what a node can do', {
+    room('check', 670, 'what a node can do', {
       ...on('containers'),
-      because: 'other programs that place CPUs are found',
+      because: 'other programs that place CPUs are found; devices for claims need rights',
     }),
     room('.', 600, 'the exports of the package', {
       ...on('containers'),
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; refusals have a part; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 1130, 'the configuration of numalign-node', on('containers')),
+    room('configuration', 1060, 'the configuration of numalign-node', on('containers')),
     room('cli', 710, 'the command numalign-node', {
       ...on('containers'),
       because:

@@ -77,11 +77,6 @@ export function cgroupFolder(pid: number, controller: string): string {
   return folder;
 }
 
-/** The limits of a process's own cgroups, whatever those above have. @throws as {@link cgroupFolder} */
-export function ownLimits(pid: number): CgroupLimits {
-  return limitsOf([cgroupFolder(pid, 'cpu')], [cgroupFolder(pid, 'memory')]);
-}
-
 /** The limits at and above a process, in the hierarchies of the cpu and memory controllers. */
 export function limitsOfProcess(pid: number): CgroupLimits {
   const membership = readMembership(pid);

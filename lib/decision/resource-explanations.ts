@@ -18,7 +18,7 @@ import { type CpuSet, NodeSet } from '../machine/cpu-set.js';
 import type { HintFamily } from '../machine/hints.js';
 import { candidates, exclusiveCount, podExclusiveCount } from './cpus/cpu-choices.js';
 import { everGrantable } from './cpus/cpu-limits.js';
-import { availableDevices, deviceRequests } from './devices/device-draft.js';
+import { availableDevices, countNear, deviceRequests } from './devices/device-draft.js';
 import type { Draft } from './draft/draft.js';
 import type { NodeAmount } from './hints/hint-provider.js';
 import { memoryRequests } from './memory/memory-requests.js';
@@ -225,11 +225,7 @@ export function deviceExplanations({ draft, container, offered }: RejectedReques
       reserved: null,
       hints: ownHints(offered, name),
       nodes: draft.topology.numaNodes
-        .map((node) => {
-          const isNear = ({ numaNodes }: { numaNodes: readonly number[] | null }) =>
-            numaNodes?.includes(node) ?? false;
-          return { node, free: available.filter(isNear).length, possible: devices.filter(isNear).length };
-        })
+        .map((node) => ({ node, free: countNear(available, node), possible: countNear(devices, node) }))
         .filter(({ possible }) => possible > 0),
       isolated: null,
       unusable: sick.length > 0 ? sick.join(', ') : null,

@@ -1,7 +1,6 @@
 // Reads CgroupFacts. Changes nothing.
 import { dirname, relative } from 'node:path';
-import { thrownText } from '../base/check-options.js';
-import { NumalignError, unlessRefused } from '../base/errors.js';
+import { NumalignError, refusalOf, unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
 import { openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { defaultCgroupRoot } from '../cgroups/files/cgroup-namespace.js';
@@ -29,11 +28,11 @@ export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['sc
       rootPath: hierarchy.rootPath,
       isUsed: used !== null,
       rootRefusal: used === null ? undefined : rootRefusal(question, scope, used),
-      whyNotWritable: hierarchy.canWrite() ? undefined : refusalOf(() => hierarchy.checkWritable()),
+      whyNotWritable: hierarchy.canWrite() ? undefined : refusalOf(() => hierarchy.checkWritable())?.message,
       whyNoPartition: refusalOf(() => {
         const why = hierarchy.whyNoPartition();
         if (why) throw why;
-      }),
+      })?.message,
       own: ownPath(hierarchy.mount),
       delegated: delegatedRoot(hierarchy.mount),
     };
@@ -44,7 +43,7 @@ export function readCgroups(question: FactsQuestion, scope: StateFolderFacts['sc
 }
 
 function rootRefusal(
-  { stateDir, cgroupRoot }: FactsQuestion,
+  { stateDir, settings, cgroupRoot }: FactsQuestion,
   scope: StateFolderFacts['scope'],
   used: string,
 ): RootRefusal | undefined {
@@ -53,7 +52,8 @@ function rootRefusal(
     return using(
       native.Folder.open(path, false, 0, -1),
       (folder) =>
-        new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ?? new RootUsers(path).refusal(used),
+        new AgreedRoot(path, scope, folder).refusal(used, cgroupRoot) ??
+        new RootUsers(path).refusal({ cgroupRoot: used, managedCPUs: settings?.managedCPUs ?? null }),
     );
   });
 }
@@ -79,13 +79,4 @@ function delegatedRoot(mount: string): string | undefined {
     if (isOpen) return ancestor + name;
   }
   return undefined;
-}
-
-function refusalOf(check: () => void): string | undefined {
-  try {
-    check();
-    return undefined;
-  } catch (error) {
-    return thrownText(error);
-  }
 }

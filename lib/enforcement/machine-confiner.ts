@@ -81,10 +81,10 @@ export class MachineConfiner {
     this.#users = users;
   }
 
-  /** Takes the cgroup root for grants of this state, unless another state has grants there. */
-  claim({ settings: { cgroupRoot }, pods }: Assignments): void {
-    const found = this.#foundAt(cgroupRoot);
-    if (typeof found !== 'string') this.#users?.claim(cgroupRoot!, pods, found.hierarchy);
+  /** Takes the cgroup root for grants of this state, unless another state enforces there. */
+  claim(state: Assignments): void {
+    const found = this.#foundAt(state.settings.cgroupRoot);
+    if (typeof found !== 'string') this.#users?.claim(state, found.hierarchy);
   }
 
   cpusetsOf(settings: MachineSettings): Cpusets | undefined {
@@ -93,9 +93,9 @@ export class MachineConfiner {
   }
 
   /** The cgroups, or in words why none are used. */
-  findCpusets({ cgroupRoot }: MachineSettings): FoundCpusets {
-    const found = this.#foundAt(cgroupRoot);
-    const refusal = typeof found === 'string' ? undefined : this.#users?.refusal(cgroupRoot!);
+  findCpusets(settings: MachineSettings): FoundCpusets {
+    const found = this.#foundAt(settings.cgroupRoot);
+    const refusal = typeof found === 'string' ? undefined : this.#users?.refusal(settings);
     return refusal ? `${refusal.why}: ${refusal.advice}` : found;
   }
 

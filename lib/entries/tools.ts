@@ -25,7 +25,7 @@ export { printable } from '../base/text/printable.js';
 export { parseProcStat } from '../base/text/proc-stat.js';
 export { quoted, shellWord } from '../base/text/shell-word.js';
 export { findHierarchy, type Hierarchy, neededHierarchy } from '../cgroups/files/hierarchies.js';
-export { cgroupFolder, ownLimits } from '../cgroups/limits.js';
+export { cgroupFolder, limitsOf } from '../cgroups/limits.js';
 export { cpusOfGrants } from '../decision/grant-info.js';
 export { checkDeviceSelection, PATTERN_FIELDS } from '../input/devices.js';
 export { AIMED_LEVELS } from '../input/enforcement-options.js';
@@ -47,6 +47,7 @@ export {
   withUid,
 } from '../input/pods/workload.js';
 export { excludedBy } from '../input/policy-options.js';
+export { parseQuietPart, QUIET_TEXT } from '../input/requests/quiet.js';
 export { cgroupAdvice, commandIn } from '../input/values/machine-folder.js';
 export { binaryBytes, isMemoryType } from '../input/values/memory-types.js';
 export { formatBytes, parseQuantity } from '../input/values/quantity.js';

@@ -49,9 +49,10 @@ export class Audits {
   }
 }
 
-/** The grants of living owners on record. */
-export function livingPods(host: ReadOnlyHost): readonly PodAssignment[] {
+/** The grants of living owners on record; `living`: their uids, if known. */
+export function livingPods(host: ReadOnlyHost, living?: ReadonlySet<string>): readonly PodAssignment[] {
   const { pods } = recordedState(host);
+  if (living) return pods.filter(({ uid }) => living.has(uid));
   const dead = new Set(host.ledger.owners.deadPods(pods));
   return pods.filter((pod) => !dead.has(pod));
 }

@@ -31,12 +31,13 @@ export class GrantWatch {
 
   /**
    * The grants of living owners, of any process. It looks at the machine once for all of them.
-   * `memory`: also where their memory is, which takes a millisecond or more a process.
+   * `memory`: also where their memory is, which takes a millisecond or more a process. `living`: the
+   * uids of their grants, if known: to find out, the kernel is asked of each owner.
    * @throws what {@link ManagerView.grants} throws
    */
-  look(memory = false): WatchedGrant[] {
+  look(memory = false, living?: ReadonlySet<string>): WatchedGrant[] {
     const { topology } = this.#view;
-    const pods = livingPods(hostOfView(this.#view));
+    const pods = livingPods(hostOfView(this.#view), living);
     const audited = topology.isSimulated ? [] : pods.filter((pod) => !presentCpus(pod).isEmpty);
     const audits = this.#watched.look(topology, audited, { memory, frequency: false });
     const auditOf = new Map(audits.map((audit) => [audit.grant, audit]));

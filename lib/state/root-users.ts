@@ -1,9 +1,11 @@
-// RootUsers: the state folder that root uses a cgroup root for. Folders do not know of each other's
-// grants: below one root each would take the other's CPUs for its own pool. So one has it at a time,
-// on record in a file of root's, for as long as it has grants with cgroups there. Other users, and
-// builds before that record, leave none: the processes in cgroups of their grants show them.
+// RootUsers: the state folders that root uses cgroup roots for. Folders do not know of each other's
+// grants: below one root, or on the same CPUs, each would take the other's for its own pool. So one
+// has them at a time, on record in a file of root's, for as long as it has grants with cgroups.
+// Other users, and builds before that record, leave none: the processes in cgroups of their grants
+// show them.
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
 import { unlessRefused } from '../base/errors.js';
 import { native } from '../base/native.js';
@@ -11,14 +13,16 @@ import type { NativeFolder } from '../base/native-files.js';
 import { type CpusetHierarchy, openCpusetHierarchy } from '../cgroups/cpuset-hierarchy.js';
 import { FolderMadeGroups } from '../cgroups/files/made-groups.js';
 import { commandIn } from '../input/values/machine-folder.js';
+import type { CpuSet } from '../machine/cpu-set.js';
 import { isOfBoot } from './files/owner-claims.js';
 import { using } from './files/parts.js';
 import { findState, LOCK_FILE, STATE_FILE } from './files/state-files.js';
 import { CHOICES, fileNameOf, inRecords, type RootRefusal } from './folder/agreed-root.js';
 import { hasState, identityOf, readBootId } from './folder/folder.js';
+import type { Checkpoint } from './format/checkpoint.js';
 import { lockNote } from './owners/lock-holder.js';
 import { deadPods, openExisting, withChild } from './read-only-store.js';
-import type { RootClaims } from './store.js';
+import type { Claim, RootClaims } from './store.js';
 
 // The names of choices begin with that of `/`.
 const PREFIX = 'user-of-';
@@ -30,12 +34,21 @@ const LOOK_LASTS_MS = 1000;
 
 const nameOf = (cgroupRoot: string) => PREFIX + fileNameOf(cgroupRoot, PREFIX.length);
 
-/** Changes with each new user. Undefined if there is none, or this process may not see it. */
-function versionOf(cgroupRoot: string): string | undefined {
+/** Of root. `name`: that of its file; `folder`: its content. */
+interface User {
+  readonly name: string;
+  readonly folder: string;
+}
+
+/**
+ * Changes with the record of this root: who becomes its user, or a rival, takes away what is there.
+ * Undefined if there is none, or this process may not see it.
+ */
+function versionOf({ cgroupRoot, managedCPUs }: Claim): string | undefined {
   if (process.geteuid!() !== 0) return undefined;
   try {
-    const found = statSync(join(CHOICES, nameOf(cgroupRoot)), { throwIfNoEntry: false });
-    return found && `${found.ino}:${found.mtimeMs}`;
+    const found = statSync(join(CHOICES, nameOf(cgroupRoot!)), { throwIfNoEntry: false });
+    return found && `${found.ino}:${found.mtimeMs}:${managedCPUs}`;
   } catch {
     return undefined;
   }
@@ -44,100 +57,89 @@ function versionOf(cgroupRoot: string): string | undefined {
 /** For one state folder. */
 export class RootUsers implements RootClaims {
   readonly #path: string;
-  // By root: whether this folder was the user when its file had this version.
-  readonly #known = new Map<string, { readonly version: string; readonly isOwn: boolean }>();
-  // By root: a group of a grant that is not on record here, and when that was seen.
-  readonly #strange = new Map<string, { readonly group: string | undefined; readonly at: number }>();
+  // Whether this folder was the user when the record had this version.
+  #known: { version?: string | undefined; isOwn?: boolean | undefined } = {};
+  // A group of a grant that is not on record here, and when that was seen.
+  #strange: { cgroupRoot?: string; group?: string | undefined; at: number } = { at: 0 };
 
   /** `path`: the state folder. */
   constructor(path: string) {
     this.#path = path;
   }
 
-  // Undefined if that is not known any more.
-  #isOwn(cgroupRoot: string, version: string): boolean | undefined {
-    const known = this.#known.get(cgroupRoot);
-    return known?.version === version ? known.isOwn : undefined;
+  // Undefined if that is not known, or not any more.
+  #isOwn(version: string | undefined): boolean | undefined {
+    return this.#known.version === version ? this.#known.isOwn : undefined;
   }
 
-  refusal(cgroupRoot: string): RootRefusal | undefined {
-    const version = versionOf(cgroupRoot);
-    const isOwn = version === undefined ? undefined : this.#isOwn(cgroupRoot, version);
+  refusal(claim: Claim): RootRefusal | undefined {
+    const why = this.#whyNot(claim, versionOf(claim));
+    const command = commandIn(this.#path, `configure --cgroup-root ${claim.cgroupRoot}-2 --managed LIST`);
+    const advice = `use one state folder for both, or other CPUs and another root: ${command}`;
+    return why === undefined ? undefined : { why, advice };
+  }
+
+  #whyNot(claim: Claim, version: string | undefined): string | undefined {
+    const isOwn = this.#isOwn(version);
     if (isOwn) return undefined;
-    const rival =
-      version && unlessRefused(() => inRecords(false, (records) => this.#rival(records, cgroupRoot)));
-    if (version !== undefined && rival === undefined) {
-      this.#known.set(cgroupRoot, { version, isOwn: true });
+    const users = unlessRefused(() => inRecords(false, usersIn)) ?? [];
+    const rivals = users.filter((user) => this.#isRival(user, claim));
+    const name = nameOf(claim.cgroupRoot!);
+    if (version && rivals.length === 0 && users.some((user) => user.name === name)) {
+      this.#known = { version, isOwn: true };
       return undefined;
     }
-    if (rival && (isOwn === false || isUsed(rival, cgroupRoot))) {
-      return {
-        why: `the state folder ${rival} uses the cgroup root ${cgroupRoot}, and does not know of grants in ${this.#path}`,
-        advice: `use that folder, or ${this.#otherRoot(cgroupRoot)}`,
-      };
-    }
-    const group = this.#strangeGroup(cgroupRoot);
-    if (group === undefined) return undefined;
-    return {
-      why: `processes run in ${group}, the cgroup of a grant that is not on record in ${this.#path}`,
-      advice: `use the state folder that has it, or ${this.#otherRoot(cgroupRoot)}`,
-    };
+    const rival = isOwn === false ? rivals[0] : rivals.find(isUsed);
+    const use =
+      rival?.name === name ? `uses the cgroup root ${claim.cgroupRoot}` : 'enforces on the same CPUs';
+    if (rival) return `the state folder ${rival.folder} ${use}, and does not know of grants in ${this.#path}`;
+    const group = this.#strangeGroup(claim.cgroupRoot!);
+    return group && `processes run in ${group}, the cgroup of a grant that is not on record in ${this.#path}`;
   }
 
-  claim(cgroupRoot: string, pods: readonly PodAssignment[], hierarchy: CpusetHierarchy): void {
-    const version = versionOf(cgroupRoot);
-    if (version !== undefined && this.#isOwn(cgroupRoot, version)) return;
-    const group = strangeGroup(hierarchy, pods);
-    this.#strange.set(cgroupRoot, { group, at: performance.now() });
+  claim({ settings, pods }: Assignments, hierarchy: CpusetHierarchy): void {
+    const cgroupRoot = settings.cgroupRoot!;
+    if (this.#isOwn(versionOf(settings))) return;
+    const group = strangeGroup(hierarchy, () => pods);
+    this.#strange = { cgroupRoot, group, at: performance.now() };
     if (process.geteuid!() !== 0) return;
     const become = (records: NativeFolder) => {
-      if (group !== undefined) return undefined;
-      records.replace(nameOf(cgroupRoot), this.#path);
-      return true;
+      for (const { name, folder } of usersIn(records)) if (!hasState(folder)) records.remove(name);
+      const rivals = usersIn(records).filter((user) => this.#isRival(user, settings));
+      const isFree = rivals.every((rival) => dismiss(records, rival));
+      if (isFree) records.replace(nameOf(cgroupRoot), this.#path);
+      return isFree;
     };
-    const take = (records: NativeFolder) =>
-      holding(records, LOCK, MOST_PAUSES, () => {
-        forgetGone(records);
-        const rival = this.#rival(records, cgroupRoot);
-        if (rival === undefined) return become(records);
-        // The lock is free when what a request has decided is on record.
-        return inState(rival, (folder) =>
-          holding(folder, LOCK_FILE, 0, () => !hasGrants(folder, cgroupRoot) && become(records)),
-        );
-      });
-    const isOwn = unlessRefused(() => inRecords(true, take), false);
-    const now = versionOf(cgroupRoot);
-    if (now === undefined || isOwn === undefined) this.#known.delete(cgroupRoot);
-    else this.#known.set(cgroupRoot, { version: now, isOwn });
+    const take = (records: NativeFolder) => holding(records, LOCK, () => become(records));
+    const isOwn = group === undefined && unlessRefused(() => inRecords(true, take), false);
+    this.#known = { version: versionOf(settings), isOwn };
   }
 
-  #otherRoot(cgroupRoot: string): string {
-    return `another root: ${commandIn(this.#path, `configure --cgroup-root ${cgroupRoot}-2`)}`;
+  // Another folder, on record for this root or for some of the same CPUs.
+  #isRival({ name, folder }: User, { cgroupRoot, managedCPUs: own }: Claim): boolean {
+    if (identityOf(folder) === identityOf(this.#path)) return false;
+    if (name === nameOf(cgroupRoot!) || own === null) return true;
+    const managed = unlessRefused(() => inState(folder, checkpointIn))?.assignments.settings.managedCPUs;
+    return !managed || own.intersects(managed);
   }
 
   #strangeGroup(cgroupRoot: string): string | undefined {
-    const known = this.#strange.get(cgroupRoot);
-    if (known && performance.now() - known.at < LOOK_LASTS_MS) return known.group;
+    const known = this.#strange;
+    if (known.cgroupRoot === cgroupRoot && performance.now() - known.at < LOOK_LASTS_MS) return known.group;
     const made = () => native.Folder.open(join(this.#path, 'cgroups'), false, 0, -1);
-    const group = unlessRefused(() => {
-      const hierarchy = openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(made));
-      return strangeGroup(hierarchy) && strangeGroup(hierarchy, inState(this.#path, podsIn));
-    });
-    this.#strange.set(cgroupRoot, { group, at: performance.now() });
+    const pods = () => inState(this.#path, checkpointIn)?.assignments.pods ?? [];
+    const group = unlessRefused(() =>
+      strangeGroup(openCpusetHierarchy(cgroupRoot, new FolderMadeGroups(made)), pods),
+    );
+    this.#strange = { cgroupRoot, group, at: performance.now() };
     return group;
-  }
-
-  // The other folder on record, if there is one.
-  #rival(records: NativeFolder, cgroupRoot: string): string | undefined {
-    const folder = records.read(nameOf(cgroupRoot))?.toString();
-    return folder === undefined || identityOf(folder) === identityOf(this.#path) ? undefined : folder;
   }
 }
 
 /** Calls `action` under a lock; undefined if that is not free. */
-function holding<T>(folder: NativeFolder, name: string, mostPauses: number, action: () => T): T | undefined {
+function holding<T>(folder: NativeFolder, name: string, action: () => T): T | undefined {
   let lock = folder.tryLock(name, lockNote(), true);
-  for (let pauses = 0; !lock && pauses < mostPauses; pauses++) {
+  for (let pauses = 0; !lock && pauses < MOST_PAUSES; pauses++) {
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE_MS);
     lock = folder.tryLock(name, lockNote(), true);
   }
@@ -156,44 +158,50 @@ function inState<T>(path: string, look: (folder: NativeFolder) => T): T | undefi
 
 // A group with processes, of a grant that is none of these. A process that its grant has left behind
 // is in a group that this state has made.
-function strangeGroup(hierarchy: CpusetHierarchy, pods: readonly PodAssignment[] = []): string | undefined {
+function strangeGroup(hierarchy: CpusetHierarchy, pods: () => readonly PodAssignment[]): string | undefined {
   const names = unlessRefused(() => hierarchy.list(), []).filter((name) => name.includes('/'));
-  if (names.length === 0) return undefined;
-  const own = new Set<string>(pods.map(({ uid }) => uid));
+  const own = new Set<string>(names.length > 0 ? pods().map(({ uid }) => uid) : []);
   return names
     .filter((name) => !own.has(name.slice(0, name.lastIndexOf('/'))))
     .map((name) => hierarchy.group(name))
     .find((group) => unlessRefused(() => group.isPopulated() && !group.isMade(), true))?.path;
 }
 
-const isUsed = (path: string, cgroupRoot: string) =>
-  unlessRefused(() => inState(path, (folder) => hasGrants(folder, cgroupRoot)), true) === true;
+const isUsed = (user: User) =>
+  unlessRefused(() => inState(user.folder, (folder) => hasGrants(folder, user)), true) === true;
+
+// Takes a user without grants off the record. Its lock is free when what a request has decided is on
+// record.
+function dismiss(records: NativeFolder, user: User): boolean | undefined {
+  return inState(user.folder, (folder) =>
+    holding(folder, LOCK_FILE, () => {
+      if (hasGrants(folder, user)) return false;
+      records.remove(user.name);
+      return true;
+    }),
+  );
+}
+
+function checkpointIn(folder: NativeFolder): Checkpoint | undefined {
+  const found = findState(folder, STATE_FILE);
+  return found.kind === 'good' ? found.checkpoint : undefined;
+}
 
 // Living ones with cgroups below the root. What cannot be read counts as some.
-function hasGrants(folder: NativeFolder, cgroupRoot: string): boolean {
-  const found = findState(folder, STATE_FILE);
-  if (found.kind !== 'good') return true;
-  const { bootId, assignments } = found.checkpoint;
+function hasGrants(folder: NativeFolder, { name }: User): boolean {
+  const checkpoint = checkpointIn(folder);
+  if (!checkpoint) return true;
+  const { bootId, assignments } = checkpoint;
   const { pods, settings } = assignments;
   return withChild(folder, 'owners', (owners) => {
     const dead = deadPods(owners, pods);
     const isLiving = (pod: PodAssignment) => pod.enforcement.target !== null && !dead.includes(pod);
-    return (
-      settings.cgroupRoot === cgroupRoot && isOfBoot(bootId, readBootId(), owners) && pods.some(isLiving)
-    );
+    const isOfRoot = settings.cgroupRoot !== null && nameOf(settings.cgroupRoot) === name;
+    return isOfRoot && isOfBoot(bootId, readBootId(), owners) && pods.some(isLiving);
   });
 }
 
-function forgetGone(records: NativeFolder): void {
-  for (const { name, folder } of usersIn(records)) if (!hasState(folder)) records.remove(name);
-}
-
-function podsIn(folder: NativeFolder): readonly PodAssignment[] {
-  const found = findState(folder, STATE_FILE);
-  return found.kind === 'good' ? found.checkpoint.assignments.pods : [];
-}
-
-const usersIn = (records: NativeFolder) =>
+const usersIn = (records: NativeFolder): User[] =>
   records
     .list()
     .filter((name) => name.startsWith(PREFIX))
@@ -203,8 +211,8 @@ const usersIn = (records: NativeFolder) =>
  * Why a state folder may not use a cgroup root now, and what root can do, in words. Only root sees
  * which folder has it.
  */
-export function cgroupRootRefusal(stateDir: string, cgroupRoot: string): string | undefined {
-  const refusal = new RootUsers(stateDir).refusal(cgroupRoot);
+export function cgroupRootRefusal(stateDir: string, cgroupRoot: string, managedCPUs: CpuSet | null) {
+  const refusal = new RootUsers(stateDir).refusal({ cgroupRoot, managedCPUs });
   return refusal && `${refusal.why}: ${refusal.advice}`;
 }
 

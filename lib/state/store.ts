@@ -1,8 +1,7 @@
 // Store: where numalign keeps assignments between admissions. A Ledger is a folder that processes
 // share; a MemoryStore belongs to one process. A StateSource can only be read.
-import type { Assignments } from '../account/assignments.js';
+import type { Assignments, MachineSettings } from '../account/assignments.js';
 import type { TotalOn } from '../account/booked-memory.js';
-import type { PodAssignment } from '../account/pod-assignment.js';
 import type { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import type { Registry } from '../base/registry.js';
@@ -86,16 +85,19 @@ export interface StateSource {
   readonly recoveries: readonly StateRecovered[];
 }
 
-/** Which state uses a cgroup root. */
+/** What a state uses cgroups for. */
+export type Claim = Pick<MachineSettings, 'cgroupRoot' | 'managedCPUs'>;
+
+/** Which state uses a cgroup root, and enforces on its CPUs. */
 export interface RootClaims {
-  /** Why this state may not use a cgroup root now, and what root can do. */
-  refusal(cgroupRoot: string): RootRefusal | undefined;
+  /** Why this state may not use its cgroup root now, and what root can do. */
+  refusal(claim: Claim): RootRefusal | undefined;
   /**
-   * Makes this state the user of a cgroup root, unless another one has grants there, or may be about
-   * to record one. `pods`: the grants of this state; `hierarchy`: with the root. REQUIRES: the lock of
-   * this state, until a grant is on record
+   * Makes this state the user of its cgroup root, unless another one has grants there or on these
+   * CPUs, or may be about to record one. `hierarchy`: with the root. REQUIRES: the lock of this
+   * state, until a grant is on record
    */
-  claim(cgroupRoot: string, pods: readonly PodAssignment[], hierarchy: CpusetHierarchy): void;
+  claim(state: Assignments, hierarchy: CpusetHierarchy): void;
 }
 
 export interface Store extends StateSource {

@@ -411,6 +411,21 @@ describe('joint placement', () => {
     expect(manager.plan(podOf(container('main', 10))).hints[0]!.merged).not.toHaveProperty('choice');
   });
 
+  it.each([
+    ['unknown', undefined],
+    ['equal', [0, 1, 2, 3].map((a) => [0, 1, 2, 3].map((b) => (a === b ? 10 : 20)))],
+    ['large', [0, 1, 2, 3].map((a) => [0, 1, 2, 3].map((b) => (a === b ? 10 : (a ^ b) === 1 ? 5e5 : 1e6)))],
+  ])('takes nodes of one package where distances are %s', async (_, distances) => {
+    const { nodes, ...rest } = machineOf([four, four, four, four], distances);
+    const known = nodes.map((node) => (distances ? node : { ...node, distances: null }));
+    const manager = await simulate(await discover({ json: { ...rest, nodes: known } }), { policy: 'none' });
+    await manager.acquire({ cpu: 8 });
+    await manager.acquire({ cpu: 2 });
+    const plan = manager.plan(podOf(container('main', 12)), JOINT);
+    // Nodes 1 and 2 have less free.
+    expect(nodesNear(manager, plan.containers[0]!)).toEqual(NodeSet.of(2, 3));
+  });
+
   it('stays in force for a resize', async () => {
     const options = { policy: 'none' } as const;
     const manager = await managerOf([four, four, four, four], options, CROSSED);

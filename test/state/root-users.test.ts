@@ -13,9 +13,9 @@ import {
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { diagnose } from '../../lib/entries/diagnostics.js';
-import { openManager } from '../../lib/index.js';
+import { CpuSet, openManager } from '../../lib/index.js';
 import { cgroupRootRefusal, forgetFolder, RootUsers } from '../../lib/state/root-users.js';
-import { hierarchy, isUsable, ownRoot, ROOT } from '../cgroups/own-root.js';
+import { hierarchy, isUsable, ownRoot, ROOT, removeAll } from '../cgroups/own-root.js';
 import { agentOf, BOB } from '../enforcement/users.js';
 import { Agent } from '../support/agent.js';
 import { makeStateDir } from '../support/state-dir.js';
@@ -24,6 +24,8 @@ import { canBeStranger } from '../support/strangers.js';
 const CHOICES = '/run/numalign-root';
 const FILE = join(CHOICES, `user-of-${encodeURIComponent(ROOT)}`);
 const RESERVED = { reservedSystemCPUs: '0', cgroupRoot: ROOT } as const;
+
+const CLAIM = { cgroupRoot: ROOT, managedCPUs: null };
 
 async function opened(stateDir = makeStateDir(), options = {}) {
   const manager = await openManager({ stateDir, ...RESERVED, sharedMember: false, ...options });
@@ -51,7 +53,7 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     expect([grant.enforcement, sharedCpus()]).toEqual(['cpuset', '0']);
     expect(readFileSync(FILE, 'utf8')).toBe(first.stateDir);
 
-    const why = `the state folder ${first.stateDir} uses the cgroup root ${ROOT}, and does not know of grants in ${second.stateDir}: use that folder, or another root: \`numalign configure --cgroup-root ${ROOT}-2 --state-dir ${second.stateDir}\``;
+    const why = `the state folder ${first.stateDir} uses the cgroup root ${ROOT}, and does not know of grants in ${second.stateDir}: use one state folder for both, or other CPUs and another root: \`numalign configure --cgroup-root ${ROOT}-2 --managed LIST --state-dir ${second.stateDir}\``;
     await expect(second.acquire({ cpu: 1, require: 'cpuset' })).rejects.toMatchObject({
       code: 'ERR_ENFORCEMENT',
       message: expect.stringContaining(why),
@@ -81,16 +83,42 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     const agent = new Agent();
     await agent.tell('open', { stateDir: first.stateDir, ...RESERVED });
     await agent.tell('acquire', { cpu: 1 });
-    expect(new RootUsers(second.stateDir).refusal(ROOT)?.why).toContain(first.stateDir);
+    expect(new RootUsers(second.stateDir).refusal(CLAIM)?.why).toContain(first.stateDir);
     first.close();
     await agent.kill();
-    expect(new RootUsers(second.stateDir).refusal(ROOT)).toBeUndefined();
+    expect(new RootUsers(second.stateDir).refusal(CLAIM)).toBeUndefined();
     await second.acquire({ cpu: 1, owner: 'persistent', name: 'kept' });
     expect(readFileSync(FILE, 'utf8')).toBe(second.stateDir);
     second.close();
-    expect(new RootUsers(first.stateDir).refusal(ROOT)?.why).toContain(second.stateDir);
+    expect(new RootUsers(first.stateDir).refusal(CLAIM)?.why).toContain(second.stateDir);
     rmSync(second.stateDir, { recursive: true });
-    expect(new RootUsers(first.stateDir).refusal(ROOT)).toBeUndefined();
+    expect(new RootUsers(first.stateDir).refusal(CLAIM)).toBeUndefined();
+  });
+
+  it('are rivals on the same CPUs below roots of their own too, and none on others', async () => {
+    ownRoot();
+    const OTHER = `${ROOT}-2`;
+    onTestFinished(() => removeAll(join(hierarchy!.mount.point, OTHER)));
+    const first = await opened(undefined, { managedCPUs: '0-1' });
+    const second = await opened(undefined, { cgroupRoot: OTHER });
+    for (const { stateDir } of [first, second])
+      await new Agent().tell('open', { stateDir, sharedMember: true });
+    const grant = await first.acquire({ cpu: 1 });
+    const why = `the state folder ${first.stateDir} enforces on the same CPUs, and does not know of grants in ${second.stateDir}: use one state folder for both, or other CPUs and another root: \`numalign configure --cgroup-root ${OTHER}-2 --managed LIST --state-dir ${second.stateDir}\``;
+    await expect(second.acquire({ cpu: 1, require: 'cpuset' })).rejects.toThrow(why);
+    const weak = await second.acquire({ cpu: 1 });
+    expect(weak.enforcement).toBe('members');
+    await weak.release();
+    expect(cgroupRootRefusal(second.stateDir, OTHER, null)).toBe(why);
+    expect(cgroupRootRefusal(second.stateDir, OTHER, CpuSet.of(2))).toBeUndefined();
+    // It keeps its place, and leaves it with its last grant.
+    expect(cgroupRootRefusal(first.stateDir, ROOT, null)).toBeUndefined();
+    await grant.release();
+    const strong = await second.acquire({ cpu: 1 });
+    expect(strong.enforcement).toBe('cpuset');
+    expect(existsSync(FILE)).toBe(false);
+    await expect(first.acquire({ cpu: 1, require: 'cpuset' })).rejects.toThrow(second.stateDir);
+    await strong.release();
   });
 
   it('leave nothing on record when they are removed', async () => {
@@ -114,17 +142,17 @@ describe.runIf(isUsable)('two state folders of root with one cgroup root', () =>
     await older.tell('pin', { uid });
     rmSync(FILE);
 
-    const why = `processes run in ${groupOf(uid)}, the cgroup of a grant that is not on record in ${manager.stateDir}: use the state folder that has it, or another root`;
+    const why = `processes run in ${groupOf(uid)}, the cgroup of a grant that is not on record in ${manager.stateDir}: use one state folder for both`;
     await expect(manager.acquire({ cpu: 1, require: 'cpuset' })).rejects.toThrow(why);
     const weak = await manager.acquire({ cpu: 1 });
     expect(weak.enforcement).toBe('members');
     await weak.release();
     expect([sharedCpus(), existsSync(FILE)]).toEqual(['0', false]);
-    expect(cgroupRootRefusal(manager.stateDir, ROOT)).toContain(why);
+    expect(cgroupRootRefusal(manager.stateDir, ROOT, null)).toContain(why);
     const { findings } = await diagnose({ stateDir: manager.stateDir });
     expect(findings.find(({ check }) => check === 'cgroups')?.found).toContain(groupOf(uid));
     // Its own state knows the grant.
-    expect(cgroupRootRefusal(folder, ROOT)).toBeUndefined();
+    expect(cgroupRootRefusal(folder, ROOT, null)).toBeUndefined();
 
     await older.kill();
     const strong = await manager.acquire({ cpu: 1, require: 'cpuset' });

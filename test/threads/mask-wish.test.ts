@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { CpuSet } from '../../lib/index.js';
 import { affinity } from '../../lib/machine/affinity.js';
 import { type MaskFacts, originOf } from '../../lib/threads/mask-wish.js';
+import { isLong } from '../support/budget.mjs';
 import { makeStateDir } from '../support/state-dir.js';
 
 const cpus = (list: string) => CpuSet.parse(list);
@@ -40,6 +41,7 @@ describe('a mask', () => {
 });
 
 const LIBRARY = fileURLToPath(new URL('../../dist/index.js', import.meta.url));
+const DIAGNOSTICS = fileURLToPath(new URL('../../dist/entries/diagnostics.js', import.meta.url));
 
 /** The output of a program that has numalign, started with this mask. */
 function outputOf(mask: string, program: string): string {
@@ -89,6 +91,27 @@ describe.runIf(affinity().size > 1)('a process that taskset has started', () => 
     expect(outputOf(last(), program)).toBe(String(affinity().first));
   });
 
+  it.runIf(isLong)('keeps to no mask that it has as a member, after it has closed its manager', () => {
+    const program = `const { spawn } = await import('node:child_process');
+      const { once } = await import('node:events');
+      const other = \`const { openManager } = await import(${JSON.stringify(LIBRARY)});
+        const stateDir = \${JSON.stringify(stateDir)};
+        const manager = await openManager({ stateDir, cgroupRoot: null, sharedMember: false });
+        console.log(String((await manager.acquire({ cpu: 1 })).cpus));
+        process.stdin.resume();\`;
+      const holder = spawn(process.execPath, ['--input-type=module', '-e', other]);
+      const [first] = await once(holder.stdout, 'data');
+      const { affinity } = await import(${JSON.stringify(DIAGNOSTICS)});
+      while (affinity().has(Number(first))) await new Promise((resolve) => setTimeout(resolve, 20));
+      manager.close();
+      holder.kill();
+      await once(holder, 'exit');
+      const again = await openManager({ stateDir, cgroupRoot: null });
+      console.log((await again.acquire({ cpu: 1 })).cpus.first === Number(first));
+      process.exit();`;
+    expect(outputOf(String(affinity()), program)).toBe('true');
+  });
+
   it('has children on its grant that do not keep to its CPUs, because numalign chose them', () => {
     const program = `const { execFileSync } = await import('node:child_process');
       const grant = await manager.acquire({ cpu: 1 });
@@ -111,5 +134,27 @@ describe.runIf(affinity().size > 1)('a process that taskset has started', () => 
       await new Promise((resolve) => started.once('exit', resolve));
       process.exit();`;
     expect(outputOf(last(), program)).toBe(String(affinity().first));
+  });
+
+  // The record has no grants of the past: it cannot tell the mask from a chosen one.
+  it('has children that keep to its grant if they open numalign after that has ended, and are told how not', () => {
+    const program = `const { spawn } = await import('node:child_process');
+      const grant = await manager.acquire({ cpu: 1 });
+      grant.pin();
+      const child = \`process.stdin.once('data', async () => {
+        const { openManager } = await import(${JSON.stringify(LIBRARY)});
+        const manager = await openManager({ stateDir: \${JSON.stringify(stateDir)}, cgroupRoot: null });
+        await manager.acquire({ cpu: 2 }).catch((error) => console.log(error.message));
+        process.exit();
+      });\`;
+      const started = spawn(process.execPath, ['-e', child], { stdio: ['pipe', 'inherit', 'inherit'] });
+      await new Promise((resolve) => started.once('spawn', resolve));
+      await grant.release();
+      started.stdin.write('go');
+      await new Promise((resolve) => started.once('exit', resolve));
+      process.exit();`;
+    expect(outputOf(String(affinity()), program)).toContain(
+      `this process was given the mask ${affinity().first}, to which numalign keeps without ignoreMask`,
+    );
   });
 });

@@ -308,7 +308,7 @@ export const SHAPES = [
     nodeCpus: ['0-3', '4-7', '8-11', '12-15'],
     arguments: PACKAGES,
     hasContainers: true,
-    tests: ['containers', 'static-kubelet', 'confined-node'],
+    tests: ['containers', 'static-kubelet', 'confined-node', 'slices'],
   },
   {
     name: 'systemd-containers',
@@ -322,7 +322,7 @@ export const SHAPES = [
     append: 'numalign.systemd',
     bootMs: 300_000,
     hasContainers: true,
-    tests: ['systemd-containers'],
+    tests: ['systemd-containers', 'slices'],
   },
   {
     name: 'newer-kernel',

@@ -51,6 +51,10 @@ export function availableDevices(
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
+/** How many of the devices are near a NUMA node. */
+export const countNear = (devices: readonly Device[], node: number): number =>
+  devices.filter(({ numaNodes }) => numaNodes?.includes(node)).length;
+
 /** The ids of a resource's devices that init containers left behind. */
 export function reusableIds({ reusableDevices }: DevicesLeft, { name }: DeviceResource): ReadonlySet<string> {
   return reusableDevices.get(name) ?? NO_IDS;

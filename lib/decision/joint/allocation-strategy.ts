@@ -3,7 +3,7 @@
 import { grantableCpus } from '../../account/pools.js';
 import type { Words } from '../../base/words.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
-import { availableDevices, type DeviceRequest } from '../devices/device-draft.js';
+import { availableDevices, countNear, type DeviceRequest } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
 import type { MemoryRequests } from '../memory/memory-requests.js';
 import { offeredRow } from '../memory/memory-tiers.js';
@@ -61,9 +61,7 @@ function cpuPercents({ topology, state, present, pool, allowed, free }: Draft): 
 function devicePercents(draft: Draft, { resource }: DeviceRequest): readonly number[] {
   const healthy = resource.devices.filter((device) => device.healthy);
   const available = availableDevices(draft, resource);
-  return draft.topology.numaNodes.map((node) => {
-    const near = (devices: typeof available) =>
-      devices.filter(({ numaNodes }) => numaNodes?.includes(node)).length;
-    return percentOf(near(healthy), near(available));
-  });
+  return draft.topology.numaNodes.map((node) =>
+    percentOf(countNear(healthy, node), countNear(available, node)),
+  );
 }

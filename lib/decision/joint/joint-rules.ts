@@ -3,13 +3,15 @@
 // avoids nodes with devices. `spread` takes those with the most. JointRules: what the merge of joint
 // placement prefers. Pure.
 import { oncePer } from '../../base/collections/once-per.js';
+import type { Words } from '../../base/words.js';
 import { preferenceOf } from '../../input/placement.js';
 import { hugepageType, MEMORY } from '../../input/values/memory-types.js';
 import type { NodeSet } from '../../machine/cpu-set.js';
 import { maskOf } from '../../machine/hint-masks.js';
 import { sizeOfBoth } from '../../machine/id-set.js';
+import type { CpuGroup } from '../../machine/machine-description.js';
 import type { Topology } from '../../machine/topology.js';
-import { availableDevices, type DeviceRequest, reusableIds } from '../devices/device-draft.js';
+import { availableDevices, countNear, type DeviceRequest, reusableIds } from '../devices/device-draft.js';
 import type { Draft } from '../draft/draft.js';
 import type { MergeRules } from '../hints/merge-hints.js';
 import { isMemoryKnown } from '../memory/memory-tables.js';
@@ -42,10 +44,7 @@ function freeShares(draft: Draft): readonly number[] {
   }
   for (const resource of resources.values()) {
     const available = availableDevices(draft, resource);
-    add(resource.devices.length, (at) => {
-      const node = topology.numaNodes[at]!;
-      return available.reduce((n, { numaNodes }) => n + (numaNodes?.includes(node) ? 1 : 0), 0);
-    });
+    add(resource.devices.length, (at) => countNear(available, topology.numaNodes[at]!));
   }
   return rooms;
 }
@@ -58,24 +57,33 @@ const typesOf = oncePer((topology: Topology): readonly string[] => {
   return [...new Set([MEMORY, ...pages])];
 });
 
-const NO_DEVICES: readonly number[] = [];
-
 // By position of the node: how many of the requested devices can come from it.
 function devicesBeside(draft: Draft, requests: readonly DeviceRequest[]): readonly number[] {
-  if (requests.length === 0) return NO_DEVICES;
-  const beside = draft.topology.numaNodes.map(() => 0);
-  for (const { resource, count } of requests) {
+  const near = requests.map(({ resource, count }) => {
     const reusable = reusableIds(draft, resource);
-    const near = [
-      ...availableDevices(draft, resource),
-      ...resource.devices.filter(({ id }) => reusable.has(id)),
-    ];
-    for (const [at, node] of draft.topology.numaNodes.entries()) {
-      beside[at]! += Math.min(count, near.filter(({ numaNodes }) => numaNodes?.includes(node)).length);
-    }
-  }
-  return beside;
+    const kept = resource.devices.filter(({ id }) => reusable.has(id));
+    return { count, devices: [...availableDevices(draft, resource), ...kept] };
+  });
+  const countFrom = (node: number) =>
+    near.reduce((sum, { count, devices }) => sum + Math.min(count, countNear(devices, node)), 0);
+  return requests.length === 0 ? [] : draft.topology.numaNodes.map(countFrom);
 }
+
+// More than there are pairs of 64 nodes, so that packages decide only between equal distances.
+const UNIT = 2 ** 12;
+const NO_DISTANCES = new Uint32Array();
+
+// Distances, and as the least difference whether nodes are in one package: firmware says the same of
+// many nodes, or nothing. None: all are as near.
+const nearness = oncePer(({ distances = NO_DISTANCES, nodes, packages }: Topology): Words => {
+  const own = nodes.map(({ cpus }) => packages.filter((each) => each.cpus.intersects(cpus)));
+  // Packages say nothing of nodes that have several.
+  const isVague = own.some(({ length }) => length > 1);
+  if (isVague || distances.some((distance) => distance >= 2 ** 32 / UNIT)) return distances;
+  const row = (a: CpuGroup | undefined, at: number) =>
+    own.map(([b], to) => UNIT * (distances[at * own.length + to] ?? 0) + (a && b && a !== b ? 1 : 0));
+  return Uint32Array.from(own.flatMap(([a], at) => row(a, at)));
+});
 
 /** `within`: the nodes to choose from; undefined: all. `devices`: CPUs and memory go beside these. */
 export function jointRules(
@@ -84,11 +92,11 @@ export function jointRules(
   within: NodeSet | undefined,
   devices: readonly DeviceRequest[],
 ): MergeRules {
-  const { numaNodes, distances } = draft.topology;
+  const { numaNodes } = draft.topology;
   const joint = {
     within: maskOf(within ?? numaNodes, numaNodes),
     rooms: roomsOf(draft),
     devices: devicesBeside(draft, devices),
   };
-  return { numaNodes, policy, distances, joint };
+  return { numaNodes, policy, distances: nearness(draft.topology), joint };
 }

@@ -32,17 +32,16 @@ export interface QuietOptions {
   housekeeping?: number;
 }
 
-const LATENCY_US = 10;
 const MOST_LATENCY_US = 1_000_000;
 const MOST_WAYS = 32;
-const MOST_HOUSEKEEPING = 1024;
+const MOST_KEPT = 1024;
 
 /** The parts of `quiet: true`: all that take no amount. */
 export const WHOLE_QUIET: QuietRequest = Object.freeze({
   interrupts: true,
   workqueues: true,
   packets: true,
-  idle: Object.freeze({ maxLatency: LATENCY_US }),
+  idle: Object.freeze({ maxLatency: 10 }),
   frequency: true,
   cache: null,
 });
@@ -73,29 +72,24 @@ function parseCache(value: unknown): CacheShare | null {
   );
 }
 
+const parseFlag = (value: unknown = false, name: string) => option.flag(value, name);
+
+const PARSERS: { readonly [Part in QuietPart]: (value: unknown, name: string) => QuietRequest[Part] } = {
+  ...{ interrupts: parseFlag, workqueues: parseFlag, packets: parseFlag },
+  ...{ idle: parseIdle, frequency: parseFlag, cache: parseCache },
+};
+
 /** undefined if all parts are off. @throws ERR_INVALID_OPTION */
 export function parseQuiet(value: unknown): QuietRequest | undefined {
   if (value === undefined || value === false) return undefined;
   if (value === true) return WHOLE_QUIET;
   const valid = `true, false or an object of ${QUIET_PARTS.join(', ')}`;
   if (typeof value !== 'object' || value === null) invalidOption('quiet', value, valid);
-  const { idle, cache, housekeeping, ...flags } = checkOptions(
-    value,
-    [...QUIET_PARTS, 'housekeeping'],
-    'quiet',
-  );
-  const flag = (part: 'interrupts' | 'workqueues' | 'packets' | 'frequency') =>
-    option.flag(flags[part] ?? false, `quiet.${part}`);
-  const request = {
-    interrupts: flag('interrupts'),
-    workqueues: flag('workqueues'),
-    packets: flag('packets'),
-    idle: parseIdle(idle),
-    frequency: flag('frequency'),
-    cache: parseCache(cache),
-  };
+  const { housekeeping, ...fields } = checkOptions(value, [...QUIET_PARTS, 'housekeeping'], 'quiet');
+  const parts = QUIET_PARTS.map((part) => [part, PARSERS[part](fields[part], `quiet.${part}`)]);
+  const request = Object.fromEntries(parts) as unknown as QuietRequest;
   const kept = housekeeping !== undefined && {
-    housekeeping: amount(housekeeping, 'quiet.housekeeping', MOST_HOUSEKEEPING),
+    housekeeping: amount(housekeeping, 'quiet.housekeeping', MOST_KEPT),
   };
   if (Object.values(request).every((part) => !part)) return undefined;
   return Object.freeze({ ...request, ...kept });
@@ -112,4 +106,18 @@ export function parseRequiredQuiet(value: unknown, quiet: QuietRequest | undefin
     if (!quiet?.[part]) invalidOption(where, part, 'a part that `quiet` asks for');
     return part;
   });
+}
+
+/** How a part of {@link RequestOptions.quiet} is written in texts. */
+export const QUIET_TEXT =
+  'interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
+
+/** A part such as `interrupts`, `idle=20`, `cache=25%` or `all`; undefined if it is none. */
+export function parseQuietPart(text: string): QuietOptions | undefined {
+  const [, name, amount, percent] = /^(\w+)(?:=(\d+)(%?))?$/.exec(text) ?? [];
+  if (name === 'cache' && amount)
+    return { cache: { [percent ? 'percent' : 'ways']: Number(amount) } as CacheShare };
+  if (name === 'idle' && amount && !percent) return { idle: { maxLatency: Number(amount) } };
+  const parts = QUIET_PARTS.filter((part) => part !== 'cache' && (part === name || name === 'all'));
+  return amount || parts.length === 0 ? undefined : Object.fromEntries(parts.map((part) => [part, true]));
 }

@@ -1,4 +1,21 @@
-// @numalign/claims: a machine as devices of Kubernetes' Dynamic Resource Allocation.
+// @numalign/claims: a machine as devices of Kubernetes' Dynamic Resource Allocation, and what claims
+// would get of them.
+export {
+  type Allocated,
+  type Allocation,
+  allocate,
+  NOTHING_TAKEN,
+  type NoAllocation,
+  type Taken,
+} from './claims/allocation.js';
+export {
+  CLAIM_KINDS,
+  type Claim,
+  claimOf,
+  type DeviceClass,
+  deviceClassOf,
+  OWN_CLASSES,
+} from './claims/objects.js';
 export {
   type AttributeValue,
   type Capacity,
@@ -15,3 +32,4 @@ export {
   memoryType,
   type PcieRoot,
 } from './devices/devices.js';
+export { type MachineNow, machineNow } from './devices/machine.js';

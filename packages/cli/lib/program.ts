@@ -1,6 +1,6 @@
 // The program: its commands and their common settings.
 import { readFileSync } from 'node:fs';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { useStateDirVariable } from './arguments/state-dir.js';
 import { addAdmit } from './commands/admit.js';
 import { addAgent } from './commands/agent.js';
@@ -22,6 +22,7 @@ import { addTop } from './commands/top.js';
 import { addTopology } from './commands/topology.js';
 import { print, printToStderr } from './terminal/output.js';
 import { reportError } from './terminal/report-error.js';
+import { HelpfulCommand } from './terminal/suggestions.js';
 import { stdoutPage } from './terminal/terminal.js';
 import { fillProse } from './terminal/text.js';
 
@@ -62,7 +63,7 @@ const START = `Run a program on exclusive CPUs, plan a pod, or look at the machi
 
 /** @param only the only command to make: each of the others takes time */
 export function createProgram(only?: string): Command {
-  const program = new Command('numalign')
+  const program = new HelpfulCommand('numalign')
     .usage('<command> [options]')
     .description(START)
     .helpCommand('help [command]', 'show the help of a command')

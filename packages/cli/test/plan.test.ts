@@ -68,6 +68,24 @@ describe('numalign plan on a described machine', () => {
     expect(note === '' ? stderr === '' : stderr.includes(note)).toBe(true);
   });
 
+  // P-cores of two threads, and E-cores, as Linux numbers them.
+  const HYBRID = [0, 0, 2, 2, 4, 4, ...[6, 7, 8, 9]];
+
+  it.each([
+    ['takes P-cores for the faster ones where numbers of CPUs suggest them', HYBRID, [], '0-1'],
+    ['takes cores of one CPU first where all are to count as alike', HYBRID, ['--core-kind', 'any'], '6-7'],
+    ['takes no cores for P-cores where siblings may be offline', [0, 1, 2, 3, 4, 5, 0, 1], [], '2-3'],
+    ['takes no cores for P-cores where numbers are missing', [0, 0, 2, 2, 4, null, 6, 7, 8], [], '4,6'],
+    ['takes no cores for P-cores behind single ones', [0, 1, 2, 3, 4, 4, 6, 6], [], '0-1'],
+  ] as const)('%s', async (_, cores, flags, cpus) => {
+    const columns = ['cpu', 'core', 'socket', 'numa'];
+    const rows = cores.flatMap((core, cpu) => (core === null ? [] : [[cpu, core, 0, 0]]));
+    const file = newFile(JSON.stringify({ columns, cpus: rows, nodes: [{ id: 0 }] }));
+    const { stdout, stderr } = await numalign(['plan', '--cpus', '2', '--json', file, ...flags]);
+    expect(stdout).toContain(`app   ${cpus} `);
+    expect(stderr.includes('those of 2 count as performance cores')).toBe(cpus === '0-1' && cores === HYBRID);
+  });
+
   it('takes the fastest kind of cores that a description names', async () => {
     const columns = ['cpu', 'core', 'socket', 'numa', 'coreKind'];
     const rows = [0, 0, 2, 2, 4, 5].map((core, cpu) => [cpu, core, 0, 0, core < 4 ? 1 : 0]);
@@ -81,7 +99,7 @@ describe('numalign plan on a described machine', () => {
     const { code, stdout } = await numalign(asked);
     expect(code).toBe(0);
     expect(stdout).toContain(
-      'main: NUMA nodes 0-1: 6 sets of 2 nodes have all of it, it is the lowest of these',
+      'main: NUMA nodes 0-1: 6 sets of 2 nodes have all of it, 2 are the nearest, it is the lowest of these',
     );
   });
 

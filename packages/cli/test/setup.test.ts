@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { read } from '../../../test/support/documents.js';
 import { MAIN, newFolder, numalign } from './numalign.js';
-import { hasSystemd, isRoot, verify } from './systemd.js';
+import { exposureOf, hasSystemd, isRoot, verify } from './systemd.js';
 
 const FILES = {
   sysusers: 'etc/sysusers.d/numalign.conf',
@@ -76,6 +76,11 @@ describe.runIf(hasSystemd && isRoot)('numalign setup', () => {
       'numalign.slice': unit(FILES.slice),
     };
     expect(verify(units)).toBe('');
+    const services = readFileSync(new URL('../../../docs/services.md', import.meta.url), 'utf8');
+    const exposure = exposureOf('numalign-agent.service', units['numalign-agent.service']);
+    expect(/The units have no sandbox: `systemd-analyze security` says (.*)\./.exec(services)?.[1]).toBe(
+      exposure,
+    );
     // It is never given up.
     expect(unit(FILES.agent)).toMatch(/\nStartLimitIntervalSec=0\n.*\nRestart=always\n/s);
     expect(unit(FILES.agent)).toContain(

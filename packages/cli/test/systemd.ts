@@ -27,6 +27,15 @@ export function verify(units: Readonly<Record<string, string>>): string {
   return status === 0 ? stderr : `${status}: ${stderr}`;
 }
 
+/** What `systemd-analyze security` says of a unit, such as `9.6 UNSAFE`. */
+export function exposureOf(name: string, text: string): string | undefined {
+  const cwd = newFolder();
+  writeFileSync(join(cwd, name), text);
+  const args = ['security', '--offline=yes', `./${name}`];
+  const { stdout } = spawnSync('systemd-analyze', args, { cwd, encoding: 'utf8' });
+  return /Overall exposure level for .*: (\S+ \w+)/.exec(stdout)?.[1];
+}
+
 /** Runs a unit in an instance of systemd until the test is over. */
 export function runUnit(name: string, text: string): void {
   const folder = newFolder();

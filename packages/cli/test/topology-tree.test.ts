@@ -6,6 +6,7 @@ import { discover } from 'numalign/topology';
 import pc from 'picocolors';
 import { describe, expect, it } from 'vitest';
 import { DEFAULT_VERSION } from '../../../lib/base/kubelet-features.js';
+import { hybridMachine, THREE_KINDS } from '../../../test/support/hybrid.js';
 import { topologyTree } from '../lib/pages/topology-tree.js';
 
 const cpus = (text: string) => CpuSet.parse(text);
@@ -92,6 +93,16 @@ describe('the tree of a machine', () => {
     );
     const plain = await discover({ json: { ...json, nodes: json.nodes.slice(0, 1) } });
     expect(topologyTree(plain, { width: 100 })).not.toContain('tier');
+  });
+
+  it('shows cores of each kind apart', async () => {
+    const lines = topologyTree(await hybridMachine(THREE_KINDS), { width: 100 }).split('\n');
+    expect(lines.slice(2, 6).map((line) => line.trim().split('  ')[0])).toEqual([
+      '└─ NUMA node 0',
+      '├─ 6 performance cores',
+      '├─ 8 efficiency cores',
+      '└─ 2 efficiency cores',
+    ]);
   });
 
   it('keeps within the width at 512 CPUs and shows each of them once', async () => {

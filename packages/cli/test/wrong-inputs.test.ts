@@ -3,7 +3,10 @@
 // away from it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+import { createProgram } from '../lib/program.js';
+import { COMMANDS_MEANT, FLAGS_MEANT } from '../lib/terminal/suggestions.js';
 import { newFolder, runHere } from './numalign.js';
 
 const MACHINE = ['--synthetic', 'package:2 [numa(memory=8GiB)] core:4 pu:1'];
@@ -127,11 +130,41 @@ describe('the command line with', () => {
     ['plan --cpus 1 --policy singel', 'Allowed choices are none, best-effort, restricted, single-numa-node'],
     ['share 99999999', 'a whole number from 1 to 4194304'],
     ['stauts', 'Did you mean status?'],
+    ['pin -- app', '(Did you mean run --cpus 1 -- ./server?)\n'],
+    ['exec', '(Did you mean run '],
+    ['start', '(Did you mean run '],
+    ['ls', '(Did you mean status?)'],
+    ['lsit', '(Did you mean status?)'],
+    ['topo', '(Did you mean topology?)'],
+    ['free', '(Did you mean release?)'],
+    ['install', '(Did you mean setup?)'],
+    ['state lst', '(--help after'],
+    ['--cpus 2 -- app', '(Did you mean run --cpus?)'],
+    ['--state-dir /tmp status', '(Did you mean status --state-dir?)'],
+    ['-v', '(Did you mean --version?)'],
+    ['status --jsn', '(Did you mean --output json?)'],
+    ['status -o json', '(Did you mean --output json?)'],
+    ['topology --jsn', '(Did you mean --json?)'],
+    ['topology --json', '(Did you mean --output json?)'],
+    ['status -w', '(Did you mean --watch?)'],
+    ['run -n 2 -- app', '(Did you mean --cpus?)'],
+    ['run --cpus 1 --numa 0 -- app', '(Did you mean --policy single-numa-node?)'],
+    ['run --cpus 1 --wiat -- app', '(Did you mean --wait?)'],
+    ['uninstall -n', '(Did you mean --dry-run?)'],
     ['completion csh', 'Allowed choices are bash, zsh, fish'],
   ])('%s', async (line, remedy) => {
     const { code, stderr } = await runHere(line.split(' '));
     expect(stderr).toContain(remedy);
     expect([code, stderr.slice(0, 10)]).toEqual([2, 'numalign: ']);
+  });
+
+  it('what other programs call something leads to a command or flag that there is', () => {
+    const all = (command: Command): Command[] => [command, ...command.commands.flatMap(all)];
+    const commands = all(createProgram());
+    const flags = commands.flatMap(({ options }) => options.map(({ long }) => long));
+    const valid = [...commands.map((command) => command.name()), 'help', ...flags];
+    const meanings = [...COMMANDS_MEANT, ...FLAGS_MEANT].flatMap(([, meaning]) => meaning.split(' ')[0]);
+    expect(meanings.filter((word) => !valid.includes(word))).toEqual([]);
   });
 
   it('version says what --version says', async () => {

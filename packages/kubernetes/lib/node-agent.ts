@@ -9,7 +9,6 @@ import type { PreparedClaim } from './claims/claimed-holdings.js';
 import { DevicePlugin, type DevicePluginOptions } from './device-plugin/device-plugin.js';
 import { DraDriver, type DraDriverOptions } from './dra/driver/dra-driver.js';
 import type { ClaimedContainers } from './dra/preparation/preparation.js';
-import type { DeviceHealth } from './dra/protocol/health-streams.js';
 import { type NodeSlicesOptions, nodeSlices, type SlicesOfNode } from './dra/publish/node-slices.js';
 import type { SlicePublisher } from './dra/publish/slice-publisher.js';
 import { NO_EVENTS, type RecordEvent } from './events/event.js';
@@ -152,6 +151,8 @@ export class NodeAgent {
         new KubeletFollower({
           ...kubelet,
           record: (holdings) => manager.recordKubelet(holdings.map(recordOf)),
+          // It may have been started again with another policy.
+          ...(node && { check: () => refuseStaticKubelet(kubelet.stateFolder, kubelet.deviceFolder) }),
           ownResources: devices ? [devices.resource] : [],
           ...{ log, recordEvent },
         }),
@@ -329,10 +330,8 @@ function draParts(
 ): DraParts {
   const apiServer = new ApiServer(ofServer);
   const driver = new DraDriver({ ...options, ...ofDriver, apiServer });
-  const seen = (devices: readonly DeviceHealth[]) => driver.publishHealth(devices);
   const slices =
-    ofSlices &&
-    nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement, seen }, driver: driver.driver });
+    ofSlices && nodeSlices({ ...options, ...ofSlices, ...{ apiServer, placement }, driver: driver.driver });
   const ofKubelet: Part = {
     get condition() {
       return driver.condition;

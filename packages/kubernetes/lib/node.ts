@@ -129,7 +129,7 @@ export class NumalignNode {
     // Its listener comes first: containers need their CPUs in the slices before they are moved.
     this.#slices =
       slices === 'pool' ? new Slices({ manager, prefix: name, files, containers, log }) : undefined;
-    if (slices === 'all') this.#resetSlices = () => resetSlices(files, containers());
+    if (slices === 'all') this.#resetSlices = () => resetSlices(files, containers(), log);
     this.#handlers = new ContainerHandlers({
       ...{ manager, prefix: name, cpusets, restoreAllocation, findClaim, findManifest, policy, log, reports },
       tell: (update) => this.#teller.tell(update),

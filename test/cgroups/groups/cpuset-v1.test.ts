@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openCpusetHierarchy } from '../../../lib/cgroups/cpuset-hierarchy.js';
 import { findHierarchy } from '../../../lib/cgroups/files/hierarchies.js';
 import { MadeGroupsInMemory } from '../../../lib/cgroups/files/made-groups.js';
-import { cgroupFolder, limitsOfProcess, ownLimits } from '../../../lib/cgroups/limits.js';
+import { cgroupFolder, limitsOf, limitsOfProcess } from '../../../lib/cgroups/limits.js';
 import { CpuSet, NodeSet } from '../../../lib/index.js';
 import { thrownBy } from '../../support/error-of.js';
 import {
@@ -189,8 +189,12 @@ describe.skipIf(!isUsable)('cgroup v1', () => {
 
     it('of its own cgroups are those of a process alone', () => {
       const { pid, folders } = limitedProcess();
-      expect(['cpu', 'memory'].map((controller) => cgroupFolder(pid, controller))).toEqual(folders.slice(1));
-      expect(ownLimits(pid)).toEqual({ cpuMax: null, memoryMax: { path: folders[2], bytes: 64 << 20 } });
+      const own = ['cpu', 'memory'].map((controller) => cgroupFolder(pid, controller));
+      expect(own).toEqual(folders.slice(1));
+      expect(limitsOf([own[0]!], [own[1]!])).toEqual({
+        cpuMax: null,
+        memoryMax: { path: folders[2], bytes: 64 << 20 },
+      });
     });
   });
 

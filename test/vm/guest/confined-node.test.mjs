@@ -1,11 +1,13 @@
 // numalign-node in a container without privileges, with pid and cgroup namespaces of its own, on a
-// machine with cgroup v2: it sees when other containers end, even those that end while it is away. Run
-// by node --test, as root.
+// machine with cgroup v2: it sees when other containers end, even those that end while it is away. With
+// the rights of the chart for quiet containers it changes settings of the machine. Run by node --test,
+// as root.
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { CpuSet } from '../../../dist/index.js';
 import { IMAGE } from '../../../packages/kubernetes/test/containers/image.mjs';
 import {
   ALL,
@@ -22,7 +24,7 @@ const COMMAND = join(ROOT, 'packages/kubernetes/dist/cli/main.js');
 // The machine's own are in place of an image.
 const PROGRAMS = ['/etc', '/usr', '/lib', '/lib64', ROOT];
 // Emulation is slow.
-const PATIENCE_MS = 90_000;
+const PATIENCE_MS = 240_000;
 
 const fixture = new NodeFixture();
 let manager;
@@ -31,11 +33,14 @@ let agent;
 const log = () => readFileSync(agent.log, 'utf8');
 
 /** The pod of the chart, with this machine's programs, of which only NRI and cgroups are there. */
-function podTemplate() {
-  const values = { publish: { enabled: false }, events: { enabled: false }, runtime: { bundles: '' } };
+function podTemplate(more) {
+  const values = {
+    ...{ publish: { enabled: false }, events: { enabled: false }, runtime: { bundles: '' } },
+    ...more,
+  };
   const { template } = renderChart({ values }).find(({ kind }) => kind === 'DaemonSet').spec;
   const [container] = template.spec.containers;
-  const isKept = ({ name }) => ['state', 'nri', 'cgroups'].includes(name);
+  const isKept = ({ name }) => ['state', 'nri', 'cgroups', 'sys', 'irqbalance'].includes(name);
   const programs = PROGRAMS.map((path) => ({ name: path.slice(1).replaceAll('/', '-'), path }));
   container.args = [process.execPath, COMMAND, '--policy=single-numa-node', '--no-kubelet'];
   container.volumeMounts = [
@@ -49,14 +54,18 @@ function podTemplate() {
   return template;
 }
 
-async function startAgent() {
+async function startAgent(values = {}) {
   agent = new ManifestPod({
-    ...{ runtime: fixture.runtime, template: podTemplate(), image: IMAGE },
+    ...{ runtime: fixture.runtime, template: podTemplate(values), image: IMAGE },
     folder: join(fixture.runtime.folder, 'volumes'),
     facts: { 'spec.nodeName': 'node' },
   });
   await agent.start(fixture.lastingPods);
-  await until('it is synchronized', () => log().includes('synchronized'), PATIENCE_MS);
+  try {
+    await until('it is synchronized', () => log().includes('synchronized'), PATIENCE_MS);
+  } catch (error) {
+    throw new Error(`${error.message}:\n${log()}`);
+  }
 }
 
 const released = (names) =>
@@ -67,7 +76,7 @@ const released = (names) =>
   );
 
 before(async () => {
-  await fixture.open({ nriTimeout: '60s' });
+  await fixture.open({ nriTimeout: '120s' });
   writePodNetwork(fixture.runtime);
   fixture.begin();
   fixture.stateDir = join(fixture.runtime.folder, 'run/numalign');
@@ -78,7 +87,7 @@ before(async () => {
 });
 after(async () => {
   await agent?.remove(fixture.lastingPods);
-  await fixture.lastingPods.removeAll();
+  await fixture.lastingPods?.removeAll();
   await fixture.end();
   await fixture.close();
 });
@@ -115,5 +124,58 @@ describe('numalign-node without privileges', () => {
     await startAgent();
     await released([]);
     await until('all are shared', async () => (await shared.allowed()).cpus === ALL.cpus, PATIENCE_MS);
+  });
+});
+
+describe('quiet containers', () => {
+  const annotations = {
+    'numalign.io/quiet': 'interrupts,workqueues,packets,idle=0',
+    'numalign.io/require-quiet': 'workqueues,packets,idle',
+  };
+  const run = (name) => fixture.lastingPods.runPod(name, { annotations, resources: guaranteed(2) });
+  const read = (path) => readFileSync(path, 'utf8').trim();
+  const QUEUES = '/sys/class/net/lo/queues/rx-0/rps_cpus';
+  const WORKQUEUES = '/sys/devices/virtual/workqueue/cpumask';
+  const idleFile = (cpu) => `/sys/devices/system/cpu/cpu${cpu}/power/pm_qos_resume_latency_us`;
+  const interrupts = () =>
+    readdirSync('/proc/irq').flatMap((irq) => {
+      try {
+        return [[irq, CpuSet.parse(read(`/proc/irq/${irq}/smp_affinity_list`))]];
+      } catch {
+        return [];
+      }
+    });
+  // A hexadecimal mask of 32 bits each.
+  const hasCpu = (mask, cpu) => ((BigInt(`0x${mask.replaceAll(',', '')}`) >> BigInt(cpu)) & 1n) === 1n;
+
+  it('are refused without the rights for them', async () => {
+    await assert.rejects(run('refused'), /ERR_QUIET|quiet/);
+    assert.deepEqual(manager.grants(), []);
+  });
+
+  it('have them with those of the chart, and the machine has its settings again at their end', async () => {
+    await agent.remove(fixture.lastingPods);
+    mkdirSync('/run/irqbalance', { recursive: true });
+    await startAgent({ quiet: { enabled: true } });
+    writeFileSync(QUEUES, 'ff');
+    const before = [read(QUEUES), read(WORKQUEUES), new Map(interrupts())];
+    const quiet = await run('quiet');
+    const [{ uid, cpus }] = manager.grants();
+    const { interrupts: moved, ...others } = manager.pod(uid).quiet.parts;
+    const reached = Object.entries(others).map(([part, { reached }]) => `${part} ${reached}`);
+    assert.deepEqual(reached.toSorted(), ['idle yes', 'packets yes', 'workqueues yes']);
+    // The kernel itself moves no timer.
+    for (const reason of moved.reasons) assert.match(reason, /EIO/);
+    assert.ok(!hasCpu(read('/proc/irq/default_smp_affinity'), cpus.first));
+    for (const cpu of cpus) {
+      assert.equal(read(idleFile(cpu)), 'n/a');
+      for (const file of [QUEUES, WORKQUEUES]) assert.ok(!hasCpu(read(file), cpu), `${file}: ${read(file)}`);
+    }
+    await quiet.remove();
+    await released([]);
+    await until('settings are restored', () => read(QUEUES) === before[0], PATIENCE_MS);
+    assert.equal(read(WORKQUEUES), before[1]);
+    for (const cpu of cpus) assert.equal(read(idleFile(cpu)), '0');
+    for (const [irq, where] of interrupts()) assert.equal(`${where}`, `${before[2].get(irq) ?? where}`, irq);
   });
 });

@@ -2,7 +2,14 @@
 import { InvalidArgumentError, Option } from 'commander';
 import type { AcquireOptions, EnforcementLevel } from 'numalign';
 import type { QuietOptions, QuietPart } from 'numalign/diagnostics';
-import { AIMED_LEVELS, checkAcquireOptions, ENFORCEMENT_LEVELS, QUIET_PARTS } from 'numalign/tools';
+import {
+  AIMED_LEVELS,
+  checkAcquireOptions,
+  ENFORCEMENT_LEVELS,
+  parseQuietPart,
+  QUIET_PARTS,
+  QUIET_TEXT,
+} from 'numalign/tools';
 import { asArgument } from './arguments.js';
 
 export interface QuietFlags {
@@ -11,31 +18,13 @@ export interface QuietFlags {
   requireQuiet?: readonly QuietPart[];
 }
 
-const VALID =
-  'interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
-
-const wrong = (part: string) =>
-  new InvalidArgumentError(`"${part}" is none of ${VALID}. \`--\` goes before a command.`);
-
-// Without the cache, which needs an amount.
-const ALL: QuietOptions = Object.fromEntries(
-  QUIET_PARTS.flatMap((part) => (part === 'cache' ? [] : [[part, true]])),
-);
+function partOf(text: string): QuietOptions {
+  const part = parseQuietPart(text);
+  if (part) return part;
+  throw new InvalidArgumentError(`"${text}" is none of ${QUIET_TEXT}. \`--\` goes before a command.`);
+}
 
 const isPart = (name: string): name is QuietPart => QUIET_PARTS.some((part) => part === name);
-
-function partOf(text: string): QuietOptions {
-  const [, name = '', amount, percent] = /^(\w+)(?:=(\d+)(%?))?$/.exec(text) ?? [];
-  if (name === 'all' && amount === undefined) return ALL;
-  if (!isPart(name)) throw wrong(text);
-  if (name === 'cache') {
-    if (amount === undefined) throw wrong(text);
-    return { cache: percent ? { percent: Number(amount) } : { ways: Number(amount) } };
-  }
-  if (amount === undefined) return { [name]: true };
-  if (name !== 'idle' || percent) throw wrong(text);
-  return { idle: { maxLatency: Number(amount) } };
-}
 
 /** Parses parts such as `interrupts,idle=20,cache=25%`. */
 export function quietParts(value: string): QuietOptions {

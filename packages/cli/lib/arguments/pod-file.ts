@@ -35,6 +35,15 @@ export interface DocumentCheck {
   readonly end: () => void;
 }
 
+/** Reads documents besides those with pods. */
+export interface OtherReader {
+  readonly read: (document: FileDocument) => void;
+  /** What needs no mention then. */
+  readonly isRead: (other: OtherManifest) => boolean;
+}
+
+const NO_READER: OtherReader = { read: () => {}, isRead: () => false };
+
 const NO_CHECK: DocumentCheck = { isRight: () => true, end: () => {} };
 
 // The most names in one line.
@@ -63,7 +72,7 @@ export function filesOf(
 /**
  * Reads and checks the pods and workloads of all files. It skips objects without pods, such as a
  * Service, and prints a line about them for each file. `replicas` replaces the number in the
- * manifests. `check` may refuse documents.
+ * manifests. `check` may refuse documents, and `reader` takes others.
  * @throws ERR_INVALID_ARGUMENT, ERR_INVALID_POD, ERR_INVALID_QUANTITY, ERR_INVALID_OPTION,
  *   ERR_POD_CONFLICT if two pods have one name
  */
@@ -71,10 +80,11 @@ export async function readWorkloads(
   files: readonly string[],
   replicas?: number,
   check = NO_CHECK,
+  reader = NO_READER,
 ): Promise<FileWorkload[]> {
   const contents: FileContents[] = [];
   // One after the other, so that only one file is in memory.
-  for (const file of files) contents.push(await readFile(file, replicas, check));
+  for (const file of files) contents.push(await readFile(file, replicas, check, reader));
   check.end();
   const names = contents.map(({ name }) => name).join(', ');
   const workloads = contents.flatMap((each) => each.workloads);
@@ -108,9 +118,11 @@ async function readFile(
   file: string,
   count: number | undefined,
   { isRight }: DocumentCheck,
+  { read, isRead }: OtherReader,
 ): Promise<FileContents> {
   const all = await readDocuments(file);
   for (const { value, place } of all) inPlace(place, () => checkNoDevices(value));
+  for (const document of all) read(document);
   const documents = all
     .filter(isRight)
     .map(({ value, place }) => ({ ...inPlace(place, () => contentsOf(value)), place }));
@@ -119,7 +131,7 @@ async function readFile(
     workloads: documents.flatMap(({ workloads, place }) =>
       workloads.map((each) => fileWorkload(each, each.path === '' ? place : `${place}: ${each.path}`, count)),
     ),
-    others: documents.flatMap(({ others }) => others),
+    others: documents.flatMap(({ others }) => others).filter((other) => !isRead(other)),
   };
 }
 

@@ -1,6 +1,7 @@
 // numalign plan: shows whether pods would be admitted, and where they would go. It only reads.
-import type { Command } from 'commander';
-import type { ManagerOptions, ManagerView, MemoryTable } from 'numalign';
+import { DEVICE_UNITS, type DeviceUnit } from '@numalign/claims';
+import { type Command, Option } from 'commander';
+import { CpuSet, type ManagerOptions, type ManagerView, type MemoryTable } from 'numalign';
 import type { PlannerOptions, StateStatus } from 'numalign/diagnostics';
 import { withUid } from 'numalign/tools';
 import type { Topology } from 'numalign/topology';
@@ -23,8 +24,17 @@ import {
 } from '../arguments/pod-flags.js';
 import { stateDirOption } from '../arguments/state-dir.js';
 import { ofOneGeneration, unlessClosed, withView } from '../arguments/view.js';
+import { ClaimObjects, isOfClaims } from '../claims/claim-objects.js';
+import { ClaimPlanner } from '../claims/claim-planner.js';
+import type { SharingPod } from '../claims/claimed-pod.js';
 import { openGate } from '../gate/gate.js';
-import { kindsNote, type MachineFlags, machineOf, machineOptions } from '../pages/machine.js';
+import {
+  kindsNote,
+  type MachineFlags,
+  machineOf,
+  machineOptions,
+  withLikelyKinds,
+} from '../pages/machine.js';
 import {
   type PlannedPod,
   type PlannedWorkload,
@@ -46,6 +56,7 @@ interface PlanFlags extends PodFlags, PlacementFlags, DeviceFlags, MachineFlags,
   lenient?: boolean;
   exclusiveContainer?: string;
   stateDir?: string;
+  draDevices?: DeviceUnit;
 }
 
 /** All answers, and the state behind them. */
@@ -78,6 +89,12 @@ export function addPlan(program: Command): void {
       'plan what a kubelet or a cluster would refuse too, as far as numalign understands it',
     )
     .addOption(exclusiveOption())
+    .addOption(
+      new Option(
+        '--dra-devices <unit>',
+        'what a device for ResourceClaims is, as of numalign-node (default: node)',
+      ).choices(DEVICE_UNITS),
+    )
     .addOption(stateDirOption())
     .addOption(outputOption())
     .addOption(svgOption())
@@ -93,7 +110,12 @@ is empty. Each pod is planned beside the pods before it. A rejected pod takes no
 A Deployment, ReplicaSet or StatefulSet counts as its replicas, a Job or CronJob as the pods that run at a time, a DaemonSet as one pod.
 --cpus plans one pod of one container, without a file.
 
-JSON: admitted, workloads (kind, name, replicas, pods, fit), pods (in the order of the workloads, with qosClass, and whyShared of each container).
+ResourceClaims, ResourceClaimTemplates and DeviceClasses of the files are planned on numalign's own devices, before the pods that use them. Selectors
+may have comparisons, &&, ||, !, in, lists, and quantities with compareTo(), isLessThan() and isGreaterThan(). What goes beyond, and devices of other
+drivers, is named as not planned.
+
+JSON: admitted, workloads (kind, name, replicas, pods, fit), pods (in the order of the workloads, with qosClass, and whyShared of each container), claims (in
+the order of their pods: name, admitted, cpus, memory).
 
 Exit code: 0 if all pods would be admitted; 1 if one would be rejected, and for an error; 2 for a wrong command line.
 
@@ -117,14 +139,17 @@ Examples:
 
 async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promise<void> {
   const devices = await devicesOf(flags);
-  const topology = await machineOf(flags);
-  const gate = flags.lenient ? undefined : openGate(flags, { topology, devices, note: tell });
+  const described = await machineOf(flags);
+  const gate = flags.lenient ? undefined : openGate(flags, { topology: described, devices });
   const options = { ...(await managerOptions(flags, gate?.configuration)), devices };
-  const workloads = pod ? [pod] : await readWorkloads(flags.file!, flags.replicas, gate?.manifests);
+  const objects = new ClaimObjects();
+  const reader = { read: objects.read, isRead: isOfClaims };
+  const workloads = pod ? [pod] : await readWorkloads(flags.file!, flags.replicas, gate?.manifests, reader);
   gate?.manifests.end();
-  const note = options.coreKind === 'any' ? undefined : kindsNote(topology);
+  const note = options.coreKind === 'any' ? undefined : kindsNote(described);
   if (note !== undefined) tell(note);
-  const result = await planAll(workloads, flags, topology, options);
+  const topology = note === undefined ? described : await withLikelyKinds(described);
+  const result = await planAll({ workloads, objects }, flags, topology, options);
   const answer = planJson(result.workloads);
   const page = stdoutPage();
   const text = () =>
@@ -139,7 +164,7 @@ async function showPlan(pod: FileWorkload | undefined, flags: PlanFlags): Promis
 
 async function pictureOf({ workloads, status, memory }: PlanResult, topology: Topology): Promise<string> {
   const { holdingsWith, machinePicture } = await import('@numalign/page/picture');
-  const pods = workloads.flatMap((each) => each.pods);
+  const pods = workloads.flatMap(({ claims, pods }) => [...claims, ...pods]);
   const titles = new Map(pods.map(({ pod, plan }) => [plan.uid, planTitle({ pod, plan })]));
   const plans = pods.map(({ plan }) => plan);
   const titlesOfRejected = pods.filter(({ plan }) => !plan.admitted).map(planTitle);
@@ -155,17 +180,22 @@ async function pictureOf({ workloads, status, memory }: PlanResult, topology: To
   });
 }
 
+interface Asked {
+  readonly workloads: readonly FileWorkload[];
+  readonly objects: ClaimObjects;
+}
+
 // If the machine's state is closed to this user, plans as if nothing were granted.
 async function planAll(
-  workloads: readonly FileWorkload[],
-  { stateDir, replace = false, mixed = false, exclusiveContainer, ...flags }: PlanFlags,
+  asked: Asked,
+  { stateDir, replace = false, mixed = false, exclusiveContainer, draDevices = 'node', ...flags }: PlanFlags,
   topology: Topology,
   options: ManagerOptions,
 ): Promise<PlanResult> {
   const own = placementOf(flags, ['request']);
   const exclusive = exclusiveContainer !== undefined && { exclusiveContainer };
   const request: PlannerOptions = { owner: 'persistent', replace, mixed, ...exclusive, ...own };
-  const planIn = (view: ManagerView) => planWith(view, workloads, request);
+  const planIn = (view: ManagerView) => planWith(view, { ...asked, unit: draDevices }, request);
   if (topology.isSimulated) return withView({ ...options, topology }, planIn);
   const { result, closed } = await unlessClosed(stateDir, (path) =>
     withView({ ...options, topology, stateDir: path }, planIn),
@@ -178,29 +208,61 @@ async function planAll(
 
 function planWith(
   view: ManagerView,
-  workloads: readonly FileWorkload[],
+  { workloads, objects, unit }: Asked & { readonly unit: DeviceUnit },
   request: PlannerOptions,
 ): PlanResult {
   const { status, planner } = ofOneGeneration(view, () => statusAndPlanner(view));
   const recordedUids = new Set(status.grants.map(({ uid }) => uid));
   const nextUid = uidsWithoutName(workloads.flatMap(({ pods }) => pods).length, recordedUids);
-  const planPod = (pod: FilePod, uid: string): PlannedPod => {
+  const planPod = ({ pod, claimOf }: SharingPod, uid: string): PlannedPod => {
     const plan = inPlace(pod.place, () => planner.plan(withUid(pod.spec, uid), request));
-    return { pod, plan: { ...plan, containers: explainContainers(view, pod.spec, plan.containers) } };
+    const containers = explainContainers(view, pod.spec, plan.containers).map((each) => {
+      const claim = claimOf.get(each.name);
+      return claim === undefined
+        ? each
+        : { ...each, whyShared: `container ${each.name}: it has those of claim ${claim}` };
+    });
+    return { pod, plan: { ...plan, containers } };
   };
+  const claimPlanner = new ClaimPlanner({ view, planner, objects, unit, request, note: tell });
   const answers = workloads.map((workload): PlannedWorkload => {
+    const claims: PlannedPod[] = [];
     let rejection: PlannedPod['plan'] | undefined;
     const pods = workload.pods.map((pod): PlannedPod => {
       const uid = pod.request.uid ?? nextUid();
       // The pods of a workload request the same, and a rejection changes nothing.
       if (rejection && !recordedUids.has(uid)) return { pod, plan: { ...rejection, uid } };
-      const answer = planPod(pod, uid);
+      const claimed = claimPlanner.plan(pod);
+      claims.push(...claimed.claims);
+      const answer =
+        claimed.rejection === undefined ? planPod(claimed, uid) : rejectedFor(claimed.rejection, pod, uid);
       if (!answer.plan.admitted) rejection = answer.plan;
       return answer;
     });
-    return { workload, pods };
+    return { workload, pods, claims };
   });
   return { workloads: answers, status, memory: planner.memory() };
+}
+
+/** A pod that does not run for want of a claim. */
+function rejectedFor(why: string, pod: FilePod, uid: string): PlannedPod {
+  const reason = 'UnexpectedAdmissionError';
+  const explanation = {
+    ...{ reason, container: null, policy: 'none', resources: [], admittedUnder: [] },
+    text: why,
+  } as const;
+  const nothing = { containers: [], cpus: CpuSet.EMPTY, memory: [], devices: {}, hints: [], warnings: [] };
+  const plan = {
+    admitted: false,
+    reason,
+    code: null,
+    explanation,
+    repacking: null,
+    exact: true,
+    choice: null,
+  };
+  const where = { uid, alreadyAdmitted: false, replaced: false, policy: 'none', scope: 'container' };
+  return { pod, plan: { ...plan, ...nothing, ...where } as PlannedPod['plan'] };
 }
 
 // Names for pods without a name, in the answer and in its explanations.

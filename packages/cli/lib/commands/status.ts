@@ -79,8 +79,9 @@ async function showStatus(folder: string | undefined, output: 'text' | 'json'): 
   else print(`no state in ${stateDir}: nothing is granted\n`);
 }
 
-function whyMembers({ stateDir, settings: { cgroupRoot }, grants }: StateStatus): string | undefined {
-  const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, cgroupRoot);
+function whyMembers({ stateDir, settings, grants }: StateStatus): string | undefined {
+  const { cgroupRoot, managedCPUs } = settings;
+  const refusal = cgroupRoot === null ? undefined : cgroupRootRefusal(stateDir, cgroupRoot, managedCPUs);
   if (refusal !== undefined) return refusal;
   if (cgroupRoot !== null || grants.every(({ enforcement }) => enforcement !== BY_MASKS)) return undefined;
   return `only masks keep others off; as root, ${cgroupAdvice(stateDir)} allows more`;

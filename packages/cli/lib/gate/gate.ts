@@ -14,8 +14,6 @@ import { startFindings } from './start-check.js';
 interface GateContext {
   readonly topology: Topology;
   readonly devices: DeviceSelections;
-  /** Prints what is not planned. */
-  readonly note: (text: string) => void;
 }
 
 /** The checks of a configuration, and of pods and workloads. */
@@ -27,7 +25,7 @@ export interface Gate {
 const KIND = 'KubeletConfiguration';
 
 /** `numalign plan` without --lenient. */
-export function openGate(flags: PlacementFlags & PodFlags, { topology, devices, note }: GateContext): Gate {
+export function openGate(flags: PlacementFlags & PodFlags, { topology, devices }: GateContext): Gate {
   const findings = new Findings();
   const resources = new Set(Object.keys(devices));
   checkResources(flags.resource ?? {}, resources);
@@ -44,7 +42,7 @@ export function openGate(flags: PlacementFlags & PodFlags, { topology, devices, 
       return found.length === 0;
     },
     manifests: {
-      isRight: (document) => checkManifests(document, { findings, devices: resources, note }),
+      isRight: (document) => checkManifests(document, { findings, devices: resources }),
       end: () => findings.throwAny(),
     },
   };

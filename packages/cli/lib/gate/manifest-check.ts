@@ -11,13 +11,11 @@ export interface ManifestRules {
   readonly findings: Findings;
   /** The resources whose devices are known. */
   readonly devices: ReadonlySet<string>;
-  /** Prints what is not planned. */
-  readonly note: (text: string) => void;
 }
 
 /** Adds what is refused in a document. True if there is nothing. */
 export function checkManifests(document: FileDocument, rules: ManifestRules): boolean {
-  const { findings, devices, note } = rules;
+  const { findings, devices } = rules;
   const before = findings.size;
   let workloads: readonly Workload[] = [];
   const whole = findingOf(() => {
@@ -29,13 +27,6 @@ export function checkManifests(document: FileDocument, rules: ManifestRules): bo
     findings.add(document, ownFindings(document.value as Fields, path, kind));
     const [pod] = workload.pods(1);
     findings.add(document, podFindings(pod as Fields, kind, devices), path);
-    for (const field of claimFields(pod as Fields)) {
-      const at = path === '' ? field : `${path}.${field}`;
-      const { line, column } = document.positionOf(at);
-      note(
-        `${document.name}, line ${line}, column ${column}: ${at} is not planned: numalign has no DRA driver`,
-      );
-    }
   }
   return findings.size === before;
 }
@@ -151,10 +142,4 @@ function isPositive(amount: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-// What asks for devices of DRA drivers.
-function claimFields(pod: Fields): string[] {
-  const spec = fieldsOf(pod.spec);
-  return listOf(spec.resourceClaims).length > 0 ? ['spec.resourceClaims'] : [];
 }

@@ -25,9 +25,24 @@ export interface PlannedPod {
 export interface PlannedWorkload {
   readonly workload: FileWorkload;
   readonly pods: readonly PlannedPod[];
+  /** What the claims of the pods get, each as a pod of one container. */
+  readonly claims: readonly PlannedPod[];
 }
 
-export function planLines({ workload, pods }: PlannedWorkload, topology: Topology, page: Page): string[] {
+export function planLines(planned: PlannedWorkload, topology: Topology, page: Page): string[] {
+  const { claims, ...own } = planned;
+  return [...claims.flatMap((claim) => claimLines(claim, page)), ...podsLines(own, topology, page)];
+}
+
+function claimLines({ plan }: PlannedPod, page: Page): string[] {
+  const title = (page.colors ?? PLAIN).bold(printable(plan.uid));
+  if (!plan.admitted) return [title, `rejected: ${explanationText(plan.explanation)}`, ''];
+  return [title, ...podTable(plan.containers, page), ...warningLines(plan.warnings), ''];
+}
+
+type Pods = Omit<PlannedWorkload, 'claims'>;
+
+function podsLines({ workload, pods }: Pods, topology: Topology, page: Page): string[] {
   const [first] = pods;
   if (!first) return [`${(page.colors ?? PLAIN).bold(workloadTitle(workload))} asks for no pods`];
   return pods.length === 1
@@ -76,7 +91,7 @@ function howAdmitted({ alreadyAdmitted, replaced, policy, scope }: PlannedPod['p
 
 // One row for each pod.
 function workloadLines(
-  { workload, pods }: PlannedWorkload,
+  { workload, pods }: Pods,
   first: PlannedPod,
   topology: Topology,
   page: Page,
@@ -155,8 +170,13 @@ export function planJson(workloads: readonly PlannedWorkload[]) {
       fit: pods.filter(({ plan }) => plan.admitted).length,
     })),
     pods: pods.map(podJson),
+    claims: workloads.flatMap(({ claims }) => claims).map(claimJson),
   };
 }
+
+const claimJson = ({ plan: { uid: name, admitted, cpus, memory } }: PlannedPod) => ({
+  ...{ name, admitted, cpus, memory },
+});
 
 function podJson({ pod: { request }, plan }: PlannedPod) {
   const { uid, name, qosClass } = request;

@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 import { NodeError } from '../base/errors.js';
 import { readConfiguration } from '../configuration/configuration.js';
 import { type ContainerExplanation, explain } from '../configuration/explanation.js';
-import { reportedPod } from '../configuration/manifest.js';
+import { reportedPod } from '../placement/manifest.js';
 import { parseRules } from '../placement/rules.js';
 import { addFieldFlags, addOutput, isJson, sourcesOf } from './field-flags.js';
 import { print, printJson } from './output.js';

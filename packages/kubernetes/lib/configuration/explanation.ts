@@ -2,11 +2,10 @@
 // asks for, and what it would get now.
 import type { ManagerView } from 'numalign';
 import type { Container, PodSandbox } from '../nri/messages.js';
-import { checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
 import type { ContainerPolicy } from '../placement/container-policy.js';
-import { type ContainerRequest, containerRequest, ruleSubject } from '../placement/container-request.js';
-import { matching, type Rule, unmet } from '../placement/rules.js';
-import type { ReportedPod } from './manifest.js';
+import { askedRequest, type ContainerRequest, ruleSubject } from '../placement/container-request.js';
+import type { ReportedPod } from '../placement/manifest.js';
+import { matching, unmet } from '../placement/rules.js';
 
 export interface ContainerExplanation {
   readonly container: string;
@@ -64,7 +63,7 @@ function explainOne(
     within: rule?.cpus?.toString() ?? null,
   };
   try {
-    const request = requestOf(pod, container, rule);
+    const request = askedRequest('numalign', pod, container, rules);
     const { exclusiveCpus, placement } = request;
     const isShared = exclusiveCpus === 0;
     return {
@@ -78,12 +77,6 @@ function explainOne(
     const { code = null, message } = error as { code?: string; message: string };
     return { ...facts, exclusiveCpus: 0, pool: null, options: {}, ...refused(code, message) };
   }
-}
-
-function requestOf(pod: PodSandbox, container: Container, rule: Rule | undefined): ContainerRequest {
-  checkAnnotationKeys(pod, container);
-  if (rule?.annotations === false) refuseAnnotations(rule.name, pod, container);
-  return containerRequest('numalign', pod, container, rule);
 }
 
 function planned(

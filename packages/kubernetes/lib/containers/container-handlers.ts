@@ -17,9 +17,10 @@ import {
 } from '../nri/messages.js';
 import { AffinePlaces } from '../placement/affine-places.js';
 import type { RestoreAllocation } from '../placement/allocation.js';
-import { CHOICE_ANNOTATION, checkAnnotationKeys, refuseAnnotations } from '../placement/annotations.js';
+import { CHOICE_ANNOTATION } from '../placement/annotations.js';
 import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import {
+  askedRequest,
   type ContainerRequest,
   containerRequest,
   grantName,
@@ -178,10 +179,7 @@ export class ContainerHandlers implements NriHandlers {
   ): Promise<{ adjust: ContainerAdjustment; updates: ContainerUpdate[] }> {
     return this.#answer(async () => {
       // Only here: a container that runs already keeps what it has.
-      checkAnnotationKeys(pod, container);
-      const rule = this.#ruleOf(pod, container);
-      if (rule?.annotations === false) refuseAnnotations(rule.name, pod, container);
-      const asked = containerRequest(this.#prefix, pod, container, rule);
+      const asked = askedRequest(this.#prefix, pod, container, this.#policy().rules);
       const placement = await this.#granted.place(pod, container, asked);
       const request = this.#inDomain(pod, container, asked);
       const { pool } = this.#grants;
@@ -255,7 +253,10 @@ export class ContainerHandlers implements NriHandlers {
   }
 
   runPodSandbox(pod: PodSandbox): void {
-    if (this.#inventory.hasOtherSandbox(pod)) this.#granted.keepOf([pod]);
+    if (this.#inventory.hasOtherSandbox(pod)) {
+      this.#inventory.succeed(pod);
+      this.#granted.keepOf([pod]);
+    }
     this.#inventory.putPod(pod);
     this.#sandboxes.place([pod]);
   }

@@ -32,15 +32,6 @@ const isSame = (before: Placement, now: Placement | null) =>
 
 const isConflict = (error: unknown) => error instanceof NumalignError && error.code === 'ERR_POD_CONFLICT';
 
-/**
- * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
- * some runtimes report.
- */
-function withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
-  const living = new Set(pods.filter(({ pid }) => pid > 0).map(({ uid }) => uid));
-  return pods.filter(({ uid, pid }) => pid > 0 || !living.has(uid));
-}
-
 export interface GrantedContainersOptions {
   readonly inventory: Inventory;
   readonly grants: Grants;
@@ -130,13 +121,14 @@ export class GrantedContainers {
     const uid = grantUid(pod, container);
     const own = left.find(({ placement }) => placement.uid === uid);
     if (this.#inventory.isFirst(pod.id, container.name) && !own) await this.#free(pod, left);
-    const isFirst = this.#inventory.keptBy(pod.id).length === 0;
-    const placeWithin = (choice?: CpuSet) => this.#grants.place(pod, container, request, { isFirst, choice });
+    const isFirst = this.#inventory.keptBy(pod.id).length === 0 && !this.#grants.find(pod, container);
+    const whole = isFirst ? await this.#grants.wholeOf(pod, container, request) : undefined;
+    const placeWithin = (choice?: CpuSet) => this.#grants.place(pod, container, request, { whole, choice });
     // What is on record has a place, whatever is near it now.
     const place = () =>
       this.#grants.find(pod, container)
         ? placeWithin()
-        : this.#affinePlaces.place(pod, container, request, placeWithin);
+        : this.#affinePlaces.place(pod, container, whole?.request ?? request, placeWithin, whole?.names);
     try {
       return await place();
     } catch (error) {
@@ -156,11 +148,21 @@ export class GrantedContainers {
   /** Keeps the grants of containers that ended while this plugin did not run. Never throws. */
   keepOf(pods: readonly PodSandbox[]): void {
     try {
-      for (const [{ id }, placement] of this.#grants.ofPods(withoutEnded(pods)))
+      for (const [{ id }, placement] of this.#grants.ofPods(this.#withoutEnded(pods)))
         this.#inventory.keep(id, { placement, cgroupsPath: '' }, { isKnown: false });
     } catch (error) {
       this.#log('warn', `grants of ended containers are unknown: ${(error as Error).message}`);
     }
+  }
+
+  /**
+   * A runtime also lists sandboxes that have ended. One of several is known by its process, which only
+   * some runtimes report, or by its containers.
+   */
+  #withoutEnded(pods: readonly PodSandbox[]): readonly PodSandbox[] {
+    const isLiving = ({ id, pid }: PodSandbox) => pid > 0 || this.#inventory.ofPod(id).length > 0;
+    const living = new Set(pods.filter(isLiving).map(({ uid }) => uid));
+    return pods.filter((pod) => isLiving(pod) || !living.has(pod.uid));
   }
 
   /** The sandbox has ended, and with it its containers: releases what belongs to the pod. */

@@ -21,10 +21,10 @@ import {
   grantsOf,
   type RestoreAllocation,
 } from '../placement/allocation.js';
-import { type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
+import { admitOptions, type ContainerPolicy, NO_POLICY } from '../placement/container-policy.js';
 import { type ContainerRequest, grantUid, isGrantOfPod } from '../placement/container-request.js';
 import { disturbances } from '../placement/quiet.js';
-import type { FindManifest } from '../placement/whole-pod.js';
+import type { FindManifest, WholePod } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 import { WholePods } from './whole-pods.js';
 
@@ -162,8 +162,7 @@ export class Grants {
 
   /**
    * The place of a container: what its claims have, what the device plugin has booked for it, or its
-   * admission. `isFirst`: nothing is on record for its pod, which may be admitted with all its
-   * containers.
+   * admission. `whole`: its pod, which is admitted with all its containers.
    * @throws NodeError ERR_ALLOCATION, ERR_UNKNOWN_ALLOCATION, ERR_CLAIM_*; like {@link admit} and
    *   {@link RestoreAllocation}
    */
@@ -171,7 +170,7 @@ export class Grants {
     pod: PodSandbox,
     container: Container,
     request: ContainerRequest,
-    { isFirst = false, choice }: { readonly isFirst?: boolean; readonly choice?: CpuSet | undefined } = {},
+    { whole, choice }: { readonly whole?: WholePod | undefined; readonly choice?: CpuSet | undefined } = {},
   ): Promise<Placement | null> {
     const { uid: podUid } = pod;
     const claimed = claimGrantsIn(container.env);
@@ -181,7 +180,7 @@ export class Grants {
       const isOfWhole = request.isOfPod && request.pod !== null;
       const part =
         isOfWhole && !this.#recorded(grantUid(pod, container), true)
-          ? await this.#partOf(pod, container, isFirst)
+          ? await this.#partOf(pod, container, whole, choice)
           : null;
       return part ?? this.admit(request, choice);
     }
@@ -224,8 +223,26 @@ export class Grants {
     );
   }
 
-  async #partOf(pod: PodSandbox, { name }: Container, isFirst: boolean): Promise<Placement | null> {
-    return this.#wholePods.find(pod, name) ?? (isFirst ? await this.#wholePods.admit(pod, name) : null);
+  async #partOf(
+    pod: PodSandbox,
+    { name }: Container,
+    whole: WholePod | undefined,
+    choice: CpuSet | undefined,
+  ): Promise<Placement | null> {
+    return this.#wholePods.find(pod, name) ?? (whole ? this.#wholePods.admit(whole, name, choice) : null);
+  }
+
+  /**
+   * The pod of a container with nothing on record, if it is to be admitted with all its containers.
+   * @throws NodeError ERR_INVALID_ANNOTATION
+   */
+  async wholeOf(
+    pod: PodSandbox,
+    container: Container,
+    request: ContainerRequest,
+  ): Promise<WholePod | undefined> {
+    const isOfWhole = request.isOfPod && request.pod !== null && !allocationIn(container.env);
+    return isOfWhole ? this.#wholePods.wholeOf(pod) : undefined;
   }
 
   // All of its CPUs must be on record: a client may have released the grant.
@@ -259,21 +276,10 @@ export class Grants {
    * `choice`: the CPUs to choose from.
    * @throws like Manager.admit
    */
-  async admit(
-    { pod, isOfPod, within, placement: own, quiet }: ContainerRequest,
-    choice?: CpuSet,
-  ): Promise<Placement | null> {
+  async admit(request: ContainerRequest, choice?: CpuSet): Promise<Placement | null> {
+    const { pod, isOfPod } = request;
     if (!pod) return null;
-    const cpus = (choice && within?.intersection(choice)) ?? choice ?? within;
-    const placement = {
-      ...this.#policy().placement,
-      ...own,
-      ...(quiet && { quiet: quiet.quiet, require: { quiet: quiet.required } }),
-      ...(cpus && { within: cpus }),
-    };
-    // The runtime writes the cpusets of containers, and makes others leave.
-    const options = { owner: 'persistent', enforcement: 'members', ...placement } as const;
-    const admitted = await this.#manager.admit(pod, options);
+    const admitted = await this.#manager.admit(pod, admitOptions(this.#policy(), request, choice));
     // Until it starts, the pod's cgroup may become empty.
     if (isOfPod && admitted.alreadyAdmitted) await admitted.setOwner('persistent');
     return this.#placed(admitted, isOfPod);

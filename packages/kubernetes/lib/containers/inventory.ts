@@ -96,6 +96,19 @@ export class Inventory implements Neighbours {
     return [...this.#pods.values()].some((pod) => pod.uid === uid && pod.id !== id);
   }
 
+  /** A pod's new sandbox has what its earlier ones have kept that have no containers: they have ended. */
+  succeed({ id, uid }: PodSandbox): void {
+    for (const earlier of this.#pods.values()) {
+      if (earlier.uid !== uid || earlier.id === id || this.ofPod(earlier.id).length > 0) continue;
+      for (const grant of this.keptBy(earlier.id)) {
+        // Devices are the pod's until the sandbox is removed.
+        if (grant.placement.isAllocation) continue;
+        this.keep(id, grant);
+        this.forget(earlier.id, grant.placement);
+      }
+    }
+  }
+
   ofPod(podId: string): readonly KnownContainer[] {
     return this.containers.filter((container) => container.podId === podId);
   }

@@ -1,13 +1,11 @@
 // WholePods: pods that are one pod for the managers, admitted with all their containers when the first
 // one is created. Then all fit or none, init containers and sidecars count as a kubelet counts them,
 // and the scope of the policy may be the pod.
-import { type Manager, NumalignError, type Pod } from 'numalign';
-import type { PlainPod } from 'numalign/kubelet';
+import { type CpuSet, type Manager, NumalignError, type Pod } from 'numalign';
 import type { Log } from '../base/log.js';
 import type { PodSandbox } from '../nri/messages.js';
-import type { ContainerPolicy } from '../placement/container-policy.js';
-import { matching } from '../placement/rules.js';
-import { type FindManifest, usesClaims, wholePodOf } from '../placement/whole-pod.js';
+import { admitOptions, type ContainerPolicy } from '../placement/container-policy.js';
+import { type FindManifest, usesClaims, type WholePod, wholePodOf } from '../placement/whole-pod.js';
 import { type Placement, placementOf } from './container-placement.js';
 
 export interface WholePodsOptions {
@@ -40,48 +38,36 @@ export class WholePods {
     }
   }
 
+  /** Admits a pod at its first container. `choice`: the CPUs to choose from. @throws like Manager.admit */
+  async admit({ pod, request }: WholePod, container: string, choice?: CpuSet): Promise<Placement | null> {
+    const options = admitOptions(this.#options.policy(), request, choice);
+    return partOf(await this.#options.manager.admit(pod, options), container);
+  }
+
   /**
-   * Admits a pod at its first container. Null if that is to be placed by itself.
-   * @throws like Manager.admit
+   * A pod that is to be admitted with all its containers; undefined: they are placed one by one.
+   * @throws NodeError ERR_INVALID_ANNOTATION
    */
-  async admit(pod: PodSandbox, container: string): Promise<Placement | null> {
-    const whole = await this.#wholeOf(pod);
-    if (!whole) return null;
-    // The runtime writes the cpusets of containers, and makes others leave.
-    const { placement } = this.#options.policy();
-    const options = { owner: 'persistent', enforcement: 'members', ...placement } as const;
-    return partOf(await this.#options.manager.admit(whole, options), container);
-  }
-
-  /** Whether a rule says what one of its containers gets: then they are placed one by one. */
-  #hasRule(
-    { namespace, labels, annotations }: PodSandbox,
-    { containers, initContainers = [] }: Pick<PlainPod, 'containers' | 'initContainers'>,
-  ): boolean {
-    const { rules } = this.#options.policy();
-    const pod = { namespace: namespace || 'default', labels, annotations, qosClass: 'Guaranteed' };
-    return [...initContainers, ...containers].some(({ name }) =>
-      matching(rules, { ...pod, container: name }),
-    );
-  }
-
-  async #wholeOf(pod: PodSandbox) {
-    const { findManifest, hasClaims = false, prefix, log } = this.#options;
+  async wholeOf(pod: PodSandbox): Promise<WholePod | undefined> {
+    const { findManifest, hasClaims = false, prefix, policy } = this.#options;
     if (!findManifest) return undefined;
     try {
       const manifest = await findManifest(pod);
       const isOfClaims = hasClaims && manifest !== null && usesClaims(manifest);
-      const whole = manifest && !isOfClaims ? wholePodOf(prefix, pod, manifest) : undefined;
+      const whole = manifest && !isOfClaims ? wholePodOf(prefix, pod, manifest, policy().rules) : undefined;
       this.#lastFailure = '';
-      return whole && !this.#hasRule(pod, whole) ? whole : undefined;
+      return whole;
     } catch (error) {
-      const { message } = error as Error;
-      const fields = { pod: `${pod.namespace}/${pod.name}` };
-      if (message !== this.#lastFailure)
-        log('warn', `the containers of pod ${pod.name} are placed one by one: ${message}`, fields);
-      this.#lastFailure = message;
+      if ((error as { code?: string }).code === 'ERR_INVALID_ANNOTATION') throw error;
+      this.#report(pod, (error as Error).message);
       return undefined;
     }
+  }
+
+  #report({ namespace, name }: PodSandbox, message: string): void {
+    const text = `the containers of pod ${name} are placed one by one: ${message}`;
+    if (text !== this.#lastFailure) this.#options.log('warn', text, { pod: `${namespace}/${name}` });
+    this.#lastFailure = text;
   }
 }
 

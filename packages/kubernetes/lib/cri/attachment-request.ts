@@ -1,6 +1,6 @@
 // AttachmentRequest: what an attachment asks for, by its options or by the container's own limits.
 import type { AcquireOptions, AdmitOptions, PodSpec } from 'numalign';
-import { ownLimits } from 'numalign/tools';
+import { cgroupFolder, limitsOf } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { describeContainer, fullName } from './container-names.js';
 import type { RunningContainer } from './container-runtime.js';
@@ -27,7 +27,8 @@ export function attachmentRequest(
   container: RunningContainer,
   { cpu: cpuOption, memory, policy }: AttachmentRequestOptions,
 ): readonly [PodSpec, AdmitOptions] {
-  const { cpuMax, memoryMax } = ownLimits(container.pid);
+  const { pid } = container;
+  const { cpuMax, memoryMax } = limitsOf([cgroupFolder(pid, 'cpu')], [cgroupFolder(pid, 'memory')]);
   const cpu = cpuOption === undefined ? wholeLimit(container, cpuMax?.cpus) : wholeNumber(cpuOption);
   const booked = memory ?? memoryMax?.bytes;
   const containerLimits = { cpu, ...(booked !== undefined && { memory: booked }) };

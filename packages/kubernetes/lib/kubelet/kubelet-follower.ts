@@ -14,6 +14,8 @@ import { DEVICE_FOLDER, KUBELET_FOLDER, POD_RESOURCES_SOCKET, PodResources } fro
 export interface KubeletFollowerOptions {
   /** Replaces the record by everything that the kubelet has assigned. */
   readonly record: (holdings: readonly PodHoldings[]) => Promise<unknown>;
+  /** Rejects for a kubelet that must not run beside, which is logged. Default: any may. */
+  readonly check?: () => Promise<void>;
   /** Default: {@link POD_RESOURCES_SOCKET}. */
   readonly podResourcesSocket?: string;
   /** Default: {@link KUBELET_FOLDER}. */
@@ -88,7 +90,7 @@ export class KubeletFollower {
     await this.look();
   }
 
-  /** Whether what the kubelet has assigned is on record. */
+  /** Whether what the kubelet has assigned is on record, and it may run beside. */
   get condition(): Condition {
     const text = this.#flaw ?? "the kubelet's assignments are on record";
     return { part: 'kubelet', isMet: this.#flaw === undefined, isVital: false, text };
@@ -112,7 +114,7 @@ export class KubeletFollower {
   }
 
   async #follow(): Promise<void> {
-    const { record, log } = this.#options;
+    const { record, check, log } = this.#options;
     const failures: string[] = [];
     try {
       // CPUs that are not on record would be granted again.
@@ -123,6 +125,7 @@ export class KubeletFollower {
     } catch (error) {
       failures.push(`the kubelet's assignments are not on record: ${(error as Error).message}`);
     }
+    await check?.().catch(({ message }: Error) => failures.push(message));
     for (const message of failures) log('error', message);
     this.#flaw = failures[0];
     if (failures.length > 0) {

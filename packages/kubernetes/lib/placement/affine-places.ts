@@ -34,18 +34,21 @@ export class AffinePlaces {
 
   /**
    * The best place that `place` finds, which is given the CPUs to choose from; undefined: any.
+   * `names`: of the containers that have their CPUs there.
    * @throws ERR_AFFINITY if there is none where the container must be; like `place`
    */
   async place<Placement>(
     pod: PodSandbox,
     container: Container,
-    { exclusiveCpus, affinity = [] }: ContainerRequest,
+    { exclusiveCpus, affinity = [] }: Pick<ContainerRequest, 'exclusiveCpus' | 'affinity'>,
     place: (within?: CpuSet) => Promise<Placement>,
+    names: readonly string[] = [container.name],
   ): Promise<Placement> {
     const { neighbours, manager } = this.#options;
     if (exclusiveCpus === 0 || (affinity.length === 0 && !neighbours.hasAparter)) return place();
     const others = [...neighbours.neighboursOf(grantUid(pod, container))];
-    const found = affinityChoices(affinity, neighbourOf(pod, container.name), others, manager.topology);
+    const selves = names.map((name) => neighbourOf(pod, name));
+    const found = affinityChoices(affinity, selves, others, manager.topology);
     const refusals: string[] = [];
     for (const within of found.choices) {
       try {

@@ -91,18 +91,19 @@ interface Wish {
 const unionOf = (sets: readonly CpuSet[]) => sets.reduce((all, cpus) => all.union(cpus), CpuSet.EMPTY);
 
 /**
- * Apart counts in both directions, as in Kubernetes: a container is also kept away from those that
- * are to be apart from it. What is only preferred is given up if there is no room, nearness first.
+ * `selves`: the container, or those of its pod that have their CPUs at once. Apart counts in both
+ * directions, as in Kubernetes: they are also kept away from those that are to be apart from them. What is only preferred is given up if there is no room, nearness first.
  */
 export function affinityChoices(
   terms: readonly AffinityTerm[],
-  self: Neighbour,
+  selves: readonly Neighbour[],
   others: readonly PlacedNeighbour[],
   topology: Topology,
 ): AffinityChoices {
-  const wishes = wishesOf(terms, self, others, topology);
+  const wishes = wishesOf(terms, selves, others, topology);
   // The first of containers that are to be near each other.
-  const isFirst = ({ term, domains }: Wish) => domains.length === 0 && term.matches(self, self);
+  const isFirst = ({ term, domains }: Wish) =>
+    domains.length === 0 && selves.some((self) => term.matches(self, self));
   const near = wishes.find((wish) => wish.term.key === 'near' && !isFirst(wish));
   const aparts = wishes.filter(({ term, domains }) => term.key === 'apart' && domains.length > 0);
   const nearby = near ? nearbyOf(near, topology) : [];
@@ -124,7 +125,7 @@ const isRequired = ({ term }: Wish): boolean => term.isRequired;
 /** The container's own wishes, and those of others to be apart from it. */
 function wishesOf(
   terms: readonly AffinityTerm[],
-  self: Neighbour,
+  selves: readonly Neighbour[],
   others: readonly PlacedNeighbour[],
   topology: Topology,
 ): Wish[] {
@@ -138,12 +139,12 @@ function wishesOf(
     };
   };
   const own = terms.map((term) => {
-    const matching = others.filter((other) => term.matches(other, self));
+    const matching = others.filter((other) => selves.some((self) => term.matches(other, self)));
     return wishOf(term, matching);
   });
   const ofOthers = others.flatMap((other) =>
     other.affinity
-      .filter((term) => term.key === 'apart' && term.matches(self, other))
+      .filter((term) => term.key === 'apart' && selves.some((self) => term.matches(self, other)))
       .map((term) => wishOf(term, [other], `${nameOf(other)} is to be `)),
   );
   return [...own, ...ofOthers];

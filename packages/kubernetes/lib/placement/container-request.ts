@@ -4,11 +4,19 @@ import type { RequestPlacementOptions } from 'numalign/tools';
 import { isInPod } from '../cgroups/cgroup-path.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import type { AffinityTerm } from './affinity.js';
-import { CHOICE_ANNOTATION, NO_WISHES, type RuntimeClasses, type Wishes, wishesOf } from './annotations.js';
+import {
+  CHOICE_ANNOTATION,
+  checkAnnotationKeys,
+  NO_WISHES,
+  type RuntimeClasses,
+  refuseAnnotations,
+  type Wishes,
+  wishesOf,
+} from './annotations.js';
 import { qosClassOf } from './qos-class.js';
 import { checkHousekeeping, type QuietWish } from './quiet.js';
 import { type Amounts, amountsOf } from './resources.js';
-import type { Rule, Subject } from './rules.js';
+import { matching, type Rule, type Subject } from './rules.js';
 
 /** What a container asks for. */
 export interface ContainerRequest {
@@ -67,6 +75,22 @@ export const ruleSubject = (pod: PodSandbox, { name, linux, ...container }: Cont
   annotations: { ...pod.annotations, ...container.annotations },
   qosClass: qosClassOf(pod, amountsOf(linux?.resources)),
 });
+
+/**
+ * What a new container asks for, by the first rule that matches it.
+ * @throws NodeError ERR_INVALID_ANNOTATION, also for annotations that its rule does not allow
+ */
+export function askedRequest(
+  prefix: string,
+  pod: PodSandbox,
+  container: Container,
+  rules: readonly Rule[],
+): ContainerRequest {
+  checkAnnotationKeys(pod, container);
+  const rule = matching(rules, ruleSubject(pod, container));
+  if (rule?.annotations === false) refuseAnnotations(rule.name, pod, container);
+  return containerRequest(prefix, pod, container, rule);
+}
 
 /**
  * Containers come one after the other, and a runtime does not announce the next ones: each is a

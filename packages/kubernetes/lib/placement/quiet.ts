@@ -1,6 +1,6 @@
 // Quiet: the kernel work that annotations keep off a container's CPUs. Pure.
 import type { QuietOptions, QuietOutcome, QuietPart } from 'numalign/diagnostics';
-import { checkAcquireOptions, QUIET_PARTS, unlessRefused } from 'numalign/tools';
+import { checkAcquireOptions, parseQuietPart, QUIET_PARTS, QUIET_TEXT, unlessRefused } from 'numalign/tools';
 import { type FindAnnotation, invalid } from './annotation-text.js';
 
 export interface QuietWish {
@@ -9,25 +9,9 @@ export interface QuietWish {
   readonly required: readonly QuietPart[];
 }
 
-const PARTS =
-  'parts such as interrupts,idle=20,cache=25%: interrupts, workqueues, packets, idle[=MICROSECONDS], frequency, cache=WAYS, cache=PERCENT%, or all, which is all but cache';
-
-// Without the cache, which needs an amount.
-const ALL: QuietOptions = Object.fromEntries(
-  QUIET_PARTS.flatMap((part) => (part === 'cache' ? [] : [[part, true]])),
-);
+const PARTS = `parts such as interrupts,idle=20,cache=25%: ${QUIET_TEXT}`;
 
 const isPart = (name: string): name is QuietPart => QUIET_PARTS.some((part) => part === name);
-
-function partOf(text: string): QuietOptions | undefined {
-  const [, name = '', amount, percent] = /^(\w+)(?:=(\d+)(%?))?$/.exec(text.trim()) ?? [];
-  if (name === 'cache' && amount !== undefined)
-    return { cache: percent ? { percent: Number(amount) } : { ways: Number(amount) } };
-  if (name === 'idle' && amount !== undefined && !percent) return { idle: { maxLatency: Number(amount) } };
-  if (name === 'cache' || amount !== undefined) return undefined;
-  if (name === 'all') return ALL;
-  return isPart(name) ? { [name]: true } : undefined;
-}
 
 /**
  * What `quiet`, `require-quiet` and `housekeeping` ask for; undefined if nothing.
@@ -40,7 +24,7 @@ export function quietWish(find: FindAnnotation): QuietWish | undefined {
       if (value !== undefined) invalid(key, value, 'left out without numalign.io/quiet');
     return undefined;
   }
-  const parts = text.split(',').map((part) => partOf(part) ?? invalid('quiet', text, PARTS));
+  const parts = text.split(',').map((part) => parseQuietPart(part.trim()) ?? invalid('quiet', text, PARTS));
   const quiet: QuietOptions = Object.assign({}, ...parts);
   if (!isAccepted(quiet)) invalid('quiet', text, PARTS);
   const required = requiredText === undefined ? [] : requiredText.split(',').map((part) => part.trim());

@@ -47,13 +47,14 @@ export class SliceFiles {
     return this.#write(folder, cpus);
   }
 
-  /** Gives the slice, and the pods in it, all CPUs of what it is in. */
-  reset(slice: string): void {
-    const folder = this.folder(slice);
-    if (!this.exists(slice)) return;
-    const all = cpusIn(dirname(folder));
-    if (this.#isUnified) writeFileSync(join(folder, 'cpuset.cpus'), '\n');
-    else if (all) this.widen(slice, all);
+  /** Gives the slice, and the pods in it, all CPUs of what it is in. Returns the kernel's error. */
+  reset(slice: string): string | undefined {
+    if (!this.exists(slice)) return undefined;
+    // Kernels before 6.5 let no cpuset with processes be emptied (ENOSPC).
+    if (this.#isUnified && tryWrite(this.folder(slice), '\n') === undefined) return undefined;
+    const parent = dirname(this.folder(slice));
+    const all = cpusIn(parent) ?? cpusIn(parent, 'cpuset.cpus.effective');
+    return all && this.widen(slice, all);
   }
 
   #narrowBelow(path: string, cpus: CpuSet, slices: ReadonlySet<string>): void {
@@ -75,22 +76,25 @@ export class SliceFiles {
   }
 
   #write(folder: string, cpus: CpuSet): string | undefined {
-    if (cpusIn(folder)?.equals(cpus)) return undefined;
-    try {
-      writeFileSync(join(folder, 'cpuset.cpus'), `${cpus}`);
-      return undefined;
-    } catch (error) {
-      return (error as NodeJS.ErrnoException).code ?? String(error);
-    }
+    return cpusIn(folder)?.equals(cpus) ? undefined : tryWrite(folder, `${cpus}`);
+  }
+}
+
+function tryWrite(folder: string, text: string): string | undefined {
+  try {
+    writeFileSync(join(folder, 'cpuset.cpus'), text);
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
   }
 }
 
 // `podUID`, and `kubepods-podUID.slice`.
 const isPod = (name: string) => /(^|-)pod[^/]+$/.test(name) && !/(^|-)kubepods(\.slice)?$/.test(name);
 
-function cpusIn(folder: string): CpuSet | undefined {
+function cpusIn(folder: string, file = 'cpuset.cpus'): CpuSet | undefined {
   try {
-    const cpus = CpuSet.parse(readFileSync(join(folder, 'cpuset.cpus'), 'utf8').trim());
+    const cpus = CpuSet.parse(readFileSync(join(folder, file), 'utf8').trim());
     return cpus.isEmpty ? undefined : cpus;
   } catch {
     return undefined;

@@ -158,6 +158,10 @@ function slicesOf(files: SliceFiles, containers: readonly KnownContainer[]): str
 }
 
 /** Undoes what {@link Slices} has done: pods may use all CPUs again. */
-export function resetSlices(files: SliceFiles, containers: readonly KnownContainer[]): void {
-  for (const slice of slicesOf(files, containers)) files.reset(slice);
+export function resetSlices(files: SliceFiles, containers: readonly KnownContainer[], log: Log): void {
+  for (const slice of slicesOf(files, containers)) {
+    const error = files.reset(slice);
+    if (error !== undefined)
+      log('error', `the cgroup ${slice} keeps CPUs ${files.read(slice)}: ${error}`, { cgroup: slice });
+  }
 }

@@ -2,7 +2,7 @@ import { openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { expect, it, onTestFinished } from 'vitest';
 import { explain } from '../../lib/configuration/explanation.js';
-import { reportedPod } from '../../lib/configuration/manifest.js';
+import { reportedPod } from '../../lib/placement/manifest.js';
 import { parseRules } from '../../lib/placement/rules.js';
 
 const container = (name: string, resources: object = {}) => ({ name, image: 'i', resources });

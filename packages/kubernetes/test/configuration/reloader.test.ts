@@ -145,11 +145,14 @@ describe('A changed configuration', () => {
   });
 
   it('says which fields have an effect at the next start', async () => {
-    const { write, reloader, manager, lines, metrics } = await reloaderOf('');
-    write('memoryManagerPolicy: None\nindex: "10"\npolicy: restricted\n');
+    const { write, reloader, manager, lines, events, metrics } = await reloaderOf('');
+    write('memoryManagerPolicy: None\ncpuManagerPolicy: none\nindex: "10"\npolicy: restricted\n');
     await reloader.reload();
-    expect(lines).toContain(
-      'warn: these fields have an effect at the next start: memoryManagerPolicy, index',
+    const message =
+      'these fields have an effect at the next start: cpuManagerPolicy, memoryManagerPolicy, index';
+    expect(lines).toContain(`warn: ${message}`);
+    expect(events).toContainEqual(
+      expect.objectContaining({ type: 'Warning', reason: 'ConfigurationNeedsRestart', message }),
     );
     expect(reloader.live.effective).toMatchObject({ policy: 'restricted', memoryManagerPolicy: 'Static' });
     expect(manager.placement.memoryManagerPolicy).toBe('Static');

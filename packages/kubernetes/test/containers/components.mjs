@@ -1,4 +1,5 @@
-// containerd, runc and busybox, out of Debian's packages: downloaded once, installed nowhere.
+// containerd, runc and busybox, out of Debian's packages: downloaded once, installed nowhere. Debian
+// has no containerd 2.3 yet: it is used where someone has built it, and runc 1.4 or newer, from source.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { cacheFolder } from '../../../../scripts/cache-folder.mjs';
@@ -26,12 +27,19 @@ const RELEASES = {
   1.6: { containerd: 'containerd-1.6', runc: 'runc' },
   1.7: { containerd: 'containerd', runc: 'runc' },
   2.1: { containerd: 'containerd-2.1', runc: 'runc-newest', needs: ['patchelf'] },
+  // No packages: see SELF_BUILT.
+  2.3: { containerd: 'containerd-2.3', runc: 'containerd-2.3' },
 };
 
 /** The release that tests run with: `1.7`, or what `--containerd` says. */
 export const RELEASE = process.env.NUMALIGN_CONTAINERD || '1.7';
-/** Those with NRI, which `--containerd` chooses from. */
+/** Those with NRI, which run by default. */
 export const NRI_RELEASES = ['1.7', '2.1'];
+/**
+ * Those that `--containerd` may choose, too: `containerd`, `containerd-shim-runc-v2`, `ctr` and `runc`
+ * are in usr/bin of the release's folder in the cache.
+ */
+export const SELF_BUILT = ['2.3'];
 /** What needs no NRI runs with these: the oldest is tried beside the usual one. */
 export const CRI_RELEASES = RELEASE === '1.7' ? ['1.7', '1.6'] : [RELEASE];
 
@@ -87,7 +95,12 @@ export function prepareComponents(release = RELEASE) {
   const folder = cacheFolder('numalign-containers');
   mkdirSync(folder, { recursive: true });
   const { containerd, runc: runcName, needs = [] } = RELEASES[release];
-  fetchPackages(folder, [...needs, 'busybox', containerd, runcName]);
+  const packages = SELF_BUILT.includes(release) ? [] : [...needs, containerd, runcName];
+  fetchPackages(folder, ['busybox', ...packages]);
+  if (!existsSync(join(folder, containerd)))
+    throw new UnreachableError(
+      `it is no package; put its programs and runc into ${folder}/${containerd}/usr/bin`,
+    );
   const inPackage = (name, ...path) => join(folder, name, ...path);
   const busybox = ['bin', 'usr/bin'].map((bin) => inPackage('busybox', bin, 'busybox')).find(existsSync);
   const runc = ['usr/sbin', 'usr/bin'].map((bin) => inPackage(runcName, bin, 'runc')).find(existsSync);

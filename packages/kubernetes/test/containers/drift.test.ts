@@ -147,6 +147,15 @@ describe('A grant that another program', () => {
     expect(node.handlers.repairs).toBe(0);
   });
 
+  it('releases is made again by the next numalign-node, and by no other', async () => {
+    const node = await running();
+    await node.manager.release('own');
+    await expect.poll(() => node.cpusOf(pathOf(EXCLUSIVE))).toBe('0-7');
+    expect(node.manager.grants()).toEqual([]);
+    await node.restart().synchronize([POD], [EXCLUSIVE, SHARED]);
+    expect(node.manager.grants().map(({ uid }) => uid)).toEqual(['own']);
+  });
+
   it('resizes has its container on the CPUs that it has now', async () => {
     const node = await running();
     await node.manager.grant('own').resize({ cpu: 3, noticeMs: 0 });

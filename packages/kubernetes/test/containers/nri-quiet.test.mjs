@@ -1,7 +1,8 @@
 // A quiet container changes settings of the machine's kernel, which are restored when it ends, also
 // if numalign-node is killed meanwhile.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { CpuSet } from 'numalign';
 import { EXCLUSIVE, until, useNodeFixture } from './support/node-fixture.mjs';
@@ -74,5 +75,36 @@ describe('A quiet container', () => {
     const classes = { containerAnnotations: { 'numalign.io/rdt-class': 'gold' } };
     const pod = await fixture.pods.runPod('gold', { ...EXCLUSIVE, ...classes });
     assert.equal(CpuSet.parse((await pod.allowed()).cpus).size, 1);
+  });
+});
+
+const DEVICE = readdirSync('/sys/block').find(
+  (name) => /^(vd|sd|nvme|xvd)/.test(name) && existsSync(`/dev/${name}`),
+);
+const THROTTLE = '/sys/fs/cgroup/blkio/blkio.throttle.read_bps_device';
+const whyNot =
+  DEVICE === undefined || !existsSync(THROTTLE) ? 'no block device, or no controller of them' : false;
+
+describe('A container with a class of block devices', { skip: whyNot }, () => {
+  const fixture = useNodeFixture({
+    blockio: `Classes:\n  slow:\n    - Devices: [/dev/${DEVICE}]\n      ThrottleReadBps: 60M\n`,
+  });
+
+  it('has its limits', async () => {
+    await fixture.startNode();
+    const classes = { containerAnnotations: { 'numalign.io/blockio-class': 'slow' } };
+    const pod = await fixture.pods.runPod('slow', { ...EXCLUSIVE, ...classes });
+    const folder = (await pod.cpusetFolder()).replace('/cpuset/', '/blkio/');
+    assert.equal(
+      read(join(folder, 'blkio.throttle.read_bps_device')),
+      `${read(`/sys/block/${DEVICE}/dev`)} 60000000`,
+    );
+  });
+
+  it('is refused by the runtime if that does not know the class', async () => {
+    const { manager } = await fixture.startNode();
+    const classes = { containerAnnotations: { 'numalign.io/blockio-class': 'gold' } };
+    await assert.rejects(fixture.pods.runPod('gold', { ...EXCLUSIVE, ...classes }), /gold/);
+    await until('nothing is granted', () => manager.grants().length === 0);
   });
 });

@@ -11,8 +11,7 @@ describe('A container that starts again in its pod', () => {
   const fixture = useNodeFixture();
 
   /** In a cgroup of the pod's own, as a kubelet runs it. */
-  function runPod(name, options = EXCLUSIVE) {
-    const uid = randomUUID();
+  function runPod(name, { uid = randomUUID(), ...options } = EXCLUSIVE) {
     return fixture.pods.runPod(name, {
       uid,
       cgroupParent: `${fixture.runtime.cgroupParent}/pod${uid}`,
@@ -70,6 +69,18 @@ describe('A container that starts again in its pod', () => {
     const { manager } = await fixture.startNode();
     const pod = await runPod('stopped');
     await fixture.pods.call('StopPodSandbox', { pod_sandbox_id: pod.sandboxId });
+    await until('the grant is given back', () => manager.grants().length === 0);
+  });
+
+  it('is not kept a place for by an earlier sandbox, which has ended while no plugin ran', async () => {
+    const plugin = await fixture.startProcess();
+    const earlier = await runPod('earlier');
+    await plugin.kill();
+    await fixture.pods.call('StopPodSandbox', { pod_sandbox_id: earlier.sandboxId });
+    const later = await runPod('later', { ...EXCLUSIVE, uid: earlier.uid });
+    const { manager } = await fixture.startNode();
+    assert.equal(manager.grants().length, 1);
+    await fixture.pods.call('StopPodSandbox', { pod_sandbox_id: later.sandboxId });
     await until('the grant is given back', () => manager.grants().length === 0);
   });
 

@@ -116,6 +116,28 @@ describe('A container of a pod that starts again', () => {
     expect(held(node)).toEqual({});
   });
 
+  it('loses them so too if the runtime does not say which sandboxes have ended', async () => {
+    const node = await simulatedNode();
+    const [earlier, next] = [podOf({ uid: UID, pid: 0 }), podOf({ id: 'p3', uid: UID, pid: 0 })];
+    const app = { ...containerNamed('app', 4), pod_sandbox_id: 'p3' };
+    await create(node, app, next);
+    const handlers = node.restart();
+    await handlers.synchronize([earlier, next], [app]);
+    await handlers.stopPodSandbox(next);
+    expect(held(node)).toEqual({});
+  });
+
+  it('loses them so too if the earlier one ended unseen before the later one began', async () => {
+    const node = await simulatedNode();
+    const [earlier, next] = [podOf({ uid: UID, pid: 0 }), podOf({ id: 'p3', uid: UID, pid: 0 })];
+    await create(node, containerNamed('app', 4), earlier);
+    const handlers = node.restart();
+    await handlers.synchronize([earlier], []);
+    handlers.runPodSandbox(next);
+    await handlers.stopPodSandbox(next);
+    expect(held(node)).toEqual({});
+  });
+
   it('is looked for on record only if the pod has had another sandbox', async () => {
     const node = await simulatedNode();
     const grants = vi.spyOn(node.manager, 'grants');

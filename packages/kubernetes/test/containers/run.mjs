@@ -1,7 +1,7 @@
 // npm run test:containers [-- --test NAME]… [--containerd RELEASE]… Runs *.test.mjs of this folder
 // with a separate containerd and runc, out of Debian's packages: with each release that has NRI, and
 // with the newest only a part of the tests, unless all are to run (NUMALIGN_TEST_LONG) or they are
-// chosen here. A release that cannot be downloaded is skipped.
+// chosen here. A release that cannot be downloaded is skipped. 2.3 needs programs built from source.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,13 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { works } from '../../../../scripts/steps.mjs';
 import { isLong } from '../../../../test/support/budget.mjs';
-import { describeComponents, NRI_RELEASES, prepareComponents, UnreachableError } from './components.mjs';
+import {
+  describeComponents,
+  NRI_RELEASES,
+  prepareComponents,
+  SELF_BUILT,
+  UnreachableError,
+} from './components.mjs';
 import { whyNoCpusets } from './support/cgroups.mjs';
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url));
@@ -41,7 +47,8 @@ const names = readdirSync(FOLDER)
   .filter((file) => file.endsWith(SUFFIX))
   .map((file) => file.slice(0, -SUFFIX.length));
 const chosen = checked('test', values.test, names);
-const releases = checked('release of containerd with NRI', values.containerd, NRI_RELEASES) ?? NRI_RELEASES;
+const known = [...NRI_RELEASES, ...SELF_BUILT];
+const releases = checked('release of containerd with NRI', values.containerd, known) ?? NRI_RELEASES;
 
 function testsWith(release) {
   if (chosen || values.containerd || isLong || release === NRI_RELEASES[0]) return chosen ?? names;

@@ -1,5 +1,6 @@
 // Pods of a kubelet that are placed with all their containers, by their manifests.
 import { describe, expect, it } from 'vitest';
+import { parseRules } from '../../lib/placement/rules.js';
 import { containerOf, podOf } from '../support/nri-objects.js';
 import { MACHINE, type SimulatedNode, simulatedNode } from '../support/simulated-node.js';
 
@@ -32,16 +33,23 @@ const containerNamed = (name: string, cpus: number) => {
   return { ...fields, linux: { ...fields.linux!, cgroups_path: `${PARENT}/${id}` } };
 };
 
-const nodeWith = (find: (() => object | null) | object, options = {}) =>
-  simulatedNode(options, MACHINE, undefined, async () =>
-    typeof find === 'function' ? (find as () => object | null)() : find,
+const nodeWith = (find: (() => object | null) | object, options = {}, rules: object[] = []) =>
+  simulatedNode(
+    options,
+    MACHINE,
+    undefined,
+    async () => (typeof find === 'function' ? (find as () => object | null)() : find),
+    () => ({ placement: {}, rules: parseRules(rules, 'rules') }),
   );
 
 async function create(
   { handlers }: Pick<SimulatedNode, 'handlers'>,
   container: ReturnType<typeof containerOf>,
+  keys: Record<string, string> = {},
 ) {
-  const { adjust } = await handlers.createContainer(POD, container);
+  const pairs = Object.entries(keys).map(([key, value]) => [`numalign.io/${key}`, value]);
+  const pod = { ...POD, annotations: Object.fromEntries(pairs) };
+  const { adjust } = await handlers.createContainer(pod, container);
   return adjust.linux!.resources!.cpu!.cpus;
 }
 
@@ -147,10 +155,84 @@ describe('The containers of a pod are placed one by one', () => {
     ]);
   });
 
-  it('if annotations say what single ones get', async () => {
+  it.each([
+    ['annotations of one differ', { 'core-kind.a': 'performance' }, [], /ask for different things/],
+    ['rules differ', {}, [{ match: { containers: 'a' }, cpus: '4-7' }], /ask for different things/],
+    ['they are to be apart', { apart: 'b' }, [], /are to be near each other, or apart/],
+    ['each has CPUs for kernel work', { quiet: 'idle', housekeeping: '1' }, [], /kernel work/],
+  ])('if %s, which is logged', async (_, keys, rules, why) => {
+    const node = await nodeWith(manifestOf({ a: 2, b: 2 }), {}, rules);
+    await create(node, containerNamed('a', 2), keys);
+    expect(Object.keys(held(node))).toEqual([`${UID}.a`]);
+    expect(node.lines.filter((line) => line.includes('one by one'))).toEqual([expect.stringMatching(why)]);
+  });
+});
+
+describe('A whole pod', () => {
+  const whole = async (
+    keys: Record<string, string>,
+    rules: object[] = [],
+    containers: Amounts = { a: 1, b: 2 },
+  ) => {
+    const node = await nodeWith(manifestOf(containers), {}, rules);
+    const cpus = await create(node, containerNamed('a', containers.a!), keys);
+    expect(Object.keys(held(node))).toEqual([UID]);
+    return { ...node, cpus };
+  };
+
+  it('follows the rule of its containers', async () => {
+    const rule = { match: { namespaces: 'default' }, cpus: '4-7', policy: 'single-numa-node' };
+    const node = await whole({}, [rule]);
+    expect(held(node)).toEqual({ [UID]: '4-6' });
+    await expect(whole({}, [rule], { a: 2, b: 3 })).rejects.toThrow(/from CPUs 4-7 only/);
+  });
+
+  it('has the amounts that annotations and rules say', async () => {
+    const node = await whole({ 'cpu.b': '3' }, [{ match: { containers: 'c' }, exclusive: false }], {
+      ...{ a: 1, b: 2, c: 2 },
+    });
+    expect(held(node)).toEqual({ [UID]: '0-3' });
+    expect(await create(node, containerNamed('b', 2))).toBe('1-3');
+    expect(await create(node, containerNamed('c', 2))).toBe('4-7');
+  });
+
+  it('is as quiet as annotations say, or refused', async () => {
+    const { manager } = await whole({ quiet: 'idle' });
+    expect(Object.keys(manager.pod(UID).quiet!.parts)).toEqual(['idle']);
+    const keys = { quiet: 'idle', 'require-quiet': 'idle' };
+    await expect(whole(keys)).rejects.toMatchObject({ code: 'ERR_QUIET' });
+  });
+
+  it('is refused for a wrong annotation of a later container', async () => {
     const node = await nodeWith(manifestOf({ a: 1, b: 1 }));
-    const annotations = { 'numalign.io/cpu.a': '3' };
-    await node.handlers.createContainer({ ...POD, annotations }, containerNamed('a', 1));
-    expect(held(node)).toEqual({ [`${UID}.a`]: '0-2' });
+    const created = create(node, containerNamed('a', 1), { 'cpu.b': 'two' });
+    await expect(created).rejects.toMatchObject({ code: 'ERR_INVALID_ANNOTATION' });
+    expect(held(node)).toEqual({});
+  });
+
+  describe('beside a pod with CPUs of its own', () => {
+    const other = podOf({ id: 'db', uid: 'uid-db', name: 'db', labels: { app: 'db' } });
+    const beside = async (containers: Amounts, annotations: Record<string, string> = {}) => {
+      const node = await nodeWith(manifestOf(containers));
+      node.handlers.runPodSandbox(other);
+      const fields = { id: 'db-main', pod_sandbox_id: 'db', name: 'main', cpus: 1, memory: 2 ** 20 };
+      await node.handlers.createContainer({ ...other, annotations }, containerOf(fields));
+      return node;
+    };
+
+    it('is near it with all its containers, or refused', async () => {
+      const near = { near: 'app=db required' };
+      const node = await beside({ a: 1, b: 2 });
+      await create(node, containerNamed('a', 1), near);
+      expect(held(node)[UID]).toBe('1-3');
+      const created = create(await beside({ a: 2, b: 2 }), containerNamed('a', 2), near);
+      await expect(created).rejects.toMatchObject({ code: 'ERR_AFFINITY' });
+    });
+
+    it('is apart from it if one of its containers has to be', async () => {
+      const node = await beside({ a: 1, b: 2 }, { 'numalign.io/apart': 'web/b required' });
+      await create(node, containerNamed('a', 1));
+      expect(held(node)[UID]).toBe('4-6');
+    });
   });
 });

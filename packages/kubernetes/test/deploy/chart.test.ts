@@ -111,6 +111,18 @@ describe('the agent of the chart', () => {
     expect(writable({ devicePlugin: { enabled: true } })).toContain('/var/lib/kubelet/device-plugins');
   });
 
+  it('may change the machine for quiet containers only on request, with one capability', () => {
+    const quiet = { quiet: { enabled: true } };
+    expect(containerOf(quiet).securityContext).toEqual({
+      ...{ runAsUser: 0, runAsGroup: 0, privileged: true, readOnlyRootFilesystem: true },
+      capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] },
+    });
+    const { volumes, hostPID, hostNetwork } = podOf(quiet);
+    const more = volumes.slice(podOf().volumes.length);
+    expect(more.map(({ hostPath }: Manifest) => hostPath.path)).toEqual(['/sys', '/run/irqbalance']);
+    expect([hostPID, hostNetwork]).toEqual([true, true]);
+  });
+
   it('keeps no mount of other pods, and sees none of their files', () => {
     for (const name of ['runtime', 'kubelet'])
       expect(mountOf({}, name)[0]).toMatchObject({ readOnly: true, mountPropagation: 'HostToContainer' });
@@ -208,6 +220,27 @@ describe('the agent of the chart', () => {
   });
 });
 
+/** A JSON patch (RFC 6902) of objects and lists. */
+function patched(target: any, patch: readonly { op: string; path: string; value?: unknown }[]): any {
+  const result = structuredClone(target);
+  for (const { op, path, value } of patch) {
+    const keys = path.split('/').slice(1);
+    const last = keys.pop()!;
+    const holder = keys.reduce((object, key) => object[key], result);
+    if (op === 'test') expect(holder[last]).toEqual(value);
+    else if (op === 'remove') delete holder[last];
+    else if (last === '-') holder.push(value);
+    else holder[last] = value;
+  }
+  return result;
+}
+
+const overlay = (name: string) => {
+  const { resources, patches } = parse(textOf(`kustomize/${name}/kustomization.yaml`));
+  expect(resources).toEqual(['../base']);
+  return patches.flatMap(({ patch }: Manifest) => parse(patch));
+};
+
 describe('the plain manifests', () => {
   it('are what the chart renders', () => {
     for (const [name, text] of Object.entries(plainManifests()))
@@ -220,33 +253,24 @@ describe('the plain manifests', () => {
     expect(parse(textOf('kustomize/base/kustomization.yaml')).resources.toSorted()).toEqual(files.toSorted());
   });
 
-  it('grant claims as an overlay, as the chart does', () => {
-    const pod = podOf();
-    const at = (path: string) => {
-      const keys = path.split('/').slice(4);
-      const last = keys.pop()!;
-      return { holder: keys.reduce((each: any, key) => each[key], pod), last };
-    };
-    for (const { op, path, value } of parse(textOf('kustomize/claims/daemonset.yaml'))) {
-      const { holder, last } = at(path);
-      if (op === 'test') expect(holder[last]).toEqual(value);
-      else if (last === '-') holder.push(value);
-      else holder[last] = value;
-    }
-    const ofChart = podOf({ dra: { enabled: true } });
-    const sorted = (each: any) => ({
-      ...each,
-      volumes: each.volumes.toSorted((a: any, b: any) => a.name.localeCompare(b.name)),
-      containers: [{ ...each.containers[0], args: each.containers[0].args.toSorted() }],
-    });
-    expect(sorted(pod)).toEqual(sorted(ofChart));
+  it.each([
+    ['host-processes', { hostPID: true }],
+    ['quiet', { quiet: { enabled: true } }],
+  ])('have the overlay %s, which is as the chart with %j', (name, values) => {
+    const [base, other] = [{}, values].map((each) => find(render(each), 'DaemonSet'));
+    expect(patched(base, overlay(name))).toEqual(other);
+    expect(render(values).length).toBe(render().length);
   });
 
-  it('see all processes as an overlay, as the chart does', () => {
-    const { patches } = parse(textOf('kustomize/host-processes/kustomization.yaml'));
-    expect(parse(patches[0].patch)).toEqual([
-      { op: 'add', path: '/spec/template/spec/hostPID', value: true },
-    ]);
-    expect(podOf({ hostPID: true })).toEqual({ ...podOf(), hostPID: true });
+  it('grant claims as an overlay, as the chart does', () => {
+    const claims = parse(textOf('kustomize/claims/daemonset.yaml'));
+    const sorted = (daemonSet: any) => {
+      const { volumes, containers } = daemonSet.spec.template.spec;
+      volumes.sort((one: any, other: any) => one.name.localeCompare(other.name));
+      containers[0].args.sort();
+      return daemonSet;
+    };
+    const ofChart = find(render({ dra: { enabled: true } }), 'DaemonSet');
+    expect(sorted(patched(find(render(), 'DaemonSet'), claims))).toEqual(sorted(ofChart));
   });
 });

@@ -253,6 +253,17 @@ describe('the publisher', () => {
     expect(lines.filter((line) => line.includes('keeps less'))).toHaveLength(1);
   });
 
+  it('publishes a pool without devices, of which a server leaves out the list', async () => {
+    const { server, lines, publisher } = await publish({}, { devices: () => [] });
+    await written(server, `POST ${NAME} 1`);
+    publisher.publish();
+    await expect.poll(() => publisher.condition).toMatchObject({ isMet: true });
+    expect([server.writes, lines.filter((line) => line.includes('keeps less'))]).toEqual([
+      [`POST ${NAME} 1`],
+      [],
+    ]);
+  });
+
   it('leaves the slices at its end, or deletes them if asked to', async () => {
     const { server, publisher } = await publish({}, { deletesAtClose: true });
     await written(server, `POST ${NAME} 1`);

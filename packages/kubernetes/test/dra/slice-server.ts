@@ -11,8 +11,11 @@ export class SliceServer {
   node: Stored | undefined = { metadata: { name: 'worker-1', uid: 'u-1' } };
   /** The version of the API that it has. */
   version = 'v1';
-  /** What the server makes of an object that it is given. */
-  kept: (object: Stored) => Stored = (object) => object;
+  /** What the server makes of an object that it is given: it leaves empty lists out. */
+  kept: (object: Stored) => Stored = (object) =>
+    JSON.parse(
+      JSON.stringify(object, (_, value) => (Array.isArray(value) && value.length === 0 ? undefined : value)),
+    );
   refusal: ((seen: Seen) => [number, string] | undefined) | undefined;
   #next = 1;
   // Each has the version that is one more than its index.

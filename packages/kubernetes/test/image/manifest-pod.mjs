@@ -40,7 +40,7 @@ function caller(socketPath) {
   });
   const call = (name, request) =>
     new Promise((resolve, reject) => {
-      client[name](request, { deadline: Date.now() + 60_000 }, (error, response) =>
+      client[name](request, { deadline: Date.now() + 240_000 }, (error, response) =>
         error ? reject(error) : resolve(response),
       );
     });

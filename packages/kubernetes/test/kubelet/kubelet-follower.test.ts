@@ -115,6 +115,19 @@ describe('Who follows the kubelet', () => {
     await expect.poll(() => records.at(-1)?.[0]?.name).toBe('a');
   });
 
+  it('says of a kubelet that has another policy now that it may not run beside', async () => {
+    let flaw: string | undefined;
+    await follow({ check: async () => (flaw === undefined ? undefined : Promise.reject(new Error(flaw))) });
+    expect(follower.condition.isMet).toBe(true);
+    flaw = 'it places containers itself';
+    kubelet.writeCpus('0,2-3', { u1: { main: '1' } });
+    await expect.poll(() => follower.condition).toMatchObject({ isMet: false, text: flaw });
+    expect([messages, last()]).toEqual([[flaw], ['u1: 1']]);
+    flaw = undefined;
+    kubelet.writeCpus('0-3', {});
+    await expect.poll(() => follower.condition.isMet).toBe(true);
+  });
+
   it('asks a new kubelet', async () => {
     kubelet.writeCpus('0', { u1: { main: '1' } });
     await follow();

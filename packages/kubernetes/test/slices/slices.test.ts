@@ -90,7 +90,7 @@ describe.each([1, 2])('with cgroup v%i', (version) => {
     const { files } = await open();
     if (version === 1) writeFileSync(join(root, 'cpuset.cpus'), '0-7');
     for (const path of ['kubepods', 'kubepods/burstable', 'kubepods/besteffort']) make(path, '0-3');
-    resetSlices(files, []);
+    resetSlices(files, [], () => {});
     const all = version === 1 ? '0-7' : '';
     expect(['kubepods', 'kubepods/burstable', 'kubepods/besteffort'].map(cpusOf)).toEqual([all, all, all]);
   });

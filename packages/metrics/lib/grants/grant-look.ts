@@ -56,7 +56,8 @@ export class GrantLook {
   #look(): GrantSnapshot | undefined {
     const grants = this.#state()?.grants.filter(({ alive }) => alive);
     if (grants === undefined) return undefined;
-    const watched = new Map(this.#watch.look(this.memory).map((each) => [each.uid, each]));
+    const living = new Set(grants.map(({ uid }) => uid));
+    const watched = new Map(this.#watch.look(this.memory, living).map((each) => [each.uid, each]));
     const series = this.#series.next(
       grants.map((grant) => {
         const { uid, name, owner } = grant;

@@ -6,6 +6,7 @@ import type { StateStatus } from 'numalign/diagnostics';
 import { discover, type Topology } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
 import type { DiscoverOptions } from '../../../../lib/machine/discovery.js';
+import { hybridMachine, P8_E12 } from '../../../../test/support/hybrid.js';
 import { allOf, parseXml, type XmlElement } from '../../../../test/support/xml.js';
 import { holdingsOf } from '../../lib/picture/holdings.js';
 import { machinePicture } from '../../lib/picture/machine-picture.js';
@@ -199,6 +200,12 @@ describe('the picture of holders', () => {
     const svg = parseXml(machinePicture(topology));
     expect([1, 2, 3].map((cpu) => look(svg, cpu)[0])).toEqual(['plain', 'isolated', 'isolated']);
     expect(legendRow(svg, 'isolated')).toEqual(['isolated', 'CPUs 2-3']);
+  });
+
+  it('shows cores of each kind apart', async () => {
+    const svg = parseXml(machinePicture(await hybridMachine(P8_E12)));
+    const titles = textsOf(svg).flatMap(({ text }) => /(performance|efficiency) cores/.exec(text)?.[0] ?? []);
+    expect(titles).toEqual(['performance cores', 'efficiency cores']);
   });
 
   it('only counts offline CPUs if there are very many', async () => {

@@ -35,14 +35,16 @@ export class KnownSlices {
     this.#nodeName = nodeName;
   }
 
-  /** A spec without its generation and the times of its taints. */
+  /** A spec without its generation, the times of its taints, and empty lists, which a server leaves out. */
   static essence({ spec }: KubernetesObject): unknown {
     return KnownSlices.essenceOf(spec as SliceSpec);
   }
 
   static essenceOf(spec: SliceSpec): unknown {
     const left = new Set(['generation', 'timeAdded']);
-    return JSON.parse(JSON.stringify(spec, (key, value) => (left.has(key) ? undefined : value)));
+    const isLeft = (key: string, value: unknown) =>
+      left.has(key) || (Array.isArray(value) && value.length === 0);
+    return JSON.parse(JSON.stringify(spec, (key, value) => (isLeft(key, value) ? undefined : value)));
   }
 
   /** Whether the server has said which there are. */

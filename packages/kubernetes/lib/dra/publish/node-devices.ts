@@ -1,7 +1,7 @@
 // NodeDevices: the devices that the manager's machine has for claims now, with taints.
-import { CpuSet, type GrantInfo, type ManagerView } from 'numalign';
+import type { CpuSet, GrantInfo, ManagerView } from 'numalign';
 import { cpusOfGrants } from 'numalign/tools';
-import { type DeviceMachine, type DeviceUnit, devicesOf, type PcieRoot } from '../devices.js';
+import { type DeviceMachine, type DeviceUnit, devicesOf, machineNow, type PcieRoot } from '../devices.js';
 import type { Taint, TaintedDevice } from './resource-slices.js';
 
 export type DeviceManager = Pick<
@@ -45,24 +45,13 @@ function machineOf(
   { manager, placement, pcieRoots, hasLists }: NodeDevicesOptions,
   claims: readonly GrantInfo[],
 ): DeviceMachine {
-  const { managedCPUs, reservedSystemCPUs, isolatedCPUs, strictCPUReservation } = manager.settings();
-  const stays = strictCPUReservation ? CpuSet.EMPTY : managedCPUs.intersection(reservedSystemCPUs);
-  const grantable = managedCPUs.difference(reservedSystemCPUs).difference(isolatedCPUs);
-  return {
-    topology: manager.topology,
-    cpus: grantable.intersection(manager.freeCpus().union(cpusOfGrants(claims))),
-    keepsOne: stays.isEmpty,
-    wholeCores: placement.cpuManagerPolicyOptions['full-pcpus-only'] === true,
-    memory: placement.memoryManagerPolicy === 'None' ? [] : memoryOf(manager, claims),
-    ...{ pcieRoots, hasLists },
+  const held = { cpus: cpusOfGrants(claims), memory: claims.flatMap(({ memory }) => memory) };
+  const { topology } = manager;
+  const now = {
+    topology,
+    settings: manager.settings(),
+    freeCpus: manager.freeCpus(),
+    memory: manager.memory(),
   };
+  return { ...machineNow({ ...now, placement, claims: held }), pcieRoots, hasLists };
 }
-
-// Of nodes that share an allocation, none can provide memory alone.
-const memoryOf = (manager: DeviceManager, claims: readonly GrantInfo[]): DeviceMachine['memory'] =>
-  manager.memory().map(({ node, type, free, group }) => {
-    const blocks = claims.flatMap(({ memory }) => memory).filter((block) => block.type === type);
-    const own = blocks.filter(({ nodes }) => nodes.length === 1 && nodes[0] === node);
-    const ofClaims = own.reduce((sum, { bytes }) => sum + bytes, 0);
-    return { node, type, bytes: (group.length > 1 ? 0 : free) + ofClaims };
-  });

@@ -3,7 +3,6 @@ import type { Manager, ManagerView } from 'numalign';
 import type { Condition } from '../../base/condition.js';
 import { claimOfGrant } from '../../claims/claim-names.js';
 import type { DeviceUnit } from '../devices.js';
-import type { DeviceHealth } from '../protocol/health-streams.js';
 import { nodeDevices } from './node-devices.js';
 import { readPcieRoots } from './pcie-roots.js';
 import { SlicePublisher, type SlicePublisherOptions } from './slice-publisher.js';
@@ -22,29 +21,20 @@ export interface NodeSlicesOptions
   readonly placement: () => ManagerView['placement'];
   /** Whether containers are placed. */
   readonly containers: { readonly condition: Condition };
-  /** Called with the devices, whenever they are looked at. */
-  readonly seen: (devices: readonly DeviceHealth[]) => void;
 }
 
 export function nodeSlices(options: NodeSlicesOptions): SlicePublisher {
-  const { manager, unit, hasLists, placement, containers, seen, nodeName: pool } = options;
+  const { manager, unit, hasLists, placement, containers } = options;
   const pcieRoots = manager.topology.isSimulated ? [] : readPcieRoots();
   return new SlicePublisher({
     ...options,
     devices: () => {
       const { isMet, text } = containers.condition;
-      const devices = nodeDevices({
+      return nodeDevices({
         ...{ manager, unit, hasLists, pcieRoots, placement: placement() },
         flaw: isMet ? undefined : text,
         isOfClaim: ({ uid }) => claimOfGrant(uid) !== undefined,
       });
-      seen(
-        devices.map(({ name: device, taints: [taint] }) => {
-          const flaw = taint && (isMet ? 'nothing but the record keeps others off its CPUs' : text);
-          return { pool, device, flaw };
-        }),
-      );
-      return devices;
     },
   });
 }

@@ -14,7 +14,7 @@ import { makeGroups } from './cgroups.mjs';
 const KEEPER = fileURLToPath(new URL('keeper.mjs', import.meta.url));
 const START_MS = 30_000;
 
-function configuration(folder, { runc, nri, nriTimeout, bySystemd }) {
+function configuration(folder, { runc, nri, nriTimeout, bySystemd, nriConfiguration = '', blockio }) {
   const at = (name) => JSON.stringify(join(folder, name));
   const cri = 'plugins."io.containerd.grpc.v1.cri"';
   const nriPlugin = `
@@ -24,6 +24,11 @@ function configuration(folder, { runc, nri, nriTimeout, bySystemd }) {
   plugin_path = ${at('nri-plugins')}
   plugin_config_path = ${at('nri-config')}
   plugin_request_timeout = ${JSON.stringify(nriTimeout)}
+${nriConfiguration}
+`;
+  const blockioPlugin = `
+[plugins."io.containerd.service.v1.tasks-service"]
+  blockio_config_file = ${at('blockio.yaml')}
 `;
   return `version = 2
 root = ${at('root')}
@@ -33,6 +38,7 @@ state = ${at('run/containerd')}
 [plugins."io.containerd.internal.v1.opt"]
   path = ${at('opt')}
 ${nri === undefined ? '' : nriPlugin}
+${blockio === undefined ? '' : blockioPlugin}
 [${cri}]
   sandbox_image = ${JSON.stringify(IMAGE)}
   disable_apparmor = true
@@ -71,12 +77,14 @@ export class Containerd {
   /**
    * `release`: such as `1.7`; 1.6 has no NRI. `nri`: whether it is on. `nriTimeout`: how long it
    * waits for a plugin's answer. `bySystemd`: it has systemd make cgroups, in slices of the
-   * machine's, and `cgroupParent` is one.
+   * machine's, and `cgroupParent` is one. `nriConfiguration`: more lines of TOML after NRI's.
+   * `blockio`: its classes of block devices, in YAML.
    */
   static async start(options = {}) {
     const { release = RELEASE, nri = release !== '1.6', nriTimeout = '2s', bySystemd = false } = options;
+    const { nriConfiguration, blockio } = options;
     const components = prepareComponents(release);
-    const containerd = new Containerd(components, { nri, nriTimeout, bySystemd });
+    const containerd = new Containerd(components, { nri, nriTimeout, bySystemd, nriConfiguration, blockio });
     await containerd.#keep(bySystemd ? ['/run/systemd'] : []);
     try {
       await containerd.start();
@@ -88,7 +96,7 @@ export class Containerd {
     return containerd;
   }
 
-  constructor({ release, containerd, runc }, { nri, nriTimeout, bySystemd }) {
+  constructor({ release, containerd, runc }, { nri, nriTimeout, bySystemd, nriConfiguration, blockio }) {
     this.folder = mkdtempSync(join(tmpdir(), 'numalign-containerd-'));
     this.socketPath = join(this.folder, 'run/containerd/containerd.sock');
     this.nriSocketPath = nri ? join(this.folder, 'run/nri/nri.sock') : undefined;
@@ -97,9 +105,10 @@ export class Containerd {
     this.#programs = { folder: containerd, path: [containerd, dirname(runc)].join(':') };
     for (const name of ['nri-plugins', 'nri-config', 'opt', 'cni']) mkdirSync(join(this.folder, name));
     const hasNri = release === '1.6' ? undefined : nri;
+    if (blockio !== undefined) writeFileSync(join(this.folder, 'blockio.yaml'), blockio);
     writeFileSync(
       join(this.folder, 'containerd.toml'),
-      configuration(this.folder, { runc, nri: hasNri, nriTimeout, bySystemd }),
+      configuration(this.folder, { runc, nri: hasNri, nriTimeout, bySystemd, nriConfiguration, blockio }),
     );
   }
 

@@ -11,7 +11,9 @@ const SEEN = '/seen';
 // The shell first records what it sees; the last file shows that all are complete.
 const KEEP = `cat /proc/$$/status > ${SEEN}/status; env > ${SEEN}/env; : > ${SEEN}/done`;
 const WAIT = 'trap exit TERM; sleep infinity & wait';
-const SEEN_MS = 60_000;
+const SEEN_MS = 180_000;
+// A machine that is emulated, and busy, takes that long.
+const CALL_MS = 240_000;
 
 let count = 0;
 
@@ -42,7 +44,7 @@ export class Pods {
   /** `runtime`: a Containerd. */
   constructor(runtime) {
     this.#runtime = runtime;
-    this.#client = new RuntimeClient({ socketPath: runtime.socketPath, timeoutMs: 60_000 });
+    this.#client = new RuntimeClient({ socketPath: runtime.socketPath, timeoutMs: CALL_MS });
   }
 
   /** A call of runtime.v1.RuntimeService. */

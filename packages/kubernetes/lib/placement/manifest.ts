@@ -78,18 +78,21 @@ export function reportedPod(manifest: object, uid = 'pod'): ReportedPod {
     ...{ id: uid, name, uid, namespace, labels, annotations, runtime_handler: '', pid: 0 },
     linux: { pod_overhead: null, pod_resources: null, cgroup_parent: parent, cgroups_path: '' },
   };
-  const all = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
-  const containers = all.map(
-    (container): Container => ({
-      ...{ id: container.name, pod_sandbox_id: uid, name: container.name, state: ContainerState.CREATED },
-      ...{ labels: {}, annotations: {}, env: [], pid: 0, CDI_devices: [] },
-      linux: {
-        devices: [],
-        resources: resourcesOf(container),
-        oom_score_adj: null,
-        cgroups_path: `${parent}/${container.name}`,
-      },
-    }),
-  );
-  return { pod, containers };
+  return { pod, containers: reportedContainers(spec, pod) };
 }
+
+/** The containers of a pod's specification. @throws NumalignError ERR_INVALID_QUANTITY */
+export const reportedContainers = (
+  { initContainers = [], containers = [] }: NonNullable<Manifest['spec']>,
+  { id, linux }: Pick<PodSandbox, 'id' | 'linux'>,
+): Container[] =>
+  [...initContainers, ...containers].map((container) => ({
+    ...{ id: container.name, pod_sandbox_id: id, name: container.name, state: ContainerState.CREATED },
+    ...{ labels: {}, annotations: {}, env: [], pid: 0, CDI_devices: [] },
+    linux: {
+      devices: [],
+      resources: resourcesOf(container),
+      oom_score_adj: null,
+      cgroups_path: `${linux?.cgroup_parent ?? ''}/${container.name}`,
+    },
+  }));
