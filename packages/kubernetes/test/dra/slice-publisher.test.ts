@@ -199,6 +199,16 @@ describe('the publisher', () => {
     expect(taints({ claims: [grant.uid] })).toEqual([['numalign.io/enforcement'], []]);
   });
 
+  it('taints the devices soon after the runtime has gone, without any commit', async () => {
+    let isWorking = true;
+    const settings: Settings = {};
+    const { server } = await publish(settings, { isWorking: () => isWorking });
+    await written(server, `POST ${NAME} 1`);
+    [isWorking, settings.flaw] = [false, 'no runtime'];
+    await written(server, `POST ${NAME} 1`, `PUT ${NAME} 2`);
+    expect(server.slices[0]!.spec.devices[0].taints[0].key).toBe('numalign.io/not-placing');
+  });
+
   it('removes slices that are no longer needed, and keeps all in one generation', async () => {
     const server = await SliceServer.open(pki);
     const old = { driver: 'numalign.io', nodeName: 'worker-1', devices: [] };

@@ -28,6 +28,7 @@ export function nodeSlices(options: NodeSlicesOptions): SlicePublisher {
   const pcieRoots = manager.topology.isSimulated ? [] : readPcieRoots();
   return new SlicePublisher({
     ...options,
+    isWorking: () => containers.condition.isMet,
     devices: () => {
       const { isMet, text } = containers.condition;
       return nodeDevices({
