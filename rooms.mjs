@@ -255,7 +255,7 @@ export const HOUSES = {
     }),
     room(
       'claims',
-      85,
+      92,
       'ResourceClaims on the record, and in the environment of containers',
       on('containers'),
     ),
