@@ -1,5 +1,5 @@
 // The memory of all pods on record, summed up by groups of NUMA nodes that share it. Pure.
-import { oncePer } from '../base/collections/once-per.js';
+import { oncePer, oncePerLast } from '../base/collections/once-per.js';
 import { type BookedMemory, type MemoryBlock, memoryBookings } from './booked-memory.js';
 import type { PodAssignment } from './pod-assignment.js';
 import { oncePerPods, podsAfter, podsBefore } from './pod-list-changes.js';
@@ -69,8 +69,11 @@ export const groupsOfPods = (pods: readonly PodAssignment[]) => nodesIn(groupsOf
  * Finds a contradiction in the record, if any: overlapping groups, or a sum that differs from the
  * blocks. The cost depends on the nodes, not on the pods.
  */
-export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined {
-  const groups = groupsOf(pods);
+export const bookingFlaw = (booked: BookedMemory, pods: readonly PodAssignment[]): string | undefined =>
+  flawIn(groupsOf(pods), booked);
+
+// Most commits change no memory.
+const flawIn = oncePerLast((groups: MemoryGroups, booked: BookedMemory): string | undefined => {
   const groupOf = new Map<number, readonly number[]>();
   const sums = new Map<string, number>();
   const addTo = (nodes: readonly number[], type: string, bytes: number) => {
@@ -91,4 +94,4 @@ export function bookingFlaw(booked: BookedMemory, pods: readonly PodAssignment[]
   }
   const [wrong] = [...sums].filter(([, difference]) => difference !== 0);
   return wrong && `the booked ${wrong[0]} differs from what the grants hold by ${Math.abs(wrong[1])} bytes`;
-}
+});

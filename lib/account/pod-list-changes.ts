@@ -14,18 +14,34 @@ export interface PodListChanges {
 
 type Pods = readonly PodAssignment[];
 
-// Each commit compares the same two lists several times. Cached by the later list, and held weakly.
-const lastChanges = new WeakMap<Pods, { readonly before: WeakRef<Pods>; readonly changes: PodListChanges }>();
+/** What is known of a list. One entry in a WeakMap, each of which costs time at a garbage collection. */
+interface Known {
+  /** The last comparison with an earlier list: each commit compares the same two several times. */
+  last?: { readonly before: WeakRef<Pods>; readonly changes: PodListChanges };
+  /** Results of {@link oncePerPods}, by its number. */
+  readonly answers: (object | undefined)[];
+}
+
+const known = new WeakMap<Pods, Known>();
+
+function knownOf(pods: Pods): Known {
+  let found = known.get(pods);
+  if (!found) {
+    found = { answers: [] };
+    known.set(pods, found);
+  }
+  return found;
+}
 
 /**
  * One pass over both lists, which compares only references where nothing has changed. No list has a
  * pod twice.
  */
 export function podListChanges(before: Pods, after: Pods): PodListChanges {
-  const last = lastChanges.get(after);
-  if (last?.before.deref() === before) return last.changes;
+  const now = knownOf(after);
+  if (now.last?.before.deref() === before) return now.last.changes;
   const changes = compare(before, after);
-  lastChanges.set(after, { before: new WeakRef(before), changes });
+  now.last = { before: new WeakRef(before), changes };
   return changes;
 }
 
@@ -66,6 +82,8 @@ export function podsOfBoth(before: Pods, after: Pods): Pods {
 const recent: WeakRef<Pods>[] = [];
 const MOST_RECENT = 4;
 
+let functions = 0;
+
 function note(pods: Pods): void {
   if (recent[0]?.deref() === pods) return;
   recent.unshift(new WeakRef(pods));
@@ -82,11 +100,11 @@ export function oncePerPods<T extends object>(
   find: (pods: Pods) => T,
   update?: (earlier: T, changes: PodListChanges) => T | undefined,
 ): (pods: Pods) => T {
-  const answers = new WeakMap<Pods, T>();
+  const number = functions++;
   const follow = (pods: Pods): T | undefined => {
     for (const each of recent) {
       const before = each.deref();
-      const earlier = before && answers.get(before);
+      const earlier = before && (known.get(before)?.answers[number] as T | undefined);
       if (!earlier) continue;
       const changes = podListChanges(before, pods);
       const count = changes.removed.length + changes.changed.length + changes.added.length;
@@ -95,10 +113,11 @@ export function oncePerPods<T extends object>(
     return undefined;
   };
   return (pods) => {
-    let answer = answers.get(pods);
+    const { answers } = knownOf(pods);
+    let answer = answers[number] as T | undefined;
     if (!answer) {
       answer = (update && follow(pods)) ?? find(pods);
-      answers.set(pods, answer);
+      answers[number] = answer;
       if (update) note(pods);
     }
     return answer;

@@ -234,9 +234,9 @@ export class Ledger implements Store {
         this.#ensureCurrent();
       }
       this.#reader.totalOn = options.totalOn;
-      const newest = this.#reader.readGood();
       // Changes no byte of a newer format, not even of the lock's file.
-      if (newest?.refusal) return await decide(newest, refusing(this.path, newest.refusal));
+      const refused = this.#reader.readRefused();
+      if (refused?.refusal) return await decide(refused, refusing(this.path, refused.refusal));
       const result = this.#lock.take(options);
       // A free lock is taken synchronously: the caller's code must not run while it is held.
       const lock = result instanceof Promise ? await result : result;

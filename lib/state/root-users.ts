@@ -3,7 +3,7 @@
 // has them at a time, on record in a file of root's, for as long as it has grants with cgroups.
 // Other users, and builds before that record, leave none: the processes in cgroups of their grants
 // show them.
-import { readdirSync, rmSync, statSync } from 'node:fs';
+import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Assignments } from '../account/assignments.js';
 import type { PodAssignment } from '../account/pod-assignment.js';
@@ -33,7 +33,6 @@ const MOST_PAUSES = 50;
 const LOOK_LASTS_MS = 1000;
 
 const nameOf = (cgroupRoot: string) => PREFIX + fileNameOf(cgroupRoot, PREFIX.length);
-const isUser = (name: string) => name.startsWith(PREFIX);
 
 /** Of root. `name`: that of its file; `folder`: its content. */
 interface User {
@@ -41,13 +40,15 @@ interface User {
   readonly folder: string;
 }
 
-/** Changes with each new user, and with the claim. Undefined if this process may not see the users. */
+/**
+ * Changes with the record of this root: who becomes its user, or a rival, takes away what is there.
+ * Undefined if there is none, or this process may not see it.
+ */
 function versionOf({ cgroupRoot, managedCPUs }: Claim): string | undefined {
   if (process.geteuid!() !== 0) return undefined;
   try {
-    const stat = (name: string) => statSync(join(CHOICES, name), { throwIfNoEntry: false });
-    const files = readdirSync(CHOICES).filter(isUser).map(stat);
-    return [cgroupRoot, managedCPUs, ...files.map((file) => `${file?.ino}:${file?.mtimeMs}`)].join();
+    const found = statSync(join(CHOICES, nameOf(cgroupRoot!)), { throwIfNoEntry: false });
+    return found && `${found.ino}:${found.mtimeMs}:${managedCPUs}`;
   } catch {
     return undefined;
   }
@@ -56,7 +57,7 @@ function versionOf({ cgroupRoot, managedCPUs }: Claim): string | undefined {
 /** For one state folder. */
 export class RootUsers implements RootClaims {
   readonly #path: string;
-  // Whether this folder was a user when the files and its claim had this version.
+  // Whether this folder was the user when the record had this version.
   #known: { version?: string | undefined; isOwn?: boolean | undefined } = {};
   // A group of a grant that is not on record here, and when that was seen.
   #strange: { cgroupRoot?: string; group?: string | undefined; at: number } = { at: 0 };
@@ -68,7 +69,7 @@ export class RootUsers implements RootClaims {
 
   // Undefined if that is not known, or not any more.
   #isOwn(version: string | undefined): boolean | undefined {
-    return version !== undefined && this.#known.version === version ? this.#known.isOwn : undefined;
+    return this.#known.version === version ? this.#known.isOwn : undefined;
   }
 
   refusal(claim: Claim): RootRefusal | undefined {
@@ -84,7 +85,7 @@ export class RootUsers implements RootClaims {
     const users = unlessRefused(() => inRecords(false, usersIn)) ?? [];
     const rivals = users.filter((user) => this.#isRival(user, claim));
     const name = nameOf(claim.cgroupRoot!);
-    if (rivals.length === 0 && users.some((user) => user.name === name)) {
+    if (version && rivals.length === 0 && users.some((user) => user.name === name)) {
       this.#known = { version, isOwn: true };
       return undefined;
     }
@@ -203,7 +204,7 @@ function hasGrants(folder: NativeFolder, { name }: User): boolean {
 const usersIn = (records: NativeFolder): User[] =>
   records
     .list()
-    .filter(isUser)
+    .filter((name) => name.startsWith(PREFIX))
     .map((name) => ({ name, folder: records.read(name)?.toString() ?? '' }));
 
 /**

@@ -72,10 +72,14 @@ export class StateReader {
     });
   }
 
-  /** Like {@link read}; undefined if the file is not good. */
-  readGood(): Checkpoint | undefined {
+  /**
+   * A good state that is not to be changed, if that is what the file has now. Does not read lines of
+   * others, which a transaction reads under the lock.
+   */
+  readRefused(): Checkpoint | undefined {
+    if (this.#lastRead && !this.#lastRead.refusal && this.journal.isKnownFile) return undefined;
     const found = explaining(this.#path, () => this.load());
-    return found.kind === 'good' ? found.checkpoint : undefined;
+    return found.kind === 'good' && found.checkpoint.refusal ? found.checkpoint : undefined;
   }
 
   /** Reads the state file. */

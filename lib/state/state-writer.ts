@@ -39,7 +39,7 @@ const OWNER_READ_PAUSE_MS = 10;
 
 // Appended lines are merged once they are longer than the whole state and than this, so that each
 // byte is rewritten about once.
-const LEAST_TO_COMPACT = 1 << 16;
+const LEAST_TO_COMPACT = 1 << 18;
 
 // Pods from a file have no text yet. Texts are made in parts between turns of the event loop, up to
 // a limit on the file's length.

@@ -7,6 +7,7 @@
 #include "addon/convert.h"
 #include "addon/environment.h"
 #include "addon/lock_object.h"
+#include "core/journal_lines.h"
 
 namespace numalign::addon {
 namespace {
@@ -105,6 +106,24 @@ class JournalObject : public Napi::ObjectWrap<JournalObject> {
   JournalWitness witness_;
 };
 
+// (bytes of change lines, generation before them): the merged change, the length of its lines, their last
+// seal, whether a tail follows, whether all its pods are plain; undefined if the lines are not plain
+Napi::Value merge_lines_binding(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  if (!info[0].IsBuffer()) throw Napi::TypeError::New(env, "the lines must be a Buffer");
+  const auto bytes = info[0].As<Napi::Buffer<char>>();
+  const std::optional<MergedLines> merged =
+      merge_lines({bytes.Data(), bytes.Length()}, to_size(info[1], "the generation"));
+  if (!merged) return env.Undefined();
+  Napi::Array parts = Napi::Array::New(env, 5);
+  parts[0u] = Napi::String::New(env, merged->change);
+  parts[1u] = Napi::Number::New(env, static_cast<double>(merged->length));
+  parts[2u] = Napi::String::New(env, merged->seal);
+  parts[3u] = Napi::Boolean::New(env, merged->has_tail);
+  parts[4u] = Napi::Boolean::New(env, merged->has_plain_pods);
+  return parts;
+}
+
 }  // namespace
 
 Napi::Value make_journal(Napi::Env env, JournalFile file) {
@@ -116,7 +135,8 @@ Napi::Value from_version(Napi::Env env, const FileVersion& version) {
                                     std::to_string(version.modified_ns));
 }
 
-void export_journal(Napi::Env env, Napi::Object) {
+void export_journal(Napi::Env env, Napi::Object exports) {
+  exports["mergeLines"] = Napi::Function::New(env, merge_lines_binding);
   Environment::of(env).journal_class = Napi::Persistent(JournalObject::define(env));
 }
 

@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../steps.mjs';
+import { topPicture } from '../top/picture.mjs';
 import { apiPage } from './api.mjs';
 import { allMetrics, commandLine, machineReader, nodeFields, optionTables } from './built.mjs';
 import { commandLinePage } from './command-line.mjs';
@@ -25,6 +26,11 @@ const pages = {
   'reference/machines.md': page,
   'reference/metrics.md': metricsPage(source, exported, await allMetrics()),
   'machines.svg': picture,
+  'top.svg': topPicture({
+    title:
+      'numalign top in a virtual machine: two programs come, a compiler gets onto a CPU of one, which ends',
+    still: 'cc1plus',
+  }),
   [NODE_FIELDS_PAGE]: nodeFieldsPage(await nodeFields()),
 };
 

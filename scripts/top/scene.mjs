@@ -10,9 +10,8 @@ import { root } from '../steps.mjs';
 /** Of the page, in characters. */
 export const WIDTH = 96;
 const SECONDS = 2;
-const PAGES = 10;
 const NUMALIGN = [process.execPath, join(root, 'packages/cli/dist/main.cjs')];
-// A server of two threads, each busy nine tenths of its time, and a trainer of four busy threads.
+// A server of two threads, each busy a third of its time, and a trainer of four, each half of it.
 const LOAD = (threads, busyMs, idleMs) => `const { Worker, isMainThread } = require('node:worker_threads');
 if (isMainThread) for (let i = 0; i < ${threads - 1}; i++) new Worker(__filename);
 const rest = new Int32Array(new SharedArrayBuffer(4));
@@ -49,18 +48,19 @@ export async function playScene() {
   spawnSync(NUMALIGN[0], [NUMALIGN[1], 'configure', '--reserved', '0']);
   const env = { ...process.env, COLUMNS: String(WIDTH), NO_COLOR: '1' };
   const top = start(NUMALIGN[0], [NUMALIGN[1], 'top', '--interval', String(SECONDS)], { env });
-  let [text, pages] = ['', 0];
+  let text = '';
   top.stdout.setEncoding('utf8').on('data', (more) => {
     text += more;
-    pages = text.split(/^\/run\/numalign, /m).length - 1;
   });
-  const pageAfter = async (count) => {
-    for (const goal = pages + count; pages < goal; ) await pause(20);
+  const pages = () => text.split(/^(?=\/run\/numalign, )/m);
+  // Waits for `count` pages more, and for such a page. Emulated, a program takes seconds to start.
+  const pageAfter = async (count, is = () => true) => {
+    for (const goal = pages().length + count; pages().length < goal || !is(pages().at(-2)); ) await pause(20);
   };
   await pageAfter(1);
-  await granted('gateway', 2, LOAD(2, 9, 1));
+  await granted('gateway', 2, LOAD(2, 3, 7));
   await pageAfter(2);
-  const trainer = await granted('trainer', 4, LOAD(4, 100, 0));
+  const trainer = await granted('trainer', 4, LOAD(4, 5, 5));
   await pageAfter(2);
   const onto = cpusOf('trainer').split(/[-,]/)[0];
   const compiler = [
@@ -75,12 +75,14 @@ export async function playScene() {
     '-o',
   ];
   const compile = start('taskset', [...compiler, '/dev/null'], { detached: true });
+  await pageAfter(1, (page) => page.includes('cc1plus'));
   await pageAfter(2);
   process.kill(-compile.pid, 'SIGKILL');
   trainer.kill('SIGKILL');
-  await pageAfter(2);
-  const all = text.split(/^(?=\/run\/numalign, )/m);
-  process.stdout.write(all.slice(-PAGES).join(''));
+  // Its CPUs are shared again.
+  await pageAfter(1, (page) => !page.includes('trainer') && !page.includes('free: CPUs 1,8-15'));
+  await pageAfter(1);
+  process.stdout.write(pages().slice(0, -1).join(''));
   process.exit();
 }
 

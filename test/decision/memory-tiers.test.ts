@@ -74,6 +74,13 @@ describe('memory', () => {
     expect(error.code).toBe('ERR_TOPOLOGY_AFFINITY');
   });
 
+  it('fills DRAM of all nodes before it overflows, though grants on one node keep groups away', async () => {
+    const manager = await managerOf({ policy: 'best-effort' });
+    await manager.acquire({ cpu: 1, memory: '1Gi' });
+    const memory = { size: '5Gi', tier: ['dram', 'cxl'] } as const;
+    expect(await placed(manager, { memory })).toEqual(['CPUs on 0', '3 on 0', '2 on 1']);
+  });
+
   it.each(['joint', 'kubelet'] as const)('of a tier is placed by %s placement', async (placement) => {
     const manager = await managerOf({ placement });
     expect(await placed(manager, { memory: { size: '2Gi', tier: 'cxl' } })).toEqual(['CPUs on 0', '2 on 4']);

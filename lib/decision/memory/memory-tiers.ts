@@ -47,6 +47,8 @@ export function tiersToTry(
   const needed = topology.nodes.filter(({ id }) => held.has(id)).map(({ tier }) => tier);
   const lists = there
     .map((_, i) => there.slice(0, i + 1))
+    // Before DRAM overflows, it is also booked node by node: grants on one node keep others from groups.
+    .flatMap((list) => (isOrdinary(list) ? [list, [...list, ...list]] : [list]))
     .filter((list) => needed.every((tier) => list.includes(tier)));
   return lists.length > 0 ? lists : [tiers];
 }

@@ -58,6 +58,15 @@ export class JournalFollower {
   }
 
   /**
+   * True if the file is the one that was read, perhaps with more lines. A newer format is in another
+   * file.
+   */
+  get isKnownFile(): boolean {
+    const now = this.#good && this.#folder.version(STATE_FILE);
+    return now !== undefined && inodeOf(now) === inodeOf(this.#version!);
+  }
+
+  /**
    * Reads the current state. Returns the same object if nothing changed.
    * @throws ERR_STATE_VERSION, and ERR_SYSCALL if the file cannot be read for reasons outside the
    *   file

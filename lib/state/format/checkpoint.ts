@@ -135,10 +135,15 @@ function decodeIdentity(value: unknown, where: string): CpuIdentity {
 
 /**
  * Decodes the members. `before`: keeps its pods beside those of the members, and its unknown
- * members. Members that are the same objects as in `before` are decoded already.
+ * members. Members that are the same objects as in `before` are decoded already. `decode`: decodes
+ * the pods.
  * @throws ERR_STATE_CORRUPT
  */
-export function* checkpointSteps(fields: Fields, before?: Assignments): Steps<Checkpoint> {
+export function* checkpointSteps(
+  fields: Fields,
+  before?: Assignments,
+  decode: Shape<PodAssignment> = decodePod,
+): Steps<Checkpoint> {
   const header = {
     generation: generation(fields.generation),
     bootId: text(fields.bootId, 'bootId'),
@@ -149,7 +154,7 @@ export function* checkpointSteps(fields: Fields, before?: Assignments): Steps<Ch
   const body = {
     settings: member('settings', decodeSettings),
     cpus: member('cpus', (rows, where) => listOf(rows, where, decodeIdentity)),
-    pods: withPods(before?.pods ?? [], yield* listSteps(fields.pods, 'pods', decodePod)),
+    pods: withPods(before?.pods ?? [], yield* listSteps(fields.pods, 'pods', decode)),
     memory: member('memory', bookedMemory),
     lastCpus: member('lastCpus', lastCpus),
     kubelet: member('kubelet', decodeKubelet),
@@ -169,10 +174,10 @@ function withPods(
   next: readonly PodAssignment[],
 ): readonly PodAssignment[] {
   if (next.length === 0) return before;
-  const pods = before.slice();
-  for (const pod of next) {
-    const place = before.findIndex(({ uid }) => uid === pod.uid);
-    pods[place < 0 ? pods.length : place] = pod;
-  }
-  return pods;
+  const replaced = new Map(next.map((pod) => [pod.uid, pod]));
+  const pods = before.map((pod) => {
+    const now = replaced.get(pod.uid);
+    return now && replaced.delete(pod.uid) ? now : pod;
+  });
+  return [...pods, ...replaced.values()];
 }

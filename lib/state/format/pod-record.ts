@@ -15,7 +15,7 @@ import {
   type UpcomingCpus,
 } from '../../account/pod-assignment.js';
 import type { Shape } from '../../base/shapes.js';
-import { CpuSet } from '../../machine/cpu-set.js';
+import { CpuSet, NodeSet } from '../../machine/cpu-set.js';
 import type { TopologyHint } from '../../machine/hints.js';
 import { changeUnderWay, checkTarget, decodeConsent, decodeUpcoming } from './move-section.js';
 import { decodeQuietRequest } from './quiet-section.js';
@@ -25,6 +25,7 @@ import {
   flag,
   listOf,
   members,
+  NOTHING_UNKNOWN,
   nodeIds,
   nodeSet,
   nullable,
@@ -87,6 +88,34 @@ function decodeContainer(value: unknown, where: string): ContainerAssignment {
     devices: deviceLists(fields.devices, 'devices'),
     reusable: decodeReusable(fields.reusable, 'reusable'),
     unknown: unknownOf(fields, CONTAINER_MEMBERS),
+  };
+}
+
+type PlainContainer = Omit<ContainerAssignment, 'unknown' | 'isolation' | 'hint'> & {
+  readonly isolation?: unknown;
+  readonly hint: { readonly nodes: readonly number[] | null; readonly preferred: boolean };
+};
+
+function plainContainer(fields: PlainContainer): ContainerAssignment {
+  const { name, kind, started, request, hint, memory, devices, reusable } = fields;
+  const cpus = cpuSet(fields.cpus, 'cpus');
+  return {
+    name,
+    kind: oneOf(kind, 'kind', CONTAINER_KINDS),
+    started,
+    request,
+    isolation: oneOf(fields.isolation ?? (cpus.isEmpty ? 'host' : 'container'), 'isolation', ISOLATIONS),
+    cpus,
+    held: cpuSet(fields.held, 'held'),
+    hint: { nodes: hint.nodes && NodeSet.from(hint.nodes), preferred: hint.preferred },
+    memory,
+    devices,
+    reusable: {
+      cpus: cpuSet(reusable.cpus, 'reusable.cpus'),
+      memory: reusable.memory,
+      devices: reusable.devices,
+    },
+    unknown: NOTHING_UNKNOWN,
   };
 }
 
@@ -189,4 +218,23 @@ export function decodePod(value: unknown, where: string): PodAssignment {
   };
   checkTarget(pod);
   return pod;
+}
+
+// What plain pods do not have.
+const NOTHING_RARE = { booking: null, unknown: NOTHING_UNKNOWN };
+
+/** As {@link decodePod}, for a pod that the addon has found plain, as most are: see {@link MergedLines}. */
+export function plainPod(value: unknown): PodAssignment {
+  const fields = value as Omit<PodAssignment, 'containers'> & { readonly containers: PlainContainer[] };
+  const { owner, enforcement } = fields;
+  if (owner.kind === 'cgroup') corrupt('it has no cgroup');
+  oneOf(owner.kind, 'owner.kind', OWNER_KINDS);
+  uuid(owner.uuid, 'owner.uuid');
+  oneOf(enforcement.level, 'enforcement.level', ENFORCEMENT_LEVELS);
+  return {
+    ...fields,
+    ...NOTHING_RARE,
+    containers: fields.containers.map(plainContainer),
+    owner: { ...owner, unknown: NOTHING_UNKNOWN },
+  };
 }

@@ -5,6 +5,7 @@ import { rememberNames } from '../../account/pod-changes.js';
 import type { Fields } from '../../base/shapes.js';
 import type { Steps } from '../../base/steps.js';
 import { type Checkpoint, checkpointSteps } from './checkpoint.js';
+import { decodePod, plainPod } from './pod-record.js';
 import { corrupt } from './sealed-json.js';
 import { generation, list, listOf, object, text } from './shapes.js';
 
@@ -23,6 +24,8 @@ export class Replay {
   #lastCpus: readonly Named[] | undefined;
   #generation = 0;
   #isBroken = false;
+  // True while the pods of all lines are plain.
+  #arePlain = true;
 
   /**
    * `before`: the lines follow this checkpoint; without it they begin with a whole state.
@@ -50,6 +53,7 @@ export class Replay {
 
   /** Applies the line of a whole state or of a change. @throws ERR_STATE_CORRUPT */
   take(members: Fields): void {
+    this.#arePlain = false;
     if (members.line === 'state') this.#begin(members);
     else if (members.line !== 'change') corrupt('a line of it has an unknown kind');
     else if (this.#members) this.#change(members, this.#members);
@@ -71,16 +75,29 @@ export class Replay {
     this.#isBroken = false;
   }
 
-  #change({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
-    const next = generation(others.generation);
+  /** Applies lines that the addon has merged: see {@link MergedLines}. @throws ERR_STATE_CORRUPT */
+  takeMerged({ gone = [], ...change }: Fields, arePlain: boolean): void {
+    const uids = listOf(gone, 'gone', text);
+    for (const uid of uids) this.#pods.delete(uid);
+    this.#remove(uids);
+    this.#apply(change, this.#members!);
+    this.#arePlain &&= arePlain;
+  }
+
+  #change(change: Fields, members: Fields): void {
+    const next = generation(change.generation);
     if (this.#isLenient && next <= this.#generation) return;
     this.#isBroken ||= next !== this.#generation + 1;
     if (this.#isBroken && !this.#isLenient) corrupt(`generation ${next} follows ${this.#generation}`);
     if (this.#isBroken) {
-      if (others.settings !== undefined) this.#members = { ...members, settings: others.settings };
+      if (change.settings !== undefined) this.#members = { ...members, settings: change.settings };
       return;
     }
-    for (const uid of listOf(released, 'released', text)) this.#release(uid);
+    this.#apply(change, members);
+  }
+
+  #apply({ released = [], pods = [], named = [], ...others }: Fields, members: Fields): void {
+    this.#release(listOf(released, 'released', text));
     for (const [uid, pod] of byUid(pods)) this.#pods.set(uid, pod);
     this.#members = { ...members, ...others };
     if (others.lastCpus !== undefined) this.#lastCpus = undefined;
@@ -88,14 +105,27 @@ export class Replay {
       const before = this.#lastCpus ?? names(members.lastCpus, 'lastCpus');
       this.#lastCpus = rememberNames(before, names(named, 'named'));
     }
-    this.#generation = next;
+    this.#generation = generation(others.generation);
   }
 
-  #release(uid: string): void {
-    const isReplaced = this.#pods.delete(uid);
-    const place = this.#base.findIndex((pod) => pod.uid === uid);
-    if (place >= 0) this.#base = this.#base.toSpliced(place, 1);
-    else if (!isReplaced) corrupt(`${uid} is released, and is not on record`, uid);
+  #release(uids: readonly string[]): void {
+    const others = uids.filter((uid) => !this.#pods.delete(uid));
+    const removed = this.#remove(uids);
+    const known = new Set(removed.map(({ uid }) => uid));
+    const isTwice = new Set(uids).size < uids.length;
+    const unknown = isTwice
+      ? uids.find((uid, i) => uids.indexOf(uid) < i)
+      : others.find((uid) => !known.has(uid));
+    if (unknown !== undefined) corrupt(`${unknown} is released, and is not on record`, unknown);
+  }
+
+  // Takes pods from the base. Returns those that were there.
+  #remove(uids: readonly string[]): readonly PodAssignment[] {
+    if (uids.length === 0) return [];
+    const left = new Set(uids);
+    const removed = this.#base.filter(({ uid }) => left.has(uid));
+    if (removed.length > 0) this.#base = this.#base.filter(({ uid }) => !left.has(uid));
+    return removed;
   }
 
   /** Decodes the result. @throws ERR_STATE_CORRUPT */
@@ -104,7 +134,8 @@ export class Replay {
     if (before?.generation === this.#generation) return before;
     const lastCpus = this.#lastCpus ?? this.#members?.lastCpus;
     const members = { ...this.#members, pods: [...this.#pods.values()], lastCpus };
-    return yield* checkpointSteps(members, before && { ...before.assignments, pods: this.#base });
+    const kept = before && { ...before.assignments, pods: this.#base };
+    return yield* checkpointSteps(members, kept, this.#arePlain ? plainPod : decodePod);
   }
 }
 

@@ -133,7 +133,7 @@ function isWithin(depth: number, value: unknown): boolean {
   return depth > 0 && Object.values(value).every((part) => isWithin(depth - 1, part));
 }
 
-const NOTHING_UNKNOWN: UnknownFields = Object.freeze({});
+export const NOTHING_UNKNOWN: UnknownFields = Object.freeze({});
 
 // The fields that this version does not know and must keep.
 export function unknownOf(value: Fields, names: readonly string[]): UnknownFields {

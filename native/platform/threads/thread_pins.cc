@@ -594,9 +594,19 @@ void ThreadPins::leave(pid_t tid, const Result<CpuSet>& mask, const CpuSet& befo
   restore(tid, before, pin && pin->asked, pool, outcome);
 }
 
+bool ThreadPins::has_threads(const std::string& grant) const {
+  const auto any = [](const auto& entries, const auto& is_of_grant) {
+    return std::ranges::any_of(entries, is_of_grant);
+  };
+  return any(granted_, [&](const auto& entry) { return entry.first.grant == grant; }) ||
+         any(pins_, [&](const auto& entry) { return entry.second.target.grant == grant; }) ||
+         any(scheduled_, [&](const auto& entry) { return entry.second.grant == grant; });
+}
+
 Result<Undone> ThreadPins::undo(const std::string& grant, const CpuSet& pool) {
   std::lock_guard lock(mutex_);
   const ClearAtEnd clear{earlier_};
+  if (!has_threads(grant)) return Undone{PinOutcome{}, [] {}};
   forget_ended();
   // Before anything changes: without it, threads without a pin cannot be found.
   Result<std::vector<pid_t>> threads = this->threads();

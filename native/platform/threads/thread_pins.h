@@ -254,6 +254,8 @@ class ThreadPins {
   const Pin* pinned_for_part(pid_t tid, const std::string& grant);
   std::vector<pid_t> threads_for(const PinTarget& target, const std::vector<pid_t>& threads);
   void holds_whole_process(const PinTarget& target);
+  // True if undo() may have something to do.
+  bool has_threads(const std::string& grant) const;
   void forget_ended();
   void forget_ended(pid_t tid);
   Result<std::vector<pid_t>> list_threads();

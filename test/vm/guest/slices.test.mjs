@@ -68,7 +68,7 @@ before(async () => {
   fixture.begin();
 });
 after(async () => {
-  await fixture.lastingPods.removeAll();
+  await fixture.lastingPods?.removeAll();
   await fixture.end();
   await fixture.close();
 });

@@ -66,7 +66,7 @@ before(async () => {
   cpus = manager.grants()[0].cpus;
 });
 after(async () => {
-  await fixture.lastingPods.removeAll();
+  await fixture.lastingPods?.removeAll();
   await fixture.end();
   await fixture.close();
 });

@@ -83,14 +83,14 @@ export class NodeFixture {
 
   /** After each test. */
   async end() {
-    await this.pods.close();
+    await this.pods?.close();
     for (const close of this.#closing.splice(0).reverse()) await close();
-    rmSync(this.stateDir, { recursive: true });
+    if (this.stateDir) rmSync(this.stateDir, { recursive: true });
   }
 
   async close() {
-    await this.lastingPods.close();
-    await this.runtime.close();
+    await this.lastingPods?.close();
+    await this.runtime?.close();
   }
 
   /** Another manager of the same state. */

@@ -1,0 +1,207 @@
+#include "core/journal_lines.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+
+#include "core/crc32.h"
+#include "core/json_scan.h"
+#include "core/plain_pod.h"
+
+namespace numalign {
+namespace {
+
+std::string seal(const std::string& object) {
+  const std::string body = object.substr(0, object.size() - 1);
+  char digits[9];
+  snprintf(digits, sizeof digits, "%08x", crc32(body));
+  return body + ",\"checksum\":\"crc32:" + digits + "\"}\n";
+}
+
+std::string change(int generation, const std::string& members = "") {
+  return seal(R"({"line":"change","generation":)" + std::to_string(generation) + members + "}");
+}
+
+std::string pod(const std::string& uid, int version = 0) {
+  return R"({"uid":")" + uid + R"(","version":)" + std::to_string(version) + "}";
+}
+
+std::string merged(const std::string& lines, uint64_t generation = 1) {
+  const auto found = merge_lines(lines, generation);
+  return found ? found->change : "not plain";
+}
+
+constexpr const char* kPlainPod =
+    R"({"uid":"a","name":"a","containers":[{"name":"main","kind":"app","started":true,"request":{"cpu":1000},)"
+    R"("cpus":"0","held":"","hint":{"nodes":[0],"preferred":true},"devices":{"x":[{"id":"d","nodes":null}]},)"
+    R"("memory":[{"nodes":[0,1],"type":"memory","bytes":5}],)"
+    R"("reusable":{"cpus":"","memory":[],"devices":{}}}],"policy":"none","scope":"pod","options":{"a":false},)"
+    R"("owner":{"kind":"process","uuid":"u","pid":7,"command":"node é","cgroup":null},)"
+    R"("enforcement":{"level":"recorded","target":null},"upcoming":null,"transfer":null,"formerOwner":null,)"
+    R"("admittedAt":"now"})";
+
+std::string with(std::string from, std::string to) {
+  std::string text = kPlainPod;
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(Crc32, IsThatOfZlib) {
+  EXPECT_EQ(crc32(""), 0u);
+  EXPECT_EQ(crc32("123456789"), 0xCBF43926u);
+  EXPECT_EQ(crc32("The quick brown fox jumps over the lazy dog"), 0x414FA339u);
+}
+
+TEST(JsonScan, TakesWhatJsonParseTakes) {
+  for (const char* text : {"0", "-0", "1.5e-7", "1E+2", "\"\"", R"("\"\\\/\b\f\n\r\t\u00e9é")", "[]",
+                           "[1,[2,{}]]", "{}", R"({"":null,"a":[true,false]})", "\"\x7f\""}) {
+    JsonScan scan(text);
+    std::string_view value;
+    EXPECT_TRUE(scan.value(&value) && scan.at_end()) << text;
+    EXPECT_EQ(value, text);
+  }
+  for (const char* text :
+       {"",         "-",           "01",      "1.",          ".5",        "1e",   "+1", "nul", "True",
+        "\"",       "\"\n\"",      R"("\x")", R"("\u12g4")", R"("\u123)", "[1,]", "[",  "[1",  "{",
+        R"({"a"})", R"({"a":1,})", "{a:1}",   "NaN",         " 1",        "1 ",   "'a'"}) {
+    JsonScan scan(text);
+    std::string_view value;
+    EXPECT_FALSE(scan.value(&value) && scan.at_end()) << text;
+  }
+}
+
+TEST(JsonScan, GoesAsDeepAsNumalignKeepsValues) {
+  std::string_view value;
+  for (const auto& [depth, is_taken] : {std::pair{100, true}, {102, false}, {100'000, false}}) {
+    const std::string text = std::string(depth, '[') + std::string(depth, ']');
+    EXPECT_EQ(JsonScan(text).value(&value), is_taken) << depth;
+  }
+}
+
+TEST(JournalLines, BecomeOneChangeWithTheLatestOfEachMember) {
+  EXPECT_EQ(
+      merged(change(2, R"(,"bootId":"b","memory":{"0":{"memory":1}})") +
+             change(3, R"(,"bootId":"c","settings":{},"named":[{"name":"x","cpus":"1"}])") +
+             change(4, R"(,"memory":{},"named":[{"name":"y","cpus":"2"},{"name":"x","cpus":"3"}])")),
+      R"({"generation":4,"line":"change","bootId":"c","memory":{},"settings":{},"released":[],"gone":[],)"
+      R"("pods":[],"named":[{"name":"x","cpus":"1"},{"name":"y","cpus":"2"},{"name":"x","cpus":"3"}]})");
+}
+
+TEST(JournalLines, LeaveOutPodsThatCameAndWent) {
+  EXPECT_EQ(merged(change(2, R"(,"pods":[)" + pod("a") + "," + pod("b") + "]") +
+                   change(3, R"(,"released":["old"],"pods":[)" + pod("b", 1) + "]") +
+                   change(4, R"(,"released":["a"],"pods":[)" + pod("c") + "]") +
+                   change(5, R"(,"pods":[)" + pod("a", 2) + "]")),
+            R"({"generation":5,"line":"change","released":["old"],"gone":["a"],"pods":[)" + pod("b", 1) +
+                "," + pod("c") + "," + pod("a", 2) + R"(],"named":[]})");
+}
+
+TEST(JournalLines, EndWithTheLastWholeLine) {
+  const std::string line = change(2), next = change(3);
+  const auto found = merge_lines(line + next.substr(0, next.size() - 1), 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->generation, 2u);
+  EXPECT_EQ(found->length, line.size());
+  EXPECT_EQ(found->seal, line.substr(line.size() - 11, 8));
+  EXPECT_TRUE(found->has_tail);
+  const auto nothing = merge_lines("", 7);
+  ASSERT_TRUE(nothing);
+  EXPECT_EQ(nothing->change, "");
+  EXPECT_EQ(nothing->generation, 7u);
+  EXPECT_FALSE(nothing->has_tail);
+  // Of a last line, anything may be on disk.
+  std::string torn = change(2);
+  torn[5] ^= 1;
+  EXPECT_TRUE(merge_lines(torn, 1)->has_tail);
+}
+
+TEST(JournalLines, AreLeftToTheirReaderIfTheyAreNotPlain) {
+  std::string damaged = change(2);
+  damaged[5] ^= 1;
+  const std::string lines[] = {
+      damaged + change(3),
+      change(3),  // a gap
+      change(1),  // a step back
+      seal(R"({"line":"change","generation":2.0})"),
+      seal(R"({"line":"change","generation":02})"),
+      seal(R"({"line":"change","generation":"2"})"),
+      seal(R"({"line":"change"})"),
+      seal(R"({"line":"state","generation":2})"),
+      seal(R"({"generation":2})"),
+      seal(R"({"line":"change","generation":2,"generation":2})"),
+      seal(R"({"line":"change","\u0067eneration":2})"),
+      change(2, R"(,"lastCpus":[])"),
+      change(2, R"(,"gone":[])"),
+      change(2, R"(,"newer":1)"),
+      change(2, R"(,"pods":{})"),
+      change(2, R"(,"pods":[1])"),
+      change(2, R"(,"pods":[{}])"),
+      change(2, R"(,"pods":[{"uid":1}])"),
+      change(2, R"(,"pods":[{"uid":"a","uid":"b"}])"),
+      change(2, R"(,"pods":[{"uid":"\u0061"}])"),
+      change(2, R"(,"pods":[{"\u0075id":"a","uid":"a"}])"),
+      change(2, R"(,"pods":[{"uid":"é"}])"),
+      change(2, R"(,"released":"a")"),
+      change(2, R"(,"released":[1])"),
+      change(2, R"(,"released":["a","a"])"),
+      change(2, R"(,"released":["a"])") + change(3, R"(,"released":["a"])"),
+      change(2, R"(,"pods":[{"uid":"a"}])") + change(3, R"(,"released":["a"])") +
+          change(4, R"(,"released":["a"])"),
+      change(2, R"(,"named":null)"),
+      change(2, R"(,"memory":[1,])"),
+      seal("[1]"),
+      "\n" + change(2),
+      change(2, " "),
+  };
+  for (const std::string& text : lines) EXPECT_EQ(merged(text + change(9)), "not plain") << text;
+}
+
+TEST(PlainPod, HasAllMembersInTheirShapesAndNoOthers) {
+  EXPECT_TRUE(is_plain_pod(kPlainPod));
+  EXPECT_TRUE(is_plain_pod(with(R"("name":"a",)", R"("name":"a","namespace":"default",)")));
+  EXPECT_TRUE(is_plain_pod(with(R"("held":"")", R"("held":"","isolation":"pod")")));
+  EXPECT_TRUE(is_plain_pod(with(R"("pid":7)", R"("pid":null)")));
+  EXPECT_TRUE(is_plain_pod(with(R"("hint":{"nodes":[0])", R"("hint":{"nodes":null)")));
+  const std::pair<const char*, const char*> changes[] = {
+      {R"("uid":"a",)", ""},
+      {R"("uid":"a")", R"("uid":1)"},
+      {R"("name":"a")", R"("name":"a","name":"a")"},
+      {R"("name":"a")", R"("name":"a","newer":1)"},
+      {R"("name":"a")", R"("name":"a","namespace":null)"},
+      {R"("name":"a")", R"("name":"a","mixed":100)"},
+      {R"("started":true)", R"("started":1)"},
+      {R"("cpu":1000)", R"("cpu":-1)"},
+      {R"("cpu":1000)", R"("cpu":1.5)"},
+      {R"("cpu":1000)", R"("cpu":9007199254740992)"},
+      {R"("cpus":"0")", R"("cpus":[0])"},
+      {R"("nodes":[0],"preferred")", R"("nodes":[1024],"preferred")"},
+      {R"("nodes":[0],"preferred")", R"("nodes":0,"preferred")"},
+      {R"("preferred":true)", R"("preferred":null)"},
+      {R"("id":"d","nodes":null)", R"("nodes":null,"id":"d")"},
+      {R"("bytes":5)", R"("bytes":5,"evenBy":1)"},
+      {R"("type":"memory","bytes":5)", R"("bytes":5,"type":"memory")"},
+      {R"("reusable":{"cpus":"")", R"("reusable":{)"},
+      {R"("options":{"a":false})", R"("options":{"a":0})"},
+      {R"("kind":"process")", R"("kind":null)"},
+      {R"("pid":7)", R"("pid":"7")"},
+      {R"("cgroup":null)", R"("cgroup":{})"},
+      {R"("target":null)", R"("target":null,"memory":{})"},
+      {R"("upcoming":null)", R"("upcoming":{})"},
+      {R"("transfer":null)", R"("transfer":"token")"},
+      {R"("formerOwner":null)", R"("formerOwner":"u")"},
+      {R"("admittedAt":"now"})", R"("admittedAt":"now"}})"},
+  };
+  for (const auto& [from, to] : changes) EXPECT_FALSE(is_plain_pod(with(from, to))) << to;
+}
+
+TEST(PlainPod, IsToldOfTheChange) {
+  const std::string plain = change(2, R"(,"pods":[)" + std::string(kPlainPod) + "]");
+  EXPECT_TRUE(merge_lines(plain, 1)->has_plain_pods);
+  const std::string more = change(3, R"(,"pods":[)" + pod("b") + "]");
+  EXPECT_FALSE(merge_lines(plain + more, 1)->has_plain_pods);
+  EXPECT_TRUE(merge_lines(plain + more + change(4, R"(,"released":["b"])"), 1)->has_plain_pods);
+}
+
+}  // namespace
+}  // namespace numalign
