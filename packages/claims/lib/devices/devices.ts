@@ -17,7 +17,7 @@ export type DeviceUnit = (typeof DEVICE_UNITS)[number];
 /** `memory`: that of a NUMA node, where no device with CPUs has it. */
 export type DeviceKind = DeviceUnit | 'memory';
 
-/** What a device stands for, whoever has its CPUs. */
+/** What a device stands for, also while its CPUs are granted. */
 export interface DeviceIdentity {
   readonly name: string;
   readonly kind: DeviceKind;

@@ -67,7 +67,7 @@ export class PlayedKubelet {
   }
 
   #client(Constructor: ReturnType<typeof makeClientConstructor>, socket: string): AnyClient {
-    // As a kubelet dials anew: another process may listen there by now.
+    // As a kubelet dials for each call: another process may listen there by now.
     const options = { 'grpc.use_local_subchannel_pool': 1 };
     const client = new Constructor(`unix://${socket}`, credentials.createInsecure(), options) as AnyClient;
     this.#clients.push(client);

@@ -1,4 +1,4 @@
-// ClaimGrants: what claims have on numalign's record. A grant belongs to nobody but its claim: it
+// ClaimGrants: what claims have on numalign's record. A grant belongs to its claim alone: it
 // outlives processes and containers, and ends when the claim is unprepared.
 import { type GrantInfo, type Manager, NumalignError, type Pod } from 'numalign';
 import { NodeError } from '../../base/errors.js';

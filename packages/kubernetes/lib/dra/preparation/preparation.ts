@@ -169,7 +169,7 @@ export class Preparation {
     }
   }
 
-  // A claim is had as a whole or not at all. One that was prepared before (`kept`) stays: the next call
+  // A claim is granted as a whole or not at all. One that was prepared before (`kept`) stays: the next call
   // may find all of it.
   async #undo(claimUid: string, granted: readonly ClaimGrant[], kept: readonly string[]): Promise<void> {
     try {
