@@ -187,7 +187,7 @@ describe.runIf(isRoot)('the packages', () => {
   it('are installed together: numalign-node runs, numalign is there once, and types resolve', () => {
     const second = tarballOf('kubernetes');
     const { dependencies } = JSON.parse(readFileSync(join(ROOT, 'packages/kubernetes/package.json'), 'utf8'));
-    expect(second.files.filter((path) => !/^(dist|docs|grafana|proto)\//.test(path)).sort()).toEqual([
+    expect(second.files.filter((path) => !/^(deploy|dist|docs|grafana|proto)\//.test(path)).sort()).toEqual([
       ...['LICENSE', 'README.md', 'package.json'],
     ]);
     expect(second.files.filter((path) => /\.map$|(?<!\.d)\.ts$|test/.test(path))).toEqual([]);
