@@ -51,9 +51,9 @@ export const HOUSES = {
       ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
       because: 'tiers of memory are chosen here',
     }),
-    room('decision/cpus', 530, 'the CPU Manager', {
+    room('decision/cpus', 540, 'the CPU Manager', {
       ...on('64-cpus'),
-      because: 'kinds of cores are chosen here',
+      because: 'kinds of cores, and mixtures of them, are chosen here',
     }),
     room('decision/joint', 320, 'placement of all resources at once', {
       because:
@@ -255,7 +255,7 @@ export const HOUSES = {
     }),
     room(
       'claims',
-      85,
+      92,
       'ResourceClaims on the record, and in the environment of containers',
       on('containers'),
     ),

@@ -73,11 +73,11 @@ export class StateReader {
   }
 
   /**
-   * A good state that is not to be changed, if that is what the file has now. Does not read lines of
-   * others, which a transaction reads under the lock.
+   * A good state that is not to be changed, if that is what the file has now. Leaves a few lines of
+   * others to be read under the lock.
    */
   readRefused(): Checkpoint | undefined {
-    if (this.#lastRead && !this.#lastRead.refusal && this.journal.isKnownFile) return undefined;
+    if (this.#lastRead && !this.#lastRead.refusal && this.journal.isAlmostKnown) return undefined;
     const found = explaining(this.#path, () => this.load());
     return found.kind === 'good' && found.checkpoint.refusal ? found.checkpoint : undefined;
   }

@@ -5,20 +5,18 @@ import { WIDTH } from './scene.mjs';
 const LINE = 18;
 
 const PAGE_SECONDS = 2;
-/** Of pages that differ in figures alone, which follow each other. */
-const MOST_ALIKE = 2;
 
 // The pool, the grants and the foreign tasks of a page, without figures.
 const sightOf = (lines) => [lines[1], ...lines.slice(3).map((line) => /^\S*/.exec(line)[0])].join();
 
-/** The lines of the pages that are shown. */
+/** The lines of the pages that are shown: the last of those in a row that differ in figures alone. */
 function shownPages(recording) {
   const pages = recording
     .trim()
     .split(/^(?=\/run\/numalign, )/m)
     .map((page) => page.trim().split('\n'));
   const sights = pages.map(sightOf);
-  return pages.filter((_, i) => i < MOST_ALIKE || sights[i] !== sights[i - MOST_ALIKE]);
+  return pages.filter((_, i) => sights[i] !== sights[i + 1]);
 }
 
 const escaped = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;');

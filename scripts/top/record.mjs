@@ -2,7 +2,7 @@
 // `npm run docs` makes the picture of the README. It needs what `npm run test:vm` needs.
 //
 //   node scripts/setup.mjs && node scripts/top/record.mjs
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { boot } from '../../test/vm/boot.mjs';
@@ -14,6 +14,8 @@ import { fail, root } from '../steps.mjs';
 
 const cache = cacheFolder('numalign-vm');
 const logs = join(root, '.cache/vm');
+const temporary = mkdtempSync(join(tmpdir(), 'numalign-vm-'));
+process.on('exit', () => rmSync(temporary, { recursive: true, force: true, maxRetries: 3 }));
 mkdirSync(logs, { recursive: true });
 let output = '';
 const { status } = await boot(
@@ -22,11 +24,7 @@ const { status } = await boot(
   prepareEmulator(cache),
   ['node', 'scripts/top/scene.mjs', 'play'],
   {
-    ...{
-      cwd: root,
-      console: join(logs, 'top.console.log'),
-      temporary: mkdtempSync(join(tmpdir(), 'numalign-vm-')),
-    },
+    ...{ cwd: root, console: join(logs, 'top.console.log'), temporary },
     ...{ bootMs: 600_000, stillMs: 600_000, timeoutMs: 900_000 },
     onOutput: (text) => {
       output += text;

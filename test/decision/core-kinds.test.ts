@@ -33,7 +33,21 @@ describe('a request without a wish', () => {
 
   it('gets several kinds only if none has enough', async () => {
     const manager = await managerOf(P8_E12);
-    expect(cpusOf(manager, 17)).toEqual(['0-4,16-27']);
+    expect(cpusOf(manager, 17)).toEqual(['0-16']);
+  });
+
+  it('gets as few slow cores as possible in a mixture', async () => {
+    const manager = await managerOf(THREE_KINDS);
+    expect([13, 20, 21].map((count) => cpusOf(manager, count))).toEqual([['0-12'], ['0-19'], ['0-20']]);
+    await manager.acquire({ cpu: 8 });
+    expect(cpusOf(manager, 9, { coreKind: 'efficiency' })).toEqual(['12-20']);
+    expect(cpusOf(manager, 11)).toEqual(['8-18']);
+  });
+
+  it('has containers on one kind each where the pod has none', async () => {
+    const manager = await managerOf(P8_E12);
+    const { containers } = manager.plan(podOf(10, 10));
+    expect(containers.map(({ cpus }) => String(cpus))).toEqual(['0-9', '16-25']);
   });
 
   it('is the same for a pod as a whole, of which no container is on another kind', async () => {
@@ -142,10 +156,11 @@ describe('a grant', () => {
 });
 
 describe('reserved CPUs by amount', () => {
-  it('come from the slowest kind that has them', async () => {
+  it('come from the slowest kind that has them, or from all slower ones before the fastest', async () => {
     const reserved = async (cpu: string) =>
       String((await managerOf(THREE_KINDS, { systemReserved: { cpu } })).settings().reservedSystemCPUs);
-    expect([await reserved('2'), await reserved('3')]).toEqual(['20-21', '12-14']);
+    const found = await Promise.all(['2', '3', '9', '11'].map(reserved));
+    expect(found).toEqual(['20-21', '12-14', '12-20', '0,12-21']);
   });
 });
 

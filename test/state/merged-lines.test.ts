@@ -1,12 +1,17 @@
 // needs: modules
 // Lines that the addon merges say the same as when they are read one by one, and so do errors.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterEach, expect, it, onTestFinished, vi } from 'vitest';
 import { NumalignError } from '../../lib/base/errors.js';
 import { native } from '../../lib/base/native.js';
+import { discover } from '../../lib/entries/topology.js';
+import { openManager } from '../../lib/index.js';
 import { encodeCheckpoint, type Journal, readJournal, withLines } from '../../lib/state/format/journal.js';
 import { sealLine } from '../../lib/state/format/sealed-json.js';
 import { budget } from '../support/budget.mjs';
+import { makeStateDir } from '../support/state-dir.js';
 
 const BLOCK = { nodes: [0], type: 'memory', bytes: 8 };
 
@@ -186,4 +191,19 @@ it('a torn line in the middle of a long file is damage', () => {
   expect(checkpoint.assignments.pods.map(({ uid }) => uid)).toEqual(Object.keys(lines));
   const torn = Buffer.from(lines.with(500, lines[500]!.replace('"a', '"b')).join(''));
   expect(found(() => withLines(EMPTY, torn))).toMatchObject({ code: 'ERR_STATE_CORRUPT' });
+});
+
+it('ordinary grants are plain, with memory and devices too', async () => {
+  const topology = await discover({ synthetic: 'numa:2(memory=8GiB) core:4 pu:1' });
+  const manager = await openManager({ topology, stateDir: makeStateDir('/dev/shm') });
+  onTestFinished(() => manager.close());
+  manager.registerDevices('example.com/gpu', [{ id: 'a', numaNodes: [0] }]);
+  await manager.acquire({ cpu: 1 });
+  await manager.acquire({ cpu: 2, memory: '1Gi', name: 'gateway' });
+  const requests = { cpu: 1, memory: '1Gi', 'example.com/gpu': 1 };
+  await manager.admit({ name: 'pod', containers: [{ name: 'app', requests, limits: requests }] });
+  const lines = readFileSync(join(manager.stateDir, 'state.json')).toString().split('\n').slice(2);
+  const [change, , , , arePlain] = native.mergeLines(Buffer.from(lines.join('\n')), 1)!;
+  expect(JSON.parse(change).pods).toHaveLength(3);
+  expect(arePlain).toBe(true);
 });

@@ -67,10 +67,15 @@ export function cpusOfChoice({ coreKinds }: Topology, coreKind: CoreKindPolicy):
   return cpusOf(coreKind === 'performance' ? coreKinds.slice(0, 1) : coreKinds.slice(1));
 }
 
-/** The CPUs in `from` to take `count` from for the system: of the slowest kind with enough of them. */
+/**
+ * The CPUs in `from` to take `count` from for the system: of the slowest kind with enough of them, or of
+ * it and all slower ones; of any only if the fastest is needed too.
+ */
 export function slowestFor({ coreKinds }: Topology, from: CpuSet, count: number): CpuSet {
-  const kinds = coreKinds.map(({ cpus }) => cpus.intersection(from)).reverse();
-  return kinds.find(({ size }) => size >= count) ?? from;
+  const slower = coreKinds.slice(1);
+  const rooms = slower.map((kind, i) => [kind.cpus, cpusOf(slower.slice(i))]).reverse();
+  const found = rooms.flat().find((cpus) => cpus.intersection(from).size >= count);
+  return found?.intersection(from) ?? from;
 }
 
 /** Kinds for people, such as `performance cores 0-15 (3 free), efficiency cores 16-27 (none free)`. */

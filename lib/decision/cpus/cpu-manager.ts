@@ -119,7 +119,22 @@ export function fitOf(draft: Draft, count: number, later: CoreClaims = NO_CLAIMS
   const { machine, from } = candidates(kept ? { ...draft, reusable: CpuSet.EMPTY } : draft, missing);
   // Without a hint, prefer nodes of the kept CPUs.
   const near = kept && cpusOfNodes(machine, topology.nodesOf(kept.cpus), placement.alignBySocket);
-  return { machine, placement, from, count: missing, later: kept ? NO_CLAIMS : later, near, total: count };
+  const fit = { machine, placement, count: missing, later: kept ? NO_CLAIMS : later, near, total: count };
+  return { ...fit, from: fastestFirst({ ...fit, from }) };
+}
+
+// Of several kinds of cores: the CPUs of the fastest kind that has enough, or those of the faster kinds
+// and only as many others as needed. Hints for several nodes, and whole cores that must add up, go first.
+function fastestFirst({ machine, placement, from, count }: CpuFit): CpuSet {
+  const rooms = machine.coreKinds.map(({ cpus }) => cpus.intersection(from));
+  const isOther = placement.coreKind === 'any' || mustAddUp(machine, placement);
+  if (rooms.length === 1 || isOther || machine.nodesOf(from).size > 1 || from.size <= count) return from;
+  const one = rooms.find(({ size }) => size >= count);
+  const take = (taken: CpuSet, room: CpuSet) => {
+    const fit = { machine, placement, from: room, count: count - taken.size };
+    return taken.union(room.size > fit.count ? takeNearFirst(fit) : room);
+  };
+  return one ?? rooms.reduce(take, CpuSet.EMPTY);
 }
 
 /**

@@ -22,6 +22,9 @@ import {
 // Takes milliseconds to read.
 const LONG = 1 << 16;
 
+// Takes less time to read than a decision.
+const FEW_LINES = 1 << 14;
+
 // Longer than any head.
 const HEAD_BYTES = 4096;
 
@@ -58,12 +61,13 @@ export class JournalFollower {
   }
 
   /**
-   * True if the file is the one that was read, perhaps with more lines. A newer format is in another
-   * file.
+   * True if the file is the one that was read, with at most a few more lines. A newer format is in
+   * another file.
    */
-  get isKnownFile(): boolean {
+  get isAlmostKnown(): boolean {
     const now = this.#good && this.#folder.version(STATE_FILE);
-    return now !== undefined && inodeOf(now) === inodeOf(this.#version!);
+    if (now === undefined || inodeOf(now) !== inodeOf(this.#version!)) return false;
+    return sizeOf(now) - this.#good!.place.end < FEW_LINES;
   }
 
   /**

@@ -269,9 +269,9 @@ describe('numalign run, without cgroups', () => {
     await printedPid(start(line));
     const page = (await numalign(['status', '--state-dir', mine])).stdout.replaceAll(/\s+/g, ' ');
     expect(page).toContain(
-      `members: the state folder ${other} uses the cgroup root ${ROOT}, and does not know of grants in ${mine}: use that folder, or another root: \`numalign configure --cgroup-root ${ROOT}-2 --state-dir ${mine}\``,
+      `members: the state folder ${other} uses the cgroup root ${ROOT}, and does not know of grants in ${mine}: use one state folder for both, or other CPUs and another root: \`numalign configure --cgroup-root ${ROOT}-2 --managed LIST --state-dir ${mine}\``,
     );
-    expect((await numalign(['status', '--state-dir', other])).stdout).not.toContain('use that folder');
+    expect((await numalign(['status', '--state-dir', other])).stdout).not.toContain('use one state folder');
   });
 
   it.each([

@@ -34,31 +34,38 @@ const driver = new DraDriver({
 await driver.start();
 const plugin = new PlayedPlugin(join(root, 'kubelet/plugins/numalign.io/dra.sock'));
 
-async function measured(list, work) {
-  const all = [];
+async function measured(all, list, work) {
   for (const claim of list) {
-    const begin = performance.now();
+    const [begin, before] = [performance.now(), process.cpuUsage()];
     await work(claim);
-    all.push(performance.now() - begin);
+    all.times.push(performance.now() - begin);
+    const { user, system } = process.cpuUsage(before);
+    all.cpu.push((user + system) / 1000);
   }
-  return all;
+}
+
+const figures = () => ({ times: [], cpu: [] });
+
+function show(name, { times, cpu }) {
+  const [, p50] = /p50 +([\d.]+)/.exec(summary('', cpu));
+  console.log(`${summary(name, times)}   CPU p50 ${p50}`);
 }
 
 try {
   const list = [...claims.values()];
   const some = list.slice(0, TIMES);
-  const first = await measured(list, (claim) => plugin.prepare(claim));
-  const repeated = await measured(some, (claim) => plugin.prepare(claim));
-  const [ended, again] = [[], []];
+  const [first, repeated, ended, again] = [figures(), figures(), figures(), figures()];
+  await measured(first, list, (claim) => plugin.prepare(claim));
+  await measured(repeated, some, (claim) => plugin.prepare(claim));
   for (const claim of some) {
-    ended.push(...(await measured([claim], (each) => plugin.unprepare(each))));
-    again.push(...(await measured([claim], (each) => plugin.prepare(each))));
+    await measured(ended, [claim], (each) => plugin.unprepare(each));
+    await measured(again, [claim], (each) => plugin.prepare(each));
   }
   console.log(`${CLAIMS} claims of one CPU and 256 MiB; in milliseconds`);
-  console.log(summary(`prepare, from none to ${CLAIMS} claims`, first));
-  console.log(summary(`prepare, at ${CLAIMS} claims`, again));
-  console.log(summary('prepare again what is prepared', repeated));
-  console.log(summary(`unprepare, at ${CLAIMS} claims`, ended));
+  show(`prepare, from none to ${CLAIMS} claims`, first);
+  show(`prepare, at ${CLAIMS} claims`, again);
+  show('prepare again what is prepared', repeated);
+  show(`unprepare, at ${CLAIMS} claims`, ended);
 } finally {
   plugin.close();
   await driver.close();

@@ -45,6 +45,13 @@ function recorded(manager: Record, uid: string): Pod | undefined {
   }
 }
 
+/** Whether none of the claims is known to be of other pods. */
+export const mayBeOf = (
+  findClaim: FindClaim | undefined,
+  podUid: string,
+  grants: readonly string[],
+): boolean => grants.every((grant) => findClaim?.(claimOfGrant(grant)!)?.pods.includes(podUid) ?? true);
+
 /**
  * Checks that claims are prepared, and for this pod: a pod may set any environment.
  * @throws ERR_CLAIM_UNKNOWN, ERR_CLAIM_SHARED

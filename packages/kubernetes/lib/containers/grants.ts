@@ -13,7 +13,7 @@ import { Backoff } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import type { Log } from '../base/log.js';
 import { claimGrantsIn } from '../claims/claim-names.js';
-import { checkClaims, claimedHoldings, type FindClaim } from '../claims/claimed-holdings.js';
+import { checkClaims, claimedHoldings, type FindClaim, mayBeOf } from '../claims/claimed-holdings.js';
 import type { Container, PodSandbox } from '../nri/messages.js';
 import {
   type AllocationEnvironment,
@@ -117,7 +117,8 @@ export class Grants {
    */
   find(pod: PodSandbox, container: Container): Placement | null {
     const claimed = claimGrantsIn(container.env);
-    if (claimed.length > 0) return this.#findClaimed(claimed);
+    if (claimed.length > 0)
+      return mayBeOf(this.#findClaim, pod.uid, claimed) ? this.#findClaimed(claimed) : null;
     const allocation = allocationIn(container.env);
     if (allocation) return this.#findAllocation(allocation);
     // `attach` grants to a container's id, and so did earlier versions.

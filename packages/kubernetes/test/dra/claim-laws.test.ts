@@ -181,8 +181,7 @@ class World {
       return;
     }
     expect(users).toEqual([]);
-    expect([this.#grantsOf(i), this.preparation.find(uid)]).toEqual([[], undefined]);
-    this.allocations.delete(i);
+    this.expectNothing(i);
   }
 
   /** The kubelet has lost its record, and the claim is deleted. */
@@ -190,6 +189,10 @@ class World {
     this.dra.claims.claims.delete(`c${i}`);
     await this.preparation.sweep();
     if (this.running.some(({ claim, isAlive }) => claim === i && isAlive)) return;
+    this.expectNothing(i);
+  }
+
+  expectNothing(i: number): void {
     expect([this.#grantsOf(i), this.preparation.find(`c${i}-uid`)]).toEqual([[], undefined]);
     this.allocations.delete(i);
   }
@@ -317,7 +320,11 @@ const STEPS: Readonly<Record<string, (world: World, i: number, choice: number) =
   'prepare, and unprepare before it has ended': async (world, i, choice) => {
     const claim = world.allocate(i, choice);
     const name = nameOf(claim);
-    await Promise.allSettled([world.preparation.prepare(name), world.preparation.unprepare(name)]);
+    const [, end] = await Promise.allSettled([
+      world.preparation.prepare(name),
+      world.preparation.unprepare(name),
+    ]);
+    if (end.status === 'fulfilled') world.expectNothing(i);
   },
   create: (world, i) => world.create(i, `pod${i}`),
   'create another': (world, i) => world.create(i, 'stranger'),

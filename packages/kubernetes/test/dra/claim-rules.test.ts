@@ -2,7 +2,8 @@
 import { CpuSet } from 'numalign';
 import { expect, it } from 'vitest';
 import type { KubernetesObject } from '../../lib/api-server/resource.js';
-import { simulatedNode } from '../support/simulated-node.js';
+import { ContainerState } from '../../lib/nri/messages.js';
+import { cpusByContainer, simulatedNode } from '../support/simulated-node.js';
 import { allocated, configured, DraNode, environmentOf, nameOf } from './dra-node.js';
 
 const GI = 2 ** 30;
@@ -134,6 +135,20 @@ it('refuses a container that names a claim by itself', async () => {
   const devices = await prepared(dra, allocated('a', [{ device: 'node-0', capacity: { cpu: '1' } }]));
   await dra.node.manager.release('claim.a-uid.0');
   expect(await refused(...dra.environment(devices))).toBe('ERR_CLAIM_UNKNOWN');
+});
+
+it('leaves a container in the shared pool that has named a claim while numalign was away', async () => {
+  const dra = await DraNode.open();
+  const devices = await prepared(dra, allocated('a', [{ device: 'node-0', capacity: { cpu: '1' } }]));
+  const env = dra.environment(devices);
+  const [own, stranger] = ['pod', 'other'].map((name) => dra.container(name, 'main', env));
+  const updates = await dra.handlers.synchronize(
+    [own!.pod, stranger!.pod],
+    [own!, stranger!].map(({ container }) => ({ ...container, state: ContainerState.RUNNING })),
+  );
+  const cpus = cpusByContainer(updates);
+  expect(cpus[own!.container.id]).toBe(grantsOf(dra)['claim.a-uid.0']);
+  expect(cpus[stranger!.container.id]).toBe(`${dra.node.manager.sharedPool()}`);
 });
 
 it('replaces what it had for another allocation of the claim, unless a container has it', async () => {

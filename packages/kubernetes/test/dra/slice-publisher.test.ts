@@ -5,7 +5,7 @@ import { type Manager, openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { DEVICE_UNITS, type DeviceUnit } from '../../lib/dra/devices.js';
-import { nodeDevices } from '../../lib/dra/publish/node-devices.js';
+import { type DeviceManager, fallenGrants, nodeDevices } from '../../lib/dra/publish/node-devices.js';
 import { sliceName, slicesOf, type TaintedDevice } from '../../lib/dra/publish/resource-slices.js';
 import { SlicePublisher, type SlicePublisherOptions } from '../../lib/dra/publish/slice-publisher.js';
 import { makePki, type Pki } from '../api-server/fake-server.js';
@@ -30,11 +30,15 @@ interface Settings {
   unit?: DeviceUnit;
   flaw?: string;
   claims?: readonly string[];
+  fallen?: ReturnType<typeof fallenGrants>;
 }
 
-const devicesNow = (manager: Manager, { unit = 'node', flaw, claims = [] }: Settings) =>
+const devicesNow = (
+  manager: DeviceManager,
+  { unit = 'node', flaw, claims = [], fallen = fallenGrants() }: Settings,
+) =>
   nodeDevices({
-    ...{ manager, unit, flaw, placement: manager.placement, pcieRoots: [], hasLists: false },
+    ...{ manager, unit, flaw, fallen, placement: manager.placement, pcieRoots: [], hasLists: false },
     isOfClaim: ({ uid }) => claims.includes(uid),
   });
 
@@ -196,7 +200,29 @@ describe('the publisher', () => {
       ['numalign.io/not-placing'],
     ]);
     const grant = await acquire(manager);
-    expect(taints({ claims: [grant.uid] })).toEqual([['numalign.io/enforcement'], []]);
+    const [claims, fallen] = [[grant.uid], fallenGrants()];
+    // Only the record keeps it, as in a container, from the beginning.
+    expect(taints({ claims, fallen })).toEqual([[], []]);
+    const { topology, placement } = manager;
+    const [settings, memory] = [manager.settings(), manager.memory()];
+    const raised = {
+      ...{ topology, placement, settings: () => settings, memory: () => memory },
+      freeCpus: () => manager.freeCpus(),
+      grants: () => manager.grants().map((each) => ({ ...each, enforcement: 'members' as const })),
+    };
+    devicesNow(raised, { claims, fallen });
+    expect(taints({ claims, fallen })).toEqual([['numalign.io/enforcement'], []]);
+    expect(taints({ claims: [], fallen })).toEqual([[], []]);
+  });
+
+  it('taints the devices soon after the runtime has gone, without any commit', async () => {
+    let isWorking = true;
+    const settings: Settings = {};
+    const { server } = await publish(settings, { isWorking: () => isWorking });
+    await written(server, `POST ${NAME} 1`);
+    [isWorking, settings.flaw] = [false, 'no runtime'];
+    await written(server, `POST ${NAME} 1`, `PUT ${NAME} 2`);
+    expect(server.slices[0]!.spec.devices[0].taints[0].key).toBe('numalign.io/not-placing');
   });
 
   it('removes slices that are no longer needed, and keeps all in one generation', async () => {

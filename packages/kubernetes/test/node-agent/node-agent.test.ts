@@ -52,6 +52,14 @@ it('starts nothing any more once it is closed', async () => {
   expect(manager.listenerCount('change')).toBe(0);
 });
 
+it('refuses a DRA driver without NRI, which would place its containers', async () => {
+  const { manager } = await slowManager();
+  const parts = { manager, log: () => {}, nri: null, devicePlugin: null, kubelet: null, publish: null };
+  expect(() => new NodeAgent({ ...parts, dra: { kubeletFolder: '/var/lib/kubelet' } })).toThrow(
+    expect.objectContaining({ code: 'ERR_CLAIM_WITHOUT_NRI' }),
+  );
+});
+
 it('is closed while it waits for a runtime', async () => {
   const { manager, recording, finish } = await slowManager();
   const { agent, deviceFolder } = agentOf(manager, { hasNri: true });

@@ -1,6 +1,7 @@
 // Preparation: what a kubelet asks for a claim before its pod starts, and after it has ended. Each call
 // may come again, at any time, also at another process after a crash: it then finds what was done.
 
+import { formatBytes } from 'numalign/tools';
 import type { KubernetesObject } from '../../api-server/resource.js';
 import type { Condition } from '../../base/condition.js';
 import { NodeError } from '../../base/errors.js';
@@ -286,7 +287,9 @@ function checkPods({ namespace, name, pods }: AllocatedClaim, parts: readonly Cl
 
 const textOf = ({ containers: [container] }: ClaimGrant['pod']): string => {
   const { cpus, memory } = container!;
-  const blocks = memory.map(({ bytes, type, nodes }) => `${bytes} bytes of ${type} on NUMA node ${nodes}`);
+  const blocks = memory.map(
+    ({ bytes, type, nodes }) => `${formatBytes(bytes)} of ${type} on NUMA node ${nodes}`,
+  );
   return [...(cpus ? [`CPUs ${cpus}`] : []), ...blocks].join(', ');
 };
 

@@ -16,6 +16,8 @@ export interface NodeDevicesOptions {
   readonly placement: ManagerView['placement'];
   /** Whether a grant is a claim's, which the scheduler knows. */
   readonly isOfClaim: (grant: GrantInfo) => boolean;
+  /** Of the grants of claims: those that only the record keeps now. */
+  readonly fallen: (claims: readonly GrantInfo[]) => readonly GrantInfo[];
   readonly pcieRoots: readonly PcieRoot[];
   readonly hasLists: boolean;
   /** Why containers cannot be placed here; undefined: they can. */
@@ -24,16 +26,29 @@ export interface NodeDevicesOptions {
 
 /** @throws like {@link ManagerView.freeCpus} */
 export function nodeDevices(options: NodeDevicesOptions): TaintedDevice[] {
-  const { manager, unit, isOfClaim, flaw } = options;
+  const { manager, unit, isOfClaim, fallen, flaw } = options;
   const claims = manager.grants().filter(isOfClaim);
   const placing: Taint[] =
     flaw === undefined ? [] : [{ key: 'numalign.io/not-placing', value: 'true', effect: 'NoSchedule' }];
   // What a claim has is at least kept by the masks of others.
-  const open = cpusOfGrants(claims.filter(({ enforcement }) => enforcement === 'recorded'));
+  const open = cpusOfGrants(fallen(claims));
   return devicesOf(machineOf(options, claims), unit).map((device) => ({
     ...device,
     taints: [...placing, ...(isNear(device.node, open, manager) ? [FALLEN] : [])],
   }));
+}
+
+/**
+ * From look to look, grants that have lost their level. Where there are no shared members, as in the
+ * container of an agent, the record is their level from the beginning: the runtime keeps containers off.
+ */
+export function fallenGrants(): NodeDevicesOptions['fallen'] {
+  let kept: ReadonlySet<string> = new Set();
+  return (claims) => {
+    const isKept = ({ uid, enforcement }: GrantInfo) => enforcement !== 'recorded' || kept.has(uid);
+    kept = new Set(claims.filter(isKept).map(({ uid }) => uid));
+    return claims.filter(({ uid, enforcement }) => enforcement === 'recorded' && kept.has(uid));
+  };
 }
 
 const FALLEN: Taint = { key: 'numalign.io/enforcement', value: 'recorded', effect: 'NoSchedule' };

@@ -3,7 +3,7 @@ import type { Manager, ManagerView } from 'numalign';
 import type { Condition } from '../../base/condition.js';
 import { claimOfGrant } from '../../claims/claim-names.js';
 import type { DeviceUnit } from '../devices.js';
-import { nodeDevices } from './node-devices.js';
+import { fallenGrants, nodeDevices } from './node-devices.js';
 import { readPcieRoots } from './pcie-roots.js';
 import { SlicePublisher, type SlicePublisherOptions } from './slice-publisher.js';
 
@@ -26,12 +26,14 @@ export interface NodeSlicesOptions
 export function nodeSlices(options: NodeSlicesOptions): SlicePublisher {
   const { manager, unit, hasLists, placement, containers } = options;
   const pcieRoots = manager.topology.isSimulated ? [] : readPcieRoots();
+  const fallen = fallenGrants();
   return new SlicePublisher({
     ...options,
+    isWorking: () => containers.condition.isMet,
     devices: () => {
       const { isMet, text } = containers.condition;
       return nodeDevices({
-        ...{ manager, unit, hasLists, pcieRoots, placement: placement() },
+        ...{ manager, unit, hasLists, pcieRoots, fallen, placement: placement() },
         flaw: isMet ? undefined : text,
         isOfClaim: ({ uid }) => claimOfGrant(uid) !== undefined,
       });

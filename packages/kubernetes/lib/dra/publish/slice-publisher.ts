@@ -30,6 +30,8 @@ export interface SlicePublisherOptions {
   readonly driver: string;
   /** The name of the Node object, and of the pool. */
   readonly nodeName: string;
+  /** Whether the node does its work: what it says is in the taints. Default: always. */
+  readonly isWorking?: () => boolean;
   /** The devices as they are now. */
   readonly devices: () => readonly TaintedDevice[];
   readonly log: Log;
@@ -44,6 +46,8 @@ export interface SlicePublisherOptions {
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 
 const LEAST_MS = 500;
+// How often is looked at what tells of no change.
+const LOOK_MS = 1_000;
 
 /**
  * Publishes the devices of a node after each commit that changes them, at most twice a second. All
@@ -66,6 +70,8 @@ export class SlicePublisher {
   #earliest = 0;
   #flaw: { readonly code: string; readonly text: string } | undefined;
   #isDropping = false;
+  #look: NodeJS.Timeout | undefined;
+  #wasWorking: boolean | undefined;
   // Ends a pause after a failure.
   #wake = new AbortController();
 
@@ -87,6 +93,13 @@ export class SlicePublisher {
     this.#options.manager.on('change', this.publish);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#work.push(this.#watch());
+    this.#look = setInterval(() => {
+      if (this.#isWorking !== this.#wasWorking) this.publish();
+    }, LOOK_MS).unref();
+  }
+
+  get #isWorking(): boolean {
+    return this.#options.isWorking?.() ?? true;
   }
 
   /** Whether the API server has the present devices. */
@@ -101,6 +114,7 @@ export class SlicePublisher {
 
   async close(): Promise<void> {
     const { manager, deletesAtClose } = this.#options;
+    clearInterval(this.#look);
     manager.off('change', this.publish);
     unsubscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#end.abort();
@@ -123,7 +137,7 @@ export class SlicePublisher {
     this.#work.push(run);
   };
 
-  // No commit shows CPUs that went offline, or a plugin that the runtime has lost.
+  // No commit shows CPUs that went offline.
   readonly #reconciled = (message: unknown): void => {
     const { stateDir } = message as DiagnosticsMessages['reconcile'];
     if (stateDir === this.#options.manager.stateDir) this.publish();
@@ -160,6 +174,7 @@ export class SlicePublisher {
   async #publish(): Promise<void> {
     const { devices, driver, nodeName, log } = this.#options;
     const version = this.#version!;
+    this.#wasWorking = this.#isWorking;
     const target = slicesOf(devices(), { driver, nodeName, version });
     if (!this.#known.isAsWanted(target)) {
       this.#earliest = performance.now() + (this.#options.leastMs ?? LEAST_MS);
