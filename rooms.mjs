@@ -283,7 +283,10 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
     room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 560, 'ResourceSlices', on('containers')),
+    room('dra/publish', 590, 'ResourceSlices', {
+      ...on('containers'),
+      because: 'a level is lost only where there was one, which is seen from look to look',
+    }),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
