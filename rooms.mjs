@@ -283,9 +283,9 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
     room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 590, 'ResourceSlices', {
+    room('dra/publish', 580, 'ResourceSlices', {
       ...on('containers'),
-      because: 'a level is lost only where there was one, which is seen from look to look',
+      because: 'a node’s enforcement level is a taint of its devices',
     }),
     room('publish', 630, 'NodeResourceTopology objects', {
       ...on('containers'),
