@@ -283,7 +283,7 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
     room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 580, 'ResourceSlices', {
+    room('dra/publish', 590, 'ResourceSlices', {
       ...on('containers'),
       because: 'a node’s enforcement level is a taint of its devices',
     }),

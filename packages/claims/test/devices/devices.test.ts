@@ -1,8 +1,11 @@
 // needs: nothing
 // A machine as devices of Dynamic Resource Allocation.
+import fc from 'fast-check';
 import { CpuSet } from 'numalign';
 import { discover, type Topology } from 'numalign/topology';
 import { describe, expect, it } from 'vitest';
+import { budget } from '../../../../test/support/budget.mjs';
+import { irregularMachines } from '../../../../test/support/random-machine.js';
 import {
   capacityName,
   DEVICE_UNITS,
@@ -152,5 +155,26 @@ describe('names', () => {
       expect(memoryType(capacityName(type))).toBe(type);
     }
     expect(memoryType('cpu')).toBeUndefined();
+  });
+});
+
+describe('any machine', () => {
+  it('has each CPU that claims may have in one device, and none that they may not have', async () => {
+    const property = fc.asyncProperty(
+      irregularMachines,
+      fc.infiniteStream(fc.boolean()),
+      async (json, choose) => {
+        const topology = await discover({ json });
+        const cpus = CpuSet.from([...topology.cpus].filter(() => choose.next().value));
+        for (const unit of DEVICE_UNITS) {
+          const all = devicesOf({ topology, cpus, keepsOne: false, wholeCores: false, memory: [] }, unit);
+          const claimed = all.reduce((sum, device) => sum.union(device.cpus), CpuSet.EMPTY);
+          expect(all.reduce((sum, device) => sum + device.cpus.size, 0)).toBe(claimed.size);
+          expect(claimed.toString()).toBe((unit === 'core' ? topology.wholeCores(cpus) : cpus).toString());
+          expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
+        }
+      },
+    );
+    await fc.assert(property, { numRuns: budget({ all: 500, usual: 20 }) });
   });
 });

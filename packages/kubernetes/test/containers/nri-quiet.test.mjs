@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { CpuSet } from 'numalign';
+import { RELEASE, SELF_BUILT } from './components.mjs';
 import { EXCLUSIVE, until, useNodeFixture } from './support/node-fixture.mjs';
 
 const FILES = ['/proc/irq/default_smp_affinity', '/sys/devices/virtual/workqueue/cpumask'];
@@ -70,9 +71,13 @@ describe('A quiet container', () => {
     assert.deepEqual([settings(), manager.grants()], [before, []]);
   });
 
-  it('with a class of RDT runs without it on a machine that has none, as the runtime does not tell', async () => {
+  it('with a class of RDT on a machine that has none: old runtimes do not tell, newer ones refuse it', async () => {
     await fixture.startNode();
     const classes = { containerAnnotations: { 'numalign.io/rdt-class': 'gold' } };
+    if (SELF_BUILT.includes(RELEASE)) {
+      const creation = fixture.pods.runPod('gold', { ...EXCLUSIVE, ...classes });
+      return assert.rejects(creation, /RDT is not enabled/);
+    }
     const pod = await fixture.pods.runPod('gold', { ...EXCLUSIVE, ...classes });
     assert.equal(CpuSet.parse((await pod.allowed()).cpus).size, 1);
   });
