@@ -170,10 +170,10 @@ it('lines say the same merged and one by one, whatever is in them', () => {
       const bytes = cut < rest.length ? rest.subarray(0, rest.length - cut) : rest;
       const begin = knownAfter(known);
       const expected = oneByOne(() => found(() => withLines(begin, bytes)));
-      expect(found(() => withLines(begin, bytes))).toEqual(expected);
+      expect(found(() => withLines(begin, bytes))).toStrictEqual(expected);
       if (native.mergeLines(bytes, begin.checkpoint.generation)) merged++;
       const whole = Buffer.from(encodeCheckpoint(begin.checkpoint) + bytes.toString());
-      expect(found(() => readJournal(whole))).toEqual(oneByOne(() => found(() => readJournal(whole))));
+      expect(found(() => readJournal(whole))).toStrictEqual(oneByOne(() => found(() => readJournal(whole))));
     }),
     { numRuns },
   );

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: process
 // A user has few instances of inotify: without one, files are looked at now and then.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

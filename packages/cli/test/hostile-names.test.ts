@@ -1,4 +1,4 @@
-// needs: folders
+// needs: process
 // Foreign names and paths, with sequences that steer terminals and forge lines, in a shared state.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
