@@ -35,12 +35,12 @@ if (args.length > 0) await vitest('vitest', args);
 else
   await Promise.all([
     projects(['machine']),
-    projects(['folders', 'process'], { part: 1, nice: 5 }),
-    projects(['folders', 'process'], { part: 2, nice: 5 }),
-    projects(['agents'], { part: 1, nice: 5 }),
-    projects(['agents'], { part: 2, nice: 5 }),
-    projects(['kubernetes'], { nice: 10 }),
-    projects(['nothing', 'modules'], { nice: 10 }),
+    projects(['folders', 'process'], { part: 1, nice: 10 }),
+    projects(['folders', 'process'], { part: 2, nice: 10 }),
+    projects(['agents'], { part: 1, nice: 10 }),
+    projects(['agents'], { part: 2, nice: 10 }),
+    projects(['kubernetes'], { nice: 15 }),
+    projects(['nothing', 'modules'], { nice: 15 }),
   ]);
 const leftovers = readdirSync(temporary).filter((name) => name.startsWith('numalign-'));
 if (leftovers.length > 0) {
