@@ -45,8 +45,10 @@ export function strongestLevel(means: Partial<Means>): EnforcementLevel {
 export const BY_RECORD = strongestLevel({});
 /** Only their masks keep shared members off the CPUs. */
 export const BY_MASKS = strongestLevel({ movesMembers: true });
+/** A cgroup holds the shared members, and the grant has its own. */
 export const BY_CGROUPS = strongestLevel({ movesMembers: true, usesCgroups: true });
 
+/** Whether a level keeps others off as strongly as `least` does. */
 export function isAtLeast(level: EnforcementLevel, least: EnforcementLevel): boolean {
   return ENFORCEMENT_LEVELS.indexOf(level) >= ENFORCEMENT_LEVELS.indexOf(least);
 }

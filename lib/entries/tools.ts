@@ -11,7 +11,7 @@ import type { GrantWatch } from '../managers/grant-watch.js';
 import { late } from '../managers/late-classes.js';
 import type { ManagerView } from '../managers/manager-view.js';
 
-export { BY_MASKS, ENFORCEMENT_LEVELS } from '../account/levels.js';
+export { BY_CGROUPS, BY_MASKS, BY_RECORD, ENFORCEMENT_LEVELS, isAtLeast } from '../account/levels.js';
 export { QUIET_PARTS } from '../account/pod-assignment.js';
 export { checkOptions, display, invalidOption, nearestOf, thrownText } from '../base/check-options.js';
 export { errnoName, errorName, errorText } from '../base/codes/errno.js';

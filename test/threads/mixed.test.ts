@@ -29,6 +29,9 @@ async function mixed(manager: Manager): Promise<Grant> {
   return grant;
 }
 
+/** One that closes what a manager before had open may end at any time. */
+const masksByThread = () => new Map(threads().map(({ tid, cpus }) => [tid, String(cpus)]));
+
 /** The masks of threads other than the main one, and than those of libuv's pool; each once. */
 function othersOn(): string[] {
   const others = threads().filter(({ role }) => role !== 'main' && role !== 'pool');
@@ -106,8 +109,7 @@ describe('placeThreads of a mixed grant', () => {
     const manager = await opened();
     const grant = await manager.acquire({ cpu: 1 });
     onTestFinished(async () => void (await grant.release()));
-    // One that closes what a manager before had open may end meanwhile.
-    const before = new Map(threads().map(({ tid, cpus }) => [tid, String(cpus)]));
+    const before = masksByThread();
     expect(await errorOf(() => grant.placeThreads(OTHERS))).toMatchObject({
       code: 'ERR_INVALID_OPTION',
       details: { value: 'shared', valid: expect.stringContaining('mixed: true') },
@@ -164,7 +166,7 @@ describe('placeThreads of a mixed grant with a cgroup of v2, which has all threa
     const pod = { uid: 'one', enforcement, containers: [] } as unknown as PodAssignment;
     const group = GrantGroup.of(machine, {} as MachineSettings, pod);
     const share = () => Promise.reject(new Error('never called'));
-    const before = threads();
+    const before = masksByThread();
     const placed = () => placeThreads(() => ({ ...EVERYTHING, group, share }), { others: 'shared' });
     expect(await errorOf(placed)).toMatchObject({
       code: 'ERR_ENFORCEMENT',

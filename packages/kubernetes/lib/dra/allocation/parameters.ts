@@ -1,10 +1,13 @@
 // Parameters: how a claim wants its CPUs and memory, as its opaque configuration says. Pure.
 import type { AdmitOptions } from 'numalign';
 import {
+  AIMED_LEVELS,
+  BY_CGROUPS,
   checkAcquireOptions,
   checkOptions,
   ENFORCEMENT_LEVELS,
   invalidOption,
+  isAtLeast,
   type RequestPlacementOptions,
 } from 'numalign/tools';
 import { NodeError } from '../../base/errors.js';
@@ -21,7 +24,7 @@ export interface ClaimParameters
     Pick<AdmitOptions, 'quiet' | 'require' | 'enforcement'> {}
 
 // Containers are in cgroups of the runtime, and a partition would take the CPUs from these.
-const LEVELS = ENFORCEMENT_LEVELS.slice(0, ENFORCEMENT_LEVELS.indexOf('partition'));
+const LEVELS = ENFORCEMENT_LEVELS.filter((level) => isAtLeast(BY_CGROUPS, level));
 
 const FIELDS = [...RULE_OPTIONS, 'quiet', 'require'];
 
@@ -82,5 +85,6 @@ function withAim({ enforcement: _, ...parameters }: ClaimParameters): ClaimParam
   if (level !== undefined && !LEVELS.includes(level))
     invalidOption('require', level, `one of ${LEVELS.join(', ')}: containers are in cgroups of the runtime`);
   checkAcquireOptions({ cpu: 1, ...parameters });
-  return level === undefined || level === 'recorded' ? parameters : { ...parameters, enforcement: level };
+  const enforcement = AIMED_LEVELS.find((each) => each === level);
+  return enforcement === undefined ? parameters : { ...parameters, enforcement };
 }

@@ -1,6 +1,6 @@
 // NodeDevices: the devices that the manager's machine has for claims now, with taints.
 import type { CpuSet, GrantInfo, ManagerView } from 'numalign';
-import { cpusOfGrants } from 'numalign/tools';
+import { BY_RECORD, cpusOfGrants } from 'numalign/tools';
 import { type DeviceMachine, type DeviceUnit, devicesOf, machineNow, type PcieRoot } from '../devices.js';
 import type { Taint, TaintedDevice } from './resource-slices.js';
 
@@ -45,13 +45,13 @@ export function nodeDevices(options: NodeDevicesOptions): TaintedDevice[] {
 export function fallenGrants(): NodeDevicesOptions['fallen'] {
   let kept: ReadonlySet<string> = new Set();
   return (claims) => {
-    const isKept = ({ uid, enforcement }: GrantInfo) => enforcement !== 'recorded' || kept.has(uid);
+    const isKept = ({ uid, enforcement }: GrantInfo) => enforcement !== BY_RECORD || kept.has(uid);
     kept = new Set(claims.filter(isKept).map(({ uid }) => uid));
-    return claims.filter(({ uid, enforcement }) => enforcement === 'recorded' && kept.has(uid));
+    return claims.filter(({ uid, enforcement }) => enforcement === BY_RECORD && kept.has(uid));
   };
 }
 
-const FALLEN: Taint = { key: 'numalign.io/enforcement', value: 'recorded', effect: 'NoSchedule' };
+const FALLEN: Taint = { key: 'numalign.io/enforcement', value: BY_RECORD, effect: 'NoSchedule' };
 
 const isNear = (node: number, cpus: CpuSet, { topology }: DeviceManager) =>
   topology.nodes.some(({ id, cpus: own }) => id === node && own.intersects(cpus));
