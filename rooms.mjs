@@ -228,9 +228,10 @@ export const HOUSES = {
       because: 'lines of the log have fields, as text or JSON',
     }),
     room('metrics', 108, 'the registry of metrics', on('containers')),
-    room('api-server', 785, 'the API server', {
+    room('api-server', 820, 'the API server', {
       ...on('containers'),
-      because: 'a kubeconfig is read, and certificates of clients are shown; manifests of pods are found',
+      because:
+        'a kubeconfig is read, and certificates of clients are shown; manifests of pods are found; two publishers write what is due here',
     }),
     room('events', 215, 'Events of pods and of the node', on('containers')),
     room('protobuf', 70, 'messages of protocol buffers', on('containers')),
@@ -283,11 +284,11 @@ export const HOUSES = {
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
     room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
-    room('dra/publish', 590, 'ResourceSlices', {
+    room('dra/publish', 550, 'ResourceSlices', {
       ...on('containers'),
       because: 'a node’s enforcement level is a taint of its devices',
     }),
-    room('publish', 630, 'NodeResourceTopology objects', {
+    room('publish', 590, 'NodeResourceTopology objects', {
       ...on('containers'),
       because: 'the fingerprint of the pods needs a watch of them, and a hash that Node does not have',
     }),

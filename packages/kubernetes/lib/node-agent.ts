@@ -34,6 +34,7 @@ export interface NodeAgentOptions {
     | 'manager'
     | 'restoreAllocation'
     | 'findClaim'
+    | 'conditionChanged'
     | 'findManifest'
     | 'policy'
     | 'log'
@@ -127,6 +128,7 @@ export class NodeAgent {
         ...(dra && { findClaim: (uid): PreparedClaim | undefined => driver?.findClaim(uid) }),
         ...(manifests && { findManifest: manifests.find }),
         ...{ manager, log, metrics, recordEvent, refusals: refused?.refusals },
+        conditionChanged: () => driver?.slices?.publish(),
       });
     const driver: DraParts | null =
       dra && node

@@ -81,6 +81,8 @@ export interface NumalignNodeOptions {
   readonly slices?: SliceMode | undefined;
   /** Hears of each container that has a place, or has none. */
   readonly refusals?: Pick<CreationOutcomes, 'admitted' | 'refused'> | undefined;
+  /** Called when {@link NumalignNode.condition} has changed. */
+  readonly conditionChanged?: () => void;
 }
 
 const NO_POD_SCOPE =
@@ -120,6 +122,7 @@ export class NumalignNode {
     recordEvent = NO_EVENTS,
     refusals,
     slices,
+    conditionChanged = () => {},
   }: NumalignNodeOptions) {
     const log = reported(givenLog);
     const cpusets = new CpusetFiles(cgroupRoot === undefined ? undefined : checkHierarchy(cgroupRoot));
@@ -142,7 +145,7 @@ export class NumalignNode {
     });
     this.#plugin = new NriPlugin({
       ...{ socketPath: nriSocket, name, index, handlers, log },
-      ...sessionEvents(recordEvent, metrics),
+      ...sessionEvents(recordEvent, metrics, conditionChanged),
     });
     this.#nriSocket = nriSocket;
     this.#show(metrics);
@@ -243,6 +246,7 @@ const kindOf = ({ placement }: KnownContainer): Kind =>
 function sessionEvents(
   recordEvent: RecordEvent,
   metrics: Metrics,
+  conditionChanged: () => void,
 ): Pick<NriPluginOptions, 'connected' | 'disconnected'> {
   const sessions = metrics.counter('sessions_total', 'Sessions with the runtime that have begun.');
   return {
@@ -250,11 +254,13 @@ function sessionEvents(
       sessions.add();
       const message = `numalign-node places the containers of ${nameOf(runtime)}`;
       recordEvent({ about: THIS_NODE, type: 'Normal', reason: 'RuntimeConnected', message });
+      conditionChanged();
     },
     disconnected: (flaw) => {
       const why = flaw?.message ?? 'the runtime has closed the connection';
       const message = `numalign-node places no containers: ${why}`;
       recordEvent({ about: THIS_NODE, type: 'Warning', reason: 'RuntimeDisconnected', message });
+      conditionChanged();
     },
   };
 }

@@ -120,6 +120,7 @@ export class NriPlugin {
       this.options.connected?.(session.runtime);
       synchronized();
       const reason = await session.closed;
+      this.current = undefined;
       if (!signal.aborted) this.options.disconnected?.(reason);
       if (performance.now() - start >= LASTING) this.backoff.reset();
       return reason;

@@ -5,7 +5,7 @@ import type { ManagerView } from 'numalign';
 import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from 'numalign/diagnostics';
 import { ApiError } from '../api-server/api-error.js';
 import type { ApiServer } from '../api-server/api-server.js';
-import { newBackoff, pause } from '../api-server/backoff.js';
+import { Publication } from '../api-server/publication.js';
 import type { KubernetesObject, Resource } from '../api-server/resource.js';
 import type { Condition } from '../base/condition.js';
 import type { Log } from '../base/log.js';
@@ -66,29 +66,32 @@ const CONTEST_MS = 60_000;
 export class TopologyPublisher {
   readonly #options: TopologyPublisherOptions;
   readonly #end = new AbortController();
-  readonly #backoff = newBackoff();
+  readonly #publication: Publication;
   readonly #versions = new PublishedVersions();
   readonly #pods: NodePods;
-  #work: Promise<unknown>[] = [];
+  #watching: Promise<unknown> | undefined;
   // The last published object; stale if the server may have another one by now.
   #lastObject: NodeResourceTopology | undefined;
   #isStale = false;
   // Null if the Node cannot be read, or does not exist.
   #owner: OwnerReference | null | undefined;
   readonly #unsettled = new Set(['topology', 'pods']);
-  #isDue = false;
-  #isRunning = false;
-  #earliest = 0;
   // How often others have written the object, and when they last did.
   #contested = { times: 0, at: Number.NEGATIVE_INFINITY };
   // The logged error codes, until it works again.
   readonly #failures = new Map<Work, string>();
-  // Ends a pause after a failure.
-  #wake = new AbortController();
 
   constructor(options: TopologyPublisherOptions) {
     this.#options = { ...options, log: reported(options.log) };
     const { apiServer, nodeName } = options;
+    this.#publication = new Publication({
+      publish: () => this.#publish(),
+      failed: (error) => {
+        this.#isStale = true;
+        this.#reportFailure('published', error);
+      },
+      signal: this.#end.signal,
+    });
     this.#pods = new NodePods({
       ...{ apiServer, nodeName, signal: this.#end.signal },
       changed: () => {
@@ -104,7 +107,7 @@ export class TopologyPublisher {
     const { manager } = this.#options;
     manager.on('change', this.#onChange);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
-    this.#work.push(this.#watch(), this.#pods.watch());
+    this.#watching = Promise.all([this.#watch(), this.#pods.watch()]);
   }
 
   /** Whether the API server has the present topology, and reports changes. */
@@ -122,8 +125,7 @@ export class TopologyPublisher {
     manager.off('change', this.#onChange);
     unsubscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#end.abort();
-    this.#wake.abort();
-    await Promise.all(this.#work);
+    await Promise.all([this.#watching, this.#publication.end()]);
     if (deletesAtClose) {
       await apiServer.delete(TOPOLOGIES, nodeName).catch((error: ApiError) => {
         if (error.code !== 'ERR_API_NOT_FOUND') this.#reportFailure('published', error);
@@ -136,16 +138,7 @@ export class TopologyPublisher {
     if (this.#lastObject) this.#onChange();
   };
 
-  readonly #onChange = (): void => {
-    this.#isDue = true;
-    if (this.#isRunning || this.#end.signal.aborted) return;
-    this.#isRunning = true;
-    const run = this.#run().finally(() => {
-      this.#isRunning = false;
-      this.#work = this.#work.filter((each) => each !== run);
-    });
-    this.#work.push(run);
-  };
+  readonly #onChange = (): void => this.#publication.ask();
 
   // The first publication waits until it is known what exists, or that this cannot be known: a list
   // that is still on its way would otherwise look like a deletion.
@@ -160,36 +153,8 @@ export class TopologyPublisher {
     if (stateDir === this.#options.manager.stateDir) this.#onChange();
   };
 
-  // Runs until nothing is due.
-  async #run(): Promise<void> {
-    const { signal } = this.#end;
-    while (this.#isDue && !signal.aborted) {
-      const early = this.#earliest - performance.now();
-      if (early > 0) {
-        await pause(early, signal);
-        continue;
-      }
-      this.#isDue = false;
-      try {
-        await this.#publish();
-        this.#backoff.reset();
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#isDue = true;
-        this.#isStale = true;
-        this.#reportFailure('published', error as Error);
-        await this.#rest(this.#backoff.next((error as ApiError).retryAfterMs));
-      }
-    }
-  }
-
   get #isContested(): boolean {
     return performance.now() - this.#contested.at < CONTEST_MS;
-  }
-
-  async #rest(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    await pause(ms, AbortSignal.any([this.#wake.signal, this.#end.signal]));
   }
 
   async #publish(): Promise<void> {
@@ -198,7 +163,7 @@ export class TopologyPublisher {
     if (!this.#isStale && isDeepStrictEqual(target, this.#lastObject)) return;
     this.#isStale = false;
     const times = this.#isContested ? this.#contested.times : 0;
-    this.#earliest = performance.now() + Math.min(LEAST_MS * 2 ** times, LONGEST_CONTESTED_MS);
+    this.#publication.rest(Math.min(LEAST_MS * 2 ** times, LONGEST_CONTESTED_MS));
     if (this.#owner === undefined) this.#owner = await this.#findOwner();
     const answer = await this.#versions.during(target, () => this.#write(target));
     this.#versions.add(answer);
@@ -272,7 +237,7 @@ export class TopologyPublisher {
         // The server is reachable: failed work need not wait any longer, and a Node may have been
         // added.
         this.#owner ??= undefined;
-        this.#wake.abort();
+        this.#publication.retry();
         this.#failures.delete('watched');
         this.#settled('topology');
       } else if (event.object.metadata.name === nodeName) {

@@ -215,12 +215,12 @@ describe('the publisher', () => {
     expect(taints({ claims: [], fallen })).toEqual([[], []]);
   });
 
-  it('taints the devices soon after the runtime has gone, without any commit', async () => {
-    let isWorking = true;
+  it('taints the devices once the runtime has gone', async () => {
     const settings: Settings = {};
-    const { server } = await publish(settings, { isWorking: () => isWorking });
+    const { server, publisher } = await publish(settings);
     await written(server, `POST ${NAME} 1`);
-    [isWorking, settings.flaw] = [false, 'no runtime'];
+    settings.flaw = 'no runtime';
+    publisher.publish();
     await written(server, `POST ${NAME} 1`, `PUT ${NAME} 2`);
     expect(server.slices[0]!.spec.devices[0].taints[0].key).toBe('numalign.io/not-placing');
   });

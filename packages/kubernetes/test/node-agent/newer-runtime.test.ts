@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { openManager } from 'numalign';
 import { discover } from 'numalign/topology';
 import { expect, it, onTestFinished } from 'vitest';
-import { NumalignNode } from '../../lib/node.js';
+import { NumalignNode, type NumalignNodeOptions } from '../../lib/node.js';
 import { FakeRuntime } from '../support/fake-runtime.js';
 import { containerOf, podOf } from '../support/nri-objects.js';
 import { socketFolder } from '../support/socket-folder.js';
@@ -13,7 +13,7 @@ const POD = podOf();
 const EXCLUSIVE = containerOf({ id: 'own', cpus: 2, memory: 2 ** 20 });
 
 /** A node at a runtime that says it has this version of NRI. */
-async function sessionWith(version: string) {
+async function sessionWith(version: string, given: Partial<NumalignNodeOptions> = {}) {
   const { folder, socketPath, remove } = socketFolder();
   onTestFinished(remove);
   const cgroupRoot = join(folder, 'cgroups');
@@ -25,14 +25,15 @@ async function sessionWith(version: string) {
   onTestFinished(() => manager.close());
   const runtime = await FakeRuntime.listen(socketPath);
   onTestFinished(() => runtime.close());
-  const node = new NumalignNode({ manager, nriSocket: socketPath, runtimeSocket: null, cgroupRoot });
+  const options = { manager, nriSocket: socketPath, runtimeSocket: null, cgroupRoot };
+  const node = new NumalignNode({ ...options, ...given });
   const started = node.start();
   onTestFinished(() => node.close());
   const plugin = await runtime.plugin();
   await plugin.configure({ NRI_version: version });
   await plugin.synchronize([], []);
   await started;
-  return { plugin, cgroup: join(cgroupRoot, 'k/own') };
+  return { node, runtime, plugin, cgroup: join(cgroupRoot, 'k/own') };
 }
 
 it('binds the memory of a container by its policy too', async () => {
@@ -61,4 +62,16 @@ it('hears of a repair over NRI, and reports events by a call for each', async ()
     .toMatchObject([
       { update: [{ container_id: 'own', linux: { resources: { cpu: { cpus: '0-1', mems: '0' } } } }] },
     ]);
+});
+
+it('says when its condition has changed: by then it is the new one', async () => {
+  const seen: boolean[] = [];
+  const session = sessionWith('v0.12.2', {
+    conditionChanged: async () => seen.push((await session).node.condition.isMet),
+  });
+  const { runtime, node } = await session;
+  await expect.poll(() => seen).toEqual([true]);
+  await runtime.close();
+  await expect.poll(() => seen).toEqual([true, false]);
+  expect(node.condition.isMet).toBe(false);
 });

@@ -29,7 +29,6 @@ export function nodeSlices(options: NodeSlicesOptions): SlicePublisher {
   const fallen = fallenGrants();
   return new SlicePublisher({
     ...options,
-    isWorking: () => containers.condition.isMet,
     devices: () => {
       const { isMet, text } = containers.condition;
       return nodeDevices({

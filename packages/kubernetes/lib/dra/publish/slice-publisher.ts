@@ -6,6 +6,7 @@ import { DIAGNOSTICS_CHANNELS, type DiagnosticsMessages } from 'numalign/diagnos
 import { ApiError } from '../../api-server/api-error.js';
 import type { ApiServer } from '../../api-server/api-server.js';
 import { newBackoff, pause } from '../../api-server/backoff.js';
+import { Publication } from '../../api-server/publication.js';
 import type { KubernetesObject, Resource } from '../../api-server/resource.js';
 import type { Condition } from '../../base/condition.js';
 import type { Log } from '../../base/log.js';
@@ -30,8 +31,6 @@ export interface SlicePublisherOptions {
   readonly driver: string;
   /** The name of the Node object, and of the pool. */
   readonly nodeName: string;
-  /** Whether the node does its work: what it says is in the taints. Default: always. */
-  readonly isWorking?: () => boolean;
   /** The devices as they are now. */
   readonly devices: () => readonly TaintedDevice[];
   readonly log: Log;
@@ -46,8 +45,6 @@ export interface SlicePublisherOptions {
 const NODES: Resource = { group: '', version: 'v1', plural: 'nodes' };
 
 const LEAST_MS = 500;
-// How often is looked at what tells of no change.
-const LOOK_MS = 1_000;
 
 /**
  * Publishes the devices of a node after each commit that changes them, at most twice a second. All
@@ -57,26 +54,27 @@ const LOOK_MS = 1_000;
 export class SlicePublisher {
   readonly #options: SlicePublisherOptions;
   readonly #end = new AbortController();
-  readonly #backoff = newBackoff();
+  readonly #publication: Publication;
   readonly #known: KnownSlices;
   readonly #writes: Counter;
   #version: ResourceVersion | undefined;
   // Null if the Node cannot be read, or does not exist.
   #owner: object | null | undefined;
-  #work: Promise<unknown>[] = [];
-  #isDue = false;
-  #isRunning = false;
+  #watching: Promise<void> | undefined;
   #isPublished = false;
-  #earliest = 0;
   #flaw: { readonly code: string; readonly text: string } | undefined;
   #isDropping = false;
-  #look: NodeJS.Timeout | undefined;
-  #wasWorking: boolean | undefined;
-  // Ends a pause after a failure.
-  #wake = new AbortController();
 
   constructor(options: SlicePublisherOptions) {
     this.#options = { ...options, log: reported(options.log) };
+    this.#publication = new Publication({
+      publish: () => this.#publish(),
+      // What has lost a race is tried again, with the new version.
+      failed: (error) => {
+        if (!STALE.has(error.code)) this.#fail(error);
+      },
+      signal: this.#end.signal,
+    });
     const { metrics = NO_METRICS, driver, nodeName } = options;
     this.#known = new KnownSlices(driver, nodeName);
     this.#writes = metrics.counter('slice_writes_total', 'Writes of ResourceSlices, by their result.', [
@@ -92,14 +90,7 @@ export class SlicePublisher {
   async start(): Promise<void> {
     this.#options.manager.on('change', this.publish);
     subscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
-    this.#work.push(this.#watch());
-    this.#look = setInterval(() => {
-      if (this.#isWorking !== this.#wasWorking) this.publish();
-    }, LOOK_MS).unref();
-  }
-
-  get #isWorking(): boolean {
-    return this.#options.isWorking?.() ?? true;
+    this.#watching = this.#watch();
   }
 
   /** Whether the API server has the present devices. */
@@ -114,12 +105,10 @@ export class SlicePublisher {
 
   async close(): Promise<void> {
     const { manager, deletesAtClose } = this.#options;
-    clearInterval(this.#look);
     manager.off('change', this.publish);
     unsubscribe(DIAGNOSTICS_CHANNELS.reconcile, this.#reconciled);
     this.#end.abort();
-    this.#wake.abort();
-    await Promise.all(this.#work);
+    await Promise.all([this.#watching, this.#publication.end()]);
     // A write that was cut off may have come about.
     if (deletesAtClose && this.#version)
       for (const name of this.#known.everWritten) await this.#delete(name).catch(() => {});
@@ -127,14 +116,7 @@ export class SlicePublisher {
 
   /** The devices, or the options in effect, may have changed. */
   readonly publish = (): void => {
-    this.#isDue = true;
-    if (this.#isRunning || !this.#known.isListed || this.#end.signal.aborted) return;
-    this.#isRunning = true;
-    const run = this.#run().finally(() => {
-      this.#isRunning = false;
-      this.#work = this.#work.filter((each) => each !== run);
-    });
-    this.#work.push(run);
+    if (this.#known.isListed) this.#publication.ask();
   };
 
   // No commit shows CPUs that went offline.
@@ -143,41 +125,12 @@ export class SlicePublisher {
     if (stateDir === this.#options.manager.stateDir) this.publish();
   };
 
-  // Runs until nothing is due.
-  async #run(): Promise<void> {
-    const { signal } = this.#end;
-    while (this.#isDue && !signal.aborted) {
-      const early = this.#earliest - performance.now();
-      if (early > 0) {
-        await pause(early, signal);
-        continue;
-      }
-      this.#isDue = false;
-      try {
-        await this.#publish();
-        this.#backoff.reset();
-      } catch (error) {
-        if (signal.aborted) return;
-        this.#isDue = true;
-        // What has lost a race is tried again, with the new version.
-        if (!STALE.has((error as ApiError).code)) this.#fail(error as Error);
-        await this.#rest(this.#backoff.next((error as ApiError).retryAfterMs));
-      }
-    }
-  }
-
-  async #rest(ms: number): Promise<void> {
-    this.#wake = new AbortController();
-    await pause(ms, AbortSignal.any([this.#wake.signal, this.#end.signal]));
-  }
-
   async #publish(): Promise<void> {
     const { devices, driver, nodeName, log } = this.#options;
     const version = this.#version!;
-    this.#wasWorking = this.#isWorking;
     const target = slicesOf(devices(), { driver, nodeName, version });
     if (!this.#known.isAsWanted(target)) {
-      this.#earliest = performance.now() + (this.#options.leastMs ?? LEAST_MS);
+      this.#publication.rest(this.#options.leastMs ?? LEAST_MS);
       if (this.#owner === undefined) this.#owner = await this.#findOwner();
       const generation = this.#known.generation + 1;
       for (const [name, spec] of target) await this.#write(name, spec, generation, version);
@@ -284,7 +237,7 @@ export class SlicePublisher {
       const isForeign = this.#known.follow(event);
       if (isForeign) this.#options.log('warn', `the ResourceSlices of ${nodeName} were changed by others`);
       if (event.type === 'LISTED' || event.type === 'DELETED') this.#owner ??= undefined;
-      if (event.type === 'LISTED') this.#wake.abort();
+      if (event.type === 'LISTED') this.#publication.retry();
       this.publish();
     }
     return isServed;
