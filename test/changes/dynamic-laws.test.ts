@@ -2,7 +2,7 @@
 import { array, assert, asyncProperty, boolean, constantFrom, integer, record } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AdmissionError, openManager, type Pod } from '../../lib/index.js';
-import { budget } from '../support/budget.mjs';
+import { budget, isLong } from '../support/budget.mjs';
 import { GI, machineOf } from '../support/memory-machine.js';
 
 const step = record({
@@ -55,6 +55,7 @@ describe('under the dynamic policy', () => {
       }
     });
     await assert(law, { numRuns: budget({ all: 400, usual: 20 }) });
-    expect(moves).toBeGreaterThan(0);
+    // Rare: a short run may meet none.
+    if (isLong) expect(moves).toBeGreaterThan(0);
   });
 });

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { discover, type MachineJson } from '../../lib/entries/topology.js';
 import { CpuSet, type Manager, NodeSet, openManager, type Plan } from '../../lib/index.js';
-import { budget } from '../support/budget.mjs';
+import { budget, isLong } from '../support/budget.mjs';
 import { DeviceProvider } from '../support/device-provider.js';
 import { irregularMachines } from '../support/random-machine.js';
 import { guaranteed, simulate } from '../support/simulated.js';
@@ -246,6 +246,8 @@ describe('on any machine', () => {
       ),
       { numRuns: budget({ all: 20_000, usual: 150 }) },
     );
+    // Rare: a short run may meet none.
+    if (!isLong) return;
     expect(more).toBeGreaterThan(0);
     expect(fewer).toBeGreaterThan(0);
   }, 600_000);
