@@ -2,6 +2,7 @@
 // The types of a library that uses numalign: with `declaration: true`, TypeScript can write whatever
 // the library makes of an export.
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -98,6 +99,17 @@ it('have no `any`', () => {
   );
   expect(files.length).toBeGreaterThan(ENTRIES.length);
   expect(files.flatMap(uncheckedIn)).toEqual([]);
+});
+
+it('name what other packages have by their entries only', () => {
+  const packages = readdirSync(join(ROOT, 'packages')).map((name) => join(ROOT, 'packages', name, 'dist'));
+  const files = packages.filter(existsSync).flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.d.ts'))
+      .map((name) => join(folder, name)),
+  );
+  expect(files.length).toBeGreaterThan(100);
+  expect(files.filter((file) => readFileSync(file, 'utf8').includes('/dist/types/'))).toEqual([]);
 });
 
 it('can be written by TypeScript, whatever a library makes of them', () => {

@@ -1,5 +1,6 @@
 // Metrics of the state: pools, grants, members.
 import type { ManagerView } from 'numalign';
+import type { KubeletStatus } from 'numalign/kubelet';
 import { cpusOfGrants, ENFORCEMENT_LEVELS, unlessRefused } from 'numalign/tools';
 import { type Labels, type MetricSink, oncePerScrape } from './sinks/metric-sink.js';
 
@@ -109,7 +110,7 @@ function readSnapshot(manager: ManagerView) {
   const memory = manager.memory();
   const refusal = manager.refusal();
   const grants = manager.grants();
-  const kubelet = manager.kubelet();
+  const kubelet: KubeletStatus | null = manager.kubelet();
   return {
     generation,
     sharedPool,

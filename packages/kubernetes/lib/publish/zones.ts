@@ -17,7 +17,10 @@ export interface ZoneFacts {
 }
 
 /** @throws like {@link ManagerView.planner}: ERR_STATE_CORRUPT, ERR_MANAGER_CLOSED */
-export function zonesOf(manager: ManagerView, placement = manager.placement): Zone[] {
+export function zonesOf(
+  manager: ManagerView,
+  placement: ManagerView['placement'] = manager.placement,
+): Zone[] {
   const free = manager.planner();
   return zones({
     topology: manager.topology,
