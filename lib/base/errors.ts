@@ -94,6 +94,17 @@ export class AnyError extends Error implements CodedError<ErrorCode> {
 AnyError.prototype.name = 'NumalignError';
 Object.defineProperty(AnyError, 'name', { value: 'NumalignError' });
 
+// A process may evaluate this module twice, and the addon, of which there is one, throws errors of
+// one of the classes.
+const BRAND = Symbol.for('numalign.error');
+Object.defineProperty(AnyError.prototype, BRAND, { value: true });
+Object.defineProperty(AnyError, Symbol.hasInstance, {
+  value(this: unknown, value: { readonly [BRAND]?: unknown } | null | undefined) {
+    if (this === AnyError) return value?.[BRAND] === true;
+    return Function.prototype[Symbol.hasInstance].call(this, value);
+  },
+});
+
 export const NumalignError = AnyError as unknown as NumalignErrorClass;
 
 /** The same error with another message, and with more facts or another cause. */

@@ -23,3 +23,16 @@ it('classes have the names that they are exported by', () => {
   const names = [NumalignError, AdmissionError].map((each) => (each as unknown as { name: string }).name);
   expect(names).toEqual(['NumalignError', 'AdmissionError']);
 });
+
+it('errors are known whichever copy of the package has made them', async () => {
+  const path = '../../lib/base/errors.js?again';
+  const again: { NumalignError: typeof NumalignError } = await import(path);
+  expect(again.NumalignError).not.toBe(NumalignError);
+  const error = new again.NumalignError('ERR_MANAGER_CLOSED', 'closed');
+  expect(error).toBeInstanceOf(NumalignError);
+  expect(new NumalignError('ERR_MANAGER_CLOSED', 'closed')).toBeInstanceOf(again.NumalignError);
+  expect([error instanceof AdmissionError, new Error('other') instanceof NumalignError]).toEqual([
+    false,
+    false,
+  ]);
+});
