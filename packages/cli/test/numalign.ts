@@ -50,8 +50,11 @@ export function newFolder(): string {
   return folder;
 }
 
-// Ends what would free the CPUs of commands: it would make the folder once more.
-function endReapers(folder: string): void {
+/**
+ * Ends what would free the CPUs of commands that have ended: no test meets their grants, or a folder
+ * that it has removed.
+ */
+export function endReapers(folder: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');

@@ -11,7 +11,7 @@ import { rewrite } from '../../../test/conformance/state-file.js';
 import { makeNewer } from '../../../test/support/newer-state.js';
 import { canUnshare } from '../../../test/support/rights.js';
 import { runProgram } from '../lib/program.js';
-import { endLater, MAIN, newFolder, numalign, start, until } from './numalign.js';
+import { endLater, endReapers, MAIN, newFolder, numalign, start, until } from './numalign.js';
 import { documents, newFile, pod } from './pods.js';
 
 // Node 0: CPUs 0-7, node 1: 8-15, node 2 and 3 on the second package; two CPUs a core.
@@ -383,6 +383,7 @@ describe('numalign plan on this machine', () => {
     expect(taken.stdout).toContain(`held by "job" of process ${holder.process.pid}: 1`);
 
     // Dead, and not yet taken back: its CPU is free for the next request.
+    endReapers(folder);
     holder.process.kill('SIGKILL');
     await holder.ended;
     const files = () =>

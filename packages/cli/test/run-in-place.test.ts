@@ -7,7 +7,7 @@ import { openManager } from 'numalign';
 import { describe, expect, it } from 'vitest';
 import { budget } from '../../../test/support/budget.mjs';
 import { makeStateDir } from '../../../test/support/state-dir.js';
-import { endLater, isRunning, MAIN, numalign, type Running, start, until } from './numalign.js';
+import { endLater, endReapers, isRunning, MAIN, numalign, type Running, start, until } from './numalign.js';
 
 const RUN = ['run', '--cpus', '1', '--state-dir'];
 const ROUNDS = budget({ all: 100, usual: 4 });
@@ -215,10 +215,14 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'READY=1', os.environ['
 
   it('releases CPUs together with its command, unlike --supervise', async () => {
     const folder = await folderOfOne();
-    const script = 'import os; os.closerange(3, 1000); print("closed", flush=True); os.read(0, 1)';
+    const script =
+      'import os; print("runs", flush=True); os.read(0, 1); os.closerange(3, 1000); print("closed", flush=True); os.read(0, 1)';
     const isAlive = async (options: string[]) => {
       const run = start(['run', ...options, ...RUN.slice(1), folder, '--', 'python3', '-c', script]);
-      await printed(run, 'closed\n');
+      await printed(run, 'runs\n');
+      endReapers(folder);
+      run.process.stdin!.write('\n');
+      await printed(run, 'runs\nclosed\n');
       const { alive } = (await status(folder)).grants[0]!;
       run.process.stdin!.end('\n');
       await run.ended;

@@ -1,4 +1,4 @@
-// needs: folders
+// needs: machine
 import {
   appendFileSync,
   chmodSync,
