@@ -82,7 +82,9 @@ export class RootUsers implements RootClaims {
   #whyNot(claim: Claim, version: string | undefined): string | undefined {
     const isOwn = this.#isOwn(version);
     if (isOwn) return undefined;
-    const users = unlessRefused(() => inRecords(false, usersIn)) ?? [];
+    // Others than root could not open the records.
+    const isRoot = process.geteuid!() === 0;
+    const users = (isRoot && unlessRefused(() => inRecords(false, usersIn))) || [];
     const rivals = users.filter((user) => this.#isRival(user, claim));
     const name = nameOf(claim.cgroupRoot!);
     if (version && rivals.length === 0 && users.some((user) => user.name === name)) {

@@ -229,7 +229,7 @@ class World {
     }
   }
 
-  /** `isTold`: whether the runtime tells of the end at once. */
+  /** `isTold`: whether the runtime reports the end at once. */
   async end(choice: number, isTold: boolean): Promise<void> {
     const found = this.running[choice % Math.max(1, this.running.length)];
     if (!found) return;
@@ -256,7 +256,7 @@ class World {
     this.#carryOut(await this.handlers.synchronize([...pods.values()], containers));
   }
 
-  /** Containers with memory alone leave granted CPUs when the record tells of them. */
+  /** Containers with memory alone leave granted CPUs when the record shows them. */
   async #untilShared(all: CpuSet): Promise<void> {
     const others = this.running.filter(({ isAlive, claim }) => isAlive && this.claimCpus(claim).isEmpty);
     const cpus = () =>

@@ -248,7 +248,7 @@ describe('the publisher', () => {
     expect(lines).toContain('warn the ResourceSlices of worker-1 were changed by others');
   });
 
-  it('tries again after a conflict, and tells of a refusal once', async () => {
+  it('tries again after a conflict, and reports a refusal once', async () => {
     const server = await SliceServer.open(pki);
     let times = 0;
     server.refusal = ({ method }) =>
