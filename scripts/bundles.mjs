@@ -11,9 +11,12 @@ export const inAscii = {
   },
 };
 
+/** From a file to the folder of the bundle. */
+export const pathUp = ({ fileName }) => (fileName.includes('/') ? '..' : '.');
+
 /** The banner of files that load `filesOf(chunk)` from compiled code, before they require these. */
 export const loadingCompiled = (filesOf) => (chunk) => {
-  const up = chunk.fileName.includes('/') ? '..' : '.';
+  const up = pathUp(chunk);
   const paths = filesOf(chunk).map((name) => `${up}/${name}`);
   const call = `loadCompiled(module, ${JSON.stringify(paths)})`;
   return paths.length === 0 ? '' : `require('${up}/compiled-code.cjs').${call};`;
