@@ -3,7 +3,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { defineConfig, rolldown } from 'rolldown';
-import { inAscii, loader, loadingCompiled, pathUp } from './scripts/bundles.mjs';
+import { inAscii, loader, loadingCompiled } from './scripts/bundles.mjs';
 import { comparingErrors } from './scripts/error-facts.mjs';
 
 const common = {
@@ -50,7 +50,6 @@ const LATE_FILES = {
     decision/flags: flag-inputs
     enforcement/members: survivors
     state: read-only-store
-    state/files: put-aside
     status: grant-status kept-files read-status state-reading status`,
   seldom: `
     account: kubelet-record
@@ -139,7 +138,7 @@ const shortExports = {
   },
 };
 
-/** Uses of a late file are calls of a function, which loads it. */
+/** Uses of a late file are calls of a function, which loads it. An entry has all that it exports at once. */
 const loadingLate = {
   name: 'loading-late',
   generateBundle(_, bundle) {
@@ -147,8 +146,9 @@ const loadingLate = {
     const required = new RegExp(`\\b(require_(?:${names}) = )require\\(("[^"]+")\\)`, 'g');
     const used = new RegExp(`\\b(new )?(require_(?:${names}))\\.`, 'g');
     for (const chunk of Object.values(bundle)) {
+      if (chunk.isEntry) continue;
       chunk.code &&= chunk.code
-        .replace(required, `$1require("${pathUp(chunk)}/compiled-code.cjs").loadLater(module, $2)`)
+        .replace(required, '$1require("./compiled-code.cjs").loadLater(module, $2)')
         .replace(used, (_, made = '', file) => `${made}(${file}()).`);
     }
   },

@@ -11,12 +11,9 @@ export const inAscii = {
   },
 };
 
-/** From a file to the folder of the bundle. */
-export const pathUp = ({ fileName }) => (fileName.includes('/') ? '..' : '.');
-
 /** The banner of files that load `filesOf(chunk)` from compiled code, before they require these. */
 export const loadingCompiled = (filesOf) => (chunk) => {
-  const up = pathUp(chunk);
+  const up = chunk.fileName.includes('/') ? '..' : '.';
   const paths = filesOf(chunk).map((name) => `${up}/${name}`);
   const call = `loadCompiled(module, ${JSON.stringify(paths)})`;
   return paths.length === 0 ? '' : `require('${up}/compiled-code.cjs').${call};`;

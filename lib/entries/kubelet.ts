@@ -3,12 +3,8 @@
 export type { KubeletPod } from '../account/kubelet-record.js';
 export type { AdmitAllOptions } from '../admission/grants/admit-all.js';
 export type { AdoptedPod, AdoptOptions } from '../adoption/adoption-request.js';
-export {
-  CPU_MANAGER_STATE,
-  type FeatureGates,
-  type KubeletVersion,
-  MEMORY_MANAGER_STATE,
-} from '../base/kubelet-features.js';
+export type { FeatureGates, KubeletVersion } from '../base/kubelet-features.js';
+export { CPU_MANAGER_STATE, MEMORY_MANAGER_STATE } from '../base/kubelet-features.js';
 export type { QosClass } from '../input/pods/pod-resources.js';
 export type { PlainPod, PodManifest, ResourceRequirements } from '../input/pods/pod-spec.js';
 export { podsOf } from '../input/pods/workload.js';

@@ -13,9 +13,9 @@ import {
   whyUnreadable,
 } from '../state/files/state-files.js';
 import { defaultStateDir } from '../state/folder/chosen-folder.js';
+import { openExisting } from '../state/folder/existing.js';
 import { explaining } from '../state/folder/folder-error.js';
 import { type JournalLine, journalLines, journalVersion } from '../state/format/journal-lines.js';
-import { openExisting } from '../state/read-only-store.js';
 
 /** A state's file as it is. */
 export interface StateJournal {

@@ -4,8 +4,8 @@ import { type LapsedGrant, lapsedGrants } from '../admission/warnings.js';
 import { NumalignError } from '../base/errors.js';
 import type { NativeFolder } from '../base/native-files.js';
 import { ARCHIVE_FOLDER } from '../state/files/put-aside.js';
+import { openExisting, withChild } from '../state/folder/existing.js';
 import { decodeCheckpoint } from '../state/format/journal.js';
-import { openExisting, withChild } from '../state/read-only-store.js';
 
 const QUARANTINE_FOLDER = 'quarantine';
 
