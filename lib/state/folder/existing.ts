@@ -2,6 +2,7 @@
 import { NumalignError, unless } from '../../base/errors.js';
 import { native } from '../../base/native.js';
 import type { NativeFolder } from '../../base/native-files.js';
+import { using } from '../files/parts.js';
 import { explaining } from './folder-error.js';
 
 /** Opens the folder; undefined if it does not exist. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
@@ -11,21 +12,18 @@ export function openExisting(path: string): NativeFolder | undefined {
 
 const isMissing = (error: unknown) => error instanceof NumalignError && error.errnoName === 'ENOENT';
 
-/**
- * Calls `look` with a folder inside `parent`, or undefined if there is none. Closes it afterwards.
- */
-export function withChild<T>(
-  parent: NativeFolder,
-  name: string,
-  look: (folder: NativeFolder | undefined) => T,
-): T {
-  const folder = childOf(parent, name);
-  try {
-    return look(folder);
-  } finally {
-    folder?.close();
-  }
-}
+/** What looks at a folder, or at undefined if there is none. */
+type Look<T> = (folder: NativeFolder | undefined) => T;
+
+/** Calls `look` with a folder inside `parent`, and closes it afterwards. */
+export const withChild = <T>(parent: NativeFolder, name: string, look: Look<T>): T =>
+  closing(childOf(parent, name), look);
+
+/** Calls `look` with a folder, and closes it afterwards. @throws ERR_STATE_FOLDER, ERR_SYSCALL */
+export const withExisting = <T>(path: string, look: Look<T>): T => closing(openExisting(path), look);
+
+const closing = <T>(folder: NativeFolder | undefined, look: Look<T>): T =>
+  folder ? using(folder, look) : look(folder);
 
 /** The folder with this name; undefined if there is none. */
 export const childOf = (folder: NativeFolder, name: string) =>
