@@ -189,8 +189,9 @@ export const hasCode =
     codes.includes((error as NodeJS.ErrnoException).code ?? '');
 
 /** The result of `action`, or `fallback` if it throws a {@link NumalignError}. */
-export const unlessRefused = <T, U = undefined>(action: () => T, fallback?: U): T | U =>
-  unless((error) => error instanceof NumalignError, action, fallback);
+export function unlessRefused<T, U = undefined>(action: () => T, fallback?: U): T | U {
+  return unless((error) => error instanceof NumalignError, action, fallback);
+}
 
 /** The result of `action`, or `fallback` if it throws anything. */
 export const unlessThrown = <T, U = undefined>(action: () => T, fallback?: U): T | U =>
