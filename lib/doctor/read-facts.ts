@@ -22,7 +22,7 @@ import { kernelFiles, visibleFiles } from '../quiet/kernel/kernel-files.js';
 import { readKernelSettings } from '../quiet/kernel-work.js';
 import { checkUsable, scopeOf } from '../state/folder/folder.js';
 import { notTheGroups } from '../state/folder/machine-group.js';
-import { originOf } from '../threads/mask-wish.js';
+import { isFromBefore, originOf } from '../threads/mask-wish.js';
 import { ownFolder, readCgroups } from './cgroup-facts.js';
 import type { FactsQuestion, MachineFacts, StateFolderFacts } from './facts.js';
 import { readForeignCpusets } from './foreign-cpusets.js';
@@ -67,6 +67,12 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
       limit: topology.allowed,
       pool: question.pool.difference(unbalanced),
       grants: () => question.grants,
+      isFromBefore: () =>
+        isFromBefore(stateDir, {
+          mask,
+          limit: topology.allowed,
+          present: { online, isolated: unbalanced },
+        }),
     }),
     numaNodes: topology.nodes.length,
     cpusPerCore: [...new Set(topology.cores.map(({ cpus }) => cpus.size))].sort((a, b) => a - b),

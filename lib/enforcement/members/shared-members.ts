@@ -197,6 +197,12 @@ export class SharedMembers implements StatePart {
     return masked(this.#confiner.masks(identifySelf())?.threads ?? []);
   }
 
+  /** Whether numalign gave a thread of a process this mask, which it has not taken back. */
+  hasGiven(process: ProcessIdentity, mask: CpuSet): boolean {
+    const { threads = [] } = this.#confiner.masks(process) ?? {};
+    return threads.some(({ applied }) => new CpuSet(applied).equals(mask));
+  }
+
   /**
    * Records the choice of a process that was just started with another mask: its threads would
    * choose `chosen`.
