@@ -2,7 +2,7 @@
 // Masks from numalign that a process has though nothing on record shows them any more: no wishes.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -148,6 +148,24 @@ describe.runIf(affinity().size > 1)('the shell of a member', () => {
     await member.end();
     await holder.end();
     expect(await scene.answer()).toEqual(NO_WISH);
+  });
+});
+
+describe('a member that has closed', () => {
+  it('is remembered by one file while it lives', async () => {
+    const scene = new Scene();
+    const files = () => readdirSync(join(scene.stateDir, 'members'));
+    const member = await scene.member();
+    for (const _ of [1, 2]) {
+      await member.does('close');
+      expect(files()).toEqual([expect.stringMatching(`^p${member.process.pid}-.*\\.closed$`)]);
+      await member.does('open');
+    }
+    await member.does('close');
+    await member.end();
+    const next = await scene.member();
+    await next.does('close');
+    expect(files()).toEqual([expect.stringContaining(`p${next.process.pid}-`)]);
   });
 });
 

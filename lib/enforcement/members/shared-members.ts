@@ -197,10 +197,15 @@ export class SharedMembers implements StatePart {
     return masked(this.#confiner.masks(identifySelf())?.threads ?? []);
   }
 
-  /** Whether numalign gave a thread of a process this mask, which it has not taken back. */
-  hasGiven(process: ProcessIdentity, mask: CpuSet): boolean {
+  /**
+   * Whether numalign gave a thread of a process this mask, and has not taken it back. False if the
+   * thread had chosen not all of `all`: the mask is then a part of that choice.
+   */
+  hasGiven(process: ProcessIdentity, mask: CpuSet, all: CpuSet): boolean {
     const { threads = [] } = this.#confiner.masks(process) ?? {};
-    return threads.some(({ applied }) => new CpuSet(applied).equals(mask));
+    return threads.some(
+      ({ chosen, applied }) => new CpuSet(applied).equals(mask) && all.isSubsetOf(new CpuSet(chosen)),
+    );
   }
 
   /**
