@@ -44,7 +44,7 @@ class Actor {
   }
 }
 
-// What doctor says of the mask, whether too large a request is told of it, and the grant of one CPU.
+// What doctor says of the mask, whether a request that is too large hears of it, and the grant of one CPU.
 const ASKER = `const [library, diagnostics, stateDir] = process.argv.slice(1);
   const { diagnose } = await import(diagnostics);
   const { findings } = await diagnose({ stateDir, cgroupRoot: null });
