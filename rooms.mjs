@@ -82,7 +82,10 @@ export const HOUSES = {
     room('state', 1620, 'transactions on the state that processes share', {
       because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
     }),
-    room('enforcement/members', 1150, 'processes in the shared pool', on('newer-kernel')),
+    room('enforcement/members', 1230, 'processes in the shared pool', {
+      ...on('newer-kernel'),
+      because: 'masks that numalign gave are told from chosen ones by what was in force at a start',
+    }),
     room(
       'enforcement/layout',
       640,
