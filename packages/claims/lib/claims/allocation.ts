@@ -3,8 +3,8 @@
 import { EvaluationError, matches, Quantity, type SelectedDevice, type Value } from '../cel/evaluate.js';
 import { type AttributeValue, type Capacity, type Device, DRIVER } from '../devices/devices.js';
 import type { Claim, Constraint, DeviceClass, DeviceRequest, Selector } from './objects.js';
-
-const UNIT = 10n ** 9n;
+import { baseRequest } from './parameters.js';
+import { type DeviceResult, UNIT } from './parts.js';
 
 /** What claims have of devices, by their names. */
 export interface Taken {
@@ -16,12 +16,8 @@ export interface Taken {
 
 export const NOTHING_TAKEN: Taken = { amounts: new Map(), whole: new Set() };
 
-export interface Allocated {
-  /** The request, or its alternative. */
-  readonly request: string;
+export interface Allocated extends DeviceResult {
   readonly device: Device;
-  /** In billionths, by capacity; empty for a device that has one claim. */
-  readonly amounts: ReadonlyMap<string, bigint>;
 }
 
 export interface Allocation {
@@ -72,7 +68,7 @@ function plannedPart(claim: Claim, classes: ReadonlyMap<string, DeviceClass>) {
     if (flaws.length === 0) planned.push(alternatives);
     else notPlanned.push(`request ${name}: ${flaws.join(', ')}`);
   }
-  const names = planned.flatMap((all) => all.flatMap((each) => [each.name, baseOf(each.name)]));
+  const names = planned.flatMap((all) => all.flatMap((each) => [each.name, baseRequest(each.name)]));
   const constraints = claim.constraints.map((constraint) => {
     const others = constraint.requests.filter((name) => !names.includes(name));
     const isOfOthers = constraint.requests.length === 0 && planned.length < claim.requests.length;
@@ -84,8 +80,6 @@ function plannedPart(claim: Claim, classes: ReadonlyMap<string, DeviceClass>) {
   });
   return { planned, constraints, notPlanned };
 }
-
-const baseOf = (name: string) => name.split('/')[0]!;
 
 class Search {
   readonly #devices: readonly { readonly device: Device; readonly seen: SelectedDevice }[];
@@ -192,7 +186,7 @@ class Search {
     const isOf = (constraint: Constraint, request: string) =>
       constraint.requests.length === 0 ||
       constraint.requests.includes(request) ||
-      constraint.requests.includes(baseOf(request));
+      constraint.requests.includes(baseRequest(request));
     for (const constraint of this.#constraints.filter((each) => isOf(each, name))) {
       const { attribute, isDistinct } = constraint;
       const own = valuesOf(device, attribute);
@@ -215,7 +209,10 @@ class Search {
     this.taken = device.isShared
       ? { ...before, amounts: new Map([...before.amounts, [device.name, sum]]) }
       : { ...before, whole: new Set([...before.whole, device.name]) };
-    this.#results = [...results, { request: request.name, device, amounts }];
+    this.#results = [
+      ...results,
+      { request: request.name, device, amounts, asked: request.amounts.get('cpu') },
+    ];
     if (rest()) return true;
     [this.taken, this.#results] = [before, results];
     return false;

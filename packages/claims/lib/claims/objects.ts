@@ -7,6 +7,7 @@ import { parseCel } from '../cel/parse.js';
 import { beyondSubset } from '../cel/subset.js';
 import { CelError } from '../cel/tokens.js';
 import { DEVICE_UNITS, DRIVER } from '../devices/devices.js';
+import type { ClaimConfig } from './parameters.js';
 
 /** The kinds of manifests that are read here. */
 export const CLAIM_KINDS = ['ResourceClaim', 'ResourceClaimTemplate', 'DeviceClass'] as const;
@@ -41,8 +42,8 @@ export interface Claim {
   /** Each with its alternatives, of which the first that fits is taken. */
   readonly requests: readonly { readonly name: string; readonly alternatives: readonly DeviceRequest[] }[];
   readonly constraints: readonly Constraint[];
-  /** The opaque parameters for numalign, and the requests that they are for; none: all. */
-  readonly parameters: readonly { readonly requests: readonly string[]; readonly value: unknown }[];
+  /** The parameters for numalign. */
+  readonly configs: readonly ClaimConfig[];
 }
 
 export interface DeviceClass {
@@ -87,13 +88,13 @@ export function claimOf(manifest: unknown): Claim {
   const constraints = list(devices.constraints, `${at}.constraints`).map((each, i) =>
     constraintOf(object(each, `${at}.constraints[${i}]`), `${at}.constraints[${i}]`),
   );
-  const parameters = list(devices.config, `${at}.config`).flatMap((each, i) => {
+  const configs = list(devices.config, `${at}.config`).flatMap((each, i) => {
     const { requests: names, opaque } = object(each, `${at}.config[${i}]`);
     const { driver, parameters: value } = object(opaque, `${at}.config[${i}].opaque`);
     return driver === DRIVER ? [{ requests: texts(names, `${at}.config[${i}].requests`), value }] : [];
   });
   checkNames(requests, constraints, at);
-  return { requests, constraints, parameters };
+  return { requests, constraints, configs };
 }
 
 function checkNames(requests: Claim['requests'], constraints: readonly Constraint[], at: string): void {

@@ -31,17 +31,20 @@ export interface ClaimOptions {
   readonly uid?: string;
   readonly pods?: readonly string[];
   readonly config?: readonly object[];
+  /** The requests of its spec. */
+  readonly requests?: readonly object[];
 }
 
 /** A ResourceClaim that a scheduler has allocated. `pods`: names, which are uids, too. */
 export function allocated(
   name: string,
   results: readonly ClaimResult[],
-  { uid = `${name}-uid`, pods = ['pod'], config = [] }: ClaimOptions = {},
+  { uid = `${name}-uid`, pods = ['pod'], config = [], requests = [] }: ClaimOptions = {},
 ): KubernetesObject {
   return {
     ...{ apiVersion: 'resource.k8s.io/v1', kind: 'ResourceClaim' },
     metadata: { name, namespace: 'default', uid },
+    spec: { devices: { requests } },
     status: {
       allocation: {
         devices: {

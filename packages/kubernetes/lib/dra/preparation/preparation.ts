@@ -10,8 +10,9 @@ import { claimNameIn, claimOfGrant, isClaimUid } from '../../claims/claim-names.
 import type { RecordEvent } from '../../events/event.js';
 import type { Counter, Histogram, Metrics } from '../../metrics/metrics.js';
 import { disturbances } from '../../placement/quiet.js';
-import { type AllocatedClaim, allocatedClaim, baseRequest } from '../allocation/allocated-claim.js';
+import { type AllocatedClaim, allocatedClaim } from '../allocation/allocated-claim.js';
 import { type ClaimPart, claimParts } from '../allocation/claim-parts.js';
+import { baseRequest } from '../devices.js';
 import type { ClaimName, PreparedDevice } from '../protocol/dra-server.js';
 import type { CdiFiles, ClaimRecord } from './cdi-files.js';
 import { type ClaimGrant, ClaimGrants, type ClaimGrantsOptions } from './claim-grants.js';
@@ -148,7 +149,7 @@ export class Preparation {
     const { namespace, name, uid, pods } = claim;
     const grants = granted.map((grant) => grant.uid);
     const devices = parts.flatMap(({ results }, i) =>
-      results.map(({ pool, device }) => ({ grant: grants[i]!, pool, device })),
+      results.map(({ result: { pool, device } }) => ({ grant: grants[i]!, pool, device })),
     );
     cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants, devices });
     if (!grants.every((each) => known.includes(each))) {
@@ -277,7 +278,7 @@ function checkPods({ namespace, name, pods }: AllocatedClaim, parts: readonly Cl
   const valid = 'a claim for each pod, such as from a ResourceClaimTemplate';
   if (pods.length === 0)
     throw new NodeError('ERR_CLAIM_NOT_ALLOCATED', `${title} is reserved for no pod`, { value: name, valid });
-  if (pods.length === 1 || parts.every(({ cpuCount }) => cpuCount === 0)) return;
+  if (pods.length === 1 || parts.every(({ exclusive }) => exclusive === 0)) return;
   const names = pods.map((pod) => pod.name).join(', ');
   throw new NodeError('ERR_CLAIM_SHARED', `${title} has CPUs for one pod, and is reserved for ${names}`, {
     value: names,
@@ -294,6 +295,6 @@ const textOf = ({ containers: [container] }: ClaimGrant['pod']): string => {
 };
 
 const devicesOf = ({ results }: ClaimPart, cdiId: string): PreparedDevice[] =>
-  results.map(({ request, pool, device, shareId }) => ({
+  results.map(({ result: { request, pool, device, shareId } }) => ({
     ...{ requests: [baseRequest(request)], pool, device, shareId, cdiIds: [cdiId] },
   }));
