@@ -110,6 +110,7 @@ class World {
       driver: DRIVER,
       cdiFiles: new MortalFiles(life, this.dra.cdiFolder),
       claims: new ClaimsAtServer(this.dra.claims),
+      tellStatus: () => {},
       containers: {
         userOf: (grants) => this.handlers.claimUser(grants),
         condition: { part: 'nri', isMet: true, isVital: true, text: '' },

@@ -34,7 +34,8 @@ export interface AllocatedClaim {
   readonly configs: readonly ClaimConfig[];
 }
 
-interface ResultFields {
+/** As in the status of a claim. */
+export interface ResultFields {
   readonly request: string;
   readonly driver: string;
   readonly pool: string;
@@ -70,6 +71,12 @@ interface StatusFields {
   }[];
 }
 
+const statusOf = ({ status }: KubernetesObject) => (status ?? {}) as StatusFields;
+
+/** The devices of a driver that a claim has. */
+export const devicesOf = (claim: KubernetesObject, driver: string): readonly ResultFields[] =>
+  (statusOf(claim).allocation?.devices?.results ?? []).filter((result) => result.driver === driver);
+
 const titleOf = ({ metadata }: KubernetesObject) => `claim ${metadata.namespace}/${metadata.name}`;
 
 /**
@@ -84,8 +91,8 @@ export function allocatedClaim(object: KubernetesObject, driver: string, uid: st
       value: uid,
       valid: metadata.uid,
     });
-  const { allocation, reservedFor = [] } = (object.status ?? {}) as StatusFields;
-  const results = (allocation?.devices?.results ?? []).filter((result) => result.driver === driver);
+  const { allocation, reservedFor = [] } = statusOf(object);
+  const results = devicesOf(object, driver);
   if (results.length === 0)
     throw new NodeError('ERR_CLAIM_NOT_ALLOCATED', `${title} has no devices of ${driver}`, {
       value: uid,

@@ -19,6 +19,7 @@ import { DraServer } from '../protocol/dra-server.js';
 import { type DeviceHealth, HealthStreams } from '../protocol/health-streams.js';
 import { type DraSockets, socketNames } from '../protocol/socket-names.js';
 import { healthOf } from './claim-health.js';
+import { ClaimStatuses } from './claim-status.js';
 import { ClaimsAtServer } from './claims-at-server.js';
 
 export interface DraDriverOptions {
@@ -33,7 +34,7 @@ export interface DraDriverOptions {
   readonly cdiFolder?: string;
   /** The uid of the pod that this runs in: during an update there may be two. Default: none. */
   readonly instance?: string | undefined;
-  readonly apiServer: Pick<ApiServer, 'get'>;
+  readonly apiServer: Pick<ApiServer, 'get' | 'patch'>;
   /** Default: as the manager was opened. */
   readonly policy?: () => ContainerPolicy;
   readonly log: Log;
@@ -60,6 +61,7 @@ export class DraDriver {
   readonly #log: Log;
   readonly #sockets: DraSockets;
   readonly #preparation: Preparation;
+  readonly #statuses: ClaimStatuses;
   readonly #health = new HealthStreams();
   readonly #watches: readonly FolderWatch[];
   readonly #rounds = new Rounds(() => this.#follow());
@@ -85,10 +87,13 @@ export class DraDriver {
     this.#manager = manager;
     this.#log = log;
     this.#sockets = socketNames(kubeletFolder, driver, instance);
+    const { apiServer } = options;
+    const claims = new ClaimsAtServer(apiServer);
+    this.#statuses = new ClaimStatuses({ driver, apiServer, claims, log });
     this.#preparation = new Preparation({
-      ...{ manager, driver, containers, policy, metrics, recordEvent, log },
+      ...{ manager, driver, containers, claims, policy, metrics, recordEvent, log },
       cdiFiles: new CdiFiles(cdiFolder, driver),
-      claims: new ClaimsAtServer(options.apiServer),
+      tellStatus: (claim, outcome) => this.#statuses.tell(claim, outcome),
     });
     const { registryFolder, pluginFolder } = this.#sockets;
     this.#watches = [registryFolder, pluginFolder].map(
@@ -200,5 +205,6 @@ export class DraDriver {
     await this.#server?.close();
     this.#server = undefined;
     await this.#preparation.close();
+    await this.#statuses.close();
   }
 }

@@ -26,6 +26,13 @@ export interface ClaimedContainers {
   readonly condition: Condition;
 }
 
+/** How preparing a claim has ended. */
+export interface ClaimOutcome {
+  /** The code of an error; undefined: it is prepared. */
+  readonly code: string | undefined;
+  readonly message: string;
+}
+
 /** The API server. */
 export interface ClaimSource {
   /** @throws ApiError: ERR_API_NOT_FOUND if there is none */
@@ -38,6 +45,8 @@ export interface PreparationOptions extends ClaimGrantsOptions {
   readonly driver: string;
   readonly cdiFiles: CdiFiles;
   readonly claims: ClaimSource;
+  /** Tells those who look at the claim, which is as it was read. */
+  readonly tellStatus: (claim: KubernetesObject, outcome: ClaimOutcome) => void;
   readonly containers: ClaimedContainers;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -115,24 +124,25 @@ export class Preparation {
   }
 
   async #prepare(name: ClaimName): Promise<readonly PreparedDevice[]> {
-    const { driver, claims, manager, containers } = this.#options;
-    const { isMet, text } = containers.condition;
-    if (!isMet)
-      throw new NodeError('ERR_CLAIM_WITHOUT_NRI', `its containers could not be placed: ${text}`, {
-        valid: 'a runtime with NRI',
-      });
-    const claim = allocatedClaim(await claims.read(name), driver, name.uid);
+    const { driver, claims, manager, containers, cdiFiles, tellStatus } = this.#options;
+    const object = await claims.read(name);
+    const claim = allocatedClaim(object, driver, name.uid);
     try {
+      checkPlacing(containers);
       const parts = claimParts(claim, manager.topology, driver);
       checkPods(claim, parts);
-      return await this.#grantAll(claim, parts);
+      const granted = await this.#grantAll(claim, parts);
+      tellStatus(object, { code: undefined, message: heldBy(granted) });
+      return parts.flatMap((part, i) => devicesOf(part, cdiFiles.idOf(granted[i]!.uid)));
     } catch (error) {
-      this.#tell(claim, 'Warning', 'ClaimRefused', `is not prepared: ${(error as Error).message}`);
+      const { code = 'ERR_INTERNAL', message } = error as Error & { code?: string };
+      this.#tell(claim, 'Warning', 'ClaimRefused', `is not prepared: ${message}`);
+      tellStatus(object, { code, message });
       throw error;
     }
   }
 
-  async #grantAll(claim: AllocatedClaim, parts: readonly ClaimPart[]): Promise<readonly PreparedDevice[]> {
+  async #grantAll(claim: AllocatedClaim, parts: readonly ClaimPart[]): Promise<readonly ClaimGrant[]> {
     const { cdiFiles, log } = this.#options;
     const before = cdiFiles.read(claim.uid);
     const known = this.#grants.of(claim.uid, before?.grants.length).map(({ uid }) => uid);
@@ -153,12 +163,11 @@ export class Preparation {
     );
     cdiFiles.write({ namespace, name, uid, pods: pods.map((pod) => pod.uid), grants, devices });
     if (!grants.every((each) => known.includes(each))) {
-      const held = granted.map(({ pod }) => textOf(pod)).join('; ');
       const fields = { claim: `${namespace}/${name}`, uid, grants: grants.join(',') };
-      log('info', `claim ${fields.claim} is prepared: ${held}`, fields);
+      log('info', `claim ${fields.claim} is prepared: ${heldBy(granted)}`, fields);
       this.#reportDisturbed(claim, granted, parts);
     }
-    return parts.flatMap((part, i) => devicesOf(part, cdiFiles.idOf(grants[i]!)));
+    return granted;
   }
 
   // Another allocation of the claim had more parts.
@@ -272,6 +281,13 @@ function checkName({ namespace, name, uid }: ClaimName): void {
   });
 }
 
+function checkPlacing({ condition: { isMet, text } }: ClaimedContainers): void {
+  if (isMet) return;
+  throw new NodeError('ERR_CLAIM_WITHOUT_NRI', `its containers could not be placed: ${text}`, {
+    valid: 'a runtime with NRI',
+  });
+}
+
 /** CPUs of several pods would be of none of them alone. */
 function checkPods({ namespace, name, pods }: AllocatedClaim, parts: readonly ClaimPart[]): void {
   const title = `claim ${namespace}/${name}`;
@@ -285,6 +301,8 @@ function checkPods({ namespace, name, pods }: AllocatedClaim, parts: readonly Cl
     valid,
   });
 }
+
+const heldBy = (granted: readonly ClaimGrant[]): string => granted.map(({ pod }) => textOf(pod)).join('; ');
 
 const textOf = ({ containers: [container] }: ClaimGrant['pod']): string => {
   const { cpus, memory } = container!;
