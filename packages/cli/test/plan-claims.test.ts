@@ -69,6 +69,24 @@ describe('numalign plan of claims', () => {
     expect(stderr === '').toBe(notPlanned.length === 0);
   });
 
+  it('plans parameters as a node grants them, and refuses those that a node would', async () => {
+    const [template] = example('pod.yaml').split('---');
+    const with_ = (parameters: string, cpu: string) =>
+      `${template!.trimEnd().replace("cpu: '4'", `cpu: '${cpu}'`)}
+      config:
+        - opaque:
+            driver: numalign.io
+            parameters: { apiVersion: numalign.io/v1alpha1, kind: ClaimParameters, ${parameters} }
+---${web(1, '')}`;
+    const { code, stdout } = await plan(with_('mixed: true', '2500m'), '--output', 'json');
+    expect(code).toBe(0);
+    // Of the three CPUs that the scheduler counts, one stays in the shared pool.
+    expect(JSON.parse(stdout).claims[0].cpus).toBe('2-3');
+    const wrong = await plan(with_('movable: true, quite: { interrupts: true }', '4'));
+    expect(wrong.code).toBe(1);
+    expect(wrong.stderr).toMatch(/quite.*did you mean "?quiet/);
+  });
+
   it('has one pod for a claim, and names a claim that no file has', async () => {
     const [claim, pod] = example('cores.yaml').split('---');
     const other = pod!.replace('name: two-cores\nspec', 'name: other\nspec');

@@ -17,13 +17,19 @@ export interface Selector {
   readonly expression: Expression;
 }
 
+/** The API's limit for the devices of a claim. */
+export const MOST_DEVICES = 32;
+
 /** A request, or one of its alternatives. */
 export interface DeviceRequest {
   /** Of an alternative `REQUEST/ALTERNATIVE`. */
   readonly name: string;
   readonly className: string;
   readonly selectors: readonly Selector[];
-  readonly count: number;
+  /** `all`: all devices that match, of which each must be free. */
+  readonly count: number | 'all';
+  /** Whether it asks for devices that others have. */
+  readonly isAdmin: boolean;
   /** In billionths, by capacity. */
   readonly amounts: ReadonlyMap<string, bigint>;
   /** What of it is not planned. */
@@ -128,16 +134,14 @@ function requestOf(fields: Fields, field: string): Claim['requests'][number] {
 }
 
 function deviceRequest(fields: Fields, name: string, field: string): DeviceRequest {
-  const { allocationMode = 'ExactCount', count = 1, capacity, adminAccess } = fields;
+  const { capacity, adminAccess } = fields;
   const requests = object(
     object(capacity ?? {}, `${field}.capacity`).requests ?? {},
     `${field}.capacity.requests`,
   );
   const { selectors, beyond } = selectorsOf(fields.selectors, `${field}.selectors`);
-  if (!Number.isSafeInteger(count) || (count as number) < 1)
-    invalid(`${field}.count`, count, 'a whole number from 1 on');
   return {
-    ...{ name, selectors, count: count as number },
+    ...{ name, selectors, beyond, count: countOf(fields, field), isAdmin: adminAccess === true },
     className: text(fields.deviceClassName, `${field}.deviceClassName`),
     amounts: new Map(
       Object.entries(requests).map(([key, value]) => [
@@ -145,12 +149,19 @@ function deviceRequest(fields: Fields, name: string, field: string): DeviceReque
         parseQuantity(value, `${field}.capacity.requests.${key}`),
       ]),
     ),
-    beyond: [
-      ...beyond,
-      ...(allocationMode === 'ExactCount' ? [] : [`allocationMode ${display(allocationMode)}`]),
-      ...(adminAccess === true ? ['adminAccess'] : []),
-    ],
   };
+}
+
+function countOf({ allocationMode = 'ExactCount', count }: Fields, field: string): DeviceRequest['count'] {
+  if (allocationMode === 'All')
+    return count === undefined ? 'all' : invalid(`${field}.count`, count, 'left out with allocationMode All');
+  if (allocationMode !== 'ExactCount')
+    invalid(`${field}.allocationMode`, allocationMode, 'ExactCount or All');
+  if (count === undefined) return 1;
+  const isCount = Number.isSafeInteger(count) && (count as number) >= 1 && (count as number) <= MOST_DEVICES;
+  return isCount
+    ? (count as number)
+    : invalid(`${field}.count`, count, `a whole number from 1 to ${MOST_DEVICES}`);
 }
 
 function selectorsOf(value: unknown, field: string): DeviceClass {

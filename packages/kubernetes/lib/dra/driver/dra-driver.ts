@@ -27,8 +27,6 @@ export interface DraDriverOptions {
   readonly manager: ClaimManager;
   /** What places containers; without it no claim is prepared. */
   readonly containers: ClaimedContainers;
-  /** The name by which DeviceClasses and ResourceSlices know it. Default: numalign.io. */
-  readonly driver?: string;
   readonly kubeletFolder: string;
   /** Where runtimes look for devices. Default: {@link CDI_FOLDER}. */
   readonly cdiFolder?: string;
@@ -46,8 +44,6 @@ export interface DraDriverOptions {
 const SWEEP_MS = 600_000;
 const HEALTH_MS = 250;
 const EVENTS = ['change', 'hotplug', 'drift'] as const;
-const NAME = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+$/;
-const LONGEST_NAME = 63;
 
 function checkOption(isRight: boolean, name: string, value: unknown, valid: string): void {
   if (isRight) return;
@@ -56,7 +52,8 @@ function checkOption(isRight: boolean, name: string, value: unknown, valid: stri
 }
 
 export class DraDriver {
-  readonly driver: string;
+  /** The name by which DeviceClasses and ResourceSlices know it. */
+  readonly driver = DRIVER;
   readonly #manager: ClaimManager;
   readonly #log: Log;
   readonly #sockets: DraSockets;
@@ -76,14 +73,12 @@ export class DraDriver {
 
   /** @throws ERR_INVALID_OPTION */
   constructor(options: DraDriverOptions) {
-    const { driver = DRIVER, cdiFolder = CDI_FOLDER, kubeletFolder, instance, containers } = options;
+    const { driver } = this;
+    const { cdiFolder = CDI_FOLDER, kubeletFolder, instance, containers } = options;
     const { manager, policy = () => NO_POLICY, metrics = NO_METRICS, recordEvent = NO_EVENTS } = options;
-    const isName = NAME.test(driver) && driver.length <= LONGEST_NAME;
-    checkOption(isName, 'driver', driver, `a domain of at most ${LONGEST_NAME} characters`);
     checkOption(isAbsolute(cdiFolder), 'cdiFolder', cdiFolder, 'an absolute path');
     checkOption(isAbsolute(kubeletFolder), 'kubeletFolder', kubeletFolder, 'an absolute path');
     const log = reported(options.log);
-    this.driver = driver;
     this.#manager = manager;
     this.#log = log;
     this.#sockets = socketNames(kubeletFolder, driver, instance);
