@@ -9,20 +9,19 @@ import {
   deviceNamed,
   type ClaimPart as Part,
   type PartRequest,
+  parametersOf,
   partsOf,
+  requestFor,
   UNIT,
 } from '../devices.js';
 import type { AllocatedClaim, AllocationResult } from './allocated-claim.js';
-import { claimParameters, partRequest } from './parameters.js';
 
 interface AllocatedDevice extends DeviceResult {
   readonly result: AllocationResult;
 }
 
-export type AllocatedPart = Part<AllocatedDevice>;
-
 /** CPUs and memory that are granted together, and the request for them. */
-export interface ClaimPart extends AllocatedPart, PartRequest {
+export interface ClaimPart extends Part<AllocatedDevice>, PartRequest {
   readonly parameters: ClaimParameters;
 }
 
@@ -34,9 +33,22 @@ export function claimParts(claim: AllocatedClaim, topology: Topology, driver: st
   const { results, configs } = claim;
   return partsOf(results.map((result) => allocatedDevice(result, topology))).map((part) => {
     checkAmounts(part);
-    const parameters = claimParameters(driver, configs, part.request);
-    return { ...part, ...partRequest(part, parameters, topology), parameters };
+    return checked(() => {
+      const parameters = parametersOf(driver, configs, part.request);
+      return { ...part, ...requestFor(part, parameters, topology), parameters };
+    });
   });
+}
+
+function checked<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (cause) {
+    const { message, details } = cause as Error & { details?: { value?: unknown; valid?: unknown } };
+    throw new NodeError('ERR_CLAIM_PARAMETERS', `the parameters of the claim: ${message}`, {
+      ...{ value: details?.value, valid: details?.valid, cause },
+    });
+  }
 }
 
 // Devices of a machine are known by name; a changed machine is another object.
@@ -76,7 +88,7 @@ const amountsOf = ({ device, amounts = {} }: AllocationResult): ReadonlyMap<stri
     }),
   );
 
-function checkAmounts({ request, isExact, results, cpus, memory }: AllocatedPart): void {
+function checkAmounts({ request, isExact, results, cpus, memory }: Part<AllocatedDevice>): void {
   if (isExact) return;
   const { device, amounts } = results[0]!.result;
   if (!amounts)
