@@ -1,6 +1,9 @@
-// needs: nothing
+// needs: folders
 // What a claim asks of its grant by its parameters.
-import { expect, it } from 'vitest';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
 import { allocated, configured, DraNode, nameOf } from './dra-node.js';
 
 const UID = 'claim.a-uid.0';
@@ -54,39 +57,45 @@ it('refuses a mixed claim without a whole CPU', async () => {
   expect(dra.node.manager.grants()).toEqual([]);
 });
 
-it('moves a movable claim within the NUMA node of its device, with its container', async () => {
-  const dra = await DraNode.open(
-    { reservedSystemCPUs: '', cpuManagerPolicy: 'dynamic' },
-    'numa:2(memory=8GB) core:2 pu:2',
-  );
-  const { manager } = dra.node;
-  const one = (uid: string, cpu: string) =>
-    manager.adopt({ uid, containers: [{ name: 'main', cpus: cpu }] }, { owner: 'persistent' });
-  // Of each core of node 0 one thread is taken.
-  await one('other', '0');
-  await one('full', '4-5');
-  await one('later', '1');
-  const claim = allocated('a', [{ device: 'node-0', capacity: { cpu: '1' } }], {
-    config: [configured({ movable: { maxPerHour: 4 } })],
-  });
-  const devices = await prepared(dra, claim);
-  await manager.release('later');
-  expect(`${manager.grantInfo(UID).cpus}`).toBe('2');
-  const { pod, container, cgroupsPath } = dra.container('pod', 'main', dra.environment(devices));
-  await dra.handlers.createContainer(pod, container);
-  dra.node.makeCgroup(cgroupsPath, '2', [1]);
-  await dra.handlers.startContainer(pod, container);
-  const core = await manager.admit(
-    { uid: 'core', qosClass: 'Guaranteed', containers: [{ name: 'main', limits: { cpu: 2 } }] },
-    { owner: 'persistent', within: '0-3', cpuManagerPolicyOptions: { 'full-pcpus-only': true } },
-  );
-  expect(`${core.containers[0]!.cpus}`).toBe('2-3');
-  expect(`${manager.grantInfo(UID).cpus}`).toBe('1');
-  expect(dra.node.cpusOf(cgroupsPath)).toBe('1');
-  // What the kubelet asks again finds it where it is now.
-  await prepared(dra, claim);
-  expect(`${manager.grantInfo(UID).cpus}`).toBe('1');
-});
+it.each(['in memory', 'on disk'])(
+  'moves a movable claim within the NUMA node of its device, with its container, on a record %s',
+  async (where) => {
+    const stateDir = where === 'on disk' ? mkdtempSync(join(tmpdir(), 'numalign-dra-state-')) : undefined;
+    if (stateDir) onTestFinished(() => rmSync(stateDir, { recursive: true, force: true }));
+    const dra = await DraNode.open(
+      { reservedSystemCPUs: '', cpuManagerPolicy: 'dynamic', ...(stateDir && { stateDir }) },
+      'numa:2(memory=8GB) core:2 pu:2',
+    );
+    const { manager } = dra.node;
+    const one = (uid: string, cpu: string) =>
+      manager.adopt({ uid, containers: [{ name: 'main', cpus: cpu }] }, { owner: 'persistent' });
+    // Of each core of node 0 one thread is taken.
+    await one('other', '0');
+    await one('full', '4-5');
+    await one('later', '1');
+    const claim = allocated('a', [{ device: 'node-0', capacity: { cpu: '1' } }], {
+      config: [configured({ movable: { maxPerHour: 4 } })],
+    });
+    const devices = await prepared(dra, claim);
+    await manager.release('later');
+    expect(`${manager.grantInfo(UID).cpus}`).toBe('2');
+    const { pod, container, cgroupsPath } = dra.container('pod', 'main', dra.environment(devices));
+    await dra.handlers.createContainer(pod, container);
+    dra.node.makeCgroup(cgroupsPath, '2', [1]);
+    await dra.handlers.startContainer(pod, container);
+    const core = await manager.admit(
+      { uid: 'core', qosClass: 'Guaranteed', containers: [{ name: 'main', limits: { cpu: 2 } }] },
+      { owner: 'persistent', within: '0-3', cpuManagerPolicyOptions: { 'full-pcpus-only': true } },
+    );
+    expect(`${core.containers[0]!.cpus}`).toBe('2-3');
+    expect(`${manager.grantInfo(UID).cpus}`).toBe('1');
+    // Before the other request has its CPUs, not some time after.
+    expect(dra.node.cpusOf(cgroupsPath)).toBe('1');
+    // What the kubelet asks again finds it where it is now.
+    await prepared(dra, claim);
+    expect(`${manager.grantInfo(UID).cpus}`).toBe('1');
+  },
+);
 
 it('leaves a claim that does not consent where it is', async () => {
   const dra = await DraNode.open(
