@@ -178,8 +178,11 @@ export const HOUSES = {
   'packages/claims/lib': [
     room('devices', 225, 'a machine as devices'),
     room('cel', 485, 'selectors in the Common Expression Language'),
-    room('claims', 410, 'claims, and what a scheduler would give them'),
-    room('.', 45, 'the exports of the package'),
+    room('claims', 615, 'claims, what a scheduler would give them, and the requests that follow', {
+      because:
+        'what numalign-node and plans each made of parameters and allocations is made here; claims may be mixed or movable, or ask for all devices',
+    }),
+    room('.', 50, 'the exports of the package'),
   ],
   'packages/page/lib': [
     room('words', 280, 'machines, grants and pools in words'),
@@ -206,7 +209,7 @@ export const HOUSES = {
         'P-cores are told by the numbers of CPUs where a description names no kinds; claims of a plan are shown',
     }),
     room('pages/status', 375, 'what is printed of grants'),
-    room('claims', 240, 'what plans make of ResourceClaims'),
+    room('claims', 215, 'what plans make of ResourceClaims'),
     room('top', 290, 'what happens on the CPUs of grants, live', {
       because: 'a terminal view of its own, with figures that can be sorted',
     }),
@@ -252,7 +255,7 @@ export const HOUSES = {
       ...on('containers', 'systemd-containers'),
       because: 'it refuses to work where the processes of containers cannot be seen',
     }),
-    room('placement', 1010, 'from a container to a request', {
+    room('placement', 1000, 'from a container to a request', {
       ...on('containers'),
       because:
         'a container that starts again has the grant of its pod and name; unknown annotations are found; rules of the operator match containers; annotations ask for quiet, and for CPUs near other containers or apart from them; whole pods follow both, for which their manifests are read here',
@@ -280,13 +283,16 @@ export const HOUSES = {
     room('dra', 5, 'devices of Dynamic Resource Allocation', on('containers')),
     room(
       'dra/allocation',
-      260,
+      200,
       'what a scheduler has allocated to a claim, and what the claim says',
       on('containers'),
     ),
     room('dra/protocol', 245, 'a DRA plugin as the kubelet sees it', on('containers')),
     room('dra/preparation', 480, 'claims that are prepared', on('containers')),
-    room('dra/driver', 240, 'the DRA driver of a node', on('containers')),
+    room('dra/driver', 365, 'the DRA driver of a node', {
+      ...on('containers'),
+      because: 'the status of a claim says whether it is prepared, beside what other drivers write there',
+    }),
     room('dra/publish', 550, 'ResourceSlices', {
       ...on('containers'),
       because: 'a node’s enforcement level is a taint of its devices',
