@@ -9,7 +9,7 @@ import { discover } from 'numalign/topology';
 import { logWriter } from '../dist/base/log.js';
 import { CpusetFiles } from '../dist/cgroups/cpuset-files.js';
 import { ContainerHandlers } from '../dist/containers/container-handlers.js';
-import { CallsInProgress, observedHandlers } from '../dist/containers/observed-handlers.js';
+import { CallsInProgress, observedHandlers } from '../dist/observation/observed-handlers.js';
 import { Reports } from '../dist/containers/reports.js';
 import { NO_METRICS } from '../dist/metrics/metrics.js';
 import { decode, encode } from '../dist/nri/protocol.js';
