@@ -7,9 +7,23 @@ import { type AttachedContainer, ContainerAttachment } from '../cri/container-at
 import { describeContainer } from '../cri/container-names.js';
 import { ContainerRuntime } from '../cri/container-runtime.js';
 import { staticPolicies } from '../kubelet/kubelet-policy.js';
-import type { AttachFlags } from './attach.js';
 import { isJson } from './field-flags.js';
 import { logToStderr, print, printJson } from './output.js';
+
+export interface AttachFlags {
+  container: string;
+  cpu?: number;
+  memory?: string;
+  policy?: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+  grant?: string;
+  only?: boolean;
+  follow?: boolean;
+  reconcilePeriod?: number;
+  runtimeEndpoint?: string;
+  stateDir: string;
+  output?: 'text' | 'json';
+  json?: boolean;
+}
 
 function checkFlags({ grant, cpu, memory, policy }: AttachFlags): void {
   if (grant === undefined || (cpu ?? memory ?? policy) === undefined) return;

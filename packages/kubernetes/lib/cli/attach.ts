@@ -2,24 +2,10 @@
 import { resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { MACHINE_STATE_DIR } from 'numalign';
+import type { AttachFlags } from './attach-container.js';
 import { addOutput } from './field-flags.js';
 
 const POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
-
-export interface AttachFlags {
-  container: string;
-  cpu?: number;
-  memory?: string;
-  policy?: (typeof POLICIES)[number];
-  grant?: string;
-  only?: boolean;
-  follow?: boolean;
-  reconcilePeriod?: number;
-  runtimeEndpoint?: string;
-  stateDir: string;
-  output?: 'text' | 'json';
-  json?: boolean;
-}
 
 function whole(text: string): number {
   const number = Number(text);
@@ -33,7 +19,7 @@ function milliseconds(text: string): number {
   throw new InvalidArgumentError('It must be a number of seconds from 0.1 to 86400.');
 }
 
-function policy(text: string): (typeof POLICIES)[number] {
+function policy(text: string): AttachFlags['policy'] & string {
   const found = POLICIES.find((name) => name === text);
   if (found) return found;
   throw new InvalidArgumentError(`Valid: ${POLICIES.join(', ')}.`);

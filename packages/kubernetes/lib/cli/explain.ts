@@ -13,9 +13,11 @@ export function addExplain(program: Command): void {
     .addHelpText(
       'after',
       `
-Reads only. Each container is planned after those before it, on the state of this machine.
-JSON: a list by container, with rule, passedOver (the rules before it, and the conditions that do not
-hold), exclusiveCpus, within, pool, options, cpus and refusal.
+Reads only. Each container, or pod with --whole-pods, is planned after those before it, on the state of
+this machine.
+JSON: a list by container, with pod, wholePod, oneByOne (why its pod is not placed as a whole), rule,
+passedOver (the rules before it, and the conditions that do not hold), exclusiveCpus, within, pool,
+options, cpus and refusal.
 Exit code: 1 if a container would be refused.
 
 Example:

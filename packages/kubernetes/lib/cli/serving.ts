@@ -37,7 +37,10 @@ export async function serve(options: ServingOptions): Promise<{ close(): Promise
   const { manager, log, listen: listenAt, page: pageAt, pageToken } = options;
   const page =
     pageAt &&
-    (await import('@numalign/page')).machinePage(manager, pageToken === undefined ? {} : { token: pageToken });
+    (await import('@numalign/page')).machinePage(
+      manager,
+      pageToken === undefined ? {} : { token: pageToken },
+    );
   const closes: (() => Promise<void>)[] = [];
   const open = async (at: ListenAddress, what: string, handler: MachinePage['handler']) => {
     const fail = ({ message }: Error) => log('error', `${what}: ${message}`);

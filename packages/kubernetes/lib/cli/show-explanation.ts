@@ -1,11 +1,12 @@
 // ShowExplanation: what `numalign-node explain` prints.
 import { readFileSync } from 'node:fs';
 import { CpuSet, openManager } from 'numalign';
+import type { PodManifest } from 'numalign/kubelet';
 import { contentsOf, cpusNamed } from 'numalign/tools';
 import { NodeError } from '../base/errors.js';
 import { yaml } from '../base/late-packages.js';
 import { readConfiguration, type Sources } from '../configuration/configuration.js';
-import { type ContainerExplanation, explain } from '../configuration/explanation.js';
+import { type ContainerExplanation, type ExplainedPod, explain } from '../configuration/explanation.js';
 import { reportedPod } from '../placement/manifest.js';
 import { parseRules } from '../placement/rules.js';
 import { isJson, type OutputFlags } from './field-flags.js';
@@ -41,20 +42,43 @@ function podsIn(file: string): object[] {
 /** Prints it, and sets the exit code. @throws ERR_INVALID_POD, ERR_INVALID_CONFIGURATION */
 export async function showExplanation(file: string, flags: OutputFlags, sources: Sources): Promise<void> {
   const { values, manager } = readConfiguration(sources);
-  const { stateDir, rules } = values;
+  const { stateDir, rules, wholePods, dra } = values;
   const view = await openManager({ ...manager.placement, readOnly: true, stateDir });
   try {
     const policy = { placement: {}, rules: parseRules(rules, 'rules') };
     const answers = explain(
-      podsIn(file).map((pod, i) => reportedPod(pod, `pod${i}`)),
+      podsIn(file).map((pod, i) => explainedPod(pod, `pod${i}`, { wholePods, hasClaims: dra !== false })),
       policy,
       view,
     );
     if (isJson(flags)) printJson(answers);
-    else for (const answer of answers) for (const line of linesOf(answer)) print(line);
+    else for (const line of pagesOf(answers)) print(line);
     if (answers.some(({ refusal }) => refusal !== null)) process.exitCode = REFUSED;
   } finally {
     view.close();
+  }
+}
+
+/** A manifest, as the runtime and the API server have it. */
+function explainedPod(
+  manifest: object,
+  uid: string,
+  { wholePods, hasClaims }: { wholePods: boolean; hasClaims: boolean },
+): ExplainedPod {
+  const { metadata } = manifest as { metadata?: object };
+  const whole = { manifest: { ...manifest, metadata: { ...metadata, uid } } as PodManifest, hasClaims };
+  return { ...reportedPod(manifest, uid), ...(wholePods && { whole }) };
+}
+
+/** How a pod is placed is said before its first container. */
+function* pagesOf(answers: readonly ContainerExplanation[]): Generator<string> {
+  for (const [i, answer] of answers.entries()) {
+    const { pod, wholePod, oneByOne } = answer;
+    if (answers[i - 1]?.pod !== pod) {
+      if (wholePod) yield `pod ${pod}: placed as a whole`;
+      else if (oneByOne !== null) yield `pod ${pod}: containers are placed one by one: ${oneByOne}`;
+    }
+    yield* linesOf(answer);
   }
 }
 
