@@ -278,7 +278,10 @@ export const HOUSES = {
     }),
     room('slices', 260, "the cpusets of the kubelet's slices", on('containers')),
     room('refusals', 300, 'what becomes of pods without a place', on('containers')),
-    room('kubelet', 560, 'sockets and files of the kubelet', on('containers')),
+    room('kubelet', 565, 'sockets and files of the kubelet', {
+      ...on('containers'),
+      because: 'gRPC is loaded when it is first asked',
+    }),
     room('device-plugin', 810, 'the device plugin', on('containers')),
     room('dra', 5, 'devices of Dynamic Resource Allocation', on('containers')),
     room(
@@ -310,11 +313,14 @@ export const HOUSES = {
       because:
         'the parts share metrics, Events and what is in effect, and say whether they work; refusals have a part; the plugin has the CRI socket of its runtime',
     }),
-    room('configuration', 1060, 'the configuration of numalign-node', on('containers')),
-    room('cli', 710, 'the command numalign-node', {
+    room('configuration', 1110, 'the configuration of numalign-node', {
+      ...on('containers'),
+      because: 'it explains whole pods as one pod, and why others are placed one by one',
+    }),
+    room('cli', 750, 'the command numalign-node', {
       ...on('containers'),
       because:
-        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod',
+        'it serves the page, metrics and health on request; flags follow from the table of fields; it shows the configuration, and explains what it makes of a pod; what few commands need has files of its own, which are loaded late',
     }),
   ],
 };

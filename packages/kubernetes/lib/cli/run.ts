@@ -1,13 +1,11 @@
 // numalign-node run: serves the containers of this node until it is ended.
 import { existsSync } from 'node:fs';
-import { readPageToken } from '@numalign/page';
 import { type ListenAddress, parseAddress } from '@numalign/page/listening';
 import type { Command } from 'commander';
 import { ApiServer } from '../api-server/api-server.js';
 import { inClusterConfiguration } from '../api-server/configuration.js';
 import { NodeError } from '../base/errors.js';
 import { type Log, logWriter } from '../base/log.js';
-import { checkNode } from '../check/check-node.js';
 import {
   type Configuration,
   configurationJson,
@@ -90,7 +88,8 @@ async function run(configuration: Configuration, sources: Sources): Promise<void
   const parts = partsOf(values);
   checkParts(parts, values);
   const { pageTokenFile, maxGrants } = values;
-  const pageToken = pageTokenFile === undefined ? undefined : readPageToken(pageTokenFile);
+  const pageToken =
+    pageTokenFile === undefined ? undefined : (await import('@numalign/page')).readPageToken(pageTokenFile);
   const { manager, waiting } = await openConfigured(configuration, {
     stateDir: values.stateDir,
     lockTimeoutMs: LOCK_MS,
@@ -230,6 +229,7 @@ async function check(values: Values, json: boolean): Promise<void> {
   const { nri, nriSocket, name, kubeletFolder, stateDir, publish, onRefusal, nodeName, kubeconfig, dra } =
     values;
   const server = kubeconfig === undefined ? undefined : new ApiServer({ kubeconfig });
+  const { checkNode } = await import('../check/check-node.js');
   const findings = await checkNode({
     nriSocket: nri ? nriSocket : null,
     pluginName: name,
