@@ -77,9 +77,11 @@ export const HOUSES = {
     room('state/files', 1020, 'files of the state folder, and watching them', {
       because: 'a note on the names of owners’ files saves a look at /proc/locks',
     }),
-    room('state/folder', 432, 'the state folder and its rights'),
+    room('state/folder', 457, 'the state folder and its rights', {
+      because: 'folders that are only read are opened here, which state did',
+    }),
     room('state/owners', 1080, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1620, 'transactions on the state that processes share', {
+    room('state', 1595, 'transactions on the state that processes share', {
       because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
     }),
     room('enforcement/members', 1230, 'processes in the shared pool', {
