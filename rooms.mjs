@@ -45,7 +45,10 @@ export const HOUSES = {
     }),
     room('input/requests', 490, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
-    room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
+    room('decision/devices', 400, 'the Device Manager', {
+      ...on('4-nodes-pci'),
+      because: 'joint placement takes the devices beside its CPUs first',
+    }),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
     room('decision/memory', 620, 'the Memory Manager', {
       ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
@@ -81,8 +84,9 @@ export const HOUSES = {
       because: 'folders that are only read are opened here, which state did',
     }),
     room('state/owners', 1080, 'owners of grants, and whether they live', on('containers')),
-    room('state', 1595, 'transactions on the state that processes share', {
-      because: 'which state folder of root uses a cgroup root is decided here, also by the processes there',
+    room('state', 1655, 'transactions on the state that processes share', {
+      because:
+        'which state folder of root uses a cgroup root is decided here, also by the processes there; states of the past are read back',
     }),
     room('enforcement/members', 1230, 'processes in the shared pool', {
       ...on('newer-kernel'),
