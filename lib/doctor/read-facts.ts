@@ -7,6 +7,7 @@ import { mountOf } from '../cgroups/files/mounts.js';
 import { limitsOfProcess } from '../cgroups/limits.js';
 import { slowestFor } from '../decision/cpus/core-kinds.js';
 import { takeNearFirst } from '../decision/cpus/cpu-manager.js';
+import { isFromBefore } from '../enforcement/members/earlier-masks.js';
 import { DEFAULT_PLACEMENT } from '../input/placement.js';
 import { readKubeletFacts } from '../kubelet/kubelet-facts.js';
 import { affinity } from '../machine/affinity.js';
@@ -67,6 +68,12 @@ export function readMachineFacts(question: FactsQuestion): MachineFacts {
       limit: topology.allowed,
       pool: question.pool.difference(unbalanced),
       grants: () => question.grants,
+      isFromBefore: () =>
+        isFromBefore(stateDir, {
+          mask,
+          limit: topology.allowed,
+          present: { online, isolated: unbalanced },
+        }),
     }),
     numaNodes: topology.nodes.length,
     cpusPerCore: [...new Set(topology.cores.map(({ cpus }) => cpus.size))].sort((a, b) => a - b),
