@@ -168,7 +168,7 @@ export const HOUSES = {
   ],
   'native/addon': [room('.', 2440, 'the glue to Node')],
   'packages/metrics/lib': [
-    room('sinks', 170, 'prom-client and OpenTelemetry'),
+    room('sinks', 172, 'prom-client and OpenTelemetry'),
     room('grants', 300, 'metrics of each grant'),
     room('.', 570, 'metrics of managers and of the state'),
   ],
