@@ -123,9 +123,10 @@ function allocate(
 ): ContainerAllocation {
   const { providers } = progress.question;
   const { draft } = progress;
+  const beside = isJoint(progress.question) ? taken.nodes : null;
   const devices =
     draft.kept?.devices ??
-    allocateDevices(draft, container, ownDevices(draft, container, requests.devices), hint);
+    allocateDevices(draft, container, ownDevices(draft, container, requests.devices), { ...hint, beside });
   const cpus = allocateCpus(draft, wanted.fit, taken);
   const blocks = allocateMemory(draft, requests.memory, hint, taken.memory);
   for (const provider of providers) askToAllocate(provider, hintRequest(progress), hint);

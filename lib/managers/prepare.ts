@@ -71,7 +71,7 @@ export function prepare(host: Host, config: Config): Promise<readonly Warning[]>
         isUnsettled ? { quietReview: ALL_QUIET } : {},
       );
     // Before anything changes the mask of this process, which may be that of dead owners' grants.
-    maskWish(topology, assignments, now);
+    maskWish(topology, assignments, now, ledger.scope === 'memory' ? undefined : ledger.path);
     joinPool(host, config, state);
     return [
       ...archived,

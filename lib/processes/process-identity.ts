@@ -2,7 +2,8 @@
 // start time is not, see proc(5). A process that /proc does not show may still live: /proc may be
 // mounted with hidepid, or show another pid namespace.
 import { readdirSync, readFileSync } from 'node:fs';
-import { linkOf, textOf } from '../base/errors.js';
+import { uptime } from 'node:os';
+import { linkOf, textOf, unlessThrown } from '../base/errors.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { parseProcStat } from '../base/text/proc-stat.js';
 
@@ -75,17 +76,21 @@ function readShift(): number {
 }
 
 /**
- * State, parent and start time of a process.
+ * State, parent, session and start time of a process.
  * @throws if the process has ended, or /proc does not show it
  */
 export function statOf(pid: number | 'self') {
   const isSelf = pid === 'self' || pid === process.pid;
   if (!isSelf && !isProcOurs()) throw new Error('/proc shows another pid namespace');
   const text = readFileSync(`/proc/${isSelf ? 'self' : pid}/stat`, 'latin1');
-  const { state, ppid, starttime } = parseProcStat(text);
+  const { state, ppid, session, starttime } = parseProcStat(text);
   const start = String(Math.round(Number(starttime) - shiftTicks()));
-  return { state, parent: ppid, start };
+  return { state, parent: ppid, session, start };
 }
+
+/** When a process started, in milliseconds since 1970, to some hundredths of a second. */
+export const startTimeOf = ({ start }: Pick<ProcessIdentity, 'start'>) =>
+  Date.now() - uptime() * 1000 + ((Number(start) + shiftTicks()) * 1000) / TICKS;
 
 /** True if two start times belong to one process. Rounding may shift them by a tick. */
 export const isSameStart = (a: string, b: string) => Math.abs(Number(a) - Number(b)) <= 1;
@@ -113,11 +118,7 @@ export function identifySelf(): ProcessIdentity {
  */
 export function identifyProcess(pid: number): ProcessIdentity | undefined {
   if (pid === process.pid) return identifySelf();
-  try {
-    return { pid, start: statOf(pid).start, namespace: pidNamespace() };
-  } catch {
-    return undefined;
-  }
+  return unlessThrown(() => ({ pid, start: statOf(pid).start, namespace: pidNamespace() }));
 }
 
 /** True if the process lives; undefined if this process cannot tell. */

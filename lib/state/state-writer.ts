@@ -10,6 +10,7 @@ import { isoTime } from '../base/text/iso-time.js';
 import { archive, putAside, quarantine } from './files/put-aside.js';
 import {
   COPY_FILE,
+  EARLIER_FILE,
   type FoundState,
   findState,
   type GoodState,
@@ -45,6 +46,9 @@ const LEAST_TO_COMPACT = 1 << 18;
 // a limit on the file's length.
 const TEXTS_AT_ONCE = 32;
 const MOST_WAITED = 2;
+
+// A longer file would take milliseconds to copy.
+const MOST_KEPT = 1 << 21;
 
 // A file of version 1 cannot take lines.
 const isDue = ({ end, snapshot, seal }: JournalPlace, times = 1) =>
@@ -136,8 +140,9 @@ export class StateWriter {
     const change = isWhole || !good ? undefined : changeText(good.checkpoint, checkpoint);
     if (!good || change === undefined) return this.#replace(checkpoint, undefined, use);
     const sealed = sealText(change);
-    if (this.#isUnsynced || (isDue(good.place) && this.#isPrepared(good)))
-      return this.#replace(checkpoint, { good, ...sealed }, use);
+    const isLong = isDue(good.place) && this.#isPrepared(good);
+    if (isLong) this.#keepEarlier(good.place);
+    if (this.#isUnsynced || isLong) return this.#replace(checkpoint, { good, ...sealed }, use);
     try {
       journal.cutTail();
       const { line } = sealed;
@@ -178,6 +183,15 @@ export class StateWriter {
     const version = await this.#replaceState(bytes, checkpoint.generation, use);
     this.#isUnsynced = false;
     this.#reader.journal.noteReplaced(before, { kind: 'good', checkpoint, place }, version);
+  }
+
+  // A process may ask later what was in force when it started.
+  #keepEarlier({ end, seal }: JournalPlace): void {
+    if (end > MOST_KEPT || seal === '') return;
+    unlessRefused(() => {
+      const text = this.#reader.journal.file!.read(0, end).toString();
+      this.#folder.replace(EARLIER_FILE, text);
+    });
   }
 
   /**

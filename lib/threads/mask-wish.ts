@@ -7,6 +7,7 @@ import { type CpuSnapshot, isolatedPool, sharedPool } from '../account/pools.js'
 import { native } from '../base/native.js';
 import { ENVIRONMENT } from '../base/registry.js';
 import { isStartedBy } from '../enforcement/members/descent.js';
+import { isFromBefore } from '../enforcement/members/earlier-masks.js';
 import { CpuSet } from '../machine/cpu-set.js';
 import type { Topology } from '../machine/topology.js';
 
@@ -19,6 +20,8 @@ export interface MaskFacts {
   readonly pool: CpuSet;
   /** The CPUs of the grants of this process, or of one that has started it. */
   readonly grants: () => readonly CpuSet[];
+  /** Whether numalign gave it the mask earlier: see {@link isFromBefore}. */
+  readonly isFromBefore: () => boolean;
 }
 
 /** `wide`: nothing was chosen. `numalign`: it has the mask from numalign. Else a person or another program chose it. */
@@ -29,10 +32,10 @@ export type MaskOrigin = 'wide' | 'numalign' | 'chosen';
  * of what a member has started. CPUs of one grant are the mask of a process on it, or of what that
  * has started.
  */
-export function originOf({ mask, limit, pool, grants }: MaskFacts): MaskOrigin {
+export function originOf({ mask, limit, pool, grants, isFromBefore }: MaskFacts): MaskOrigin {
   if (pool.intersection(limit).isSubsetOf(mask)) return 'wide';
   const own = mask.intersection(limit);
-  return grants().some((cpus) => own.isSubsetOf(cpus)) ? 'numalign' : 'chosen';
+  return grants().some((cpus) => own.isSubsetOf(cpus)) || isFromBefore() ? 'numalign' : 'chosen';
 }
 
 // The grants that this process or its children may have their masks from.
@@ -46,16 +49,23 @@ const inherited = () => ({ mask: undefined as CpuSet | undefined });
  * The CPUs that were chosen for this process by its mask; undefined: none were, or the machine is
  * simulated. A program on a grant of its parent's (NUMALIGN_GRANT) has the mask from numalign.
  * Isolated CPUs are in no mask at first, so requests for them may have them all. The first call is
- * made when a manager is opened: the record then shows where an inherited mask comes from.
+ * made when a manager is opened, with the state folder: that shows where an inherited mask comes from.
  */
-export function maskWish(topology: Topology, state: Assignments, present: CpuSnapshot): CpuSet | undefined {
+export function maskWish(
+  topology: Topology,
+  state: Assignments,
+  present: CpuSnapshot,
+  stateDir?: string,
+): CpuSet | undefined {
   if (topology.isSimulated || process.env.NUMALIGN_GRANT !== undefined) return undefined;
   const given = ENVIRONMENT.of(inherited);
   // The main thread's: others may have been placed one by one.
   const mask = new CpuSet(native.chosenMask());
   const pool = sharedPool(state, present).difference(present.isolated);
   const grants = () => ownGrants(state.pods).map(cpusOf);
-  const origin = originOf({ mask, limit: topology.allowed, pool, grants });
+  const limit = topology.allowed;
+  const wasGiven = () => stateDir !== undefined && isFromBefore(stateDir, { mask, limit, present });
+  const origin = originOf({ mask, limit, pool, grants, isFromBefore: wasGiven });
   if (origin !== 'chosen') given.mask = mask;
   return given.mask?.equals(mask) ? undefined : mask.union(isolatedPool(state.settings, present));
 }

@@ -168,6 +168,17 @@ describe('the jointly chosen nodes', () => {
     expect([plan(3), plan(2), plan(1)].map(String)).toEqual(['1', '1', '0']);
   });
 
+  it('have the most devices beside them that they can, whatever the ids are', async () => {
+    const devices = { [NIC]: [1, 1, 0, 0].map((node, i) => ({ id: `nic-${i}`, numaNodes: [node] })) };
+    const manager = await managerOf([four, four], { devices });
+    const chosen = (options: object) => {
+      const [main] = manager.plan(podOf(container('main', 2, { [NIC]: 3 })), options).containers;
+      return [String(nodesNear(manager, main!)), ...main!.devices[NIC]!.map(({ id }) => id)];
+    };
+    expect(chosen(JOINT)).toEqual(['0', 'nic-0', 'nic-2', 'nic-3']);
+    expect(chosen({}).slice(1)).toEqual(['nic-0', 'nic-1', 'nic-2']);
+  });
+
   it('are the lowest beside as many devices', async () => {
     const devices = { [NIC]: [0, 1].map((node) => ({ id: `nic-${node}`, numaNodes: [node] })) };
     const manager = await managerOf([four, four], { devices });

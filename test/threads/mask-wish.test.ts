@@ -16,13 +16,15 @@ interface Given {
   readonly limit?: string;
   readonly pool?: string;
   readonly grants?: readonly string[];
+  readonly wasGiven?: boolean;
 }
 
-const facts = ({ mask, limit = '0-7', pool = '0-7', grants = [] }: Given): MaskFacts => ({
+const facts = ({ mask, limit = '0-7', pool = '0-7', grants = [], wasGiven = false }: Given): MaskFacts => ({
   mask: cpus(mask),
   limit: cpus(limit),
   pool: cpus(pool),
   grants: () => grants.map(cpus),
+  isFromBefore: () => wasGiven,
 });
 
 describe('a mask', () => {
@@ -134,27 +136,5 @@ describe.runIf(affinity().size > 1)('a process that taskset has started', () => 
       await new Promise((resolve) => started.once('exit', resolve));
       process.exit();`;
     expect(outputOf(last(), program)).toBe(String(affinity().first));
-  });
-
-  // The record has no grants of the past: it cannot tell the mask from a chosen one.
-  it('has children that keep to its grant if they open numalign after that has ended, and are told how not', () => {
-    const program = `const { spawn } = await import('node:child_process');
-      const grant = await manager.acquire({ cpu: 1 });
-      grant.pin();
-      const child = \`process.stdin.once('data', async () => {
-        const { openManager } = await import(${JSON.stringify(LIBRARY)});
-        const manager = await openManager({ stateDir: \${JSON.stringify(stateDir)}, cgroupRoot: null });
-        await manager.acquire({ cpu: 2 }).catch((error) => console.log(error.message));
-        process.exit();
-      });\`;
-      const started = spawn(process.execPath, ['-e', child], { stdio: ['pipe', 'inherit', 'inherit'] });
-      await new Promise((resolve) => started.once('spawn', resolve));
-      await grant.release();
-      started.stdin.write('go');
-      await new Promise((resolve) => started.once('exit', resolve));
-      process.exit();`;
-    expect(outputOf(String(affinity()), program)).toContain(
-      `this process was given the mask ${affinity().first}, to which numalign keeps without ignoreMask`,
-    );
   });
 });

@@ -4,6 +4,6 @@
 export function parseProcStat(text: string) {
   // The command in parentheses may have parentheses, and any other text.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state = '', ppid = '', pgrp = '', , tty = '', tpgid = ''] = fields;
-  return { state, ppid, pgrp, tty, tpgid, starttime: fields[19] ?? '' };
+  const [state = '', ppid = '', pgrp = '', session = '', tty = '', tpgid = ''] = fields;
+  return { state, ppid, pgrp, session, tty, tpgid, starttime: fields[19] ?? '' };
 }

@@ -19,6 +19,11 @@ import {
 } from './device-draft.js';
 import { askForPreferred, type DeviceResource, isAligned } from './device-resources.js';
 
+/** Where devices should be. `beside`: those near these nodes come first among all that will do. */
+interface Nearness extends Pick<TopologyHint, 'nodes'> {
+  readonly beside?: NodeSet | null;
+}
+
 const NO_LIST: readonly string[] = [];
 
 /**
@@ -30,14 +35,14 @@ export function allocateDevices(
   draft: DeviceDraft,
   container: ContainerRequest,
   requests: readonly DeviceRequest[],
-  hint: TopologyHint,
+  near: Nearness,
 ): DeviceAllocation {
   const allocation: Record<string, readonly DeviceAssignment[]> = {};
   let taken = draft.takenDevices;
   for (let next = 0; next < requests.length; next++) {
     const request = requests[next]!;
     const { resource } = request;
-    allocation[resource.name] = assigned(resource, choose(draft, taken, request, hint));
+    allocation[resource.name] = assigned(resource, choose(draft, taken, request, near));
     // Two resources may share a PCI device, so the next one must know.
     if (next + 1 < requests.length) taken = devicesLeft(draft, container, allocation).takenDevices;
   }
@@ -68,16 +73,17 @@ function choose(
   draft: DeviceDraft,
   taken: ReadonlySet<string>,
   { resource, count }: DeviceRequest,
-  hint: TopologyHint,
+  { nodes: hinted, beside = null }: Nearness,
 ): readonly string[] {
   const reusable = reusableIds(draft, resource);
   const kept = reusable.size > 0 ? [...reusable].sort(byteOrder).slice(0, count) : NO_LIST;
   const needed = count - kept.length;
   if (needed === 0) return kept;
-  const available = availableDevices({ state: draft.state, takenDevices: taken }, resource);
+  const free = availableDevices({ state: draft.state, takenDevices: taken }, resource);
+  const available = isAligned(resource) ? besideFirst(free, beside) : free;
   if (available.length < needed) throw insufficient(resource, count, available.length + kept.length);
 
-  const nodes = isAligned(resource) ? hint.nodes : null;
+  const nodes = isAligned(resource) ? hinted : null;
   // A callback chooses among all of them; without one, the first suffice.
   const most = resource.preferredAllocation ? available.length : needed + 1;
   const aligned = nodes === null ? NO_LIST : nearDevices(available, nodes, most);
@@ -100,6 +106,12 @@ function countIn(nodes: NodeSet, numaNodes: readonly number[]): number {
   let count = 0;
   for (let i = 0; i < numaNodes.length; i++) if (nodes.has(numaNodes[i]!)) count++;
   return count;
+}
+
+function besideFirst(devices: readonly Device[], nodes: NodeSet | null): readonly Device[] {
+  if (nodes === null) return devices;
+  const isBeside = ({ numaNodes }: Device) => numaNodes !== null && countIn(nodes, numaNodes) > 0;
+  return [...devices.filter(isBeside), ...devices.filter((device) => !isBeside(device))];
 }
 
 // Devices near no other node come first. `most`: stops at this number.

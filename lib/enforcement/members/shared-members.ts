@@ -198,6 +198,17 @@ export class SharedMembers implements StatePart {
   }
 
   /**
+   * Whether numalign gave a thread of a process this mask, and has not taken it back. False if the
+   * thread had chosen not all of `all`: the mask is then a part of that choice.
+   */
+  hasGiven(process: ProcessIdentity, mask: CpuSet, all: CpuSet): boolean {
+    const { threads = [] } = this.#confiner.masks(process) ?? {};
+    return threads.some(
+      ({ chosen, applied }) => new CpuSet(applied).equals(mask) && all.isSubsetOf(new CpuSet(chosen)),
+    );
+  }
+
+  /**
    * Records the choice of a process that was just started with another mask: its threads would
    * choose `chosen`.
    */

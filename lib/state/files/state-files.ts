@@ -9,6 +9,8 @@ import { checksum } from '../format/sealed-json.js';
 export const STATE_FILE = 'state.json';
 /** The same lines without sync, for recovery if state.json is lost. */
 export const COPY_FILE = 'state.copy.json';
+/** The lines of the state.json before, which nothing depends on. */
+export const EARLIER_FILE = 'state.earlier.json';
 /**
  * Holds the highest committed generation: it exposes a state.json that was restored from a backup.
  */

@@ -167,7 +167,7 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
       devicePlugin === false
         ? null
         : { unit, folder: deviceFolder, ...(devicePlugin !== true && { resource: devicePlugin }) },
-    dra: dra === false ? null : draOf(values),
+    dra: dra ? draOf(values) : null,
     kubelet:
       kubelet && existsSync(kubeletFolder)
         ? {
@@ -185,10 +185,9 @@ function partsOf(values: Values): Omit<NodeAgentOptions, 'manager' | 'log' | 'li
 
 function draOf(values: Values): NonNullable<NodeAgentOptions['dra']> {
   const { POD_UID: instance } = process.env;
-  const { dra, kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
+  const { kubeletFolder, cdiFolder, kubeconfig, nodeName } = values;
   return {
     ...{ kubeletFolder, cdiFolder },
-    ...(typeof dra === 'string' && { driver: dra }),
     ...(instance && { instance }),
     slices: {
       ...{ nodeName, unit: values.draDevices, hasLists: values.draListAttributes },
@@ -207,7 +206,7 @@ function checkParts(parts: ReturnType<typeof partsOf>, { kubelet, kubeletFolder,
   const { refusals, dra, events: _, ...others } = parts;
   if (dra && !parts.nri)
     throw new NodeError('ERR_INVALID_OPTION', 'with --no-nri no container of a claim could be placed', {
-      value: dra.driver ?? true,
+      value: true,
       valid: '--dra without --no-nri',
     });
   if (refusals && !parts.nri)
