@@ -45,7 +45,10 @@ export const HOUSES = {
     }),
     room('input/requests', 490, 'requests, checked'),
     room('decision/hints', 370, 'hint providers, and the merge of their hints', on('8-nodes')),
-    room('decision/devices', 380, 'the Device Manager', on('4-nodes-pci')),
+    room('decision/devices', 400, 'the Device Manager', {
+      ...on('4-nodes-pci'),
+      because: 'joint placement takes the devices beside the CPUs first',
+    }),
     room('decision/draft', 160, 'what a decision works on, and how pods share it'),
     room('decision/memory', 620, 'the Memory Manager', {
       ...on('memory-only-node', 'cpu-only-node', 'memory-tiers'),
